@@ -1,0 +1,86 @@
+"""`hybridsim`: one command a question.  A command's module is imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from hybridsim import __version__
+from hybridsim.errors import HybridsimError
+
+# name: (module, one line of help shown by `hybridsim --help` without importing the module)
+COMMANDS = {
+    "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
+    "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
+    "trace": ("hybridsim.cli.trace", "Look at a trace: info, doctor, head, convert."),
+    "scenario": ("hybridsim.cli.scenario", "Show or check the machine a scenario describes."),
+    "explain": ("hybridsim.cli.explain", "What does a printed word or number mean?"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module and return its function of the same name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from COMMANDS alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  hybridsim demo
+  hybridsim replay sda.blktrace.0
+  hybridsim trace doctor sda.blktrace.0
+""",
+)
+@click.version_option(__version__, message="hybridsim %(version)s")
+@click.option("--debug", is_flag=True, help="Show the Python traceback of an error.")
+def cli(debug: bool) -> None:
+    """What would an SSD cache do for your disks?  Answers from your own captured I/O."""
+    if debug:
+        os.environ["HYBRIDSIM_DEBUG"] = "1"
+
+
+def main() -> None:
+    """Run the command line; turn every user error into one message and its exit code."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        _stop("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except HybridsimError as error:
+        if os.environ.get("HYBRIDSIM_DEBUG"):
+            raise
+        _stop(f"error: {error}", error.exit_code)
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+
+
+def _stop(message: str, code: int) -> None:
+    print(f"hybridsim: {message}", file=sys.stderr)
+    sys.exit(code)

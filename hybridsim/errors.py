@@ -1,0 +1,31 @@
+"""The errors a user can cause, each with the exit code of the command line."""
+
+
+class HybridsimError(Exception):
+    """Something the user can mend; printed as one clear message, never as a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(HybridsimError):
+    """An option or argument that makes no sense."""
+
+    exit_code = 2
+
+
+class ScenarioError(HybridsimError):
+    """A scenario file that is wrong or contradicts itself."""
+
+    exit_code = 2
+
+
+class TraceError(HybridsimError):
+    """A trace that cannot be read, with file and place."""
+
+    exit_code = 3
+
+
+class RequirementError(HybridsimError):
+    """A `--require` that the result does not meet."""
+
+    exit_code = 4
