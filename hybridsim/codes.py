@@ -1,0 +1,76 @@
+"""The small numbers that arrays hold: operations, flags, paths and reasons.
+
+IntEnums for Python; compiled code uses them as the integers they are.
+"""
+
+from enum import IntEnum, IntFlag
+
+
+class Op(IntEnum):
+    """What a request does."""
+
+    READ = 0
+    WRITE = 1
+    DISCARD = 2
+    FLUSH = 3
+    WRITE_ZEROES = 4
+
+
+class Flag(IntFlag):
+    """What else a trace says of a request."""
+
+    SYNC = 1
+    FUA = 2
+    PREFLUSH = 4
+    META = 8
+    AHEAD = 16
+    ERROR = 32
+    REQUEUED = 64
+    PARTIAL = 128
+
+
+class Path(IntEnum):
+    """Which way a request went through the cache; each goes exactly one."""
+
+    HIT = 0  # every byte came from the cache device
+    MISS = 1  # a read that the cache could have served, had it held all of it
+    BYPASS = 2  # not the cache's business: see the reason
+
+
+class Reason(IntEnum):
+    """Why a request was not served by the cache; of a miss, why its first missing page was not there."""
+
+    NONE = 0  # a hit
+    COLD = 1
+    NOT_HOT = 2
+    BUSY = 3
+    FILLING = 4
+    EVICTED = 5
+    OVERWRITTEN = 6
+    SEQUENTIAL = 7
+    WRITE = 8
+    FLUSH = 9
+    DISCARD = 10
+    NO_CACHE = 11
+
+
+class Mode(IntEnum):
+    """What a write does to the cache."""
+
+    READ_ONLY = 0
+    WRITE_THROUGH = 1
+
+
+class Level(IntEnum):
+    """How an array lays its bytes on its members."""
+
+    STRIPE = 0
+    RAID5 = 5
+
+
+class Replay(IntEnum):
+    """When a request of a trace is issued."""
+
+    OPEN = 0
+    CLOSED = 1
+    THINK = 2
