@@ -1,12 +1,17 @@
-"""How hybridsim compiles: one decorator for state machines, one for loops.
+"""How hybridsim compiles: state machines, their methods, and the loops that drive them.
 
-A policy or a device is a NamedTuple: its fields are numpy arrays (the state) and numbers (the
-parameters), its @method functions are the behaviour.  A @loop that is handed one is specialised
-on its class, so `policy.touch(page)` is a direct call.  With NUMBA_DISABLE_JIT=1 the same source
-is ordinary Python: step into it, measure its coverage.
+A policy, a device, a cache is a NamedTuple marked @state_machine: its fields are numpy arrays (the
+state), numbers (the parameters) and other state machines; its @method functions are the behaviour.
+A @loop that is handed one is specialised on its class, so `policy.touch(page)` is a direct call.
+With NUMBA_DISABLE_JIT=1 the same source is ordinary Python: step into it, measure its coverage.
 
-This is the only file that knows numba's internals (the typing templates that jitclass is built
-on, and the private flag `_nrt`); `pyproject.toml` pins numba to one minor version for it.
+Numba would pass a NamedTuple by value: a machine of a hundred arrays as some seven hundred
+arguments of every call, which takes minutes to compile and is slow to run.  Here it is passed by
+reference: its fields are unpacked once, into the stack frame of the call from Python, and methods
+get the address.
+
+This is the only file that knows numba's internals (typing templates, data models, and the private
+flag `_nrt`); `pyproject.toml` pins numba to one minor version for it.
 """
 
 from __future__ import annotations
@@ -20,14 +25,26 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from llvmlite import ir
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
-from numba.extending import lower_builtin
+from numba.extending import (
+    NativeValue,
+    lower_builtin,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
 
 PACKAGE = Path(__file__).parent
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
 
 compiled = not numba.config.DISABLE_JIT
 
@@ -55,6 +72,16 @@ def loop(function: F) -> F:
         numba.config.CACHE_DIR = others
 
 
+def state_machine(cls: C) -> C:
+    """Let compiled code take instances of this NamedTuple class by reference."""
+
+    @typeof_impl.register(cls)
+    def _(value: Any, context: Any) -> StateMachineType:
+        return StateMachineType(cls, tuple(typeof_impl(field, context) for field in value))
+
+    return cls
+
+
 @functools.cache
 def fresh(compiled_loop: Any) -> Any:
     """Return the same loop, compiled for this process only: for classes from outside the package."""
@@ -78,37 +105,88 @@ def cache_folder() -> Path:
     return base / "hybridsim" / digest.hexdigest()[:16]
 
 
-@infer_getattr
-class _MethodsOfNamedTuples(AttributeTemplate):  # type: ignore[misc]
-    key = types.BaseNamedTuple
+class StateMachineType(types.Type):  # type: ignore[misc]
+    """Numba's type of a state machine: its class, and the types of its fields."""
 
-    def generic_resolve(self, instance: Any, name: str) -> Any:
-        function = getattr(instance.instance_class, name, None)
+    def __init__(self, cls: type, field_types: tuple[types.Type, ...]) -> None:
+        self.instance_class = cls
+        self.field_types = dict(zip(cls._fields, field_types))  # type: ignore[attr-defined]
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.field_types.items())
+        super().__init__(f"{cls.__module__}.{cls.__qualname__}({fields})")
+
+    @property
+    def key(self) -> Any:
+        """Tell two types apart: a class defined again is another class."""
+        return self.instance_class, tuple(self.field_types.values())
+
+
+@register_model(StateMachineType)
+class _ByReference(models.OpaqueModel):  # type: ignore[misc]
+    """A state machine in compiled code is the address of its fields."""
+
+
+def _frame(context: Any, machine: StateMachineType) -> ir.LiteralStructType:
+    kinds = machine.field_types.values()
+    return ir.LiteralStructType([context.get_value_type(kind) for kind in kinds])
+
+
+@unbox(StateMachineType)
+def _unpack(machine: StateMachineType, instance: Any, c: Any) -> NativeValue:
+    """Put the fields of a Python instance into a frame that lives as long as the call."""
+    frame = cgutils.alloca_once(c.builder, _frame(c.context, machine))
+    failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
+    cleanups = []
+    for position, kind in enumerate(machine.field_types.values()):
+        field = c.unbox(kind, c.pyapi.tuple_getitem(instance, position))
+        c.builder.store(field.value, cgutils.gep_inbounds(c.builder, frame, 0, position))
+        c.builder.store(c.builder.or_(c.builder.load(failed), field.is_error), failed)
+        if field.cleanup is not None:
+            cleanups.append(field.cleanup)
+
+    def cleanup() -> None:
+        for each in reversed(cleanups):
+            each()
+
+    address = c.builder.bitcast(frame, cgutils.voidptr_t)
+    return NativeValue(address, is_error=c.builder.load(failed), cleanup=cleanup)
+
+
+@lower_getattr_generic(StateMachineType)
+def _field(context: Any, builder: Any, machine: StateMachineType, address: Any, name: str) -> Any:
+    """Load a field from the frame."""
+    frame = builder.bitcast(address, _frame(context, machine).as_pointer())
+    position = list(machine.field_types).index(name)
+    value = builder.load(cgutils.gep_inbounds(builder, frame, 0, position))
+    return impl_ret_borrowed(context, builder, machine.field_types[name], value)
+
+
+@infer_getattr
+class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
+    key = StateMachineType
+
+    def generic_resolve(self, machine: StateMachineType, name: str) -> Any:
+        if name in machine.field_types:
+            return machine.field_types[name]
+        function = getattr(machine.instance_class, name, None)
         if not isinstance(function, Dispatcher):
             return None
-        _lower(name)
+        _lower_method(name)
 
         class Bound(AbstractTemplate):  # type: ignore[misc]
-            key = (types.BaseNamedTuple, name)
+            key = (StateMachineType, name)
 
             def generic(self, args: Any, kws: Any) -> Any:
                 dispatcher = types.Dispatcher(function)
-                return dispatcher.get_call_type(self.context, (instance, *args), kws).as_method()
+                return dispatcher.get_call_type(self.context, (machine, *args), kws).as_method()
 
-        return types.BoundFunction(Bound, instance)
-
-
-_lowered: set[str] = set()
+        return types.BoundFunction(Bound, machine)
 
 
-def _lower(name: str) -> None:
-    if name in _lowered:
-        return
-    _lowered.add(name)
+@functools.cache
+def _lower_method(name: str) -> None:
+    """Tell numba, once for each name, how a method of that name is called."""
 
-    @lower_builtin(
-        (types.BaseNamedTuple, name), types.BaseNamedTuple, types.VarArg(types.Any)
-    )
+    @lower_builtin((StateMachineType, name), StateMachineType, types.VarArg(types.Any))
     def call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         function = getattr(sig.args[0].instance_class, name)
         lowered = context.get_function(types.Dispatcher(function), sig)

@@ -1,0 +1,35 @@
+"""Types and growth of the arrays that state machines are made of."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Int32s: TypeAlias = NDArray[np.int32]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
+def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
+    """Return a copy of `column` with `length` entries, the new ones `fill`."""
+    grown = np.full(length, fill, column.dtype)
+    grown[: len(column)] = column
+    return grown
+
+
+def free_list(length: int, used: int = 0) -> Int32s:
+    """Return the links of a free list over entries used..length-1, the last linked to -1."""
+    links = np.arange(1, length + 1, dtype=np.int32)
+    links[-1] = -1
+    links[:used] = -1
+    return links
+
+
+def extended_free_list(links: Int32s, head: int, length: int) -> tuple[Int32s, int]:
+    """Return links for `length` entries, the new ones put before the old free list, and the head."""
+    grown = longer(links, length)
+    grown[len(links) :] = np.arange(len(links) + 1, length + 1)
+    grown[-1] = head
+    return grown, len(links)

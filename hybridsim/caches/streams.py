@@ -1,0 +1,47 @@
+"""Sequential runs: which request continues which."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.jit import method, state_machine
+
+STREAMS = 32
+
+
+@state_machine
+class Streams(NamedTuple):
+    """The most recent sequential streams."""
+
+    end: Ints
+    run_bytes: Ints
+    used: Ints  # when last used, in requests
+    clock: Ints  # [requests seen]
+
+    @classmethod
+    def new(cls) -> Streams:
+        """Know of no stream."""
+        columns = (np.zeros(STREAMS, np.int64) for _ in range(2))
+        return cls(np.full(STREAMS, -1, np.int64), *columns, np.zeros(1, np.int64))
+
+    @method
+    def extend(self, offset, length):
+        """Note a request; return the bytes of the run that it ends, itself included."""
+        self.clock[0] += 1
+        best = -1
+        oldest = 0
+        for i in range(STREAMS):
+            if self.end[i] == offset and (best < 0 or self.used[i] > self.used[best]):
+                best = i
+            if self.used[i] < self.used[oldest]:
+                oldest = i
+        if best < 0:
+            best = oldest
+            self.run_bytes[best] = 0
+        self.run_bytes[best] += length
+        self.end[best] = offset + length
+        self.used[best] = self.clock[0]
+        return self.run_bytes[best]

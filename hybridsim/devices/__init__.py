@@ -1,0 +1,12 @@
+"""Devices: banks of equal members that take requests and schedule their completions.
+
+A device has `submit(now, member, tag, op, offset, length, kind, events)`, `complete(now, number,
+kind, events)` (which returns the tag of a completed request, or -1), `room()`, `grown(capacity)`
+where it keeps requests itself, `capacity_bytes` and `counts`.  A new device is one file and one
+line here.
+"""
+
+from hybridsim.devices.hdd import HDD
+from hybridsim.devices.ssd import SSD
+
+DEVICES = {"hdd": HDD, "ssd": SSD}

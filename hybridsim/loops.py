@@ -1,0 +1,64 @@
+"""The event loop."""
+
+from __future__ import annotations
+
+from hybridsim.events import CACHE, FAST, KIND_BITS, KIND_MASK, SLOW
+from hybridsim.jit import loop
+from hybridsim.source import NEVER, WANTS_BATCH
+
+# Why `run` came back.
+REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED = range(5)
+
+
+@loop
+def run(machine, batch, facts, until_ns):  # type: ignore[no-untyped-def]
+    """Take events and arrivals in order until there is a reason to go back to Python.
+
+    Returns REACHED when all before `until_ns` has happened, NEEDS_BATCH when the next request is
+    not at hand, NEEDS_ROOM when the next step could exhaust a pool, FACTS_FULL when `facts` is
+    full, FINISHED when all is done.  Called again with that mended, it goes on where it was.
+    """
+    source, requests, cache = machine.source, machine.requests, machine.cache
+    below, events = machine.below, machine.below.events
+    slow, fast = below.slow, below.fast
+    now = machine.clock[0]
+    while True:
+        if facts.used[0] == len(facts.number):
+            return FACTS_FULL
+        if not machine.has_room():
+            return NEEDS_ROOM
+        arrival_ns = source.next_ns(now, batch, requests)
+        if arrival_ns == WANTS_BATCH:
+            return NEEDS_BATCH
+        event_ns = events.time_ns[0] if events.state[0] > 0 else NEVER
+        if min(event_ns, arrival_ns) >= until_ns:
+            return FINISHED if min(event_ns, arrival_ns) == NEVER else REACHED
+        if arrival_ns < event_ns:
+            now = arrival_ns
+            machine.clock[0] = now
+            slot = source.issue(now, batch, requests)
+            cache.submit(now, slot, requests, below)
+            continue
+        now = event_ns
+        machine.clock[0] = now
+        what = events.what[0]
+        number = what >> KIND_BITS
+        events.pop()
+        if what & KIND_MASK == SLOW:
+            tag = slow.complete(now, number, events)
+        elif what & KIND_MASK == FAST:
+            tag = fast.complete(now, number, events)
+        else:
+            cache.wake(now, number, requests, below)
+            continue
+        if tag < 0:
+            continue
+        slot = cache.complete(now, tag, requests, below)
+        if slot >= 0:
+            requests.record(slot, now, facts)
+            source.completed(now, slot, requests)
+            cache.finished(now, slot, requests, below)
+            requests.release(slot)
+
+
+__all__ = ["CACHE", "FACTS_FULL", "FINISHED", "NEEDS_BATCH", "NEEDS_ROOM", "REACHED", "run"]

@@ -1,0 +1,145 @@
+"""A whole machine: source, cache and tiers, with room for what is under way."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim import jit, loops
+from hybridsim.arrays import Ints
+from hybridsim.codes import Op, Replay
+from hybridsim.events import Events
+from hybridsim.jit import method, state_machine
+from hybridsim.raid import Tier
+from hybridsim.requests import Batch, Facts, Requests
+from hybridsim.source import WINDOW, Source
+
+SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
+
+
+@state_machine
+class Below(NamedTuple):
+    """What lies below a cache."""
+
+    slow: Any
+    fast: Any
+    events: Events
+
+
+@state_machine
+class Machine(NamedTuple):
+    """All state of a simulation; a copy of it is a checkpoint."""
+
+    source: Source
+    requests: Requests
+    cache: Any
+    below: Below
+    clock: Ints  # [now]
+    demand: Ints  # most that one step can take: [SLOW_DEMAND ... PAGES_DEMAND]
+
+    @classmethod
+    def new(cls, source: Source, cache: Any, slow: Tier, fast: Tier) -> Machine:
+        """Put an idle machine together."""
+        slots = 2 * WINDOW if source.mode == Replay.THINK else 256
+        return cls(
+            source,
+            Requests.new(slots),
+            cache,
+            Below(slow, fast, Events.new(256)),
+            np.zeros(1, np.int64),
+            np.zeros(4, np.int64),
+        )
+
+    @method
+    def has_room(self):
+        """Tell whether no pool can run out in the next step."""
+        demand = self.demand
+        below = self.below
+        return (
+            self.requests.free[1] > 0
+            and self.cache.room() >= demand[PAGES_DEMAND]
+            and below.events.room() >= demand[EVENTS_DEMAND]
+            and below.slow.has_room(demand[SLOW_DEMAND])
+            and below.fast.has_room(demand[FAST_DEMAND])
+        )
+
+    def expect(self, batch: Batch) -> None:
+        """Raise the demand to what the largest request of a batch can take."""
+        longest = int(batch.length[batch.op <= Op.WRITE].max(initial=0))
+        page_bytes = self.cache.page_bytes
+        pages = longest // page_bytes + 2
+        slow, fast = self.below.slow, self.below.fast
+        of_slow = slow.demand(longest) + pages * slow.demand(page_bytes)
+        of_fast = pages * fast.demand(page_bytes)
+        wanted = np.array([of_slow, of_fast, of_slow + of_fast, pages])
+        np.maximum(self.demand, wanted, out=self.demand)
+
+    def grown(self) -> Machine:
+        """Return the same machine, with at least twice the room wherever there is too little."""
+        requests, cache = self.requests, self.cache
+        demand = [int(entry) for entry in self.demand]
+        if requests.free[1] == 0:
+            requests = requests.grown(2 * len(requests.number))
+        if cache.room() < demand[PAGES_DEMAND]:
+            cache = cache.grown(_doubled(len(cache.state), cache.room(), demand[PAGES_DEMAND]))
+        events = self.below.events
+        if events.room() < demand[EVENTS_DEMAND]:
+            size = _doubled(len(events.time_ns), events.room(), demand[EVENTS_DEMAND])
+            events = events.grown(size)
+        slow = _roomy(self.below.slow, demand[SLOW_DEMAND])
+        fast = _roomy(self.below.fast, demand[FAST_DEMAND])
+        return self._replace(requests=requests, cache=cache, below=Below(slow, fast, events))
+
+
+def _doubled(size: int, room: int, demand: int) -> int:
+    grown = size
+    while room + grown - size < demand:
+        grown *= 2
+    return grown
+
+
+def _roomy(tier: Tier, demand: int) -> Tier:
+    groups = tier.groups
+    if groups.free[1] < demand:
+        groups = groups.grown(_doubled(len(groups.pending), int(groups.free[1]), demand))
+    device = tier.device
+    if device.room() < demand:
+        device = device.grown(_doubled(device.size(), device.room(), demand))
+    return tier._replace(groups=groups, device=device)
+
+
+class Run:
+    """A machine under way, fed batch by batch."""
+
+    def __init__(self, machine: Machine, facts_rows: int = 1 << 16) -> None:
+        """Start a machine that has done nothing yet, or go on with a checkpoint."""
+        self.machine = machine
+        self.facts = Facts.new(facts_rows)
+        self.batch = Batch.empty()
+        self._loop = loops.run if jit.is_ours(machine) else jit.fresh(loops.run)
+
+    @property
+    def now_ns(self) -> int:
+        """The simulated time."""
+        return int(self.machine.clock[0])
+
+    def feed(self, batch: Batch) -> None:
+        """Hand over the next requests; the previous batch must be used up."""
+        if self.batch.left():
+            raise ValueError("the previous batch is not used up")
+        self.machine.expect(batch)
+        self.batch = batch
+
+    def advance(self, until_ns: int) -> tuple[int, Facts | None]:
+        """Go on until `until_ns`, or until the loop needs Python.
+
+        Returns REACHED, NEEDS_BATCH or FINISHED with None, or FACTS_FULL with the facts so far.
+        """
+        while True:
+            status = int(self._loop(self.machine, self.batch, self.facts, until_ns))
+            if status == loops.FACTS_FULL:
+                return status, self.facts.drained()
+            if status != loops.NEEDS_ROOM:
+                return status, None
+            self.machine = self.machine.grown()
