@@ -20,6 +20,7 @@ import functools
 import hashlib
 import os
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,10 +28,16 @@ from typing import Any, TypeVar
 import numba
 from llvmlite import ir
 from numba import njit, types
-from numba.core.dispatcher import Dispatcher
 from numba.core import cgutils
+from numba.core.compiler import Flags, compile_internal
 from numba.core.imputils import impl_ret_borrowed
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
+from numba.core.registry import cpu_target
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer_getattr,
+    signature,
+)
 from numba.extending import (
     NativeValue,
     lower_builtin,
@@ -49,13 +56,24 @@ C = TypeVar("C", bound=type)
 compiled = not numba.config.DISABLE_JIT
 
 
-def method(function: F) -> F:
-    """Compile a method of a state machine, or a function that one calls.
+class Method:
+    """A method of a state machine: compiled where compiled code calls it, plain where Python does."""
 
-    A method never allocates: all state exists before the loop starts.  `_nrt=False` makes numba
-    refuse an allocation, and drops the reference counting that halves the speed.
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Return the method for a call from Python; on the class, this descriptor."""
+        return self if instance is None else self.function.__get__(instance, owner)
+
+
+def method(function: F) -> F:
+    """Let compiled code call this method of a state machine.
+
+    A method never allocates: all state exists before the loop starts.
     """
-    return njit(_nrt=False, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return Method(function) if compiled else function  # type: ignore[return-value]
 
 
 def loop(function: F) -> F:
@@ -167,8 +185,8 @@ class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
     def generic_resolve(self, machine: StateMachineType, name: str) -> Any:
         if name in machine.field_types:
             return machine.field_types[name]
-        function = getattr(machine.instance_class, name, None)
-        if not isinstance(function, Dispatcher):
+        method = getattr(machine.instance_class, name, None)
+        if not isinstance(method, Method):
             return None
         _lower_method(name)
 
@@ -176,8 +194,9 @@ class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
             key = (StateMachineType, name)
 
             def generic(self, args: Any, kws: Any) -> Any:
-                dispatcher = types.Dispatcher(function)
-                return dispatcher.get_call_type(self.context, (machine, *args), kws).as_method()
+                plain = tuple(map(types.unliteral, args))
+                callee = _compiled(self.context, method.function, (machine, *plain))
+                return signature(callee.signature.return_type, *plain, recvr=machine)
 
         return types.BoundFunction(Bound, machine)
 
@@ -188,7 +207,62 @@ def _lower_method(name: str) -> None:
 
     @lower_builtin((StateMachineType, name), StateMachineType, types.VarArg(types.Any))
     def call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        function = getattr(sig.args[0].instance_class, name)
-        lowered = context.get_function(types.Dispatcher(function), sig)
-        context.add_linking_libs(getattr(lowered, "libs", ()))
-        return lowered(builder, args)
+        method = getattr(sig.args[0].instance_class, name)
+        callee = _methods[method.function, sig.args]
+        _link_methods(context.active_code_library)
+        return context.call_internal(builder, callee.fndesc, callee.signature, args)
+
+
+# Numba would make a library of each method, and optimise and link what it calls again with every
+# caller.  All methods share one library instead, which is not optimised before a loop takes it in.
+_methods: dict[tuple[Any, ...], Any] = {}
+_library: list[Any] = []
+
+
+def _compiled(context: Any, function: Any, arguments: tuple[types.Type, ...]) -> Any:
+    """Compile a method for argument types, into the shared library; or return it from there."""
+    key = (function, arguments)
+    if key not in _methods:
+        target = cpu_target.target_context
+        if not _library:
+            _library.append(target.codegen().create_library("hybridsim.methods"))
+        flags = Flags()
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        flags.error_model = "numpy"
+        flags.boundscheck = bool(numba.config.BOUNDSCHECK)
+        _methods[key] = compile_internal(
+            context, target, _library[0], function, arguments, None, flags, {}
+        )
+    return _methods[key]
+
+
+def _link_methods(library: Any) -> None:
+    """Have a loop's library link what the methods' library holds when the loop is finished."""
+    methods = _library[0]
+    if library is methods or library in _linked:
+        return
+    _linked.add(library)
+    library.add_linking_library(_Unfinished(methods))
+    for needed in methods._linking_libraries:
+        library.add_linking_library(needed)
+
+
+class _Unfinished:
+    """A library that others link without its being optimised first."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._reload_init = library._reload_init
+
+    def _ensure_finalized(self) -> None:
+        """Leave the library open for more methods."""
+
+    def _get_module_for_linking(self) -> Any:
+        module = self._library._final_module.clone()
+        for function in module.functions:
+            if not function.is_declaration:
+                function.linkage = "linkonce_odr"  # dropped where the loop does not use it
+        return module
+
+
+_linked: weakref.WeakSet[Any] = weakref.WeakSet()
