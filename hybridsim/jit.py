@@ -194,7 +194,7 @@ class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
             key = (StateMachineType, name)
 
             def generic(self, args: Any, kws: Any) -> Any:
-                plain = tuple(map(types.unliteral, args))
+                plain = tuple(map(_plain, args))
                 callee = _compiled(self.context, method.function, (machine, *plain))
                 return signature(callee.signature.return_type, *plain, recvr=machine)
 
@@ -211,6 +211,11 @@ def _lower_method(name: str) -> None:
         callee = _methods[method.function, sig.args]
         _link_methods(context.active_code_library)
         return context.call_internal(builder, callee.fndesc, callee.signature, args)
+
+
+def _plain(argument: types.Type) -> types.Type:
+    """Return the type that a method takes an argument as: every integer as int64, compiled once."""
+    return types.int64 if isinstance(argument, types.Integer) else types.unliteral(argument)
 
 
 # Numba would make a library of each method, and optimise and link what it calls again with every
