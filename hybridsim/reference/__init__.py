@@ -1,0 +1,68 @@
+"""The model of DESIGN.md part 2, a second time: slow, plain SimPy, made to be read and extended.
+
+It is written from the text alone and shares no code with the compiled engine, which must agree with
+it to the nanosecond. One file per section of the text:
+
+    parameters   what goes in and what comes out
+    clock        2.1  time and order
+    source       2.2  when requests are issued
+    cache        2.3  the page cache
+    policies     2.4  admission and replacement
+    tier         2.5  arrays
+    hdd, ssd     2.6, 2.7  devices
+    machine      all of it put together; subclass `Machine` to replace a part
+
+A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
+calls `done()` when it is complete: later, from an event, never from within `submit`.
+"""
+
+from hybridsim.reference.cache import PageCache, Verdict
+from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.device import Device
+from hybridsim.reference.hdd import Hdd
+from hybridsim.reference.machine import Machine, simulate
+from hybridsim.reference.parameters import (
+    CacheParameters,
+    Fact,
+    HddParameters,
+    Outcome,
+    Request,
+    SourceParameters,
+    SsdParameters,
+    TierParameters,
+)
+from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
+from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
+from hybridsim.reference.ssd import Ssd
+from hybridsim.reference.tier import Tier
+
+__all__ = [
+    "Admission",
+    "CacheParameters",
+    "Clock",
+    "ClosedSource",
+    "Device",
+    "Done",
+    "Fact",
+    "Hdd",
+    "HddParameters",
+    "Learned",
+    "Lru",
+    "Machine",
+    "OpenSource",
+    "Outcome",
+    "PageCache",
+    "Parts",
+    "Replacement",
+    "Request",
+    "Source",
+    "SourceParameters",
+    "Ssd",
+    "SsdParameters",
+    "ThinkSource",
+    "Tier",
+    "TierParameters",
+    "Touches",
+    "Verdict",
+    "simulate",
+]

@@ -1,0 +1,26 @@
+"""What every device has in common."""
+
+from collections import Counter
+
+from hybridsim.codes import Op
+from hybridsim.reference.clock import Clock, Done
+
+
+class Device:
+    """Takes requests for byte ranges and completes them at some later event."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.counters: Counter[str] = Counter()
+
+    def submit(self, op: Op, offset: int, length: int, done: Done) -> None:
+        """Take a request; `done` is called when it completes, never from within this call."""
+        if op == Op.READ:
+            self.counters["read_bytes"] += length
+        elif op == Op.WRITE:
+            self.counters["write_bytes"] += length
+        self.accept(op, offset, length, done)
+
+    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
+        """Do what `submit` promises; this is what a device defines."""
+        raise NotImplementedError

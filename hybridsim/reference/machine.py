@@ -1,0 +1,161 @@
+"""All of it put together."""
+
+from collections.abc import Sequence
+
+from hybridsim.codes import Replay
+from hybridsim.reference.cache import PageCache, Verdict
+from hybridsim.reference.clock import Clock
+from hybridsim.reference.device import Device
+from hybridsim.reference.hdd import Hdd
+from hybridsim.reference.parameters import (
+    CacheParameters,
+    Fact,
+    HddParameters,
+    Outcome,
+    Request,
+    SourceParameters,
+    SsdParameters,
+    TierParameters,
+)
+from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
+from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
+from hybridsim.reference.ssd import Ssd
+from hybridsim.reference.tier import Tier
+
+
+class Machine:
+    """A source, a cache and two tiers; override a `make_` method to put in a part of your own.
+
+    >>> class FailingDisk(Hdd):
+    ...     '''A disk that needs three more turns for everything after its first second.'''
+    ...     def plan(self, command):
+    ...         plan = super().plan(command)
+    ...         if self.clock.now > 10**9:
+    ...             plan.done += 3 * self.parameters.rev_ns
+    ...         return plan
+    >>> class FailingMachine(Machine):
+    ...     def make_device(self, parameters, tier, member):
+    ...         if tier == "slow" and member == 0:
+    ...             return FailingDisk(self.clock, parameters)
+    ...         return super().make_device(parameters, tier, member)
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        source: SourceParameters,
+        cache: CacheParameters,
+        slow: TierParameters,
+        fast: TierParameters | None,
+    ) -> None:
+        if fast is None and cache.pages > 0:
+            raise ValueError("a cache with pages needs a fast tier")
+        self.requests = requests
+        self.facts: list[Fact] = []
+        self.clock = Clock()
+        self.tiers = {"slow": self.make_tier(slow, "slow")}
+        if fast is not None:
+            self.tiers["fast"] = self.make_tier(fast, "fast")
+        self.cache = self.make_cache(cache)
+        self.source = self.make_source(source)
+
+    def run(self) -> Outcome:
+        """Run until nothing is left to do."""
+        self.source.start()
+        self.clock.run()
+        return Outcome(self.facts, self.counters())
+
+    def issue(self, number: int) -> None:
+        """Give a request to the cache; write its fact and tell the source when it completes."""
+        request = self.requests[number]
+        issued = self.clock.now
+        verdict: Verdict
+
+        def done() -> None:
+            self.facts.append(
+                Fact(
+                    number=number,
+                    issue_ns=issued,
+                    done_ns=self.clock.now,
+                    op=request.op,
+                    length=request.length,
+                    path=verdict.path,
+                    reason=verdict.reason,
+                    pages=verdict.pages,
+                    pages_hit=verdict.pages_hit,
+                )
+            )
+            self.source.completed(number)
+
+        verdict = self.cache.submit(request.op, request.offset, request.length, done)
+
+    def counters(self) -> dict[str, int]:
+        """The sums of the cache, and those of the devices of each tier."""
+        result = dict(self.cache.counters)
+        for name in ("slow", "fast"):
+            devices = self.tiers[name].devices if name in self.tiers else []
+            for key in ("read_bytes", "write_bytes", "move_ns", "rotation_ns", "transfer_ns"):
+                result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
+        return result
+
+    # What it is made of.
+
+    def make_source(self, parameters: SourceParameters) -> Source:
+        """Make the source."""
+        kinds = {Replay.OPEN: OpenSource, Replay.CLOSED: ClosedSource, Replay.THINK: ThinkSource}
+        kind = kinds[Replay(parameters.mode)]
+        return kind(self.clock, parameters, self.requests, self.issue)
+
+    def make_cache(self, parameters: CacheParameters) -> PageCache:
+        """Make the cache, with its policies."""
+        return PageCache(
+            self.clock,
+            parameters,
+            self.make_admission(parameters),
+            self.make_replacement(parameters),
+            self.tiers["slow"],
+            self.tiers.get("fast"),
+        )
+
+    def make_admission(self, parameters: CacheParameters) -> Admission:
+        """Make the policy that says what is worth caching."""
+        match parameters.admission:
+            case ("touches", int(n)):
+                return Touches(n)
+            case ("learned",):
+                return Learned(parameters.pages)
+            case _:
+                raise ValueError(f"unknown admission policy {parameters.admission}")
+
+    def make_replacement(self, parameters: CacheParameters) -> Replacement:
+        """Make the policy that says what has to go."""
+        if parameters.replacement != "lru":
+            raise ValueError(f"unknown replacement policy {parameters.replacement}")
+        return Lru()
+
+    def make_tier(self, parameters: TierParameters, tier: str) -> Tier:
+        """Make the tier named "slow" or "fast"."""
+        devices = [
+            self.make_device(parameters.device, tier, member)
+            for member in range(parameters.members)
+        ]
+        return Tier(parameters, devices)
+
+    def make_device(
+        self, parameters: HddParameters | SsdParameters, tier: str, member: int
+    ) -> Device:
+        """Make one member of the tier named "slow" or "fast"."""
+        if isinstance(parameters, HddParameters):
+            return Hdd(self.clock, parameters)
+        return Ssd(self.clock, parameters)
+
+
+def simulate(
+    requests: Sequence[Request],
+    source: SourceParameters,
+    cache: CacheParameters,
+    slow: TierParameters,
+    fast: TierParameters | None,
+) -> Outcome:
+    """Run a trace through a machine; `fast` may be None where the cache has no pages."""
+    return Machine(requests, source, cache, slow, fast).run()

@@ -1,0 +1,817 @@
+"""The reference model against numbers worked out by hand from DESIGN.md part 2."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scenarios import Scenario, scenarios
+
+from hybridsim.codes import Level, Mode, Op, Path, Reason, Replay
+from hybridsim.reference import (
+    CacheParameters,
+    Clock,
+    Fact,
+    Hdd,
+    HddParameters,
+    Learned,
+    Machine,
+    Outcome,
+    Request,
+    SourceParameters,
+    SsdParameters,
+    Tier,
+    TierParameters,
+    simulate,
+)
+from hybridsim.reference import source as source_module
+from hybridsim.reference.cache import Runs, Slots
+from hybridsim.reference.source import parents
+from hybridsim.reference.tier import Range, RowSegment
+
+US, MS = 1000, 1_000_000
+SECTOR, PAGE = 512, 4096
+TRACK = 100 * SECTOR
+
+OPEN = SourceParameters(Replay.OPEN)
+ONE_AT_A_TIME = SourceParameters(Replay.CLOSED, depth=1)
+NO_CACHE = CacheParameters(PAGE, 0, Mode.READ_ONLY, 0, 0, ("touches", 1))
+CACHE = CacheParameters(PAGE, 8, Mode.READ_ONLY, 0, 8, ("touches", 1))
+
+# A turn takes 10 ms, a sector 100 us; cylinders have two tracks; each track begins 500 us later
+# than the one before; a seek takes a millisecond per cylinder.
+DISK = HddParameters(
+    rev_ns=10 * MS,
+    zone_byte=[0],
+    zone_track=[0],
+    zone_track_bytes=[TRACK],
+    surfaces=2,
+    seek_ns=[MS * distance for distance in range(11)],
+    seek_shift=0,
+    head_switch_ns=300 * US,
+    skew_ns=500 * US,
+    settle_ns=200 * US,
+    overhead_ns=100 * US,
+    window=1,
+    age_limit_ns=1000 * MS,
+    read_ahead_bytes=0,
+    capacity_bytes=20 * TRACK,
+)
+
+# Everything takes no time. What a test is about, it changes.
+SSD = SsdParameters(
+    dies=1,
+    unit_bytes=PAGE,
+    command_ns=0,
+    interval_ns=0,
+    read_ns=0,
+    program_ns=0,
+    scatter_ns=0,
+    suspend_ns=0,
+    write_ns=0,
+    buffer_ns=0,
+    link_bytes_per_s=10**18,
+    capacity_bytes=64 * PAGE,
+)
+
+
+def single(device: HddParameters | SsdParameters) -> TierParameters:
+    return TierParameters(Level.STRIPE, 1, 64 * SECTOR, device, device.capacity_bytes)
+
+
+def array(level: Level, members: int, chunk: int, device: HddParameters) -> TierParameters:
+    data = members - 1 if level == Level.RAID5 else members
+    return TierParameters(level, members, chunk, device, data * device.capacity_bytes)
+
+
+def read(at: float, offset: int, length: int = SECTOR, **more: Any) -> Request:
+    """A READ that arrives after so many milliseconds."""
+    return Request(round(at * MS), Op.READ, offset, length, **more)
+
+
+def write(at: float, offset: int, length: int = SECTOR) -> Request:
+    return Request(round(at * MS), Op.WRITE, offset, length)
+
+
+def by_number(outcome: Outcome) -> list[Fact]:
+    return sorted(outcome.facts, key=lambda fact: fact.number)
+
+
+def done(outcome: Outcome) -> list[float]:
+    """When each request was done, in milliseconds."""
+    return [fact.done_ns / MS for fact in by_number(outcome)]
+
+
+def on(
+    device: HddParameters | SsdParameters, requests: list[Request], source: SourceParameters = OPEN
+) -> Outcome:
+    """Run requests on a single device without a cache."""
+    return simulate(requests, source, NO_CACHE, single(device), None)
+
+
+class TestHdd:
+    def test_an_access_is_overhead_then_move_then_rotation_then_transfer(self) -> None:
+        requests = [
+            # Ready at 0.1; sector 30 comes round at 3.0; two sectors.
+            read(0, 30 * SECTOR, 2 * SECTOR),
+            # Ready at 3.3, head switched at 3.6; sector 50 of track 1 is at 5.0 + 0.5.
+            read(0, TRACK + 50 * SECTOR),
+            # Ready at 5.7, there and settled at 8.9; track 6 begins at 3.0, so at 13.0.
+            write(0, 6 * TRACK),
+        ]
+        outcome = on(DISK, requests, ONE_AT_A_TIME)
+        assert done(outcome) == [3.2, 5.6, 13.1]
+        assert outcome.counters["slow_move_ns"] == 300 * US + 3200 * US
+        assert outcome.counters["slow_rotation_ns"] == 2900 * US + 1900 * US + 4100 * US
+        assert outcome.counters["slow_transfer_ns"] == 400 * US
+
+    def test_a_transfer_over_a_track_border_pays_the_skew(self) -> None:
+        # Sectors 95 to 104: ten sectors and one border.
+        assert done(on(DISK, [read(0, 95 * SECTOR, 10 * SECTOR)])) == [9.5 + 1.0 + 0.5]
+
+    def test_the_next_track_comes_round_just_after_a_border(self) -> None:
+        # That is what skew is for: the data after the border are where the transfer finds them.
+        hdd = Hdd(Clock(), DISK)
+        turned = hdd.transfer(0, TRACK + SECTOR) - hdd.transfer(TRACK, SECTOR)
+        assert hdd.angle(TRACK) == (hdd.angle(0) + turned) % DISK.rev_ns
+
+    def test_outer_zones_hold_more_per_track(self) -> None:
+        two_zones = replace(
+            DISK,
+            zone_byte=[0, 2 * TRACK],
+            zone_track=[0, 2],
+            zone_track_bytes=[TRACK, TRACK // 2],
+            capacity_bytes=3 * TRACK,
+        )
+        hdd = Hdd(Clock(), two_zones)
+        assert hdd.transfer(0, SECTOR) == 100 * US
+        assert hdd.transfer(2 * TRACK, SECTOR) == 200 * US
+        assert [hdd.track_of(b) for b in (2 * TRACK - 1, 2 * TRACK, 3 * TRACK - 1)] == [1, 2, 3]
+
+    def test_the_seek_table_may_be_coarse(self) -> None:
+        coarse = replace(DISK, seek_shift=2, seek_ns=[0, 4 * MS, 8 * MS, 12 * MS])
+        hdd = Hdd(Clock(), coarse)
+        # 1 to 4 cylinders: entry 1; 5 to 8: entry 2.
+        assert [hdd.move(0, 2 * d) // MS for d in (0, 1, 4, 5, 8, 9)] == [0, 4, 4, 8, 8, 12]
+
+    # The first keeps the disk busy until 3.1. From there sector 80 is 4.8 ms away, sector 50 1.8 ms
+    # and sector 40 0.8 ms.
+    QUEUE = [
+        read(0, 30 * SECTOR),
+        read(1, 80 * SECTOR),
+        read(1, 50 * SECTOR),
+        read(1, 40 * SECTOR),
+    ]
+
+    @pytest.mark.parametrize(
+        ("window", "order"),
+        [(1, [0, 1, 2, 3]), (2, [0, 2, 1, 3]), (3, [0, 3, 2, 1])],
+        ids=["first come first served", "the nearer of two", "the nearest of three"],
+    )
+    def test_the_cheapest_of_the_window_is_next(self, window: int, order: list[int]) -> None:
+        outcome = on(replace(DISK, window=window), self.QUEUE)
+        assert [fact.number for fact in outcome.facts] == order
+
+    def test_at_equal_cost_the_older_is_next(self) -> None:
+        requests = [read(0, 0), read(1, 50 * SECTOR, SECTOR), read(1, 50 * SECTOR, 2 * SECTOR)]
+        outcome = on(replace(DISK, window=8), requests)
+        assert [fact.number for fact in outcome.facts] == [0, 1, 2]
+
+    @pytest.mark.parametrize(("age_limit", "second"), [(2.1, 1), (2.100001, 3)])
+    def test_who_has_waited_too_long_is_next(self, age_limit: float, second: int) -> None:
+        limited = replace(DISK, window=3, age_limit_ns=round(age_limit * MS))
+        assert on(limited, self.QUEUE).facts[1].number == second
+
+    def test_a_flush_costs_nothing_but_the_overhead(self) -> None:
+        requests = [read(0, 0), read(1, 50 * SECTOR), Request(2 * MS, Op.FLUSH, 0, 0)]
+        outcome = on(replace(DISK, window=2), requests)
+        assert [fact.number for fact in outcome.facts] == [0, 2, 1]
+        assert done(outcome)[2] == 10.1 + 0.1
+
+
+class TestReadAhead:
+    # The first ten sectors are read from 10 to 11 ms, the next ten ahead until 12 ms.
+    DISK = replace(DISK, read_ahead_bytes=10 * SECTOR)
+    FIRST = read(0, 0, 10 * SECTOR)
+
+    @pytest.mark.parametrize(
+        ("then", "completion"),
+        [
+            (read(20, 3 * SECTOR), 20.1),  # (a) was read
+            (read(11, 10 * SECTOR, 5 * SECTOR), 11.5),  # (b) is just coming
+            (read(11, 10 * SECTOR, 20 * SECTOR), 13.0),  # (b) goes on beyond
+            (read(11.8, 10 * SECTOR, 5 * SECTOR), 11.9),  # (b) has just passed
+            (read(20, 10 * SECTOR, 5 * SECTOR), 20.1),  # (c) was read ahead
+            (read(20, 10 * SECTOR, 15 * SECTOR), 22.5),  # (d) sector 20 comes round at 22.0
+            (read(20, 20 * SECTOR, 5 * SECTOR), 22.5),  # (d) with nothing of it buffered
+            (read(20, 21 * SECTOR, 4 * SECTOR), 22.5),  # not buffered at all
+        ],
+    )
+    def test_what_follows_a_read(self, then: Request, completion: float) -> None:
+        assert done(on(self.DISK, [self.FIRST, then])) == [11.0, completion]
+
+    def test_without_it_every_read_goes_to_the_media(self) -> None:
+        requests = [self.FIRST, read(20, 3 * SECTOR)]
+        assert done(on(replace(self.DISK, read_ahead_bytes=0), requests)) == [11.0, 20.4]
+
+    def test_a_write_ends_it(self) -> None:
+        requests = [self.FIRST, write(11, 15 * SECTOR), read(12, 10 * SECTOR)]
+        assert done(on(self.DISK, requests)) == [11.0, 11.6, 21.1]
+
+    def test_only_so_much_is_kept(self) -> None:
+        # After 20 sectors, the last ten are in the buffer.
+        requests = [read(0, 0, 20 * SECTOR), read(20, 10 * SECTOR), read(21, 9 * SECTOR)]
+        assert done(on(self.DISK, requests)) == [12.0, 20.1, 31.0]
+
+    def test_it_stops_at_the_end_of_the_disk(self) -> None:
+        small = replace(self.DISK, capacity_bytes=64 * SECTOR)
+        hdd = Hdd(Clock(), small)
+        segment = hdd.buffer(50 * SECTOR, 60 * SECTOR, 0)
+        assert segment is not None
+        assert hdd.stop(segment) == 64 * SECTOR
+
+
+class TestTier:
+    def tier(self, level: Level, members: int, chunk: int = PAGE) -> Tier:
+        parameters = array(level, members, chunk, DISK)
+        return Tier(parameters, [Hdd(Clock(), DISK) for _ in range(members)])
+
+    def test_a_stripe_deals_out_chunks(self) -> None:
+        tier = self.tier(Level.STRIPE, 3)
+        assert [tier.place(k) for k in range(4)] == [(0, 0), (1, 0), (2, 0), (0, PAGE)]
+
+    def test_raid5_is_left_symmetric(self) -> None:
+        tier = self.tier(Level.RAID5, 4)
+        layout = [["P"] * 4 for _ in range(4)]
+        for chunk in range(12):
+            member, start = tier.place(chunk)
+            layout[start // PAGE][member] = str(chunk)
+        assert [" ".join(row) for row in layout] == ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11"]
+
+    def test_a_member_reads_neighbouring_chunks_in_one_go(self) -> None:
+        tier = self.tier(Level.STRIPE, 2)
+        assert tier.ranges(PAGE // 2, 3 * PAGE) == [
+            Range(0, PAGE // 2, 2 * PAGE),
+            Range(1, 0, 3 * PAGE // 2),
+        ]
+
+    def test_parity_between_two_chunks_splits_a_read(self) -> None:
+        # Chunks 0 to 7 of 3 members: 0 1 P / 3 P 2 / P 4 5 / 6 7 P
+        tier = self.tier(Level.RAID5, 3)
+        assert tier.ranges(0, 8 * PAGE) == [
+            Range(1, 0, PAGE),  # issued when chunk 4 cannot go on from it
+            Range(0, 0, 2 * PAGE),  # likewise chunk 6
+            Range(0, 3 * PAGE, 4 * PAGE),
+            Range(1, 2 * PAGE, 4 * PAGE),
+            Range(2, PAGE, 3 * PAGE),
+        ]
+
+    def test_a_row_is_cut_where_the_set_of_written_chunks_changes(self) -> None:
+        tier = self.tier(Level.RAID5, 5, chunk=10)
+        assert tier.row_segments(7, 12, 15) == [RowSegment(7, 2, 5, [1])]
+        # From 6 of chunk 0 to 3 of chunk 1: two ends that share nothing.
+        assert tier.row_segments(7, 6, 13) == [RowSegment(7, 0, 3, [1]), RowSegment(7, 6, 10, [0])]
+        # From 3 of chunk 0 to 6 of chunk 1: in the middle both.
+        assert tier.row_segments(7, 3, 16) == [
+            RowSegment(7, 0, 3, [1]),
+            RowSegment(7, 3, 6, [0, 1]),
+            RowSegment(7, 6, 10, [0]),
+        ]
+        # With whole chunks between.
+        assert tier.row_segments(7, 6, 33) == [
+            RowSegment(7, 0, 3, [1, 2, 3]),
+            RowSegment(7, 3, 6, [1, 2]),
+            RowSegment(7, 6, 10, [0, 1, 2]),
+        ]
+        assert tier.row_segments(7, 0, 40) == [RowSegment(7, 0, 10, [0, 1, 2, 3])]
+
+    def run(self, members: int, request: Request) -> Outcome:
+        return simulate([request], OPEN, NO_CACHE, array(Level.RAID5, members, PAGE, DISK), None)
+
+    def bytes(self, outcome: Outcome) -> tuple[int, int]:
+        return outcome.counters["slow_read_bytes"], outcome.counters["slow_write_bytes"]
+
+    def test_a_small_write_is_four_accesses_and_a_lost_turn(self) -> None:
+        # Data and parity are read at 10.0 to 10.1; their sector comes round again at 20.0.
+        outcome = self.run(5, write(0, 0))
+        assert self.bytes(outcome) == (2 * SECTOR, 2 * SECTOR)
+        assert done(outcome) == [20.1]
+
+    def test_parity_is_computed_from_the_rest_where_that_is_less(self) -> None:
+        # 4 data chunks: one written reads 2 rather than 3; two written read the 2 others.
+        assert self.bytes(self.run(5, write(0, 0, PAGE))) == (2 * PAGE, 2 * PAGE)
+        assert self.bytes(self.run(5, write(0, 0, 2 * PAGE))) == (2 * PAGE, 3 * PAGE)
+        assert self.bytes(self.run(5, write(0, 0, 3 * PAGE))) == (1 * PAGE, 4 * PAGE)
+
+    def test_a_whole_row_is_written_at_once(self) -> None:
+        outcome = self.run(5, write(0, 0, 4 * PAGE))
+        assert self.bytes(outcome) == (0, 5 * PAGE)
+        assert done(outcome) == [10.8]
+
+    def test_a_flush_goes_to_every_member(self) -> None:
+        outcome = self.run(5, Request(0, Op.FLUSH, 0, 0))
+        assert done(outcome) == [0.1]
+
+
+class TestSsd:
+    SSD = replace(
+        SSD,
+        command_ns=10 * US,
+        read_ns=50 * US,
+        program_ns=1000 * US,
+        write_ns=5 * US,
+        buffer_ns=2000 * US,
+        link_bytes_per_s=10**9,  # a byte per nanosecond
+    )
+
+    def done(self, device: SsdParameters, *requests: Request) -> list[int]:
+        return [fact.done_ns for fact in by_number(on(device, list(requests)))]
+
+    def test_dies_read_in_parallel(self) -> None:
+        two = read(0, 0, 2 * PAGE)
+        assert self.done(replace(self.SSD, dies=2), two) == [10 * US + 50 * US + PAGE]
+        assert self.done(replace(self.SSD, dies=1), two) == [10 * US + 100 * US + PAGE]
+
+    def test_reads_of_one_die_queue(self) -> None:
+        requests = [read(0, 0, PAGE), read(0, 2 * PAGE, PAGE), read(0, PAGE, PAGE)]
+        first, again, other = self.done(replace(self.SSD, dies=2), *requests)
+        assert (again - first, other - first) == (50 * US, 0)
+
+    def test_the_link_carries_one_request_after_another(self) -> None:
+        slow_link = replace(self.SSD, dies=8, link_bytes_per_s=10**8)
+        requests = [read(0, die * PAGE, PAGE) for die in range(3)]
+        wire = 10 * PAGE  # nanoseconds
+        begin = 10 * US
+        assert self.done(slow_link, *requests) == [
+            begin + 50 * US + wire,  # the link is free again when the die has been read
+            begin + 50 * US + wire,
+            begin + 3 * wire,
+        ]
+
+    def test_the_controller_takes_a_command_per_interval(self) -> None:
+        flushes = [Request(0, Op.FLUSH, 0, 0) for _ in range(3)]
+        controller = replace(self.SSD, interval_ns=7 * US)
+        assert self.done(controller, *flushes) == [10 * US, 17 * US, 24 * US]
+
+    def test_a_write_is_done_when_it_is_in_the_buffer(self) -> None:
+        assert self.done(self.SSD, write(0, 0, PAGE)) == [10 * US + PAGE + 5 * US]
+
+    def test_a_full_buffer_waits_for_the_dies(self) -> None:
+        one, two, three = self.done(self.SSD, *[write(0, 0, PAGE)] * 3)
+        buffered = 10 * US + PAGE + 5 * US
+        assert (one, two) == (buffered, buffered + PAGE)
+        assert three == buffered + 3000 * US - 2000 * US
+
+    def test_a_scattered_write_costs_once_per_request(self) -> None:
+        scatter = replace(self.SSD, scatter_ns=300 * US, buffer_ns=0)
+        buffered = 10 * US + 2 * PAGE + 5 * US
+        assert self.done(scatter, write(0, 0, 2 * PAGE)) == [buffered + 2300 * US]
+
+    def test_a_read_suspends_programming(self) -> None:
+        suspending = replace(self.SSD, suspend_ns=20 * US, buffer_ns=0)
+        first, reading, second = self.done(
+            suspending, write(0, 0, PAGE), read(0.1, 0, PAGE), write(0.1, 0, PAGE)
+        )
+        assert reading == 100 * US + 10 * US + 20 * US + 50 * US + PAGE
+        assert second == first + 20 * US + 50 * US + 1000 * US
+
+
+class TestCache:
+    """A slow tier that takes 1 ms for anything, and a fast one that takes 0.1 ms."""
+
+    SLOW = single(replace(SSD, command_ns=MS))
+    FAST = single(replace(SSD, command_ns=MS // 10))
+
+    def run(
+        self, *requests: Request, cache: CacheParameters = CACHE, slow: TierParameters = SLOW
+    ) -> Outcome:
+        return simulate(requests, OPEN, cache, slow, self.FAST)
+
+    def reasons(
+        self, *requests: Request, cache: CacheParameters = CACHE
+    ) -> list[tuple[Path, Reason]]:
+        return [(f.path, f.reason) for f in by_number(self.run(*requests, cache=cache))]
+
+    HIT = (Path.HIT, Reason.NONE)
+    COLD = (Path.MISS, Reason.COLD)
+    NOT_HOT = (Path.MISS, Reason.NOT_HOT)
+    BUSY = (Path.MISS, Reason.BUSY)
+    FILLING = (Path.MISS, Reason.FILLING)
+    EVICTED = (Path.MISS, Reason.EVICTED)
+    OVERWRITTEN = (Path.MISS, Reason.OVERWRITTEN)
+    SEQUENTIAL = (Path.BYPASS, Reason.SEQUENTIAL)
+    WRITE = (Path.BYPASS, Reason.WRITE)
+
+    def test_a_page_is_cold_then_filling_then_hit(self) -> None:
+        # Read until 1.0, its page from the slow tier until 2.0, to the fast one until 2.1.
+        requests = [read(0, 0), read(2.0999, 512), read(2.1, 512)]
+        outcome = self.run(*requests)
+        assert [(f.path, f.reason) for f in by_number(outcome)] == [
+            self.COLD,
+            self.FILLING,
+            self.HIT,
+        ]
+        assert done(outcome) == [1.0, 3.0999, 2.2]
+        assert outcome.counters == {
+            "fills_started": 1,
+            "fills_completed": 1,
+            "fills_doomed": 0,
+            "evictions": 0,
+            "slow_read_bytes": 2 * SECTOR + PAGE,
+            "slow_write_bytes": 0,
+            "slow_move_ns": 0,
+            "slow_rotation_ns": 0,
+            "slow_transfer_ns": 0,
+            "fast_read_bytes": SECTOR,
+            "fast_write_bytes": PAGE,
+            "fast_move_ns": 0,
+            "fast_rotation_ns": 0,
+            "fast_transfer_ns": 0,
+        }
+
+    def test_a_page_read_whole_is_not_read_again(self) -> None:
+        assert self.reasons(read(0, 0, PAGE), read(1.1, 0)) == [self.COLD, self.HIT]
+
+    def test_the_last_page_is_read_as_far_as_there_is_one(self) -> None:
+        short = single(replace(SSD, command_ns=MS, capacity_bytes=PAGE + SECTOR))
+        outcome = self.run(read(0, PAGE), slow=short)
+        assert outcome.counters["slow_read_bytes"] == 2 * SECTOR
+        assert outcome.counters["fast_write_bytes"] == PAGE
+
+    def test_a_fill_overwritten_meanwhile_is_in_vain(self) -> None:
+        requests = [read(0, 0), write(1.5, 0), read(1.6, 0), read(3, 0)]
+        outcome = self.run(*requests)
+        assert [(f.path, f.reason) for f in by_number(outcome)] == [
+            self.COLD,
+            self.WRITE,
+            self.FILLING,
+            self.OVERWRITTEN,
+        ]
+        assert outcome.counters["fills_doomed"] == 1
+        assert outcome.counters["fills_completed"] == 1  # by the last read
+
+    def test_the_least_recently_used_page_is_evicted(self) -> None:
+        two = replace(CACHE, pages=2)
+        pages = [0, 1, 0, 2, 0, 1]  # 2 takes the place of 1
+        requests = [read(10 * at, PAGE * page) for at, page in enumerate(pages)]
+        assert self.reasons(*requests, cache=two)[2:] == [
+            self.HIT,
+            self.COLD,
+            self.HIT,
+            self.EVICTED,
+        ]
+
+    def test_no_more_fills_than_allowed_are_under_way(self) -> None:
+        one = replace(CACHE, fills_max=1)
+        requests = [read(0, 0), read(0, PAGE), read(5, 0), read(5, PAGE)]
+        assert self.reasons(*requests, cache=one) == [self.COLD, self.COLD, self.HIT, self.BUSY]
+
+    def test_a_page_still_filling_is_not_evicted(self) -> None:
+        one = replace(CACHE, pages=1)
+        requests = [read(0, 0), read(0, PAGE), read(5, 0), read(5, PAGE)]
+        assert self.reasons(*requests, cache=one) == [self.COLD, self.COLD, self.HIT, self.BUSY]
+
+    def test_a_page_not_touched_often_enough_is_not_hot(self) -> None:
+        twice = replace(CACHE, admission=("touches", 2))
+        requests = [read(at, 0) for at in (0, 5, 10)]
+        assert self.reasons(*requests, cache=twice) == [self.COLD, self.NOT_HOT, self.HIT]
+
+    def test_a_read_only_cache_drops_what_is_written(self) -> None:
+        requests = [read(0, 0), write(5, 0), read(10, 0)]
+        assert self.reasons(*requests) == [self.COLD, self.WRITE, self.OVERWRITTEN]
+
+    def test_a_write_through_cache_keeps_what_is_written(self) -> None:
+        through = replace(CACHE, mode=Mode.WRITE_THROUGH)
+        requests = [write(0, 0), read(5, 0), write(10, 0), read(15, 0)]
+        assert self.reasons(*requests, cache=through) == [
+            self.WRITE,
+            self.HIT,
+            self.WRITE,
+            self.HIT,
+        ]
+
+    def test_a_discard_drops_pages(self) -> None:
+        requests = [read(0, 0), Request(5 * MS, Op.DISCARD, 0, SECTOR), read(10, 0)]
+        assert self.reasons(*requests)[1:] == [(Path.BYPASS, Reason.DISCARD), self.OVERWRITTEN]
+
+    def test_the_missing_parts_are_read_in_one_go(self) -> None:
+        # Pages 0 1 2 3 4, of which 2 is present: two reads of the slow tier, one of the fast.
+        outcome = self.run(read(0, 2 * PAGE), read(5, 0, 5 * PAGE))
+        fact = outcome.facts[1]
+        assert (fact.path, fact.reason, fact.pages, fact.pages_hit) == (*self.COLD, 5, 1)
+        assert outcome.counters["fast_read_bytes"] == PAGE
+        assert outcome.counters["slow_read_bytes"] == SECTOR + PAGE + 4 * PAGE
+
+    def test_a_read_may_evict_its_own_pages(self) -> None:
+        # Page 1 is present; page 0 takes its slot before page 1 comes to be read.
+        outcome = self.run(read(0, PAGE), read(5, 0, 2 * PAGE), cache=replace(CACHE, pages=1))
+        fact = outcome.facts[1]
+        assert (fact.path, fact.reason, fact.pages_hit) == (*self.COLD, 0)
+        assert outcome.counters["evictions"] == 1
+
+    def test_sequential_reads_go_past_the_cache(self) -> None:
+        cutoff = replace(CACHE, cutoff_bytes=3 * PAGE)
+        requests = [read(5 * at, PAGE * at, PAGE) for at in range(4)]
+        assert self.reasons(*requests, cache=cutoff) == [
+            self.COLD,
+            self.COLD,
+            self.SEQUENTIAL,
+            self.SEQUENTIAL,
+        ]
+        # What is present is a hit nevertheless.
+        assert self.reasons(read(0, PAGE), *requests[1:], cache=cutoff)[1] == self.HIT
+
+    def test_flush_and_nothing_go_to_the_slow_tier(self) -> None:
+        flush = (Path.BYPASS, Reason.FLUSH)
+        assert self.reasons(Request(0, Op.FLUSH, 0, 0), read(0, 0, 0)) == [flush, flush]
+
+    def test_without_pages_there_is_no_cache(self) -> None:
+        assert self.reasons(read(0, 0), cache=NO_CACHE) == [(Path.BYPASS, Reason.NO_CACHE)]
+
+    def test_a_freed_slot_is_used_first(self) -> None:
+        slots = Slots(4)
+        assert [slots.take() for _ in range(3)] == [0, 1, 2]
+        slots.free(0)
+        slots.free(1)
+        assert [slots.take() for _ in range(3)] == [1, 0, 3]
+        assert slots.full
+
+    def test_only_so_many_runs_are_followed(self) -> None:
+        runs = Runs()
+        for start in range(33):
+            runs.extend(1000 * start, 10)
+        assert runs.extend(1010, 10) == 20
+        assert runs.extend(10, 10) == 10  # the first was forgotten
+        assert runs.extend(20, 5) == 15
+
+
+class TestSource:
+    def issued(self, requests: list[Request], source: SourceParameters) -> list[float]:
+        """When requests are issued, in milliseconds, to a device that takes 10 ms for anything."""
+        outcome = on(replace(SSD, command_ns=10 * MS), requests, source)
+        return [fact.issue_ns / MS for fact in by_number(outcome)]
+
+    def test_open_is_as_in_the_trace(self) -> None:
+        requests = [read(at, 0) for at in (0, 1, 1, 5)]
+        assert self.issued(requests, OPEN) == [0, 1, 1, 5]
+        assert self.issued(requests, SourceParameters(Replay.OPEN, speed=2.0)) == [0, 0.5, 0.5, 2.5]
+
+    def test_speed_rounds_half_to_even(self) -> None:
+        requests = [Request(at, Op.FLUSH, 0, 0) for at in (1, 3, 5, 7)]
+        outcome = on(SSD, requests, SourceParameters(Replay.OPEN, speed=2.0))
+        assert [fact.issue_ns for fact in outcome.facts] == [0, 2, 2, 4]
+
+    def test_closed_keeps_so_many_outstanding(self) -> None:
+        requests = [read(99, 0)] * 5
+        assert self.issued(requests, SourceParameters(Replay.CLOSED, depth=2)) == [0, 0, 10, 10, 20]
+
+    def test_think_keeps_the_time_since_the_completion_before(self) -> None:
+        requests = [
+            read(1, 0, complete_ns=2 * MS),  # takes until 11 here
+            read(5, 0, complete_ns=6 * MS),  # 3 ms after the first: 14 to 24
+            read(5, 0, complete_ns=9 * MS),  # likewise
+            read(7, 0, complete_ns=8 * MS),  # 1 ms after the second: 25 to 35
+            read(9, 0, complete_ns=10 * MS),  # at once after the third
+        ]
+        think = SourceParameters(Replay.THINK)
+        assert self.issued(requests, think) == [1, 14, 14, 25, 24]
+
+    def test_think_at_twice_the_speed(self) -> None:
+        requests = [read(1, 0, complete_ns=2 * MS), read(5, 0)]
+        assert self.issued(requests, SourceParameters(Replay.THINK, speed=2.0)) == [0.5, 12]
+
+    def test_a_parent_is_of_the_same_process_if_there_is_one(self) -> None:
+        requests = [
+            read(0, 0, complete_ns=2 * MS, stream=1),
+            read(1, 0, complete_ns=3 * MS, stream=2),
+            read(4, 0, stream=1),
+            read(4, 0, stream=3),
+        ]
+        assert parents(requests) == [-1, -1, 0, 1]
+
+    def test_of_equal_completions_the_later_is_the_parent(self) -> None:
+        requests = [read(0, 0, complete_ns=MS), read(0, 0, complete_ns=MS), read(1, 0)]
+        assert parents(requests) == [-1, -1, 1]
+
+    def test_a_completion_not_recorded_is_nobodys(self) -> None:
+        assert parents([read(0, 0), read(1, 0)]) == [-1, -1]
+
+    def test_too_long_ago_is_no_parent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(source_module, "WINDOW", 2)
+        requests = [
+            read(0, 0, complete_ns=MS, stream=1),
+            read(0, 0, complete_ns=2 * MS, stream=2),
+            read(3, 0, stream=1),
+            read(3, 0, stream=1),
+        ]
+        assert parents(requests) == [-1, -1, 0, 1]
+
+    def test_only_so_many_are_loaded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(source_module.ThinkSource, "LOADED", 2)
+        think = SourceParameters(Replay.THINK)
+        assert self.issued([read(1, 0)] * 5, think) == [1, 1, 11, 11, 21]
+
+
+class TestOrder:
+    def test_events_of_an_instant_come_before_its_arrivals(self) -> None:
+        # The fill ends at 2.1, and so the request that arrives at 2.1 finds the page.
+        TestCache().test_a_page_is_cold_then_filling_then_hit()
+
+    def test_what_one_arrival_sets_off_comes_before_the_next(self) -> None:
+        # On devices that take no time the first request and its fill are over by then.
+        outcome = simulate([read(0, 0), read(0, 0)], OPEN, CACHE, single(SSD), single(SSD))
+        assert [fact.path for fact in outcome.facts] == [Path.MISS, Path.HIT]
+
+    def test_arrivals_of_an_instant_come_by_number(self) -> None:
+        # Everything takes 10 ms. At 10 request 3 is due at 20; at 20 request 2 is due at once.
+        requests = [
+            read(0, 0, stream=0, complete_ns=20 * MS),
+            read(10, 0, stream=1, complete_ns=30 * MS),
+            read(30, 0, stream=1),
+            read(30, 0, stream=0),
+        ]
+        device = replace(SSD, command_ns=10 * MS)
+        outcome = on(device, requests, SourceParameters(Replay.THINK))
+        assert [fact.issue_ns // MS for fact in outcome.facts] == [0, 10, 20, 20]
+        assert [fact.number for fact in outcome.facts] == [0, 1, 2, 3]
+
+    def test_a_disk_goes_on_before_the_completion_is_heard(self) -> None:
+        # Request 2 comes at the completion of 0, when 1 has already been chosen, far as it is.
+        requests = [read(0, 0), read(0, 90 * SECTOR), read(0, 5 * SECTOR)]
+        source = SourceParameters(Replay.CLOSED, depth=2)
+        outcome = on(replace(DISK, window=8), requests, source)
+        assert [fact.number for fact in outcome.facts] == [0, 1, 2]
+
+
+class TestLearned:
+    def test_everything_is_wanted_until_something_is_known(self) -> None:
+        learned = Learned(pages=8)
+        assert learned.consider(0, 1, write=False, full=False)
+        assert learned.consider(0, 2, write=False, full=True)
+
+    def test_pages_that_never_come_again_are_not_wanted(self) -> None:
+        learned = Learned(pages=8)
+        wanted = [learned.consider(0, page, write=False, full=True) for page in range(200)]
+        # The first sample is judged after 64 accesses: 16 good of 48 are less than half.
+        assert wanted == [True] * 64 + [False] * 136
+
+    def test_pages_that_come_again_are(self) -> None:
+        learned = Learned(pages=8)
+        for turn in range(1000):
+            wanted = learned.consider(0, turn % 10, write=False, full=True)
+        assert wanted
+
+    def test_half_is_forgotten_in_time(self) -> None:
+        learned = Learned(pages=8)
+        for page in range(64 + 253):
+            learned.consider(0, page, write=False, full=True)
+        assert learned.total[0] == 32 + 16 * 253
+        learned.consider(0, 10**6, write=False, full=True)
+        assert (learned.total[0], learned.good[0]) == (2048, 8)
+
+    def test_the_horizon_follows_the_age_of_evicted_pages(self) -> None:
+        learned = Learned(pages=100)
+        learned.consider(0, 1, write=False, full=True)
+        learned.evicted(1)  # age 1: 200 + (1 - 200) // 16
+        assert learned.horizon == 187
+        for _ in range(100):
+            learned.evicted(1)
+        assert learned.horizon == 64
+
+    def test_classes(self) -> None:
+        learned = Learned(pages=100)
+        assert learned.kind(5, write=True) == 256
+        learned.consider(0, 5, write=False, full=False)
+        assert learned.kind(5, write=False) == 32 + 1  # touched once, one access ago
+        for page in range(6, 10):
+            learned.consider(0, page, write=False, full=False)
+        assert learned.kind(5, write=False) == 32 + 3  # five ago
+
+
+class TestLaws:
+    @settings(max_examples=300, deadline=None)
+    @given(scenarios())
+    def test_conservation(self, scenario: Scenario) -> None:
+        outcome = scenario.run()
+        facts = by_number(outcome)
+        assert [fact.number for fact in facts] == list(range(len(scenario.requests)))
+        times = [fact.done_ns for fact in outcome.facts]
+        assert times == sorted(times)
+        assert all(0 <= fact.issue_ns <= fact.done_ns for fact in facts)
+        assert all(type(value) is int for fact in facts for value in (fact.issue_ns, fact.done_ns))
+        for fact in facts:
+            assert 0 <= fact.pages_hit <= fact.pages
+            if fact.path == Path.HIT:
+                assert fact.pages_hit == fact.pages > 0
+                assert (fact.op, fact.reason) == (Op.READ, Reason.NONE)
+            elif fact.path == Path.MISS:
+                assert fact.op == Op.READ
+                assert Reason.COLD <= fact.reason <= Reason.OVERWRITTEN
+            else:
+                assert fact.reason >= Reason.SEQUENTIAL
+        counters = outcome.counters
+        assert counters["fills_started"] == counters["fills_completed"] + counters["fills_doomed"]
+        assert scenario.run() == outcome
+
+    @settings(max_examples=100, deadline=None)
+    @given(scenarios())
+    def test_the_cache_at_the_end(self, scenario: Scenario) -> None:
+        machine = Machine(
+            scenario.requests, scenario.source, scenario.cache, scenario.slow, scenario.fast
+        )
+        machine.run()
+        cache = machine.cache
+        slots = [page.slot for page in cache.pages.values() if page.slot >= 0]
+        assert cache.fills == 0
+        assert sorted(slots + cache.slots.freed) == list(range(cache.slots.used))
+        assert cache.slots.used <= scenario.cache.pages
+
+    @settings(max_examples=50, deadline=None)
+    @given(scenarios())
+    def test_closed_keeps_its_depth(self, scenario: Scenario) -> None:
+        depth = scenario.source.depth
+        source = replace(scenario.source, mode=Replay.CLOSED)
+        facts = replace(scenario, source=source).run().facts
+        changes = [(f.issue_ns, 1) for f in facts] + [(f.done_ns, -1) for f in facts]
+        outstanding = 0
+        for _, change in sorted(changes):  # completions of an instant first
+            outstanding += change
+            assert outstanding <= depth
+
+    def test_littles_law(self) -> None:
+        random = Random(1)
+        requests = [read(0, random.randrange(20 * 100) * SECTOR) for _ in range(5000)]
+        source = SourceParameters(Replay.CLOSED, depth=8)
+        facts = on(replace(DISK, window=4), requests, source).facts
+        throughput = len(facts) / facts[-1].done_ns
+        response = sum(fact.done_ns - fact.issue_ns for fact in facts) / len(facts)
+        assert throughput * response == pytest.approx(8, rel=0.01)
+
+    @pytest.mark.parametrize("load", [0.3, 0.7])
+    def test_the_queue_of_random_arrivals_at_a_device_of_constant_time(self, load: float) -> None:
+        service = 100 * US
+        random = Random(7)
+        arrival = 0.0
+        requests = []
+        for _ in range(40_000):
+            arrival += random.expovariate(load / service)
+            requests.append(Request(round(arrival), Op.READ, 0, SECTOR))
+        facts = on(replace(SSD, read_ns=service), requests).facts
+        waiting = sum(fact.done_ns - fact.issue_ns - service for fact in facts) / len(facts)
+        # Pollaczek and Khinchine, M/D/1.
+        assert waiting == pytest.approx(load * service / (2 * (1 - load)), rel=0.04)
+
+    def test_a_random_read_takes_half_a_turn_on_average(self) -> None:
+        random = Random(3)
+        requests = [read(0, random.randrange(20 * 100) * SECTOR) for _ in range(5000)]
+        outcome = on(DISK, requests, ONE_AT_A_TIME)
+        assert outcome.counters["slow_rotation_ns"] / 5000 == pytest.approx(5 * MS, rel=0.03)
+
+
+class TestInterface:
+    def test_numpy_goes_in_and_python_comes_out(self) -> None:
+        disk = replace(
+            DISK,
+            rev_ns=np.int64(10 * MS),
+            seek_ns=np.array(DISK.seek_ns),
+            zone_byte=np.array([0]),
+        )
+        requests = [
+            Request(*row)
+            for row in zip(np.zeros(2, np.int64), np.uint8([0, 4]), [0, 0], [512, 512])
+        ]
+        outcome = on(disk, requests)
+        assert [type(fact.done_ns) for fact in outcome.facts] == [int, int]
+        assert [fact.op for fact in outcome.facts] == [Op.READ, Op.WRITE]
+
+    def test_a_part_can_be_replaced(self) -> None:
+        class FailingDisk(Hdd):
+            """Needs three more turns for everything."""
+
+            def plan(self, command: Any) -> Any:
+                plan = super().plan(command)
+                plan.done += 3 * self.parameters.rev_ns
+                return plan
+
+        class FailingMachine(Machine):
+            def make_device(self, parameters: Any, tier: str, member: int) -> Any:
+                if (tier, member) == ("slow", 0):
+                    return FailingDisk(self.clock, parameters)
+                return super().make_device(parameters, tier, member)
+
+        machine = FailingMachine([read(0, 0)], OPEN, NO_CACHE, single(DISK), None)
+        assert done(machine.run()) == [40.1]
+
+    def test_pages_need_a_fast_tier(self) -> None:
+        with pytest.raises(ValueError, match="fast tier"):
+            simulate([], OPEN, CACHE, single(DISK), None)
+
+    def test_policies_are_known_by_name(self) -> None:
+        for wrong in (
+            replace(CACHE, admission=("tossed",)),
+            replace(CACHE, replacement="fifo"),
+        ):
+            with pytest.raises(ValueError, match="unknown"):
+                simulate([], OPEN, wrong, single(DISK), single(SSD))
