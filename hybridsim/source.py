@@ -82,8 +82,9 @@ class Source(NamedTuple):
             return
         self.counts[LOADED] -= 1
         ring = requests.number[slot] % LOOKBACK
-        self.slot_of[ring] = NOTHING
-        self.done_ns[ring] = now
+        if self.slot_of[ring] == slot:  # else too long ago to be anyone's parent
+            self.slot_of[ring] = NOTHING
+            self.done_ns[ring] = now
         child = self.first_child[slot]
         while child != NOTHING:
             self.push_ready(now + self.gap_ns[child], requests.number[child], child)
@@ -105,19 +106,20 @@ class Source(NamedTuple):
         slot = requests.take(batch)
         number = requests.number[slot]
         self.counts[LOADED] += 1
-        self.slot_of[number % LOOKBACK] = slot
         self.first_child[slot] = NOTHING
         parent = batch.parent[row]
         ready = batch.arrival_ns[row]
+        waits_for = NOTHING
         if parent >= 0:
             self.gap_ns[slot] = batch.gap_ns[row]
             waits_for = self.slot_of[parent % LOOKBACK]
-            if waits_for != NOTHING:
-                self.next_child[slot] = self.first_child[waits_for]
-                self.first_child[waits_for] = slot
-                return
             ready = self.done_ns[parent % LOOKBACK] + batch.gap_ns[row]
-        self.push_ready(max(now, ready), number, slot)
+        self.slot_of[number % LOOKBACK] = slot  # may take the parent's place in the ring
+        if waits_for == NOTHING:
+            self.push_ready(max(now, ready), number, slot)
+            return
+        self.next_child[slot] = self.first_child[waits_for]
+        self.first_child[waits_for] = slot
 
     @method
     def push_ready(self, time_ns, number, slot):
