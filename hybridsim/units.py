@@ -14,11 +14,12 @@ from fractions import Fraction
 from hybridsim.suggest import nearest
 
 LARGEST = 2**63 - 1  # what an int64 holds
-_PREFIXES = enumerate("kmgt", 1)
-SIZES: dict[str, int] = {"B": 1}
-for _power, _letter in _PREFIXES:
-    SIZES |= {_letter: 1024**_power, f"{_letter.upper()}iB": 1024**_power}
-    SIZES |= {"kB" if _letter == "k" else f"{_letter.upper()}B": 1000**_power}
+SIZES: dict[str, int] = {
+    "B": 1,
+    **{letter: 1024**power for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
+    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGT", 1)},
+}
 TIMES: dict[str, int] = {
     "ns": 1,
     "us": 10**3,
@@ -43,7 +44,8 @@ def parse_time(text: str | int) -> int:
     """Return the nanoseconds of '8.5ms', '20us' or '1h'; a bare number is refused."""
     if isinstance(text, int) and not isinstance(text, bool) and text != 0:
         raise ValueError(f"a time needs a unit: write '{text}ms', '{text}us' or '{text}s'")
-    return _parse(str(text), TIMES, "time", "8.5ms, 20us or 1h", "nanoseconds")
+    bare = 1 if text == 0 else 0
+    return _parse(str(text), TIMES, "time", "8.5ms, 20us or 1h", "nanoseconds", bare)
 
 
 def parse_rate(text: str) -> int:
@@ -151,7 +153,11 @@ def human_time(time_ns: float) -> str:
 def _human(number: float, units: list[str], step: int) -> str:
     """Round to three figures in the largest unit that leaves at least one before the point."""
     value, rank = float(number), 0
-    while rank + 1 < len(units) and float(f"{abs(value):.3g}") >= step:
+    while rank + 1 < len(units) and round(abs(value), _digits(value)) >= step:
         value, rank = value / step, rank + 1
-    digits = 0 if rank == 0 and value == int(value) else max(0, 3 - len(str(int(abs(value)))))
+    digits = 0 if rank == 0 and value == int(value) else _digits(value)
     return f"{value:.{digits}f} {units[rank]}".rstrip()
+
+
+def _digits(value: float) -> int:
+    return max(0, 3 - len(str(int(abs(value)))))
