@@ -272,15 +272,14 @@ class Origin:
         return Origin(self.name, self.text, said, self.places, {**self.options, **named})
 
     def option(self, path: Path) -> str | None:
-        """Return the option that set this path, if one did."""
+        """Return the option that set this path, or the table it lies in."""
         return next(
-            (name for set_path, name in self.options.items() if path[: len(set_path)] == set_path),
-            None,
+            (name for said, name in self.options.items() if path[: len(said)] == said), None
         )
 
     def says(self, path: Path) -> bool:
-        """Tell whether the file gives this value."""
-        return path in self.places.values
+        """Tell whether the file gives this value, and no option replaced it."""
+        return path in self.places.values and self.option(path) is None
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
         """Return a problem with the place of its path."""

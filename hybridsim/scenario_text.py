@@ -60,11 +60,11 @@ def _line(scenario: Scenario, path: Path, value: str | int | float) -> str:
 def _source(scenario: Scenario, path: Path) -> str:
     """Say where a value came from."""
     origin = scenario.origin
-    if option := origin.option(path):
-        return option
+    if path in origin.options:
+        return origin.options[path]
     if origin.says(path):
         return f"{origin.name}:{origin.places.line_column(path)[0]}"
-    if path[1:2] == ("drive",):
+    if path[1:2] == ("drive",) and len(path) > 2:
         return _source_in_drive(scenario, path)
     if path in (("backing", "window"), ("backing", "age_limit")) and _follows(scenario, path):
         return "the drive's"
@@ -85,11 +85,8 @@ def _source_in_drive(scenario: Scenario, path: Path) -> str:
     drive = scenario.backing.drive if path[0] == "backing" else scenario.cache.drive
     if not drive.like:
         return "default"
-    if path[-1] == "like":
-        name = path[:2]
-        if scenario.origin.says(name):
-            return f"{scenario.origin.name}:{scenario.origin.places.line_column(name)[0]}"
-        return "default"
+    if path[-1] == "like":  # said in short, as `drive = "name"`, or not at all
+        return _source(scenario, path[:2])
     row = catalog.load(drive.like).rows.get(str(path[-1]))
     if row is None:
         return CATALOG if path[-1] in ("kind", "name") else "default"

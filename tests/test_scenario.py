@@ -173,6 +173,14 @@ def test_each_value_says_where_it_came_from():
     assert source["max_fills = 8"] == "default"
 
 
+def test_a_drive_named_on_the_command_line_replaces_the_files():
+    site = Scenario.loads(SITE, "site.toml").with_options(backing_drive="seagate-cheetah-15k5")
+    shown = [" ".join(line.split()) for line in site.to_toml().splitlines()]
+    assert 'like = "seagate-cheetah-15k5" # --backing-drive' in shown
+    assert '# overhead = "100us" # catalog, assumed' in shown
+    assert Scenario.loads(site.to_toml()) == site
+
+
 def test_options_override_the_file():
     site = Scenario.loads(SITE).with_options(members=4, backing="raid5", speed=2.0, mode=None)
     assert (site.backing.kind, site.backing.members) == ("raid5", 4)

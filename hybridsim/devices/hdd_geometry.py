@@ -47,8 +47,6 @@ class Geometry(NamedTuple):
     skew_ns: int
     settle_ns: int
     overhead_ns: int
-    window: int
-    age_limit_ns: int
     read_ahead_bytes: int
 
 
@@ -82,8 +80,6 @@ def geometry(drive: HardDisk, capacity_bytes: int | None = None) -> Geometry:
         skew_ns=skew_ns(drive),
         settle_ns=drive.write_settle_ns,
         overhead_ns=drive.overhead_ns,
-        window=drive.window,
-        age_limit_ns=drive.age_limit_ns,
         read_ahead_bytes=drive.read_ahead_bytes,
     )
 
