@@ -1,0 +1,55 @@
+"""`hybridsim scenario`: show or check the machine that a scenario describes."""
+
+from __future__ import annotations
+
+import click
+
+SHOW_EXAMPLES = """\b
+Examples:
+  hybridsim scenario show
+  hybridsim scenario show > site.toml
+  hybridsim scenario show site.toml
+"""
+CHECK_EXAMPLES = """\b
+Examples:
+  hybridsim scenario check site.toml
+"""
+
+
+@click.group(epilog=SHOW_EXAMPLES)
+def scenario() -> None:
+    """Show or check the machine that a scenario describes."""
+
+
+@scenario.command(epilog=SHOW_EXAMPLES)
+@click.argument("file", required=False)
+def show(file: str | None) -> None:
+    """Print a scenario with every default filled in and where each value came from.
+
+    Without FILE, print the default scenario: a file to start from.
+    """
+    from hybridsim.scenario import Scenario
+
+    shown = Scenario.load(file) if file else Scenario.default()
+    click.echo(shown.to_toml(), nl=False)
+
+
+@scenario.command(epilog=CHECK_EXAMPLES)
+@click.argument("file")
+def check(file: str) -> None:
+    """Check a scenario file and report all that is wrong in one pass."""
+    from hybridsim.scenario import Scenario
+
+    found = Scenario.load(file)
+    click.echo(f"{file}: ok ({_words(found)})")
+
+
+def _words(found: object) -> str:
+    from hybridsim.scenario import Scenario
+
+    assert isinstance(found, Scenario)
+    backing, cache = found.backing, found.cache
+    tier = f"{backing.members} x {backing.drive.name or 'own drive'}, {backing.kind}"
+    if cache.kind == "none":
+        return f"{tier}; no cache"
+    return f"{tier}; cache {cache.size} {cache.mode} on {cache.drive.name or 'own drive'}"

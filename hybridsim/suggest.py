@@ -1,0 +1,22 @@
+"""What did the user mean?  The nearest known word to an unknown one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word most like `word`, or None where nothing is close."""
+    from difflib import get_close_matches
+
+    folded = {name.casefold(): name for name in known}
+    within = [name for name in folded if len(word) > 2 and word.casefold() in name]
+    match = within[:1] or get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return folded[match[0]] if match else None
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """Return "did you mean ...?", or the list of what is known."""
+    names = list(known)
+    match = nearest(word, names)
+    return f"did you mean {match!r}?" if match else f"known: {', '.join(names)}"

@@ -1,0 +1,49 @@
+"""Every drive of the catalog is complete, says where its values come from, and makes a device."""
+
+import pytest
+
+from hybridsim import catalog
+from hybridsim.drives import HardDisk, SolidState
+from hybridsim.errors import ScenarioError
+from hybridsim.units import parse_size
+
+MODELS = {"hdd": HardDisk, "ssd": SolidState}
+NOT_IN_FILES = {"kind", "like", "name"}
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_an_entry_is_complete(name):
+    entry = catalog.load(name)
+    model = MODELS[entry.kind]
+    keys = {fact.alias or key for key, fact in model.model_fields.items()} - NOT_IN_FILES
+    assert set(entry.rows) == keys
+    values = {key: row.value for key, row in entry.rows.items()}
+    model.model_validate({"kind": entry.kind, "name": entry.name, **values})
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_value_says_how_far_to_trust_it(name):
+    for key, row in catalog.load(name).rows.items():
+        assert row.mark in catalog.MARKS, key
+        assert row.source or row.mark == "assumed", key
+
+
+def test_names_are_sorted_by_kind():
+    assert catalog.names() == catalog.names("hdd") + catalog.names("ssd")
+    assert "samsung-pm883-960gb" in catalog.names("ssd")
+    assert len(set(catalog.names())) == len(catalog.names())
+
+
+def test_a_mistyped_name_is_recognised():
+    with pytest.raises(ScenarioError, match="did you mean 'seagate-cheetah-15k5'"):
+        catalog.load("seagate-cheeta-15k5")
+    with pytest.raises(ScenarioError, match="did you mean 'samsung-pm883-960gb'"):
+        catalog.load("PM883")
+    with pytest.raises(ScenarioError, match="known: hgst-ultrastar-7k8, "):
+        catalog.load("zzz")
+
+
+def test_the_disk_behind_the_published_figures():
+    rows = catalog.load("intel-x25e-32gb").rows
+    assert parse_size(rows["capacity"].value) == 32 * 10**9
+    assert rows["random_read_iops"].value == 35_000

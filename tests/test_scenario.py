@@ -1,0 +1,419 @@
+"""Scenarios: what a file may say, and how it learns what it said wrongly."""
+
+import subprocess
+import sys
+import tomllib
+from contextlib import suppress
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridsim import catalog
+from hybridsim.cli.scenario import scenario as command
+from hybridsim.errors import ScenarioError
+from hybridsim.scenario import OPTIONS, Scenario
+from hybridsim.toml_places import Places
+
+SITE = """\
+seed = 7
+[backing]
+kind = "stripe"
+members = 2
+chunk = "128KiB"
+capacity = "500GB"
+scheduler = "fcfs"
+[backing.drive]
+like = "seagate-cheetah-15k7"
+overhead = "150us"
+[cache]
+page = "256KiB"
+size = "32GB"
+mode = "read-only"
+drive = "intel-x25e-32gb"
+admission = "touches"
+touches = 3
+sequential_cutoff = 0
+[replay]
+mode = "closed"
+depth = 64
+[price]
+date = "2026-11"
+hdd_per_gb = 0.02
+ssd_per_gb = 0.08
+currency = "USD"
+"""
+
+
+def errors(text: str) -> str:
+    with pytest.raises(ScenarioError) as error:
+        Scenario.loads(text, "site.toml")
+    return str(error.value)
+
+
+# --- what it says -------------------------------------------------------------------------------
+
+
+def test_the_default_machine():
+    default = Scenario.default()
+    assert (default.backing.kind, default.backing.members) == ("raid5", 4)
+    assert default.backing.drive.kind == "hdd"
+    assert default.backing.drive.rpm == 7200
+    assert default.backing.chunk_bytes == 65_536
+    assert default.backing.capacity == "trace"
+    assert (default.backing.window, default.backing.age_limit_ns) == (32, 500_000_000)
+    assert (default.cache.kind, default.cache.mode) == ("page", "write-through")
+    assert (default.cache.page_bytes, default.cache.size) == (65_536, "10%")
+    assert (default.cache.admission, default.cache.replacement) == ("learned", "lru")
+    assert (default.cache.sequential_cutoff_bytes, default.cache.max_fills) == (2**20, 8)
+    assert default.cache.drive.kind == "ssd"
+    assert (default.replay.mode, default.replay.speed, default.seed) == ("open", 1.0, 1)
+    assert default.price is None
+    assert Scenario.loads("") == default
+
+
+def test_a_file_says_only_what_differs():
+    site = Scenario.loads(SITE)
+    assert site.seed == 7
+    assert (site.backing.kind, site.backing.members) == ("stripe", 2)
+    assert site.backing.window == 1
+    assert site.backing.drive.overhead_ns == 150_000
+    assert site.backing.drive.seek_average_ns == 3_400_000
+    assert site.backing.drive.name == "Seagate Cheetah 15K.7 ST3600057SS"
+    assert site.cache.drive.random_read_iops == 35_000
+    assert site.cache.sequential_cutoff_bytes == 0
+    assert site.price is not None
+    assert site.price.ssd_per_gb == 0.08
+
+
+def test_a_drive_of_ones_own():
+    own = Scenario.loads(
+        """
+        [backing]
+        kind = "single"
+        drive.rpm = 5400
+        drive.capacity = "4TB"
+        drive.seek_track_to_track = "1ms"
+        drive.seek_average = "11ms"
+        drive.seek_full = "21ms"
+        drive.rate_outer = "180MB/s"
+        drive.rate_inner = "90MB/s"
+        drive.window = 8
+        """
+    )
+    assert own.backing.members == 1
+    assert own.backing.drive.like == ""
+    assert own.backing.window == own.backing.drive.window == 8
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_any_drive_may_be_either_tier(name):
+    both = Scenario.default().with_options(backing_drive=name, cache_drive=name)
+    assert both.backing.drive == both.cache.drive
+    assert both.backing.drive.like == name
+
+
+def test_raid0_is_a_stripe():
+    assert Scenario.loads('[backing]\nkind = "raid0"').backing.kind == "stripe"
+
+
+def test_a_scenario_cannot_be_changed():
+    default = Scenario.default()
+    with pytest.raises(AttributeError):
+        default.seed = 2  # type: ignore[misc]
+    with pytest.raises(ValueError, match="frozen"):
+        default.cache.touches = 2
+
+
+def test_members_hold_the_volume():
+    backing = Scenario.default().backing
+    assert backing.data_members == 3
+    assert backing.member_bytes(3 * 65_536) == 65_536
+    assert backing.member_bytes(3 * 65_536 + 1) == 2 * 65_536
+    small = Scenario.default().with_options(capacity="1GB").backing
+    assert small.member_bytes(10**9) == 10**9 // 65_536 * 65_536
+    too_large = r"the trace touches 3\.73 GiB, the array holds 2\.79 GiB"
+    with pytest.raises(ScenarioError, match=too_large):
+        small.member_bytes(4 * 10**9)
+    whole = Scenario.default().with_options(capacity="drive").backing
+    assert whole.member_bytes(0) == 8 * 10**12 // 65_536 * 65_536
+
+
+def test_pages_of_a_cache():
+    cache = Scenario.default().cache
+    assert cache.pages(100 * 65_536) == 10
+    assert cache.pages(1) == 1
+    assert Scenario.default().with_options(cache_size="1GiB").cache.pages(0) == 16_384
+    assert Scenario.default().with_options(cache="none").cache.pages(10**9) == 0
+
+
+# --- where it came from -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", SITE])
+def test_what_is_shown_reads_back(text):
+    site = Scenario.loads(text)
+    assert Scenario.loads(site.to_toml()) == site
+
+
+def test_each_value_says_where_it_came_from():
+    shown = Scenario.loads(SITE, "site.toml").with_options(cache_size="16GB").to_toml()
+    source = {}
+    for line in shown.splitlines():
+        if " = " in line:
+            setting, _, comment = line.removeprefix("# ").partition("  #")
+            source.setdefault(setting.strip(), comment.strip())
+    assert source["seed = 7"] == "site.toml:1"
+    assert source['chunk = "128KiB"'] == "site.toml:5"
+    assert source['overhead = "150us"'] == "site.toml:10"
+    assert source['rate_outer = "204MB/s"'] == "catalog, read: device_datasheets.csv"
+    assert source['like = "intel-x25e-32gb"'] == "site.toml:15"
+    assert source['size = "16GB"'] == "--cache-size"
+    assert source["max_fills = 8"] == "default"
+
+
+def test_a_drive_named_on_the_command_line_replaces_the_files():
+    site = Scenario.loads(SITE, "site.toml").with_options(backing_drive="seagate-cheetah-15k5")
+    shown = [" ".join(line.split()) for line in site.to_toml().splitlines()]
+    assert 'like = "seagate-cheetah-15k5" # --backing-drive' in shown
+    assert '# overhead = "100us" # catalog, assumed' in shown
+    assert Scenario.loads(site.to_toml()) == site
+
+
+def test_options_override_the_file():
+    site = Scenario.loads(SITE).with_options(members=4, backing="raid5", speed=2.0, mode=None)
+    assert (site.backing.kind, site.backing.members) == ("raid5", 4)
+    assert site.replay.speed == 2.0
+    assert site.cache.mode == "read-only"
+    again = site.with_options(members=5)
+    assert (again.backing.kind, again.backing.members) == ("raid5", 5)
+
+
+def test_errors_of_options_name_the_option():
+    with pytest.raises(ScenarioError) as error:
+        Scenario.loads(SITE).with_options(cache_size="64uz", cache_drive="pm883", members=0)
+    assert str(error.value) == (
+        "3 problems in the scenario\n"
+        "--cache-drive: no drive 'pm883' in the catalog: did you mean 'samsung-pm883-960gb'?\n"
+        "--members: members must be at least 1, not 0\n"
+        "--cache-size: unknown size unit 'uz': write for instance 64KiB, 32GB or 4k (= 4096)"
+    )
+    with pytest.raises(TypeError, match="did you mean 'cache_size'"):
+        Scenario.default().with_options(cachesize="1GB")
+
+
+def test_every_option_sets_something_that_exists():
+    shown = tomllib.loads(Scenario.default().to_toml())
+    for section, *keys in OPTIONS.values():
+        assert section in shown
+        assert all(key in shown[section] for key in keys)
+
+
+# --- what is wrong with it ----------------------------------------------------------------------
+
+ALL_WRONG = """\
+seed = "x"
+[backing]
+kind = "raid6"
+membres = 3
+window = 0
+\t[backing.drive]
+\tlike = "seagate-exos-x81"
+\trmp = 7200
+[cache]
+page = "64uz"
+mode = "writethrough"
+drive = { kind = "ssd", capacity = "1TB", read_latncy = "80us" }
+[replays]
+"""
+
+ALL_ERRORS = """\
+11 problems in the scenario
+site.toml:1:8: seed must be a whole number without quotes, not 'x'
+  1 | seed = "x"
+    |        ^
+site.toml:3:8: kind cannot be 'raid6': did you mean 'raid5'?
+  3 | kind = "raid6"
+    |        ^
+site.toml:4:1: unknown key 'membres': did you mean 'members'?
+  4 | membres = 3
+    | ^
+site.toml:5:10: window must be at least 1, not 0
+  5 | window = 0
+    |          ^
+site.toml:7:9: no drive 'seagate-exos-x81' in the catalog: did you mean 'seagate-exos-x18'?
+  7 | \tlike = "seagate-exos-x81"
+    | \t       ^
+site.toml:8:2: unknown key 'rmp': did you mean 'rpm'?
+  8 | \trmp = 7200
+    | \t^
+site.toml:10:8: unknown size unit 'uz': write for instance 64KiB, 32GB or 4k (= 4096)
+  10 | page = "64uz"
+     |        ^
+site.toml:11:8: mode cannot be 'writethrough': did you mean 'write-through'?
+  11 | mode = "writethrough"
+     |        ^
+site.toml:12:1: missing: write_latency, random_read_iops, random_write_iops, sequential_read, \
+sequential_write
+  12 | drive = { kind = "ssd", capacity = "1TB", read_latncy = "80us" }
+     | ^
+site.toml:12:43: unknown key 'read_latncy': did you mean 'read_latency'?
+  12 | drive = { kind = "ssd", capacity = "1TB", read_latncy = "80us" }
+     |                                           ^
+site.toml:13:2: unknown key 'replays': did you mean 'replay'?
+  13 | [replays]
+     |  ^"""
+
+
+def test_all_errors_in_one_pass():
+    assert errors(ALL_WRONG) == ALL_ERRORS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = 3 4", "site.toml:1:7: not TOML: expected newline or end of document"),
+        ("[cache]\nsize = 64GB", 'words and numbers with units stand in quotes: size = "64GB"'),
+        ("[price]\ndate = 2026-11", 'stand in quotes: date = "2026-11"'),
+        ("[cache", "site.toml:1:7: not TOML: expected ']'"),
+        ("cache = 3", "site.toml:1:9: cache must be a table, not 3"),
+        ("backing = 3", "site.toml:1:11: backing must be a table, not 3"),
+        ("[backing]\nmembers = 2", "site.toml:2:11: raid5 needs 3 or more members, not 2"),
+        ('[backing]\nkind = "single"\nmembers = 2', "site.toml:3:11: one drive has 1 member"),
+        ("[backing]\nmembers = true", "members must be a whole number without quotes, not True"),
+        ('[backing]\nscheduler = "fcfs"\nwindow = 3', "first come, first served looks at 1"),
+        ('[backing]\nchunk = "1000B"', "site.toml:2:9: a chunk is whole sectors of 512 bytes"),
+        ('[backing]\ncapacity = "4k"', "a member must hold a chunk (64KiB)"),
+        ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is no size"),
+        ("[backing]\ndrive = 3", "a drive is a name of the catalog or a table, not 3"),
+        ('[backing.drive]\nkind = "tape"', "site.toml:2:8: kind cannot be 'tape': one of"),
+        (
+            '[backing.drive]\nlike = "seagate-exos-x18"\nseek_average = "1ms"',
+            "site.toml:3:16: no a",
+        ),
+        ('[cache]\nsize = "4TB"', "site.toml:2:8: 4TB is more than the drive holds (1920GB)"),
+        ('[cache]\nsize = "4k"', 'less than one page (64KiB): kind = "none"?'),
+        ('[cache]\nsize = "0%"', "'0%' is nothing"),
+        ('[cache]\nadmission = "learnt"', "did you mean 'learned'?"),
+        ("[replay]\nspeed = 0", "site.toml:2:9: speed must be above 0"),
+        ("[replay]\nspeed = inf", "speed must be"),
+        ('[replay]\nspeed = "2x"', "speed must be a number without quotes, not '2x'"),
+        ("[price]\ndate = '2026-11'\nhdd_per_gb = 1\ncurrency = 'USD'", "missing: ssd_per_gb"),
+        ("[backing.drive]\nrpm = 7200", "missing: capacity, seek_track_to_track, seek_average"),
+        ("[[cache]]\nsize = '1GB'", "cache must be a table"),
+        ("seed = " + "9" * 5000, "not TOML"),
+        ("seed = " + "[" * 5000, "nested too deep"),
+    ],
+)
+def test_what_an_error_says(text, message):
+    assert message in errors(text)
+
+
+def test_a_mistyped_required_key_is_one_error_not_two():
+    text = errors("[price]\ndate = 'x'\nhdd_per_gb = 1\nsdd_per_gb = 1\ncurrency = 'USD'")
+    assert text.startswith("site.toml:4:1: unknown key 'sdd_per_gb': did you mean 'ssd_per_gb'?")
+    assert "missing" not in text
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    with pytest.raises(ScenarioError, match=r"cannot read .*: No such file"):
+        Scenario.load(tmp_path / "none.toml")
+    with pytest.raises(ScenarioError, match=r"cannot read .*: Is a directory"):
+        Scenario.load(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"a = '\xe4'")
+    with pytest.raises(ScenarioError, match="is not UTF-8 text"):
+        Scenario.load(tmp_path / "latin.toml")
+
+
+# --- no text makes a traceback ------------------------------------------------------------------
+
+MARKS = st.sampled_from([*"[]{}=.,#0\"'\n\t\\é", '"""', "-1", "1e9", "inf", "1979-05-27"])
+WORDS = st.sampled_from(["true", "[[cache]]", "drive", "like", "kind", "cache.drive"])
+
+
+@st.composite
+def mutations(draw):
+    text = draw(st.sampled_from([SITE, ALL_WRONG, Scenario.default().to_toml()]))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.sampled_from([0, 0, 1, 2, 10, 40])))
+        text = text[:start] + draw(MARKS | WORDS | st.text(max_size=3)) + text[end:]
+    return text
+
+
+@settings(max_examples=400, deadline=None)
+@given(mutations())
+def test_a_mutated_scenario_is_read_or_refused_in_words(text):
+    with suppress(ScenarioError):
+        site = Scenario.loads(text, "site.toml")
+        assert Scenario.loads(site.to_toml()) == site
+
+
+# --- line and column ----------------------------------------------------------------------------
+
+
+def leaves(value, path=()):
+    yield path
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, below in items:
+            yield from leaves(below, (*path, key))
+
+
+@settings(max_examples=400, deadline=None)
+@given(mutations())
+def test_every_key_of_a_valid_text_is_located(text):
+    text = text.replace("\r\n", "\n")
+    try:
+        said = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    places = Places(text)
+    assert all(path in places.keys for path in leaves(said) if path)
+
+
+def test_places_of_all_that_toml_can_write():
+    places = Places(
+        "a.b . 'c d' = 1\n"
+        'x = { y = [1, { z = """]\n}""" }], "q\\u00e9" = 2 } # [no]\n'
+        "[[t]]\nk = 1979-05-27 07:32:00\n"
+        "[[t]]\nk = [ # ]\n  'it''',\n  2,\n]\n[t.u]\nv = '''a'''\n".replace("'it'''", "'it'")
+    )
+    assert places.line_column(("a", "b", "c d")) == (1, 15)
+    assert places.line_column(("a", "b", "c d"), "key") == (1, 7)
+    assert places.line_column(("x", "y", 1, "z")) == (2, 21)
+    assert places.line_column(("x", "qé"), "key") == (3, 10)
+    assert places.line_column(("t", 0, "k")) == (5, 5)
+    assert places.line_column(("t", 1, "k", 1)) == (9, 3)
+    assert places.line_column(("t", 1, "u", "v")) == (12, 5)
+    assert places.line_column(("t", 1, "u", "missing")) == (11, 4)
+    assert places.line_column(("nothing",)) == (1, 1)
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_show_and_check(tmp_path):
+    run = CliRunner().invoke
+    shown = run(command, ["show"])
+    assert shown.exit_code == 0
+    file = tmp_path / "site.toml"
+    file.write_text(shown.output, encoding="utf-8")
+    checked = run(command, ["check", str(file)])
+    assert checked.output == (
+        f"{file}: ok (4 x HGST Ultrastar 7K8 HUS728T8TALE6L4, raid5; "
+        "cache 10% write-through on Samsung PM9A3 1.92TB)\n"
+    )
+    for words in (["show"], ["check"]):
+        assert "Examples:\n    hybridsim scenario" in run(command, [*words, "--help"]).output
+
+
+def test_help_and_check_import_no_numpy():
+    program = (
+        "import sys; from hybridsim.cli.scenario import scenario; "
+        "assert 'pydantic' not in sys.modules; "
+        "from hybridsim.scenario import Scenario; Scenario.default(); "
+        "assert 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
