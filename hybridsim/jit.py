@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -67,13 +68,20 @@ class Method:
         """Return the method for a call from Python; on the class, this descriptor."""
         return self if instance is None else self.function.__get__(instance, owner)
 
+    def __call__(self, *arguments: Any) -> Any:
+        """Call a function that is no method from Python."""
+        return self.function(*arguments)
+
 
 def method(function: F) -> F:
-    """Let compiled code call this method of a state machine.
+    """Let compiled code call this method of a state machine, or this function.
 
-    A method never allocates: all state exists before the loop starts.
+    It never allocates: all state exists before the loop starts.
     """
     return Method(function) if compiled else function  # type: ignore[return-value]
+
+
+kernel = method  # how a function reads that belongs to no state machine
 
 
 def loop(function: F) -> F:
@@ -110,6 +118,24 @@ def is_ours(machine: Any) -> bool:
     """Tell whether a state machine, and all it is made of, is defined in this package."""
     parts = [part for part in machine if isinstance(part, tuple)]
     return type(machine).__module__.startswith("hybridsim.") and all(map(is_ours, parts))
+
+
+def fitting(compiled_loop: Any, machine: Any, interpreted: bool = False) -> Any:
+    """Return the loop in the form that suits a state machine.
+
+    Cached machine code if all of it is ours; else compiled afresh; as plain Python if asked to, or
+    if a part is a plain Python object, which is how one begins to write a policy.
+    """
+    if interpreted or not is_compilable(machine):
+        return getattr(compiled_loop, "py_func", compiled_loop)
+    return compiled_loop if is_ours(machine) else fresh(compiled_loop)
+
+
+def is_compilable(value: Any) -> bool:
+    """Tell whether compiled code can take a state machine, and all it is made of."""
+    if isinstance(value, tuple):
+        return all(map(is_compilable, value))
+    return isinstance(value, (int, np.ndarray, np.generic))
 
 
 @functools.cache
@@ -208,9 +234,31 @@ def _lower_method(name: str) -> None:
     @lower_builtin((StateMachineType, name), StateMachineType, types.VarArg(types.Any))
     def call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         method = getattr(sig.args[0].instance_class, name)
-        callee = _methods[method.function, sig.args]
-        _link_methods(context.active_code_library)
-        return context.call_internal(builder, callee.fndesc, callee.signature, args)
+        return _call(context, builder, method.function, sig, args)
+
+
+@typeof_impl.register(Method)
+def _kernel_type(value: Method, context: Any) -> types.Type:
+    """Let compiled code call a function that is no method."""
+
+    class Free(AbstractTemplate):  # type: ignore[misc]
+        key = value
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            plain = tuple(map(_plain, args))
+            return _compiled(self.context, value.function, plain).signature
+
+    @lower_builtin(value, types.VarArg(types.Any))
+    def call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _call(context, builder, value.function, sig, args)
+
+    return types.Function(Free)
+
+
+def _call(context: Any, builder: Any, function: Any, sig: Any, args: Any) -> Any:
+    callee = _methods[function, sig.args]
+    _link_methods(context.active_code_library)
+    return context.call_internal(builder, callee.fndesc, callee.signature, args)
 
 
 def _plain(argument: types.Type) -> types.Type:

@@ -112,12 +112,17 @@ def _roomy(tier: Tier, demand: int) -> Tier:
 class Run:
     """A machine under way, fed batch by batch."""
 
-    def __init__(self, machine: Machine, facts_rows: int = 1 << 16) -> None:
-        """Start a machine that has done nothing yet, or go on with a checkpoint."""
+    def __init__(
+        self, machine: Machine, facts_rows: int = 1 << 16, interpreted: bool = False
+    ) -> None:
+        """Start a machine that has done nothing yet, or go on with a checkpoint.
+
+        `interpreted` runs the same source as plain Python: slow, for debugging.
+        """
         self.machine = machine
         self.facts = Facts.new(facts_rows)
         self.batch = Batch.empty()
-        self._loop = loops.run if jit.is_ours(machine) else jit.fresh(loops.run)
+        self._loop = jit.fitting(loops.run, machine, interpreted)
 
     @property
     def now_ns(self) -> int:

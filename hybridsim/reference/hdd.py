@@ -124,10 +124,10 @@ class Hdd(Device):
             return Plan(ready, self.track, segment)
 
         stop = self.stop(segment)
-        stopped = segment.time + self.transfer(segment.end, stop - segment.end)
+        stopped = segment.time + self.stream(segment.end, stop - segment.end)
         still_reading = stopped >= ready
         if still_reading or command.end <= stop:
-            passed = segment.time + self.transfer(segment.end, command.end - segment.end)
+            passed = segment.time + self.stream(segment.end, command.end - segment.end)
             # (b) wait until the end passes under the head, or (c) it did before the disk stopped
             done = max(ready, passed) if still_reading else ready
             track = self.track_of(command.end - 1)
@@ -203,3 +203,10 @@ class Hdd(Device):
         within = (byte - p.zone_byte[z]) % track_bytes
         borders = (within + length - 1) // track_bytes
         return length * p.rev_ns // track_bytes + borders * p.skew_ns
+
+    def stream(self, byte: int, length: int) -> int:
+        """How long the bytes take that follow those just read."""
+        p = self.parameters
+        z = self.zone(byte)
+        begins_track = (byte - p.zone_byte[z]) % p.zone_track_bytes[z] == 0
+        return self.transfer(byte, length) + (p.skew_ns if begins_track and length > 0 else 0)

@@ -19,6 +19,7 @@ class Ssd(Device):
         self.link_free = 0
         self.read_free = [0] * parameters.dies
         self.write_free = [0] * parameters.dies
+        self.units_written = self.requests_written = 0
 
     def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
         """Compute when the request will complete, and schedule that."""
@@ -53,14 +54,20 @@ class Ssd(Device):
         """Take the data into the buffer; a die that has too much to program yet makes it wait."""
         p = self.parameters
         buffered = self.link_free + p.write_ns
-        completion = buffered
-        program = p.program_ns + p.scatter_ns  # of the first unit
-        for unit, _ in self.units(offset, length):
-            die = unit % p.dies
-            self.write_free[die] = max(self.write_free[die], buffered) + program
-            completion = max(completion, self.write_free[die] - p.buffer_ns)
-            program = p.program_ns
-        return completion
+        free = []
+        for _ in self.units(offset, length):
+            free.append(self.program(self.units_written, buffered, p.program_ns))
+            self.units_written += 1
+        if p.scatter_ns > 0:
+            free.append(self.program(self.requests_written, buffered, p.scatter_ns))
+            self.requests_written += 1
+        return max(buffered, max(free) - p.buffer_ns)
+
+    def program(self, turn: int, begin: int, duration: int) -> int:
+        """Keep the die whose turn it is busy, wherever the data are addressed; say until when."""
+        die = turn % self.parameters.dies
+        self.write_free[die] = max(self.write_free[die], begin) + duration
+        return self.write_free[die]
 
     def wire(self, size: int) -> int:
         """How long `size` bytes take on the link."""

@@ -1,0 +1,67 @@
+"""The engine gives the same facts as the reference, to the nanosecond, however it is run."""
+
+import pytest
+from engine import counters, simulate
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scenarios import scenarios
+
+from hybridsim.reference import HddParameters
+
+relaxed = settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def check(scenario, **how):
+    expected = scenario.run()
+    facts, finished = simulate(scenario, **how)
+    assert facts == expected.facts
+    found = counters(finished)
+    assert found == {name: expected.counters.get(name, 0) for name in found}
+
+
+@relaxed
+@given(scenarios())
+def test_interpreted_engine_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@pytest.mark.parametrize("admission", ["touches", "learned"])
+@pytest.mark.parametrize("slow_is_disk", [True, False])
+@pytest.mark.parametrize("fast_is_disk", [False, True])
+def test_compiled_engine_equals_reference(admission, slow_is_disk, fast_is_disk):
+    def fits(scenario):
+        return (
+            scenario.cache.admission[0] == admission
+            and isinstance(scenario.slow.device, HddParameters) == slow_is_disk
+            and isinstance(scenario.fast.device, HddParameters) == fast_is_disk
+        )
+
+    @settings(relaxed, suppress_health_check=list(HealthCheck))
+    @given(scenarios().filter(fits))
+    def compare(scenario):
+        check(scenario)
+
+    compare()
+
+
+@relaxed
+@given(
+    scenarios(),
+    st.lists(st.integers(1, 50), max_size=20),
+    st.integers(1, 40),
+    st.sampled_from([10**5, 10**7, 10**9, 10**12]),
+)
+def test_result_does_not_depend_on_how_it_is_cut(scenario, sizes, facts_rows, step_ns):
+    """Batches, fact buffers and stops in time are places to pause, nothing else."""
+    whole, one = simulate(scenario, interpreted=True)
+    end = whole[-1].done_ns if whole else 0
+    step_ns = max(step_ns, end // 200)
+    pieces, other = simulate(
+        scenario, interpreted=True, sizes=sizes, facts_rows=facts_rows, step_ns=step_ns
+    )
+    assert pieces == whole
+    assert counters(other) == counters(one)
