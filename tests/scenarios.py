@@ -23,6 +23,14 @@ from hybridsim.reference import (
 
 KIB = 1024
 
+ADMISSIONS: list[tuple[str, int] | tuple[str]] = [
+    ("touches", 1),
+    ("touches", 1),
+    ("touches", 2),
+    ("learned",),
+    ("learned",),
+]
+
 
 @dataclass
 class Scenario:
@@ -44,16 +52,14 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     slow = draw(tiers())
     fast = draw(st.just(slow) | tiers())  # two tiers in lockstep make ties
     page_bytes = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB, 12 * KIB]))
-    pages = min(draw(st.integers(0, 20)), fast.capacity_bytes // page_bytes)
+    pages = min(draw(st.integers(0, 20) | st.integers(1, 60)), fast.capacity_bytes // page_bytes)
     cache = CacheParameters(
         page_bytes=page_bytes,
         pages=pages,
         mode=draw(st.sampled_from(Mode)),
         cutoff_bytes=draw(st.sampled_from([0, 0, 8 * KIB, 32 * KIB, 128 * KIB])),
         fills_max=draw(st.sampled_from([1, 2, 3, 100])),
-        admission=draw(
-            st.sampled_from([("touches", 1), ("touches", 1), ("touches", 2), ("learned",)])
-        ),
+        admission=draw(st.sampled_from(ADMISSIONS)),
     )
     source = SourceParameters(
         mode=draw(st.sampled_from(Replay)),
@@ -63,8 +69,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     workload = Workload(
         capacity=slow.capacity_bytes,
         page_bytes=page_bytes,
-        hot=draw(st.integers(1, max(1, 2 * pages))),
-        interval_ns=draw(st.sampled_from([1, 1000, 100_000, 1_000_000, 20_000_000])),
+        hot=draw(st.integers(1, 2 * pages + 1) | st.integers(1, 8 * pages + 1)),
+        interval_ns=draw(st.sampled_from([1, 1000, 100_000, 100_000, 1_000_000, 20_000_000])),
         streams=draw(st.integers(1, 4)),
         reads=draw(st.sampled_from([50, 80, 95, 100])),
         known=draw(st.sampled_from([50, 100, 100])),
@@ -92,14 +98,19 @@ def tiers(draw: st.DrawFn) -> TierParameters:
 
 @st.composite
 def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
-    """A disk of some dozens of tracks, so that zones, cylinders and the capacity are never far."""
+    """A disk of some dozens of tracks, so that zones, cylinders and the capacity are never far.
+
+    On every other disk all times are multiples of 50 us, so that even the platter makes ties.
+    """
+    even = draw(st.booleans())
+    tracks_sectors = [128, 64, 32, 16] if even else [128, 96, 65, 64, 40, 16]
     surfaces = draw(st.integers(1, 3))
     zone_byte, zone_track, zone_track_bytes = [], [], []
     size = tracks = 0
     for _ in range(draw(st.integers(1, 3))):
         zone_byte.append(size)
         zone_track.append(tracks)
-        zone_track_bytes.append(draw(st.sampled_from([128, 96, 65, 64, 40, 16])) * 512)
+        zone_track_bytes.append(draw(st.sampled_from(tracks_sectors)) * 512)
         tracks += draw(st.integers(2, 20))
         size += (tracks - zone_track[-1]) * zone_track_bytes[-1]
     if size < chunk:  # a tiny disk under a large chunk: more of the last zone
@@ -110,21 +121,22 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
     shift = draw(st.integers(0, 2))
     steps = (tracks // surfaces >> shift) + 2
     seek = draw(st.sampled_from([0, 100_000, 500_000]))
-    step = draw(st.sampled_from([0, 1000, 77_777, 250_000]))
+    step = draw(st.sampled_from([0, 100_000, 250_000] if even else [0, 1000, 77_777, 250_000]))
+    rev = 6_400_000 if even else draw(st.sampled_from([1_000_000, 8_333_333, 10_000_000]))
     return HddParameters(
-        rev_ns=draw(st.sampled_from([1_000_000, 4_000_000, 8_333_333, 10_000_000])),
+        rev_ns=rev,
         zone_byte=zone_byte,
         zone_track=zone_track,
         zone_track_bytes=zone_track_bytes,
         surfaces=surfaces,
         seek_ns=[0] + [seek + step * each for each in range(1, steps + 1)],
         seek_shift=shift,
-        head_switch_ns=draw(st.sampled_from([0, 100_000, 333_333])),
-        skew_ns=draw(st.sampled_from([0, 100_000, 500_001])),
-        settle_ns=draw(st.sampled_from([0, 50_000])),
-        overhead_ns=draw(st.sampled_from([0, 1000, 100_000])),
+        head_switch_ns=draw(st.sampled_from([0, 100_000, 900_000 if even else 333_333])),
+        skew_ns=draw(st.sampled_from([0, 100_000, 1_000_000 if even else 500_001])),
+        settle_ns=draw(st.sampled_from([0, 50_000, 2_000_000])),
+        overhead_ns=draw(st.sampled_from([0, 100_000] if even else [0, 1000, 100_000])),
         window=draw(st.integers(1, 8)),
-        age_limit_ns=draw(st.sampled_from([0, 5_000_000, 30_000_000, 10**12])),
+        age_limit_ns=draw(st.sampled_from([0, 6_400_000, 30_000_000, 10**12])),
         read_ahead_bytes=draw(st.sampled_from([0, 512, 4 * KIB, 20 * KIB, 100_000])),
         capacity_bytes=size // chunk * chunk,
     )
@@ -199,8 +211,8 @@ class Workload:
             offset, length = page, self.page_bytes * self.random.choice([1, 1, 1, 2, 3])
         elif kind < 10:  # a part of a page, or of two
             offset, length = page + 512 * self.random.randrange(self.page_bytes // 512), sectors
-        elif kind < 14:  # sequential, with a small gap at times
-            offset = end + self.random.choice([0, 0, 0, 0, 512, 4096])
+        elif kind < 14:  # sequential, at times with a small gap, or a bit of it once more
+            offset = end + self.random.choice([0, 0, 0, 0, 512, 4096, -512, -4096, -8192])
             length = sectors
         elif kind < 16:  # many pages, chunks, rows, tracks
             offset = self.random.randrange(self.capacity) // 4096 * 4096
