@@ -291,8 +291,8 @@ class PageCache(NamedTuple):
 
     @method
     def is_full(self):
-        """Tell whether every slot is in use."""
-        return self.counts[SLOTS_FREE] == 0 and self.counts[SLOTS_USED] == self.pages
+        """Tell whether every slot has been used: the first filling is over."""
+        return self.counts[SLOTS_USED] == self.pages
 
     @method
     def take_slot(self):

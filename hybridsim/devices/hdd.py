@@ -204,16 +204,22 @@ class HDD(NamedTuple):
         length = queue.length[slot]
         if length == 0 or (op != READ and op != WRITE):
             return 0
+        ready = self.ready_ns(now, slot)
         offset = queue.offset[slot]
         track = queue.track[slot]
         angle_ns = queue.angle_ns[slot]
         if op == READ and self.is_ahead(member, offset):
             stop = self.ahead_stop[member]
-            if offset + length <= stop or self.ahead_stop_ns[member] >= now + self.overhead_ns:
+            if offset + length <= stop or self.ahead_stop_ns[member] >= ready:
                 return 0
             track, angle_ns = self.position(stop)
         move = self.move_ns(member, track, op)
-        return move + (angle_ns - (now + self.overhead_ns + move)) % self.rev_ns
+        return move + (angle_ns - (ready + move)) % self.rev_ns
+
+    @method
+    def ready_ns(self, now, slot):
+        """Return when the electronics are ready: they prepare a request while it waits."""
+        return max(now, self.queue.submitted_ns[slot] + self.overhead_ns)
 
     @method
     def serve(self, now, member, slot):
@@ -222,31 +228,33 @@ class HDD(NamedTuple):
         op = queue.op[slot]
         offset = queue.offset[slot]
         length = queue.length[slot]
+        ready = self.ready_ns(now, slot)
         if length == 0 or (op != READ and op != WRITE):
-            return now + self.overhead_ns
-        if op == WRITE:
+            return ready
+        if op == READ and self.is_ahead(member, offset):
+            self.counts[member, BYTES_READ] += length
+            return self.read_ahead(ready, member, offset, offset + length)
+        track = queue.track[slot]
+        done = self.access(ready, member, op, offset, length, track, queue.angle_ns[slot])
+        if op == READ:
+            self.counts[member, BYTES_READ] += length
+            self.buffer(member, offset, offset + length, done)
+        else:
             self.counts[member, BYTES_WRITTEN] += length
             self.ahead_start[member] = NOTHING
-            return self.access(now, member, op, offset, length, queue.track[slot], queue.angle_ns[slot])
-        self.counts[member, BYTES_READ] += length
-        if self.is_ahead(member, offset):
-            return self.read_ahead(now, member, offset, offset + length)
-        done = self.access(now, member, op, offset, length, queue.track[slot], queue.angle_ns[slot])
-        self.buffer(member, offset, offset + length, done)
         return done
 
     @method
-    def access(self, now, member, op, offset, length, track, angle_ns):
+    def access(self, ready, member, op, offset, length, track, angle_ns):
         """Position the head and transfer; return when the last byte has passed."""
         move = self.move_ns(member, track, op)
-        ready = now + self.overhead_ns + move
-        rotation = (angle_ns - ready) % self.rev_ns
+        rotation = (angle_ns - (ready + move)) % self.rev_ns
         transfer = self.transfer_ns(offset, length)
         self.counts[member, MOVE_NS] += move
         self.counts[member, ROTATION_NS] += rotation
         self.counts[member, TRANSFER_NS] += transfer
         self.put_arm(member, offset + length)
-        return ready + rotation + transfer
+        return ready + move + rotation + transfer
 
     @method
     def is_ahead(self, member, offset):
@@ -255,23 +263,25 @@ class HDD(NamedTuple):
         return start != NOTHING and start <= offset and offset <= self.ahead_stop[member]
 
     @method
-    def read_ahead(self, now, member, offset, end):
+    def read_ahead(self, ready, member, offset, end):
         """Serve a read from what the disk has read, or is reading, beyond the last one."""
-        ready = now + self.overhead_ns
         start = self.ahead_start[member]
         have = self.ahead_end[member]
+        stop = self.ahead_stop[member]
         if end <= have:
             return ready
-        have_ns = self.ahead_end_ns[member]
-        stop = self.ahead_stop[member]
-        still_reading = self.ahead_stop_ns[member] >= ready
-        if still_reading or end <= stop:
-            end_ns = have_ns + self.stream_ns(have, end - have)
+        if self.ahead_stop_ns[member] >= ready:  # still reading
+            end_ns = self.ahead_end_ns[member] + self.stream_ns(have, end - have)
             self.put_arm(member, end)
             self.buffer(member, start, end, end_ns)
-            return max(ready, end_ns) if still_reading else ready
+            return max(ready, end_ns)
         track, angle_ns = self.position(stop)
-        done = self.access(now, member, READ, stop, end - stop, track, angle_ns)
+        if end <= stop:  # there; and there is room to read on from where it stopped
+            resumed_ns = ready + (angle_ns - ready) % self.rev_ns
+            self.put_arm(member, end)
+            self.buffer(member, start, end, resumed_ns - self.stream_ns(end, stop - end))
+            return ready
+        done = self.access(ready, member, READ, stop, end - stop, track, angle_ns)
         self.buffer(member, start, end, done)
         return done
 

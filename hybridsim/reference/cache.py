@@ -95,8 +95,8 @@ class Slots:
 
     @property
     def full(self) -> bool:
-        """Whether no slot has been left unused."""
-        return not self.freed and self.used == self.count
+        """Whether every slot has been used: the first filling is over."""
+        return self.used == self.count
 
     def take(self) -> int:
         """Give the slot freed last, else the lowest never used."""
@@ -283,7 +283,7 @@ class PageCache:
 
     def make_room(self) -> bool:
         """See to it that a slot is free, by evicting a page if need be; returns whether one is."""
-        if not self.slots.full:
+        if self.slots.freed or not self.slots.full:
             return True
         number = self.replacement.evict()
         if number < 0:

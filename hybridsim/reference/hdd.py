@@ -104,7 +104,8 @@ class Hdd(Device):
 
     def plan(self, command: Command) -> Plan:
         """How the command would go, chosen now; changes nothing."""
-        ready = self.clock.now + self.parameters.overhead_ns
+        # the electronics prepare a command while it waits
+        ready = max(self.clock.now, command.submitted + self.parameters.overhead_ns)
         if command.length == 0 or command.op in (Op.FLUSH, Op.DISCARD):
             return Plan(ready, self.track, self.segment)
         if command.op == Op.WRITE:
@@ -125,13 +126,14 @@ class Hdd(Device):
 
         stop = self.stop(segment)
         stopped = segment.time + self.stream(segment.end, stop - segment.end)
-        still_reading = stopped >= ready
-        if still_reading or command.end <= stop:
+        track = self.track_of(command.end - 1)
+        if stopped >= ready:  # (b) still reading: wait until the end passes under the head
             passed = segment.time + self.stream(segment.end, command.end - segment.end)
-            # (b) wait until the end passes under the head, or (c) it did before the disk stopped
-            done = max(ready, passed) if still_reading else ready
-            track = self.track_of(command.end - 1)
-            return Plan(done, track, self.buffer(segment.start, command.end, passed))
+            return Plan(max(ready, passed), track, self.buffer(segment.start, command.end, passed))
+        if command.end <= stop:  # (c) all there; with room again, the disk reads on where it stopped
+            resumed = ready + (self.angle(stop) - ready) % self.parameters.rev_ns
+            passed = resumed - self.stream(command.end, stop - command.end)
+            return Plan(ready, track, self.buffer(segment.start, command.end, passed))
 
         plan = self.access(ready, stop, command.end)  # (d) the beginning is there, the rest is not
         plan.segment = self.buffer(segment.start, command.end, plan.done)

@@ -1,6 +1,6 @@
 """The source (2.2): when each request of a trace is issued."""
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -111,7 +111,7 @@ class ThinkSource(Source):
         self.arrive(number, self.completion[parent] + self.scaled(gap))
 
 
-WINDOW = 65_536  # requests back that a parent of the same stream may be
+WINDOW = 65_536  # requests back that a parent may be
 
 
 def parents(requests: Sequence[Request]) -> list[int]:
@@ -120,21 +120,16 @@ def parents(requests: Sequence[Request]) -> list[int]:
     That is the last to complete before it arrived: of its own stream if there is one, else of any.
     A request whose completion is not known is nobody's parent.
     """
-    # (completion, number) in order: of all earlier requests, and by stream of the last WINDOW
-    everyone: list[tuple[int, int]] = []
+    everyone: list[tuple[int, int]] = []  # (completion, number) in order
     by_stream: dict[int, list[tuple[int, int]]] = defaultdict(list)
 
     result = []
     for number, request in enumerate(requests):
-        if number > WINDOW:
-            gone = number - WINDOW - 1
-            stream = by_stream[requests[gone].stream]
-            if requests[gone].complete_ns >= 0:
-                del stream[bisect_left(stream, (requests[gone].complete_ns, gone))]
-
         parent = latest(by_stream[request.stream], request.arrival_ns)
-        if parent < 0:
+        if number - parent > WINDOW or parent < 0:
             parent = latest(everyone, request.arrival_ns)
+        if number - parent > WINDOW:
+            parent = -1
         result.append(parent)
 
         if request.complete_ns >= 0:
