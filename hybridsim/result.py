@@ -86,7 +86,7 @@ def conclude(
     """Bring two runs of one trace to their result: the machine with the cache, and without.
 
     Read of `trace`: name, span_ns, footprint_bytes, has_completions.  Of `scenario`: summary, file,
-    mode (open, closed, think), cache_mode, cache_pages, endurance_bytes (of all SSDs together).
+    mode (open, closed, think), cache_mode, cache_bytes, cache_pages, endurance_bytes (of all SSDs).
     Each may be absent; both go into the JSON as they are.
     """
     is_open = scenario.get("mode", "open") == "open"

@@ -13,6 +13,7 @@ from typing import Any
 
 from hybridsim.codes import Reason
 from hybridsim.outcome import SECOND, Outcome, Phase
+from hybridsim.units import format_size, human_count
 from hybridsim.warmup import State, WarmUp
 from hybridsim.wording import latency, percent, span, times
 
@@ -23,6 +24,7 @@ POINTLESS = 1.15
 MOSTLY = 0.5  # of the reads, or of the requests
 TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1
+FEWEST_READS = 100
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ class Case:
         return _ratio(before, after)
 
     @property
-    def is_open(self) -> bool:
-        """Whether requests come at their recorded times whatever the machine does."""
-        return bool(self.scenario.get("mode", "open") == "open")
+    def cache_mode(self) -> str:
+        """What a write does to the cache, as scenarios call it."""
+        return str(self.scenario.get("cache_mode", "read-only"))
 
     @property
     def when(self) -> str:
@@ -104,10 +106,12 @@ def judge(case: Case) -> Verdict:
 def _answer(case: Case) -> tuple[str, str]:
     if not case.cached.whole.figures.reads.count:
         return NO, "The capture holds no reads, and this cache serves nothing else."
-    if case.with_cache.saturated or case.without.saturated:
+    if _endless(case):
         return _answer_of_backlog(case)
-    if case.gain is None:
-        return UNSURE, "No read falls into the time to be judged."
+    if case.gain is None or case.warm_up.state == State.SHORT:
+        return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
+    if case.with_cache.figures.reads.count < FEWEST_READS:
+        return UNSURE, "The capture is too short to tell: it holds hardly any reads."
     if case.gain >= WORTH_IT:
         return YES, f"{case.when}, {_compared(case)}."
     if case.missed(Reason.COLD) >= TOUCHED_ONCE:
@@ -151,7 +155,7 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
     if not case.cached.whole.figures.reads.count:
         yield from _about_writes(case)
         return
-    if case.without.saturated or case.with_cache.saturated:
+    if _endless(case):
         yield from _about_backlog(case)
     else:
         yield from _about_tail(case)
@@ -159,12 +163,19 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
         warm = span(case.warm_up.warm_ns)
         yield f"It is warm after {warm}; then {_hit(case)} of the reads come from the SSD."
     elif case.warm_up.state == State.FLAT:
-        yield f"{_hit(case)} of the reads come from the SSD, from the first to the last minute."
-    else:
+        yield f"{_hit(case)} of the reads come from the SSD; no warm-up is to be seen."
+    elif case.warm_up.state != State.SHORT:
         at_least = ", so the gain is a lower bound" if case.warm_up.state == State.RISING else ""
         yield f"Not steady yet: {case.warm_up.why}{at_least if answer == YES else ''}."
     yield from _about_misses(case)
     yield from _about_writes(case)
+    yield _judged_on(case)
+
+
+def _judged_on(case: Case) -> str:
+    reads = human_count(case.with_cache.figures.reads.count)
+    share = percent(case.with_cache.span_ns / case.cached.end_ns)
+    return f"Judged on {share} of the run ({reads} reads), with models of drives, not with yours."
 
 
 def _hit(case: Case) -> str:
@@ -217,17 +228,17 @@ def _about_writes(case: Case) -> Iterator[str]:
     if case.writes < MOSTLY:
         return
     share = percent(case.writes)
-    kind = case.scenario.get("cache_mode", "read-only")
     yield (
-        f"{share} of the requests are writes. A {kind} cache sends each to the disks and waits "
-        "for them: writes gain only by the reads that the disks no longer have to do."
+        f"{share} of the requests are writes. A {case.cache_mode} cache sends each to the disks "
+        "and waits for them: writes gain only by the reads that the disks no longer have to do."
     )
 
 
 def _advice(case: Case) -> Iterator[Advice]:
-    if (case.without.saturated or case.with_cache.saturated) and case.is_open:
+    if _endless(case):
         yield _against_backlog(case)
-    if case.warm_up.needed_ns and case.warm_up.state != State.FALLING:
+    has_reads = case.cached.whole.figures.reads.count > 0
+    if has_reads and case.warm_up.needed_ns and case.warm_up.state != State.FALLING:
         seconds = -(-case.warm_up.needed_ns // (60 * SECOND)) * 60
         need = span(seconds * SECOND)
         yield Advice(
@@ -235,11 +246,22 @@ def _advice(case: Case) -> Iterator[Advice]:
             f"sudo blktrace -d /dev/DISK -w {seconds} -o longer",
         )
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
-        yield Advice("Try twice the cache: double `size` in the scenario.", _replay(case))
-    if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE:
-        yield Advice('Keep what is written: `mode = "write-through"`.', _replay(case))
+        yield _larger(case)
+    if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and case.cache_mode == "read-only":
+        yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
+    if case.missed(Reason.BUSY) >= NOTICEABLE:
+        yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
+    if case.missed(Reason.NOT_HOT) >= MOSTLY:
+        yield Advice('Try without admission: admission = "always" under [cache] in the scenario.')
     if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
         yield Advice("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
+
+
+def _larger(case: Case) -> Advice:
+    size = case.scenario.get("cache_bytes")
+    if not size:
+        return Advice("Try twice the cache: double `size` under [cache] in the scenario.")
+    return Advice("Try twice the cache.", _replay(case, f"--cache-size {format_size(2 * size)}"))
 
 
 def _against_backlog(case: Case) -> Advice:

@@ -144,6 +144,22 @@ def test_a_load_without_reads_needs_no_cache():
 def test_a_cache_that_is_too_small_should_be_larger():
     load = QUICK._replace(hit_ratio=lambda s: 0.6 + 0 * s, misses={Reason.EVICTED: 1})
     assert "double `size`" in text(result(load).verdict)
+    scenario = {**SCENARIO, "cache_bytes": 64 << 30, "file": "site.toml"}
+    command = "hybridsim replay db01.blk --scenario site.toml --cache-size 128GiB"
+    assert command in text(result(load, scenario=scenario).verdict)
+
+
+def test_too_few_reads_are_no_grounds():
+    assert result(Load(seconds=1, iops=1, writes=0.0)).verdict.answer == "unsure"
+    verdict = result(Load(seconds=120, iops=1)).verdict
+    assert verdict.answer == "unsure"
+    assert "too short" in verdict.headline
+
+
+def test_what_could_be_changed_in_the_scenario_is_named():
+    for reason, word in ((Reason.BUSY, "max_fills"), (Reason.NOT_HOT, '"always"')):
+        load = QUICK._replace(hit_ratio=lambda s: 0.3 + 0 * s, misses={reason: 1})
+        assert word in text(result(load).verdict)
 
 
 def test_pages_lost_to_writes_speak_for_write_through():

@@ -115,7 +115,7 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
-    yield _lines([*_misses(result), *_wear(result), *_disk_time(result)])
+    yield _lines([*_iops(result), *_misses(result), *_wear(result), *_disk_time(result)])
     yield ""
     yield _lines(list(_next(result)))
 
@@ -282,6 +282,17 @@ def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
     known = [NONE] * 5 if phase.saturated else [latency(one) for one in [*figures, most]]
     busy = percent(phase.utilisation) if hit else ""
     return [human_count(requests.count), hit, *known, busy]
+
+
+def _iops(result: Result) -> Iterator[tuple[str, str]]:
+    """Throughput, where it is a finding and not given by the trace."""
+    if result.scenario.get("mode", "open") == "open":
+        return
+    rows = [(LABELS["none"], result.phases["none"]), *_rows(result)]
+    yield (
+        LABELS["iops"],
+        _joined(f"{label} {human_count(phase.iops or 0)}" for label, phase in rows),
+    )
 
 
 def _misses(result: Result) -> Iterator[tuple[str, str]]:
