@@ -1,0 +1,45 @@
+"""`hybridsim explain`: what a printed word or number means."""
+
+from __future__ import annotations
+
+import click
+
+from hybridsim.errors import UsageError
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hybridsim explain
+  hybridsim explain warm-up
+  hybridsim explain not hot enough
+"""
+)
+@click.argument("term", nargs=-1)
+def explain(term: tuple[str, ...]) -> None:
+    """Say what TERM means: any word or figure that a report prints.
+
+    Without TERM, list all of them.
+    """
+    from hybridsim.explain import TERMS
+    from hybridsim.explain import explain as entry_of
+
+    if not term:
+        click.echo(click.wrap_text(", ".join(sorted(TERMS, key=str.casefold)), 80))
+        click.echo("\nhybridsim explain WORD says what a word means.")
+        return
+    word = " ".join(term)
+    entry = entry_of(word)
+    if entry is None:
+        raise UsageError(_unknown(word))
+    click.secho(entry[0], bold=True)
+    click.echo(click.wrap_text(entry[1], 80, initial_indent="  ", subsequent_indent="  "))
+
+
+def _unknown(word: str) -> str:
+    from hybridsim.explain import known_words
+    from hybridsim.suggest import nearest
+
+    near = nearest(word, known_words())
+    hint = f"did you mean '{near}'?" if near else "`hybridsim explain` lists what it knows"
+    return f"no entry for '{word}': {hint}"

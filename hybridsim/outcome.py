@@ -1,0 +1,184 @@
+"""What one machine did with a trace: its figures by phase, and whether it kept up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.counters import Counters
+from hybridsim.metrics import READS, Collector, Figures, Kind
+
+SECOND = 10**9
+DAY = 86400 * SECOND
+BUSY = 0.97  # of the time: disks that always have something to do are hardly busier
+QUEUE_NS = SECOND  # work for longer than this waiting at busy disks is a backlog, not a burst
+DISK_TIME = ("seek", "rotation", "transfer")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What one machine did in a stretch of time.  What the engine did not count is None."""
+
+    figures: Figures
+    utilisation: float | None  # of the disks of the slow tier
+    disk_time_ns: dict[str, int]  # what the disks' busy time was spent on
+    overloaded: float  # share of the time in which a backlog waited at busy disks
+    counters: dict[str, int]
+
+    @property
+    def span_ns(self) -> int:
+        """How long the phase took."""
+        return self.figures.end_ns - self.figures.start_ns
+
+    @property
+    def saturated(self) -> bool:
+        """Whether latencies are those of a backlog rather than of service, most of the time."""
+        return self.overloaded >= 0.5
+
+    def per_day(self, counter: str) -> float | None:
+        """What this counter grows by in a day of the same kind."""
+        grown = self.counters.get(counter)
+        return None if grown is None or not self.span_ns else grown * DAY / self.span_ns
+
+    def share_of_reads(self, number: int) -> float:
+        """A number of reads as a share of all reads of the phase."""
+        return number / self.figures.reads.count if self.figures.reads.count else 0.0
+
+    @property
+    def iops(self) -> float | None:
+        """Requests completed a second."""
+        return sum(self.figures.done.values()) * SECOND / self.span_ns if self.span_ns else None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Figures over time; None where a bin holds no read or the engine gave no counter."""
+
+    start_ns: list[int]
+    reads: list[int]
+    hit: list[float | None]
+    page_hit: list[float | None]
+    p50_ns: list[int | None]
+    p99_ns: list[int | None]
+    iops: list[float]
+    outstanding: list[int]
+    disk_utilisation: list[float | None]
+    occupancy_pages: list[int | None]
+    ssd_write_bytes_per_s: list[float | None]
+
+
+class Outcome:
+    """One machine's run: `whole`, any `phase` of it, and its `series`."""
+
+    def __init__(self, collector: Collector, counters: Counters, open_loop: bool) -> None:
+        collector.check()
+        self.collector = collector
+        self.counters = counters
+        self.members = counters.constant("slow_members", 1)
+        # The end of the load: what is still to be completed then is backlog.
+        width = collector.width_ns
+        self.end_ns = (collector.last_issue_ns // width + 1) * width
+        self._overloaded = self._overload() if open_loop else np.zeros(collector.used, np.bool_)
+        self.whole = self.phase(0, self.end_ns)
+
+    @property
+    def drain_ns(self) -> int:
+        """How long the machine still worked after the last request was issued."""
+        return self.collector.last_done_ns - self.collector.last_issue_ns
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the machine fell behind and was behind at the end of the load."""
+        last_fifth = self.phase(self.end_ns - self.end_ns // 5, self.end_ns)
+        return last_fifth.saturated or self.whole.saturated
+
+    def phase(self, start_ns: int, end_ns: int) -> Phase:
+        """What happened between these times, rounded up to whole time bins."""
+        figures = self.collector.phase(start_ns, min(end_ns, self.end_ns))
+        start, end = figures.start_ns, figures.end_ns
+        width = self.collector.width_ns
+        overloaded = self._overloaded[start // width : end // width]
+        return Phase(
+            figures,
+            self._utilisation(start, end),
+            self._disk_time(start, end),
+            float(overloaded.mean()) if len(overloaded) else 0.0,
+            self._counted(start, end),
+        )
+
+    def _counted(self, start: int, end: int) -> dict[str, int]:
+        names = (
+            "fast_bytes_read", "fast_bytes_written", "slow_bytes_read", "slow_bytes_written",
+            "fills_started", "fills_done", "fills_doomed", "evictions",
+        )  # fmt: skip
+        grown = {name: self.counters.between(name, start, end) for name in names}
+        return {name: number for name, number in grown.items() if number is not None}
+
+    def _utilisation(self, start: int, end: int) -> float | None:
+        busy = self.counters.between("slow_busy_ns", start, end)
+        return None if busy is None or end <= start else busy / (self.members * (end - start))
+
+    def _disk_time(self, start: int, end: int) -> dict[str, int]:
+        parts = {name: self.counters.between(f"slow_{name}_ns", start, end) for name in DISK_TIME}
+        known = {name: part for name, part in parts.items() if part is not None}
+        busy = self.counters.between("slow_busy_ns", start, end)
+        if busy is not None and known:
+            known["other"] = max(busy - sum(known.values()), 0)
+        return known
+
+    def _edges(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.collector.used + 1, dtype=np.int64) * self.collector.width_ns
+
+    def _utilisations(self) -> npt.NDArray[np.float64] | None:
+        busy = self.counters.at("slow_busy_ns", self._edges())
+        return None if busy is None else np.diff(busy) / (self.members * self.collector.width_ns)
+
+    def _outstanding(self) -> npt.NDArray[np.int64]:
+        """Requests issued and not yet completed at the end of each bin."""
+        bins, used = self.collector.bins, self.collector.used
+        waiting: npt.NDArray[np.int64] = np.cumsum(
+            (bins.count[:used] - bins.done[:used]).sum(axis=1)
+        )
+        return waiting
+
+    def _overload(self) -> npt.NDArray[np.bool_]:
+        """Bins in which the disks are busy and more waits for them than they do in QUEUE_NS."""
+        utilisations = self._utilisations()
+        if utilisations is None or not self.collector.last_done_ns:
+            return np.zeros(self.collector.used, np.bool_)
+        busy = self.counters.between("slow_busy_ns", 0, self.collector.last_done_ns) or 0
+        each_ns = busy / (self.members * int(self.collector.bins.done.sum()))
+        backlog_ns = self._outstanding() * each_ns
+        late: npt.NDArray[np.bool_] = (utilisations >= BUSY) & (backlog_ns > QUEUE_NS)
+        return late
+
+    def series(self) -> Series:
+        """Figures in time bins, until the end of the load."""
+        bins, width = self.collector.bins, self.collector.width_ns
+        used = self.end_ns // width
+        edges = self._edges()[: used + 1]
+        reads = bins.count[:used, list(READS)].sum(axis=1)
+        pages = bins.pages[:used, list(READS)].sum(axis=1)
+        pages_hit = bins.pages_hit[:used, list(READS)].sum(axis=1)
+        present = self.counters.at("pages_present", edges[1:])
+        written = self.counters.at("fast_bytes_written", edges)
+        busy = self._utilisations()
+        return Series(
+            edges[:-1].tolist(),
+            reads.tolist(),
+            _ratios(bins.count[:used, Kind.HIT], reads),
+            _ratios(pages_hit, pages),
+            self.collector.read_percentiles(50)[:used],
+            self.collector.read_percentiles(99)[:used],
+            (bins.done[:used].sum(axis=1) * (SECOND / width)).tolist(),
+            self._outstanding()[:used].tolist(),
+            [None] * used if busy is None else busy[:used].tolist(),
+            [None] * used if present is None else [round(one) for one in present.tolist()],
+            [None] * used if written is None else (np.diff(written) * (SECOND / width)).tolist(),
+        )
+
+
+def _ratios(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> list[float | None]:
+    return [a / b if b else None for a, b in zip(part.tolist(), whole.tolist())]

@@ -1,0 +1,41 @@
+"""A curve drawn in characters: braille dots, or stars where only ASCII can be shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+BRAILLE = 0x2800
+# The bit of each dot of a braille character, by row and column.
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+def draw(
+    times: Floats, values: Floats, end: float, top: float, width: int, height: int, ascii_only: bool
+) -> list[str]:
+    """Lines of text, the highest first: values from 0 to `top` over times from 0 to `end`."""
+    across, down = (1, 1) if ascii_only else (2, 4)
+    columns = (np.arange(width * across) + 0.5) * (end / (width * across))
+    heights = np.interp(columns, times, values) / top if top else np.zeros(len(columns))
+    levels = np.clip(np.rint(heights * (height * down - 1)), 0, height * down - 1).astype(int)
+    dots = np.zeros((height * down, width * across), np.bool_)
+    previous = levels[0]
+    for column, level in enumerate(levels.tolist()):
+        low, high = min(level, previous + 1), max(level, previous - 1)
+        dots[min(low, level) : max(high, level) + 1, column] = True  # joined to the one before
+        previous = level
+    return _stars(dots[::-1]) if ascii_only else _braille(dots[::-1])
+
+
+def _stars(dots: npt.NDArray[np.bool_]) -> list[str]:
+    return ["".join("*" if dot else " " for dot in row) for row in dots.tolist()]
+
+
+def _braille(dots: npt.NDArray[np.bool_]) -> list[str]:
+    cells = np.zeros((dots.shape[0] // 4, dots.shape[1] // 2), np.int64)
+    for row, bits in enumerate(DOTS):
+        for column, bit in enumerate(bits):
+            cells += dots[row::4, column::2] * bit
+    return ["".join(chr(BRAILLE + cell) if cell else " " for cell in row) for row in cells.tolist()]

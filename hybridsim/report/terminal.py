@@ -1,0 +1,348 @@
+"""The result for a person at a terminal: the verdict first, then what it rests on, then what to do.
+
+All words that stand before or above a figure are in LABELS; `hybridsim explain` knows each of them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hybridsim.explain import REASONS
+from hybridsim.histogram import Distribution
+from hybridsim.metrics import Kind
+from hybridsim.outcome import Phase
+from hybridsim.report.curve import draw
+from hybridsim.result import Result
+from hybridsim.units import human_count, human_size
+from hybridsim.warmup import State
+from hybridsim.wording import NONE, lasting, latency, percent, span
+
+LABELS = {
+    "trace": "trace",
+    "site": "site",
+    "verdict": "verdict",
+    "warm_up": "warm-up",
+    "hit_ratio": "hit ratio",
+    "iops": "IOPS",
+    "reads": "reads",
+    "writes": "writes",
+    "number": "number",
+    "hit": "hit",
+    "mean": "mean",
+    "p50": "p50",
+    "p99": "p99",
+    "p999": "p99.9",
+    "max": "max",
+    "busy": "busy",
+    "none": "no cache",
+    "cold": "cold",
+    "warm": "warm",
+    "cached": "with cache",
+    "before": "before",
+    "last_fifth": "last fifth",
+    "misses": "not from SSD",
+    "page_hits": "page hits",
+    "wear": "SSD writes",
+    "disk_time": "disk time",
+    "next": "next",
+}
+COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
+ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
+MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
+GLUE = "\ue000"  # stands for a space at which no line may break
+UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")
+WIDEST = 110
+PLOT_HEIGHT = 6
+ASCII = str.maketrans({"·": "|", NONE: "-", "⚠": "!", "▲": "^"})
+
+
+def write(result: Result, stream: TextIO) -> None:
+    """Write the report as well as this stream can show it: width, colour, ASCII."""
+    is_terminal = stream.isatty()
+    width = Console(file=stream).width if is_terminal else 80
+    encoding = (getattr(stream, "encoding", None) or "ascii").lower()
+    stream.write(
+        render(
+            result,
+            width=int(os.environ.get("COLUMNS") or width),
+            ascii_only="utf" not in encoding,
+            colour=is_terminal and not os.environ.get("NO_COLOR"),
+        )
+    )
+
+
+def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bool = False) -> str:
+    """The report as text."""
+    text = io.StringIO()
+    width = max(min(width, WIDEST), 60)
+    console = Console(
+        file=text,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    console.print(Group(*_sections(result, width, ascii_only)))
+    whole = text.getvalue().replace(GLUE, " ")
+    lines = "\n".join(line.rstrip() for line in whole.splitlines()) + "\n"
+    if not ascii_only:
+        return lines
+    return lines.translate(ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    yield _lines(_trace(result) + _site(result))
+    yield ""
+    yield _verdict(result)
+    yield ""
+    if len(result.warm_up.times_ns) > 1:
+        yield from _curve(result, width, ascii_only)
+        yield ""
+    yield _table(result)
+    yield Text(f"{LABELS['none']}: the same disks alone, over the time of the last row", "dim")
+    if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
+        yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
+    yield ""
+    yield _lines([*_iops(result), *_misses(result), *_wear(result), *_disk_time(result)])
+    yield ""
+    yield _lines(list(_next(result)))
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """Parts in a row; a line breaks between two of them, unless one is a sentence."""
+    short = (part.replace(" ", GLUE) if len(part) < 60 else part for part in parts if part)
+    return f"{GLUE}· ".join(short)
+
+
+def _unbroken(text: str) -> str:
+    """The same, but for a number's unit staying with the number."""
+    return UNIT.sub(GLUE, text)
+
+
+def _lines(rows: list[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(style="bold", no_wrap=True, min_width=12)
+    grid.add_column(overflow="fold")
+    for label, text in rows:
+        grid.add_row(label, text)
+    return grid
+
+
+def _trace(result: Result) -> list[tuple[str, str]]:
+    trace = result.trace
+    figures = result.cached.whole.figures
+    both = figures.reads.count + figures.writes.count
+    parts = [
+        str(trace.get("name", "")),
+        f"{human_count(figures.requests)} request{'s' * (figures.requests != 1)}",
+        span(trace.get("span_ns", result.cached.end_ns)),
+        f"{percent(figures.reads.count / both if both else None)} reads",
+    ]
+    if trace.get("footprint_bytes"):
+        parts.append(f"touches {human_size(trace['footprint_bytes'])}")
+    warnings = [("", f"⚠ {one.text} {one.fix}".rstrip()) for one in result.warnings]
+    return [(LABELS["trace"], _joined(parts)), *warnings]
+
+
+def _site(result: Result) -> list[tuple[str, str]]:
+    mode = str(result.scenario.get("mode", "open"))
+    run = f"{MODES.get(mode, mode)} · engine {result.engine} · seed {result.seed}"
+    summary = result.scenario.get("summary")
+    return [(LABELS["site"], str(summary)), ("", run)] if summary else [(LABELS["site"], run)]
+
+
+def _verdict(result: Result) -> RenderableType:
+    verdict = result.verdict
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, min_width=12)
+    grid.add_column()
+    sentence = Text.assemble(
+        (ANSWERS[verdict.answer], COLOURS[verdict.answer]),
+        " ",
+        (_unbroken(verdict.headline), "bold"),
+    )
+    grid.add_row(Text(LABELS["verdict"].upper(), COLOURS[verdict.answer]), sentence)
+    for reason in verdict.reasons:
+        grid.add_row("", _unbroken(reason))
+    return grid
+
+
+def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    warm_up = result.warm_up
+    end = result.cached.end_ns
+    is_ratio = warm_up.measure == "hit ratio"
+    top = 1.0 if is_ratio else float(np.max(warm_up.smooth)) or 1.0
+    labels = ["100%", "50%", "0%"] if is_ratio else [human_count(top), human_count(top / 2), "0"]
+    margin = max(len(label) for label in labels) + 1
+    plot = min(width, WIDEST) - margin - 1
+    middles = warm_up.times_ns.astype(np.float64) + warm_up.bin_ns / 2
+    lines = draw(middles, warm_up.smooth, end, top, plot, PLOT_HEIGHT, ascii_only)
+    beside = {0: labels[0], PLOT_HEIGHT // 2: labels[1], PLOT_HEIGHT - 1: labels[2]}
+    yield Text(LABELS["hit_ratio"] if is_ratio else LABELS["iops"], "bold")
+    for row, line in enumerate(lines):
+        yield Text.assemble(f"{beside.get(row, ''):>{margin - 1}} ", (line, "cyan"))
+    yield Text(" " * margin + _axis(result, plot), "dim")
+    yield _lines([(LABELS["warm_up"], _warm_up(result))])
+
+
+def _axis(result: Result, plot: int) -> str:
+    """Times below the plot: its ends, and where it is warm."""
+    end = result.cached.end_ns
+    last = span(end)
+    line = "0".ljust(plot - len(last)) + last
+    if result.warm_up.state != State.STEADY:
+        return line
+    mark = f"▲ {LABELS['warm']}"
+    place = round(result.warm_up.warm_ns / end * plot)
+    place = min(max(place, 2), plot - len(last) - len(mark) - 1)
+    return line[:place] + mark + line[place + len(mark) :]
+
+
+def _warm_up(result: Result) -> str:
+    warm_up = result.warm_up
+    if warm_up.state == State.STEADY:
+        parts = [f"{share}% after {_after(time)}" for share, time in warm_up.reached_ns.items()]
+        level = warm_up.level or 0.0
+        steady = percent(level) if warm_up.measure == "hit ratio" else f"{human_count(level)} IOPS"
+        parts.append(f"steady at {steady}")
+    elif warm_up.state == State.FLAT:
+        parts = [f"none: {warm_up.why}"]
+    else:
+        parts = [f"not steady yet: {warm_up.why}"]
+    full = _full_ns(result)
+    if full is not None:
+        parts.append(f"SSD full after {_after(full)}")
+    parts.append(f"bins of {span(warm_up.bin_ns)}")
+    return _joined(parts)
+
+
+def _after(time_ns: int) -> str:
+    return span(time_ns) if time_ns else "no time at all"
+
+
+def _full_ns(result: Result) -> int | None:
+    """When the cache first held nearly all the pages that it has room for."""
+    capacity = result.scenario.get("cache_pages")
+    present = result.cached.series().occupancy_pages
+    if not capacity or not present or present[0] is None:
+        return None
+    full = np.flatnonzero(np.array(present) >= 0.99 * capacity)
+    return (int(full[0]) + 1) * result.cached.collector.width_ns if len(full) else None
+
+
+def _rows(result: Result) -> list[tuple[str, Phase]]:
+    """The rows of the machine with the cache."""
+    cold, warm = result.phases["cold"], result.phases["warm"]
+    state = result.warm_up.state
+    if state == State.FLAT or not cold.span_ns:
+        return [(LABELS["cached"], warm)]
+    border = span(cold.figures.end_ns)
+    if state == State.STEADY:
+        return [(f"{LABELS['cold']} < {border}", cold), (LABELS["warm"], warm)]
+    return [(f"{LABELS['before']} {border}", cold), (LABELS["last_fifth"], warm)]
+
+
+def _table(result: Result) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=True)
+    table.add_column(LABELS["reads"], no_wrap=True, min_width=14, ratio=2)
+    columns = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
+    for name in columns:
+        table.add_column(LABELS[name], justify="right", no_wrap=True, ratio=1)
+    rows = [(LABELS["none"], result.phases["none"]), *_rows(result)]
+    for label, phase in rows:
+        is_plain = phase is result.phases["none"]
+        hit = NONE if is_plain else percent(phase.figures.hit_ratio)
+        table.add_row(label, *_cells(phase, phase.figures.reads, hit), style=_style(label))
+    if result.cached.whole.figures.latency[Kind.WRITE].count:
+        table.add_row(Text(LABELS["writes"], "bold"))
+        for label, phase in rows:
+            table.add_row(label, *_cells(phase, phase.figures.writes, ""), style=_style(label))
+    return table
+
+
+def _style(label: str) -> str:
+    return "" if label in (LABELS["warm"], LABELS["cached"], LABELS["last_fifth"]) else "dim"
+
+
+def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
+    figures = [requests.mean_ns, *(requests.percentile(p) for p in (50, 99, 99.9))]
+    most = requests.max_ns if requests.count else None
+    known = [NONE] * 5 if phase.saturated else [latency(one) for one in [*figures, most]]
+    busy = percent(phase.utilisation) if hit else ""
+    return [human_count(requests.count), hit, *known, busy]
+
+
+def _iops(result: Result) -> Iterator[tuple[str, str]]:
+    """Throughput, where it is a finding and not given by the trace."""
+    if result.scenario.get("mode", "open") == "open":
+        return
+    rows = [(LABELS["none"], result.phases["none"]), *_rows(result)]
+    yield (
+        LABELS["iops"],
+        _joined(f"{label} {human_count(phase.iops or 0)}" for label, phase in rows),
+    )
+
+
+def _misses(result: Result) -> Iterator[tuple[str, str]]:
+    phase = result.phases["warm"]
+    reasons = phase.figures.read_reasons
+    if not reasons:
+        return
+    all_of_them = phase.share_of_reads(sum(reasons.values()))
+    parts = [
+        f"{REASONS[reason]} {percent(phase.share_of_reads(number))}"
+        for reason, number in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+    ]
+    when = _rows(result)[-1][0]
+    text = f"{percent(all_of_them)} of the reads ({when}): " + _joined(parts)
+    yield LABELS["misses"], text
+    pages = percent(phase.figures.page_hit_ratio)
+    yield LABELS["page_hits"], f"{pages} of the pages that reads touch ({when})"
+
+
+def _wear(result: Result) -> Iterator[tuple[str, str]]:
+    wear = result.wear
+    if wear is None:
+        return
+    parts = [f"{human_size(wear.bytes_per_day)} a day"]
+    if wear.per_host_write is not None:
+        parts.append(f"{wear.per_host_write:.2f} bytes per byte the host writes")
+    if wear.read_per_written is not None:
+        parts.append(f"{wear.read_per_written:.2f} bytes read from it per byte written")
+    if wear.years is not None:
+        parts.append(f"rated life {lasting(wear.years)}")
+    yield LABELS["wear"], _joined(parts)
+
+
+def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
+    for label, phase in ((LABELS["none"], result.phases["none"]), _rows(result)[-1]):
+        spent = sum(phase.disk_time_ns.values())
+        if spent:
+            parts = [f"{what} {percent(ns / spent)}" for what, ns in phase.disk_time_ns.items()]
+            first = phase is result.phases["none"]
+            yield LABELS["disk_time"] if first else "", f"{label}: " + _joined(parts)
+
+
+def _next(result: Result) -> Iterator[tuple[str, str]]:
+    label = LABELS["next"]
+    for advice in result.verdict.advice:
+        yield label, advice.text
+        label = ""
+        if advice.command:
+            yield "", f"  {advice.command}"
+    yield label, "What does a word mean?  hybridsim explain WORD"
+
+
+__all__ = ["LABELS", "render", "write"]

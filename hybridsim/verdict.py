@@ -1,0 +1,304 @@
+"""Should this load get this cache?  yes, no or unsure, from figures alone, in words an admin knows.
+
+The machine with the cache is held against the same disks without it, over the same time: the warm
+phase if there is one, else the last fifth of the run.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridsim.codes import Reason
+from hybridsim.outcome import SECOND, Outcome, Phase
+from hybridsim.units import format_size, human_count
+from hybridsim.warmup import State, WarmUp
+from hybridsim.wording import latency, percent, span, times
+
+YES, NO, UNSURE = "yes", "no", "unsure"
+
+WORTH_IT = 1.5  # times lower mean read latency
+POINTLESS = 1.15
+MOSTLY = 0.5  # of the reads, or of the requests
+TOUCHED_ONCE = 0.7  # of the reads
+NOTICEABLE = 0.1
+FEWEST_READS = 100
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do next, and the command that does it where there is one."""
+
+    text: str
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer, the sentence that says it, what it rests on, and what to do next."""
+
+    answer: str
+    headline: str
+    reasons: list[str] = field(default_factory=list)
+    advice: list[Advice] = field(default_factory=list)
+    confidence: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a verdict may look at."""
+
+    cached: Outcome
+    plain: Outcome
+    warm_up: WarmUp
+    with_cache: Phase  # the judged phase of the cached machine
+    without: Phase  # of the plain one, over the same time
+    trace: Mapping[str, Any]
+    scenario: Mapping[str, Any]
+
+    @property
+    def gain(self) -> float | None:
+        """How many times lower the mean read latency is."""
+        return _ratio(self.without.figures.reads.mean_ns, self.with_cache.figures.reads.mean_ns)
+
+    @property
+    def tail_gain(self) -> float | None:
+        """How many times lower the 99th percentile of reads is."""
+        before, after = (
+            phase.figures.reads.percentile(99) for phase in (self.without, self.with_cache)
+        )
+        return _ratio(before, after)
+
+    @property
+    def cache_mode(self) -> str:
+        """What a write does to the cache, as scenarios call it."""
+        return str(self.scenario.get("cache_mode", "read-only"))
+
+    @property
+    def when(self) -> str:
+        """The judged phase, as a phrase that begins a sentence."""
+        if self.warm_up.state == State.STEADY:
+            return "Once warm"
+        return "Over the whole run" if self.warm_up.state == State.FLAT else "In the last fifth"
+
+    def missed(self, reason: Reason) -> float:
+        """Share of the reads of the judged phase that were no hits for this reason."""
+        return self.with_cache.share_of_reads(self.with_cache.figures.read_reasons.get(reason, 0))
+
+    @property
+    def writes(self) -> float:
+        """Share of writes among the reads and writes."""
+        figures = self.cached.whole.figures
+        both = figures.reads.count + figures.writes.count
+        return figures.writes.count / both if both else 0.0
+
+
+def judge(case: Case) -> Verdict:
+    """Answer for this case."""
+    answer, headline = _answer(case)
+    return Verdict(
+        answer, headline, list(_reasons(case, answer)), list(_advice(case)), _confidence(case)
+    )
+
+
+def _answer(case: Case) -> tuple[str, str]:
+    if not case.cached.whole.figures.reads.count:
+        return NO, "The capture holds no reads, and this cache serves nothing else."
+    if _endless(case):
+        return _answer_of_backlog(case)
+    if case.gain is None or case.warm_up.state == State.SHORT:
+        return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
+    if case.with_cache.figures.reads.count < FEWEST_READS:
+        return UNSURE, "The capture is too short to tell: it holds hardly any reads."
+    if case.gain >= WORTH_IT:
+        return YES, f"{case.when}, {_compared(case)}."
+    if case.missed(Reason.COLD) >= TOUCHED_ONCE:
+        once = percent(case.missed(Reason.COLD))
+        return NO, f"The data is touched once: {once} of the reads are the first of their data."
+    if not case.warm_up.steady:
+        return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
+    if case.gain < POINTLESS:
+        return NO, f"It changes little: {_decapitalised(case.when)}, {_compared(case)}."
+    return UNSURE, f"A modest gain, to be held against the price: {_compared(case)}."
+
+
+def _answer_of_backlog(case: Case) -> tuple[str, str]:
+    """Where a queue grows without end its latency says how long the run was, nothing else."""
+    busy = percent(case.with_cache.utilisation)
+    if not case.with_cache.saturated:
+        mean = latency(case.with_cache.figures.reads.mean_ns)
+        keep_up = f"with the cache they are {busy} busy and a read takes {mean} on average"
+        return YES, f"The disks alone cannot keep up with this load; {keep_up}."
+    if not case.without.saturated:
+        return NO, f"Alone the disks keep up; with the cache ({busy} busy) they no longer do."
+    return UNSURE, "The disks cannot keep up with this load, neither alone nor with the cache."
+
+
+def _compared(case: Case) -> str:
+    before, after = case.without.figures.reads, case.with_cache.figures.reads
+    mean = f"a read takes {latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
+    return f"{mean} ({_change(case.gain)})"
+
+
+def _change(gain: float | None) -> str:
+    if gain is None:
+        return "not comparable"
+    if gain >= WORTH_IT:
+        return f"{times(gain)} less"
+    share = 1 - 1 / gain if gain >= 1 else 1 / gain - 1
+    return f"{percent(share)} {'less' if gain >= 1 else 'more'}"
+
+
+def _reasons(case: Case, answer: str) -> Iterator[str]:
+    if not case.cached.whole.figures.reads.count:
+        yield from _about_writes(case)
+        return
+    if _endless(case):
+        yield from _about_backlog(case)
+    else:
+        yield from _about_tail(case)
+    if case.warm_up.state == State.STEADY:
+        warm = span(case.warm_up.warm_ns)
+        yield f"It is warm after {warm}; then {_hit(case)} of the reads come from the SSD."
+    elif case.warm_up.state == State.FLAT:
+        yield f"{_hit(case)} of the reads come from the SSD; no warm-up is to be seen."
+    elif case.warm_up.state != State.SHORT:
+        at_least = ", so the gain is a lower bound" if case.warm_up.state == State.RISING else ""
+        yield f"Not steady yet: {case.warm_up.why}{at_least if answer == YES else ''}."
+    yield from _about_misses(case)
+    yield from _about_writes(case)
+    yield _judged_on(case)
+
+
+def _judged_on(case: Case) -> str:
+    reads = human_count(case.with_cache.figures.reads.count)
+    share = percent(case.with_cache.span_ns / case.cached.end_ns)
+    return f"Judged on {share} of the run ({reads} reads), with models of drives, not with yours."
+
+
+def _hit(case: Case) -> str:
+    return percent(case.with_cache.figures.hit_ratio)
+
+
+def _about_tail(case: Case) -> Iterator[str]:
+    before = case.without.figures.reads.percentile(99)
+    after = case.with_cache.figures.reads.percentile(99)
+    if case.tail_gain is None:
+        return
+    words = f"p99 of the reads is {latency(after)} instead of {latency(before)}"
+    if 1 / POINTLESS < case.tail_gain < POINTLESS:
+        yield f"{words}: the slowest 1% still come from the disks."
+    else:
+        yield f"{words} ({_change(case.tail_gain)})."
+    spells = max(case.without.overloaded, case.with_cache.overloaded)
+    if spells >= 0.05:
+        share = percent(spells)
+        yield f"For {share} of that time a backlog waited at busy disks; mean and p99 contain it."
+
+
+def _about_backlog(case: Case) -> Iterator[str]:
+    for what, outcome, phase in (
+        ("The disks alone", case.plain, case.without),
+        ("With the cache, the disks", case.cached, case.with_cache),
+    ):
+        busy = percent(phase.utilisation)
+        if phase.saturated:
+            behind = f", and {span(outcome.drain_ns)} behind when the last request came"
+            late = behind if outcome.drain_ns > SECOND else ""
+            yield f"{what} are {busy} busy{late}; their latency would be that of an endless queue."
+        else:
+            yield f"{what} are {busy} busy."
+
+
+def _about_misses(case: Case) -> Iterator[str]:
+    if case.missed(Reason.COLD) >= MOSTLY:
+        share = percent(case.missed(Reason.COLD))
+        yield f"{share} of the reads touch data for the first time; no cache has that."
+    if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
+        share = percent(case.missed(Reason.SEQUENTIAL))
+        yield f"{share} of the reads are sequential: disks are good at those; the cache skips them."
+    if case.missed(Reason.EVICTED) >= NOTICEABLE:
+        share = percent(case.missed(Reason.EVICTED))
+        yield f"{share} of the reads want data that was evicted: the cache is too small for them."
+
+
+def _about_writes(case: Case) -> Iterator[str]:
+    if case.writes < MOSTLY:
+        return
+    share = percent(case.writes)
+    yield (
+        f"{share} of the requests are writes. A {case.cache_mode} cache sends each to the disks "
+        "and waits for them: writes gain only by the reads that the disks no longer have to do."
+    )
+
+
+def _advice(case: Case) -> Iterator[Advice]:
+    if _endless(case):
+        yield _against_backlog(case)
+    has_reads = case.cached.whole.figures.reads.count > 0
+    if has_reads and case.warm_up.needed_ns and case.warm_up.state != State.FALLING:
+        seconds = -(-case.warm_up.needed_ns // (60 * SECOND)) * 60
+        need = span(seconds * SECOND)
+        yield Advice(
+            f"Capture for at least {need}, so that the cache can warm up.",
+            f"sudo blktrace -d /dev/DISK -w {seconds} -o longer",
+        )
+    if case.missed(Reason.EVICTED) >= NOTICEABLE:
+        yield _larger(case)
+    if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and case.cache_mode == "read-only":
+        yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
+    if case.missed(Reason.BUSY) >= NOTICEABLE:
+        yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
+    if case.missed(Reason.NOT_HOT) >= MOSTLY:
+        yield Advice('Try without admission: admission = "always" under [cache] in the scenario.')
+    if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
+        yield Advice("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
+
+
+def _larger(case: Case) -> Advice:
+    size = case.scenario.get("cache_bytes")
+    if not size:
+        return Advice("Try twice the cache: double `size` under [cache] in the scenario.")
+    return Advice("Try twice the cache.", _replay(case, f"--cache-size {format_size(2 * size)}"))
+
+
+def _against_backlog(case: Case) -> Advice:
+    if case.trace.get("has_completions"):
+        text = "Let each request wait for those it waited for when captured."
+        return Advice(text, _replay(case, "--mode think"))
+    text = "Keep a fixed number of requests under way instead; the capture has no completions."
+    return Advice(text, _replay(case, "--mode closed"))
+
+
+def _replay(case: Case, *options: str) -> str:
+    words = ["hybridsim replay", shlex.quote(str(case.trace.get("name", "TRACE")))]
+    if case.scenario.get("file"):
+        words += ["--scenario", shlex.quote(str(case.scenario["file"]))]
+    return " ".join([*words, *options])
+
+
+def _confidence(case: Case) -> dict[str, Any]:
+    end = case.cached.end_ns
+    return {
+        "judged": case.warm_up.state.value,
+        "judged_start_ns": case.with_cache.figures.start_ns,
+        "judged_end_ns": case.with_cache.figures.end_ns,
+        "share_of_run": case.with_cache.span_ns / end if end else None,
+        "reads": case.with_cache.figures.reads.count,
+        "mean_read_gain": None if _endless(case) else case.gain,
+        "p99_read_gain": None if _endless(case) else case.tail_gain,
+    }
+
+
+def _endless(case: Case) -> bool:
+    return case.without.saturated or case.with_cache.saturated
+
+
+def _ratio(before: float | None, after: float | None) -> float | None:
+    return before / after if before and after else None
+
+
+def _decapitalised(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,48 @@
+"""How figures are worded wherever a person reads them."""
+
+from __future__ import annotations
+
+from hybridsim.histogram import LAST_NS
+from hybridsim.units import human_time
+
+NONE = "\N{EN DASH}"
+
+
+def percent(share: float | None) -> str:
+    """A share for the eye: '93%', '0.4%', and never 100% or 0% of what is only nearly so."""
+    if share is None:
+        return NONE
+    number = round(100 * share, 1)
+    if number == 0 < share:
+        return "<0.1%"
+    if number == 100 and share < 1:
+        return ">99.9%"
+    return f"{number:.0f}%" if number in (0, 100) or 10 <= number < 99 else f"{number:.1f}%"
+
+
+def latency(time_ns: float | None) -> str:
+    """A latency for the eye; what is beyond the last bin is only known to be longer."""
+    if time_ns is None:
+        return NONE
+    return "> 17 s" if time_ns == LAST_NS else human_time(time_ns)
+
+
+def span(time_ns: float) -> str:
+    """A stretch of time for the eye: '12m', '1h 30m', '8 s'."""
+    text = human_time(time_ns)
+    for empty in (" 0s", " 0m", " 0h"):
+        text = text.removesuffix(empty)
+    number, _, unit = text.partition(" ")
+    return f"{float(number):g} {unit}" if unit in ("ns", "us", "ms", "s") else text
+
+
+def times(ratio: float) -> str:
+    """A ratio for the eye: '7.0 times', '23 times'."""
+    return f"{ratio:.1f} times" if ratio < 9.95 else f"{ratio:.0f} times"
+
+
+def lasting(years: float) -> str:
+    """A life for the eye; nobody keeps a drive for a century."""
+    if years >= 30:
+        return "more than 30 years"
+    return f"{years:.1f} years" if years >= 1 else f"{years * 12:.1f} months"

@@ -1,0 +1,108 @@
+"""Every word that a report prints has an entry, and a mistyped one leads to it."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from fakes import Load, result
+
+from hybridsim.cli import cli
+from hybridsim.codes import Reason
+from hybridsim.explain import ALIASES, REASONS, TERMS, explain, known_words
+from hybridsim.outcome import DISK_TIME
+from hybridsim.report.terminal import LABELS, MODES, render
+from hybridsim.verdict import judge
+from hybridsim.warmup import State
+
+
+@pytest.mark.parametrize("word", [*LABELS.values(), *MODES.values(), *DISK_TIME, "other", "bins"])
+def test_each_label_of_the_report_has_an_entry(word):
+    assert explain(word) is not None
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_reason_has_an_entry_by_name_and_by_wording(reason):
+    name, text = explain(reason.name)
+    assert explain(reason.name.lower()) == (name, text)
+    if reason in REASONS:
+        word = REASONS[reason]
+        assert explain(word)[0] == word
+        assert name == word or f"`{word}`" in text
+        assert reason == Reason.NO_CACHE or REASONS[reason] in TERMS["not from SSD"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("hit", "miss", "bypass", "page", "promotion", "fill", "read-only", "write-through"),
+        *("sequential_cutoff", "warm-up", "t50", "t90", "t95", "steady", "p99", "utilisation"),
+        *("saturated", "endurance", "DWPD", "open", "closed", "think", "drops"),
+    ],
+)
+def test_words_of_the_trade_have_an_entry(word):
+    assert explain(word) is not None
+
+
+def test_each_alias_leads_somewhere_and_none_hides_a_term():
+    for alias, word in ALIASES.items():
+        assert word in TERMS
+        assert alias == alias.casefold()
+        assert alias not in TERMS
+
+
+def test_each_entry_that_an_entry_or_a_verdict_names_exists():
+    for text in TERMS.values():
+        for word in re.findall(r"(?:[Ss]ee|see:) `([^`]+)`", text):
+            assert word in TERMS
+    advice = judge.__globals__["__file__"]
+    with open(advice, encoding="utf-8") as source:
+        for word in re.findall(r"hybridsim explain '?([a-z -]+)'?\"", source.read()):
+            assert explain(word) is not None
+
+
+def test_states_are_explained_in_words():
+    assert {state.value for state in State} >= {"steady", "rising"}
+    assert explain(State.STEADY.value) is not None
+
+
+def test_rows_begin_with_words_that_have_an_entry():
+    text = render(result(Load(seconds=300)))
+    for line in text.splitlines():
+        label = re.match(r"([A-Za-z0-9.]+(?:[ -][A-Za-z0-9]+)*?)(?: <|:|  )", line)
+        if label and not line.startswith(("100%", " 50%")):
+            assert explain(label[1]) is not None, line
+
+
+def run(*words):
+    return CliRunner().invoke(cli, ["explain", *words], standalone_mode=True)
+
+
+def test_the_command_explains_a_word_of_several():
+    said = run("not", "hot", "enough").output
+    assert said.startswith("not hot enough\n")
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_the_command_alone_lists_all_words():
+    said = " ".join(run().output.split())
+    for word in TERMS:
+        assert word in said
+
+
+def test_a_mistyped_word_leads_to_the_right_one():
+    error = run("promotoin").exception
+    assert "did you mean 'promotion'?" in str(error)
+    assert error.exit_code == 2
+    assert "lists what it knows" in str(run("xyzzy").exception)
+    assert len(known_words()) == len(TERMS) + len(ALIASES)
+
+
+def test_explaining_needs_no_numpy():
+    code = (
+        "import sys; from click.testing import CliRunner; from hybridsim.cli import cli;"
+        "assert CliRunner().invoke(cli, ['explain', 'hit']).exit_code == 0;"
+        "assert 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,162 @@
+"""The collector equals the obvious computation, whatever the portions facts come in."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from fakes import Facts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybridsim.codes import Op, Path, Reason
+from hybridsim.histogram import Distribution
+from hybridsim.metrics import MAX_BINS, READS, REASONS, Collector, ConservationError, Kind
+
+WIDTH = 1000
+MISSES = sorted(REASONS[Kind.MISS])
+WAYS = [
+    (Op.READ, Path.HIT, Reason.NONE, Kind.HIT),
+    *((Op.READ, Path.MISS, reason, Kind.MISS) for reason in MISSES),
+    (Op.READ, Path.BYPASS, Reason.SEQUENTIAL, Kind.BYPASS),
+    (Op.WRITE, Path.BYPASS, Reason.WRITE, Kind.WRITE),
+    (Op.WRITE_ZEROES, Path.BYPASS, Reason.WRITE, Kind.WRITE),
+    (Op.DISCARD, Path.BYPASS, Reason.DISCARD, Kind.OTHER),
+    (Op.FLUSH, Path.BYPASS, Reason.FLUSH, Kind.OTHER),
+]
+
+requests = st.tuples(
+    st.integers(0, 3_000_000),  # issue: from less than a bin to many doublings
+    st.integers(0, 50_000),
+    st.sampled_from(WAYS),
+    st.integers(1, 5),  # pages
+)
+
+
+def facts_of(rows):
+    rows = sorted(rows, key=lambda row: row[0] + row[1])
+    issue = np.array([row[0] for row in rows], np.int64)
+    pages = np.array([row[3] for row in rows], np.int32)
+    op, path, reason, _ = (np.array(one, np.uint8) for one in zip(*(row[2] for row in rows)))
+    hit = np.where(path == Path.HIT, pages, 0).astype(np.int32)
+    done = issue + np.array([row[1] for row in rows], np.int64)
+    length = pages.astype(np.int64) * 4096
+    return Facts(np.arange(len(rows)), issue, done, op, length, path, reason, pages, hit)
+
+
+def collected(rows, chunk):
+    facts, collector = facts_of(rows), Collector(WIDTH)
+    for start in range(0, len(rows), chunk):
+        collector.add(facts.cut(start, start + chunk))
+    return collector
+
+
+@given(st.lists(requests, min_size=1, max_size=60), st.integers(0, 6), st.integers(0, 6))
+def test_a_phase_equals_the_obvious_computation(rows, first, more):
+    collector = collected(rows, len(rows))
+    collector.check()
+    width = collector.width_ns
+    start, end = first * width, (first + more) * width
+    figures = collector.phase(start, end)
+    inside = [row for row in rows if start <= row[0] < end]
+    for kind in Kind:
+        mine = [row for row in inside if row[2][3] == kind]
+        expected = Distribution.of(np.array([row[1] for row in mine], np.int64))
+        assert figures.latency[kind].count == expected.count
+        assert figures.latency[kind].total_ns == expected.total_ns
+        assert figures.latency[kind].max_ns == expected.max_ns
+        assert figures.latency[kind].bins.tolist() == expected.bins.tolist()
+        assert figures.pages[kind] == sum(row[3] for row in mine)
+        assert figures.bytes[kind] == sum(row[3] * 4096 for row in mine)
+        reasons = Counter(row[2][2] for row in mine)
+        assert {reason: n for reason, n in figures.reasons[kind].items() if n} == reasons
+        done = [row for row in rows if start <= row[0] + row[1] < end and row[2][3] == kind]
+        assert figures.done[kind] == len(done)
+
+
+@given(st.lists(requests, min_size=1, max_size=60), st.integers(1, 60))
+def test_portions_do_not_matter(rows, chunk):
+    one, other = collected(rows, chunk), collected(rows, len(rows))
+    assert (one.width_ns, one.used) == (other.width_ns, other.used)
+    for name, table in vars(one.bins).items():
+        assert np.array_equal(table, vars(other.bins)[name]), name
+
+
+@given(st.lists(requests, min_size=1, max_size=60))
+def test_hits_misses_and_bypasses_are_all_reads(rows):
+    figures = collected(rows, 7).whole()
+    reads = sum(row[2][0] == Op.READ for row in rows)
+    assert figures.reads.count == reads
+    hits = figures.latency[Kind.HIT].count
+    assert hits + sum(figures.read_reasons.values()) == reads
+    assert figures.requests == len(rows)
+
+
+def test_memory_is_bounded_and_bins_stay_fine():
+    collector = Collector(WIDTH)
+    size = sum(table.nbytes for table in vars(collector.bins).values())
+    for end in (10**6, 10**9, 10**13):
+        issue = np.linspace(0, end, 1000).astype(np.int64)
+        rows = [(int(t), 10, WAYS[0], 1) for t in issue]
+        collector.add(facts_of(rows))
+        assert MAX_BINS // 2 <= collector.used <= MAX_BINS
+        assert sum(table.nbytes for table in vars(collector.bins).values()) == size < 32 << 20
+    assert collector.whole().requests == 3000
+
+
+def test_series_join_bins_and_lose_nothing():
+    collector = collected([(t * 700, 10, WAYS[t % 2], 1) for t in range(500)], 100)
+    for factor in (1, 2, 8):
+        series = collector.series(collector.width_ns * factor)
+        assert series.reads.sum() == series.done.sum() == 500
+        assert series.hits.sum() == 250
+        assert series.width_ns == collector.width_ns * factor
+
+
+def test_percentiles_by_bin_are_those_of_the_bin():
+    rows = [(t * 100, t * t % 977, WAYS[t % len(WAYS)], 1) for t in range(3000)]
+    collector = collected(rows, 100)
+    each = [
+        collector.phase(i * collector.width_ns, (i + 1) * collector.width_ns).reads.percentile(99)
+        for i in range(collector.used)
+    ]
+    assert collector.read_percentiles(99) == each
+
+
+def test_a_request_of_no_length_is_neither_read_nor_write():
+    facts = facts_of([(0, 10, (Op.READ, Path.BYPASS, Reason.FLUSH, Kind.OTHER), 1)])
+    collector = Collector()
+    collector.add(facts._replace(length=np.zeros(1, np.int64)))
+    collector.check()
+    assert collector.whole().latency[Kind.OTHER].count == 1
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ((Op.READ, Path.HIT, Reason.COLD), "a HIT has the reason COLD"),
+        ((Op.READ, Path.MISS, Reason.NONE), "a MISS has the reason NONE"),
+        ((Op.WRITE, Path.BYPASS, Reason.EVICTED), "a WRITE has the reason EVICTED"),
+    ],
+)
+def test_a_wrong_reason_is_noticed(way, said):
+    collector = collected([(0, 1, (*way, Kind.HIT), 1)], 1)
+    with pytest.raises(ConservationError, match=said):
+        collector.check()
+
+
+def test_lost_requests_and_impossible_times_are_noticed():
+    collector = collected([(0, 1, WAYS[0], 1)], 1)
+    collector.bins.count[0, Kind.HIT] += 1
+    with pytest.raises(ConservationError, match="do not add up"):
+        collector.check()
+    with pytest.raises(ConservationError, match="before it was issued"):
+        collected([(5, -1, WAYS[0], 1)], 1)
+    collector = collected([(0, 1, WAYS[0], 1)], 1)
+    collector.bins.pages_hit[0, Kind.HIT] += 9
+    with pytest.raises(ConservationError, match="more pages"):
+        collector.check()
+
+
+def test_every_reason_belongs_to_a_kind():
+    assert set().union(*REASONS.values()) == set(Reason)
+    assert len(READS) + 2 == len(Kind)

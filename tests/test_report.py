@@ -1,0 +1,170 @@
+"""The report for people and that for programs: both complete, both of the same figures."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from fakes import SCENARIO, Load, result
+
+from hybridsim.codes import Reason
+from hybridsim.histogram import LAST_NS
+from hybridsim.report import WRITERS, write
+from hybridsim.report.curve import draw
+from hybridsim.report.terminal import render
+from hybridsim.result import Warning
+from hybridsim.wording import NONE, lasting, latency, percent, span, times
+
+SHORT = Load(seconds=300, iops=200)
+CASES = {
+    "warm": SHORT._replace(hit_ratio=lambda share: 0.93 * (1 - np.exp(-share * 20))),
+    "rising": SHORT._replace(hit_ratio=lambda share: share),
+    "useless": SHORT._replace(hit_ratio=lambda share: 0 * share, misses={Reason.COLD: 1}),
+    "saturated": SHORT._replace(backlog_ns_per_s=50_000_000),
+    "only writes": SHORT._replace(writes=1.0),
+    "only reads": SHORT._replace(writes=0.0),
+    "very short": SHORT._replace(seconds=1, iops=30),
+    "one request": SHORT._replace(seconds=1, iops=1),
+}
+MODES = ("open", "closed", "think")
+
+
+@pytest.fixture(scope="module", params=[(case, mode) for case in CASES for mode in MODES])
+def found(request):
+    case, mode = request.param
+    return result(CASES[case], scenario={**SCENARIO, "mode": mode})
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_report_fits_and_holds_only_numbers(found, width):
+    text = render(found, width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert not re.search(r"\b(nan|inf|None)\b", text)
+    assert text.index("VERDICT") < text.index("reads  ")
+    assert "\x1b" not in text
+
+
+def test_every_report_can_be_ascii(found):
+    text = render(found, ascii_only=True)
+    assert text.isascii()
+    assert "?" not in text.replace("mean?", "").replace("sequential?", "")
+    assert len(text.splitlines()) == len(render(found).splitlines())
+
+
+def test_every_json_is_valid_and_adds_up(found):
+    text = found.to_json()
+    data = json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
+    assert data["schema"] == "hybridsim.result/1"
+    assert data["verdict"]["answer"] in ("yes", "no", "unsure")
+    whole = data["phases"]["whole"]["read"]
+    assert sum(data["bypass"].values()) + whole["hits"]["n"] == whole["n"]
+    assert sum(data["series"]["reads"]) == whole["n"]
+    for name in ("read", "write", "other"):
+        cold, warm = (data["phases"][phase][name] for phase in ("cold", "warm"))
+        assert cold["n"] + warm["n"] == data["phases"]["whole"][name]["n"]
+        assert sum(warm["bins"].values()) == warm["n"]
+    lengths = {len(values) for key, values in data["series"].items() if key != "none"}
+    assert lengths == {len(data["series"]["start_ns"])}
+    assert text == found.to_json()
+
+
+def test_in_open_loop_both_machines_are_compared_over_the_same_requests(found):
+    if found.scenario["mode"] == "open":
+        for name, other in (("none", "warm"), ("none_cold", "cold"), ("none_whole", "whole")):
+            plain, cached = found.phases[name].figures, found.phases[other].figures
+            assert plain.reads.count == cached.reads.count
+            assert plain.writes.count == cached.writes.count
+
+
+def test_a_warm_report_reads_like_this():
+    warnings = [Warning("drops", "1,204 events were dropped.", "See `hybridsim explain drops`.")]
+    text = render(result(CASES["warm"], warnings=warnings, seed=7))
+    lines = text.splitlines()
+    head = "trace        db01.blk · 60.0 k requests · 1h · 70% reads · touches 812 GiB"
+    assert lines[0] == head
+    assert lines[1].strip() == "⚠ 1,204 events were dropped. See `hybridsim explain drops`."
+    assert "VERDICT      Yes. Once warm, a read takes" in text
+    for words in (
+        "▲ warm", "50% after", "steady at 93%", "no cache", "cold < ", "first touch", "rated life",
+        "seek 50%", "seed 7", "hybridsim explain WORD",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_a_row_shows_the_figures_of_its_phase():
+    one = result(CASES["warm"])
+    reads = one.phases["warm"].figures.reads
+    row = next(line for line in render(one).splitlines() if line.startswith("warm  "))
+    for number in (reads.mean_ns, reads.percentile(50), reads.percentile(99), reads.max_ns):
+        assert latency(number) in row
+    assert percent(one.phases["warm"].figures.hit_ratio) in row
+    assert percent(one.phases["warm"].utilisation) in row
+
+
+def test_an_endless_queue_has_no_latency():
+    text = render(result(CASES["saturated"]))
+    row = next(line for line in text.splitlines() if line.startswith("no cache  "))
+    assert row.split()[-6:] == [NONE] * 5 + ["100%"]
+    assert "explain saturated" in text
+    assert "--mode think" in text
+
+
+def test_counters_and_descriptions_may_be_missing():
+    from fakes import collected, machines
+
+    from hybridsim.result import conclude
+
+    (cached, _), (plain, _) = machines(SHORT)
+    bare = conclude({}, {}, collected(cached), {}, collected(plain), {})
+    assert bare.wear is None
+    assert "VERDICT" in render(bare)
+    json.loads(bare.to_json())
+
+
+def test_streams_get_what_they_can_show(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    one = result(CASES["warm"])
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        raw = io.BytesIO()
+        with io.TextIOWrapper(raw, encoding=encoding, write_through=True) as stream:
+            write(one, stream)
+            text = raw.getvalue().decode(encoding)
+        assert text.isascii() == (encoding != "utf-8")
+        assert "\x1b" not in text
+    assert "\x1b[" in render(one, colour=True)
+
+
+def test_every_writer_writes():
+    one = result(CASES["warm"])
+    for how in WRITERS:
+        stream = io.StringIO()
+        write(one, stream, how)
+        assert stream.getvalue().endswith("\n")
+
+
+def test_a_curve_goes_from_the_lower_left_to_the_upper_right():
+    rising = np.linspace(0, 1, 50)
+    lines = draw(rising, rising, 1.0, 1.0, 20, 4, ascii_only=True)
+    assert [line.strip() for line in lines] == ["***", "*******", "*******", "***"] or (
+        lines[0].rstrip().endswith("*") and lines[-1].startswith("*")
+    )
+    braille = draw(rising, rising, 1.0, 1.0, 20, 4, ascii_only=False)
+    assert len(braille) == 4
+    assert braille[0][-1] > "\u2800"
+    assert braille[-1][0] > "\u2800"
+    assert draw(rising, rising * 0, 1.0, 0.0, 20, 4, ascii_only=True)[-1] == "*" * 20
+
+
+def test_figures_are_worded_for_the_eye():
+    assert [percent(x) for x in (None, 0, 0.0001, 0.004, 0.0996, 0.5, 0.999, 0.9999, 1)] == [
+        NONE, "0%", "<0.1%", "0.4%", "10%", "50%", "99.9%", ">99.9%", "100%",
+    ]  # fmt: skip
+    assert [times(x) for x in (1.54, 7.04, 23.4)] == ["1.5 times", "7.0 times", "23 times"]
+    assert [latency(x) for x in (None, 1_400_000, LAST_NS)] == [NONE, "1.40 ms", "> 17 s"]
+    assert [span(x * 10**9) for x in (8, 720, 5400, 3600)] == ["8 s", "12m", "1h 30m", "1h"]
+    assert [lasting(x) for x in (0.5, 5.25, 99)] == [
+        "6.0 months",
+        "5.2 years",
+        "more than 30 years",
+    ]
