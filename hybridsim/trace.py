@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hybridsim.codes import Op
@@ -23,6 +23,7 @@ __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
 CHUNK_ROWS = 65_536
 PathLike = str | os.PathLike[str]
+Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
 
 
 class Trace:
@@ -83,9 +84,9 @@ class Trace:
         yield from in_chunks(self._reader.requests(findings), rows)
         self._warnings = findings.list()
 
-    def summary(self) -> Summary:
-        """Read the trace once and return it in numbers."""
-        tally = summarize(self.chunks())
+    def summary(self, watch: Watch = iter) -> Summary:
+        """Read the trace once and return it in numbers; `watch` may look at the chunks."""
+        tally = summarize(watch(self.chunks()))
         return Summary(
             requests=tally.requests,
             reads=tally.count[Op.READ],

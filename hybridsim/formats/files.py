@@ -19,21 +19,18 @@ from typing import IO, Any
 from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Findings
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 STDIN = "-"
 HEAD_BYTES = 1 << 16
 NESTING_MAX = 4
 
 
-def _zstd() -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd
-
-
 def _open_zstd(file: IO[bytes]) -> Any:
-    return _zstd().ZstdFile(file)
+    return zstd.ZstdFile(file)
 
 
 CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
@@ -42,7 +39,6 @@ CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"BZh": bz2.BZ2File,
 }
-SUFFIXES = {".gz", ".zst", ".xz", ".bz2"}
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ class ByteStream:
             return bytes(top.read1(size) if hasattr(top, "read1") else top.read(size))
         except EOFError:
             self._note("truncated", "the compressed file ends too early")
-        except (zlib.error, lzma.LZMAError, _zstd().ZstdError, gzip.BadGzipFile) as error:
+        except (zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
             self._note("damaged", f"the compressed data are damaged ({error})")
         except OSError as error:
             if len(self._layers) == 1:

@@ -20,7 +20,8 @@ from hybridsim.formats.rows import UNKNOWN, DTYPES, Requests
 from hybridsim.jit import loop, method
 
 PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
-PIECES_MAX = 1 << 18
+LAST = PENDING_MAX - 1
+PIECES_MAX = PENDING_MAX + (1 << 12)
 BUCKETS = 1 << 15
 TAIL = 9  # the class of a piece that waits for the empty completion of a write with FUA
 NATIVE_AFTER = 64  # this many such writes without one: the device does FUA itself
@@ -33,7 +34,7 @@ QUEUE, REQUEUE, ISSUE, COMPLETE, SPLIT = (
     int(Action.COMPLETE),
     int(Action.SPLIT),
 )
-FLUSH = int(Op.FLUSH)
+READ, FLUSH = int(Op.READ), int(Op.FLUSH)
 FUA, PREFLUSH, ERROR, REQUEUED, PARTIAL = (
     int(Flag.FUA),
     int(Flag.PREFLUSH),
@@ -50,8 +51,8 @@ class At(IntEnum):
     SETTLED = 1  # all before this number are done
     NEXT = 2  # number of the next request
     NOW = 3
-    FREE = 4  # first of the free pieces
-    UNUSED = 5  # all pieces from here on were never used
+    FREE = 4  # first of the free pieces; the list ends at the first that was never used
+    UNUSED = 5  # which is this one
     FUA_DONE = 6
     FUA_TAILS = 7
     DISORDER = 8  # events earlier than one before them
@@ -78,7 +79,7 @@ PIECE = np.dtype(
         ("start", np.int64),
         ("end", np.int64),
         ("request", np.int64),  # its number
-        ("after", np.int32),  # the next piece in its bucket, or in the list of free ones
+        ("after", np.int64),  # the next piece in its bucket, or in the list of free ones
         ("kind", np.uint8),  # codes.Op, or TAIL
         ("issued", np.bool_),
     ],
@@ -93,7 +94,7 @@ class Pairing(NamedTuple):
     by_issue: bool  # requests begin when they are issued, after merging
     rows: Any  # ROW, a ring: request n is in row n % PENDING_MAX
     pieces: Any  # PIECE
-    bucket: Any  # int32: the first piece of each bucket
+    bucket: Any  # int64: the first piece of each bucket
 
     @method
     def place(self, kind, start):
@@ -104,238 +105,212 @@ class Pairing(NamedTuple):
     @method
     def add(self, kind, start, end, request, issued):
         """Add a piece; there is room, see `pair`."""
-        piece = self.at[FREE]
-        if piece == NONE:
-            piece = self.at[UNUSED]
+        number = self.at[FREE]
+        piece = self.pieces[number]
+        if number == self.at[UNUSED]:
             self.at[UNUSED] += 1
+            self.at[FREE] += 1
         else:
-            self.at[FREE] = self.pieces[piece].after
+            self.at[FREE] = piece.after
         where = self.place(kind, start)
-        self.pieces[piece].start = start
-        self.pieces[piece].end = end
-        self.pieces[piece].request = request
-        self.pieces[piece].kind = kind
-        self.pieces[piece].issued = issued
-        self.pieces[piece].after = self.bucket[where]
-        self.bucket[where] = piece
+        piece.start = start
+        piece.end = end
+        piece.request = request
+        piece.kind = kind
+        piece.issued = issued
+        piece.after = self.bucket[where]
+        self.bucket[where] = number
 
     @method
-    def remove(self, piece):
+    def remove(self, number):
         """Take a piece out and free it."""
-        where = self.place(self.pieces[piece].kind, self.pieces[piece].start)
-        if self.bucket[where] == piece:
-            self.bucket[where] = self.pieces[piece].after
+        piece = self.pieces[number]
+        where = self.place(piece.kind, piece.start)
+        before = self.bucket[where]
+        if before == number:
+            self.bucket[where] = piece.after
         else:
-            before = self.bucket[where]
-            while self.pieces[before].after != piece:
+            while self.pieces[before].after != number:
                 before = self.pieces[before].after
-            self.pieces[before].after = self.pieces[piece].after
-        self.pieces[piece].after = self.at[FREE]
-        self.at[FREE] = piece
+            self.pieces[before].after = piece.after
+        piece.after = self.at[FREE]
+        self.at[FREE] = number
 
     @method
     def find(self, kind, start, length, issued):
         """The piece at `start`: rather one issued or not, rather of this length, the oldest."""
         best = NONE
         best_score = -1
-        piece = self.bucket[self.place(kind, start)]
-        while piece != NONE:
-            if self.pieces[piece].start == start and self.pieces[piece].kind == kind:
-                score = 2 * (self.pieces[piece].issued == issued) + (self.pieces[piece].end - start == length)
-                if score > best_score or (
-                    score == best_score and self.pieces[piece].request < self.pieces[best].request
-                ):
-                    best = piece
+        best_request = 0
+        number = self.bucket[self.place(kind, start)]
+        while number != NONE:
+            piece = self.pieces[number]
+            if piece.start == start and piece.kind == kind:
+                score = 2 * (piece.issued == issued) + (piece.end - start == length)
+                if score > best_score or (score == best_score and piece.request < best_request):
+                    best = number
                     best_score = score
-            piece = self.pieces[piece].after
+                    best_request = piece.request
+            number = piece.after
         return best
 
     @method
     def youngest(self, kind, start, end):
         """The youngest piece that begins at `start` and ends after `end`."""
         best = NONE
-        piece = self.bucket[self.place(kind, start)]
-        while piece != NONE:
-            if self.pieces[piece].start == start and self.pieces[piece].kind == kind and self.pieces[piece].end > end:
-                if best == NONE or self.pieces[piece].request > self.pieces[best].request:
-                    best = piece
-            piece = self.pieces[piece].after
+        best_request = -1
+        number = self.bucket[self.place(kind, start)]
+        while number != NONE:
+            piece = self.pieces[number]
+            if piece.start == start and piece.kind == kind and piece.end > end:
+                if piece.request > best_request:
+                    best = number
+                    best_request = piece.request
+            number = piece.after
         return best
 
     @method
     def begin(self, time, op, offset, length, flags, pid):
-        """Begin a request that arrives now."""
+        """Begin a request that arrives now, whole in one piece; return its row."""
         number = self.at[NEXT]
         self.at[NEXT] += 1
-        row = number & (PENDING_MAX - 1)
-        rows = self.rows
-        rows[row].arrival_ns = time
-        rows[row].offset_bytes = offset
-        rows[row].length_bytes = length
-        rows[row].op = op
-        rows[row].flags = flags
-        rows[row].stream = pid
-        rows[row].dispatch_ns = UNKNOWN
-        rows[row].complete_ns = UNKNOWN
-        self.rows[row].left = max(length, 1)
-        return number
-
-    @method
-    def queue(self, time, op, offset, length, flags, pid):
-        """A request enters the block layer."""
-        if length > 0:
-            number = self.begin(time, op, offset, length, flags, pid)
-            self.add(op, offset, offset + length, number, False)
-        elif flags & PREFLUSH:
-            number = self.begin(time, FLUSH, 0, 0, flags, pid)
-            self.add(FLUSH, 0, 0, number, False)
-        else:
-            self.at[EMPTY] += 1
-
-    @method
-    def split(self, op, offset, length):
-        """A request is cut: its front part goes on alone."""
-        piece = self.youngest(op, offset, offset + length)
-        if piece != NONE and length > 0:
-            end = self.pieces[piece].end
-            self.pieces[piece].end = offset + length
-            self.add(op, offset + length, end, self.pieces[piece].request, False)
+        row = self.rows[number & LAST]
+        row.arrival_ns = time
+        row.offset_bytes = offset
+        row.length_bytes = length
+        row.op = op
+        row.flags = flags
+        row.stream = pid
+        row.dispatch_ns = time if self.by_issue else UNKNOWN
+        row.complete_ns = UNKNOWN
+        row.left = max(length, 1)
+        self.add(op, offset, offset + length, number, self.by_issue)
 
     @method
     def begin_issued(self, time, op, offset, length, flags, pid):
         """An issue where issues are what counts: a new request, or a requeued one again."""
-        if length == 0 and not flags & PREFLUSH:
-            return
-        if length == 0:
-            op = FLUSH
-            offset = 0
-        piece = self.find(op, offset, length, False)
-        if piece != NONE and not self.pieces[piece].issued and self.pieces[piece].end == offset + length:
-            self.pieces[piece].issued = True
-            number = self.pieces[piece].request
-        else:
-            number = self.begin(time, op, offset, length, flags, pid)
-            self.add(op, offset, offset + length, number, True)
-        self.rows[number & (PENDING_MAX - 1)].dispatch_ns = time
+        found = self.find(op, offset, length, False)
+        if found != NONE:
+            piece = self.pieces[found]
+            if not piece.issued and piece.end == offset + length:
+                piece.issued = True
+                self.rows[piece.request & LAST].dispatch_ns = time
+                return
+        self.begin(time, op, offset, length, flags, pid)
 
     @method
     def issue(self, time, op, offset, length, issued):
         """The driver takes over what lies in this range, or (issued False) gives it back."""
         end = offset + length
         while offset < end:
-            piece = self.find(op, offset, end - offset, not issued)
-            if piece == NONE:
+            found = self.find(op, offset, end - offset, not issued)
+            if found == NONE:
                 return
-            row = self.pieces[piece].request & (PENDING_MAX - 1)
-            self.pieces[piece].issued = issued
+            piece = self.pieces[found]
+            piece.issued = issued
+            row = self.rows[piece.request & LAST]
             if not issued:
-                self.rows[row].dispatch_ns = UNKNOWN
-                self.rows[row].flags |= REQUEUED
-            elif self.rows[row].dispatch_ns == UNKNOWN:
-                self.rows[row].dispatch_ns = time
-            offset = self.pieces[piece].end
+                row.dispatch_ns = UNKNOWN
+                row.flags |= REQUEUED
+            elif row.dispatch_ns == UNKNOWN:
+                row.dispatch_ns = time
+            offset = piece.end
 
     @method
     def complete(self, time, op, offset, length, error):
         """The device has done what lies in this range."""
         end = offset + length
         while offset < end:
-            piece = self.find(op, offset, end - offset, True)
-            if piece == NONE:
+            found = self.find(op, offset, end - offset, True)
+            if found == NONE:
                 self.at[UNMATCHED] += 1
                 return
-            number = self.pieces[piece].request
-            piece_end = self.pieces[piece].end
-            done = min(piece_end, end)
-            self.remove(piece)
+            request = self.pieces[found].request
+            piece_end = self.pieces[found].end
+            self.remove(found)
             if piece_end > end:
-                self.add(op, end, piece_end, number, True)
-            self.finish(time, number, done - offset, error)
-            offset = done
+                self.add(op, end, piece_end, request, True)
+            self.finish(time, request, min(piece_end, end) - offset, error)
+            offset = piece_end
 
     @method
-    def finish(self, time, number, length, error):
+    def finish(self, time, request, length, error):
         """Some bytes of a request are done; perhaps the request is."""
-        row = number & (PENDING_MAX - 1)
+        row = self.rows[request & LAST]
         if error != 0:
-            if not self.rows[row].flags & ERROR:
-                self.at[ERRORS] += 1
-            self.rows[row].flags |= ERROR
-        if length < self.rows[row].left:
-            self.rows[row].left -= length
+            self.at[ERRORS] += not row.flags & ERROR
+            row.flags |= ERROR
+        if length < row.left:
+            row.left -= length
             return
-        self.rows[row].complete_ns = time
-        if not self.by_issue and self.rows[row].flags & FUA:
+        row.complete_ns = time
+        if row.flags & FUA and row.op != FLUSH and not self.by_issue:
             self.at[FUA_DONE] += 1
             if self.at[FUA_TAILS] > 0 or self.at[FUA_DONE] < NATIVE_AFTER:
-                offset = self.rows[row].offset_bytes
-                self.add(TAIL, offset, offset, number, True)
+                self.add(TAIL, row.offset_bytes, row.offset_bytes, request, True)
                 return
-        self.rows[row].left = 0
+        row.left = 0
 
     @method
-    def complete_empty(self, time, offset, flags, error):
+    def complete_empty(self, time, offset, internal, error):
         """A completion without bytes: the end of a flush, or of a write with FUA."""
-        internal = flags & PREFLUSH != 0
         if internal != self.by_issue:
             return
-        piece = NONE
+        found = NONE
         if not internal:
-            piece = self.youngest(TAIL, offset, offset - 1)
-        if piece != NONE:
+            found = self.youngest(TAIL, offset, offset - 1)
+        if found != NONE:
             self.at[FUA_TAILS] += 1
         elif offset == 0:
-            piece = self.find(FLUSH, 0, 0, self.by_issue)
-        if piece == NONE:
+            found = self.find(FLUSH, 0, 0, internal)
+        if found == NONE:
             self.at[UNMATCHED] += 1
             return
-        row = self.pieces[piece].request & (PENDING_MAX - 1)
-        self.rows[row].complete_ns = time
-        self.rows[row].left = 0
+        row = self.rows[self.pieces[found].request & LAST]
+        row.complete_ns = time
+        row.left = 0
         if error != 0:
-            self.at[ERRORS] += 1
-            self.rows[row].flags |= ERROR
-        self.remove(piece)
+            self.at[ERRORS] += not row.flags & ERROR
+            row.flags |= ERROR
+        self.remove(found)
 
     @method
-    def settle(self):
-        """Find how many requests from the oldest on are done."""
-        number = self.at[SETTLED]
-        while number < self.at[NEXT] and self.rows[number & (PENDING_MAX - 1)].left == 0:
-            number += 1
-        self.at[SETTLED] = number
-
-    @method
-    def give_up(self, requests):
-        """Stop waiting for the oldest requests, and forget their pieces."""
-        oldest = self.at[SETTLED] + requests
-        for number in range(self.at[SETTLED], oldest):
-            row = number & (PENDING_MAX - 1)
-            if self.rows[row].left > 0 and self.rows[row].complete_ns == UNKNOWN:
-                self.at[INCOMPLETE] += 1
-                if self.rows[row].left < self.rows[row].length_bytes:
-                    self.rows[row].flags |= PARTIAL
-            self.rows[row].left = 0
-        for where in range(BUCKETS):
-            piece = self.bucket[where]
-            while piece != NONE:
-                following = self.pieces[piece].after
-                if self.pieces[piece].request < oldest:
-                    self.remove(piece)
-                piece = following
-
-
-@method
-def earliest(events, position, end):
-    """The lane whose next event is the earliest; of equal ones the first."""
-    best = 0
-    for lane in range(1, len(position)):
-        if position[lane] < end[lane] and (
-            position[best] >= end[best]
-            or events[position[lane]].time_ns < events[position[best]].time_ns
-        ):
-            best = lane
-    return best
+    def take(self, event):
+        """Let one event change the requests in the making."""
+        time = self.at[NOW]
+        op = np.int64(event.op)
+        flags = np.int64(event.flags)
+        pid = np.int64(event.pid)
+        offset = event.offset_bytes
+        length = event.length_bytes
+        # The flushes that the block layer sends itself are reads; those of a caller are writes.
+        internal = flags & PREFLUSH != 0 and op == READ
+        if event.action == COMPLETE:
+            if length > 0:
+                self.complete(time, op, offset, length, event.error)
+            else:
+                self.complete_empty(time, offset, internal, event.error)
+        elif event.action == REQUEUE or (event.action == ISSUE and not self.by_issue):
+            self.at[REQUEUES] += event.action == REQUEUE
+            self.issue(time, op, offset, length, event.action == ISSUE)
+        elif event.action == ISSUE:
+            if length > 0 or internal:
+                kind = op if length > 0 else FLUSH
+                start = offset if length > 0 else 0
+                self.begin_issued(time, kind, start, length, flags, pid)
+        elif event.action == QUEUE and not self.by_issue:
+            if length > 0:
+                self.begin(time, op, offset, length, flags, pid)
+            elif flags & PREFLUSH:
+                self.begin(time, FLUSH, 0, 0, flags, pid)
+            else:
+                self.at[EMPTY] += 1
+        elif event.action == SPLIT and length > 0:
+            found = self.youngest(op, offset, offset + length)
+            if found != NONE:
+                end = self.pieces[found].end
+                self.pieces[found].end = offset + length
+                self.add(op, offset + length, end, self.pieces[found].request, False)
 
 
 @loop
@@ -346,77 +321,69 @@ def pair(pairing, events, position, end, live):
     more events, NONE when there is no more room, and the number of lanes when all are done.
     """
     at = pairing.at
-    for lane in range(len(position)):
+    lanes = len(position)
+    stop = NONE
+    for lane in range(lanes):
         if live[lane] and position[lane] >= end[lane]:
             return lane
-    while True:
-        if at[NEXT] - at[OLDEST] >= PENDING_MAX or (
-            at[FREE] == NONE and at[UNUSED] >= PIECES_MAX - 1
-        ):
-            pairing.settle()
-            return NONE
-        lane = earliest(events, position, end)
-        row = position[lane]
-        if row >= end[lane]:
-            pairing.settle()
-            return len(position)
-        if events[row].time_ns < at[NOW]:
-            at[DISORDER] += 1
-        at[NOW] = max(at[NOW], events[row].time_ns)
-        take(pairing, events, row)
-        position[lane] = row + 1
-        if row + 1 >= end[lane] and live[lane]:
-            pairing.settle()
-            return lane
-
-
-@method
-def take(pairing, events, row):
-    """Let one event change the requests in the making."""
-    time = pairing.at[NOW]
-    op = np.int64(events[row].op)
-    offset = events[row].offset_bytes
-    length = events[row].length_bytes
-    flags = np.int64(events[row].flags)
-    action = events[row].action
-    if action == COMPLETE:
-        if length > 0:
-            pairing.complete(time, op, offset, length, events[row].error)
-        else:
-            pairing.complete_empty(time, offset, flags, events[row].error)
-    elif action == ISSUE:
-        if pairing.by_issue:
-            pairing.begin_issued(time, op, offset, length, flags, events[row].pid)
-        else:
-            pairing.issue(time, op, offset, length, True)
-    elif action == REQUEUE:
-        pairing.at[REQUEUES] += 1
-        pairing.issue(time, op, offset, length, False)
-    elif pairing.by_issue:
-        return
-    elif action == QUEUE:
-        pairing.queue(time, op, offset, length, flags, events[row].pid)
-    elif action == SPLIT:
-        pairing.split(op, offset, length)
+    while at[NEXT] - at[OLDEST] < PENDING_MAX and at[FREE] < PIECES_MAX - 1:
+        best = NONE
+        time = 0
+        for lane in range(lanes):
+            if position[lane] < end[lane]:
+                head = events[position[lane]].time_ns
+                if best == NONE or head < time:
+                    best = lane
+                    time = head
+        if best == NONE:
+            stop = lanes
+            break
+        at[DISORDER] += time < at[NOW]
+        at[NOW] = max(at[NOW], time)
+        pairing.take(events[position[best]])
+        position[best] += 1
+        if position[best] >= end[best] and live[best]:
+            stop = best
+            break
+    number = at[SETTLED]
+    while number < at[NEXT] and pairing.rows[number & LAST].left == 0:
+        number += 1
+    at[SETTLED] = number
+    return stop
 
 
 @loop
 def give_up(pairing, requests):
-    """Stop waiting for the oldest requests (compiled entry)."""
-    pairing.give_up(requests)
-    pairing.settle()
+    """Stop waiting for the oldest requests, and forget their pieces."""
+    at = pairing.at
+    oldest = at[SETTLED] + requests
+    for number in range(at[SETTLED], oldest):
+        row = pairing.rows[number & LAST]
+        if row.left > 0 and row.complete_ns == UNKNOWN:
+            at[INCOMPLETE] += 1
+            if 0 < row.left < row.length_bytes:
+                row.flags |= PARTIAL
+        row.left = 0
+    for where in range(BUCKETS):
+        found = pairing.bucket[where]
+        while found != NONE:
+            following = pairing.pieces[found].after
+            if pairing.pieces[found].request < oldest:
+                pairing.remove(found)
+            found = following
+    while oldest < at[NEXT] and pairing.rows[oldest & LAST].left == 0:
+        oldest += 1
+    at[SETTLED] = oldest
 
 
 def new_pairing(by_issue: bool) -> Pairing:
     """Return an empty state; its memory is only taken as it is used."""
-    at = np.zeros(len(At), np.int64)
-    at[At.FREE] = NONE
     return Pairing(
-        at=at,
+        at=np.zeros(len(At), np.int64),
         by_issue=by_issue,
         rows=np.zeros(PENDING_MAX, ROW).view(np.recarray),
         pieces=np.zeros(PIECES_MAX, PIECE).view(np.recarray),
-        bucket=np.full(BUCKETS, NONE, np.int32),
+        bucket=np.full(BUCKETS, NONE, np.int64),
     )
 
 
