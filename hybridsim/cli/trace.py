@@ -1,0 +1,164 @@
+"""`hybridsim trace`: look at a trace before trusting it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from hybridsim.trace import Summary, Trace
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FORMAT_HELP = "Force a format: blktrace, blkparse, fio-iolog or csv."
+DEVICE_HELP = "Which device of the trace, as `info` lists them; default: most bytes."
+DISPATCH_HELP = "Take requests as issued to the device, after merging and scheduling."
+
+
+def trace_options(function: Command) -> Command:
+    """Add the arguments that name a trace."""
+    function = click.option("--use-dispatch", is_flag=True, help=DISPATCH_HELP)(function)
+    function = click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)(function)
+    function = click.option("--format", metavar="NAME", help=FORMAT_HELP)(function)
+    return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(function)
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help text."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+@click.group(
+    epilog=examples(
+        "hybridsim trace info sda.blktrace.0",
+        "hybridsim trace doctor traces/blktrace/loop_errors",
+        "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
+    )
+)
+def trace() -> None:
+    """Look at a trace: what is in it, is it sound, and its requests as CSV.
+
+    TRACE is a file (.gz, .zst, .xz and .bz2 too), any one of blktrace's per-CPU files, their
+    prefix or directory, or - for standard input.
+    """
+
+
+@trace.command(
+    epilog=examples(
+        "hybridsim trace info sda.blktrace.0",
+        "hybridsim trace info --json traces/blktrace/loop_errors",
+        "blktrace -d /dev/sda -o - | hybridsim trace info -",
+    )
+)
+@trace_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def info(as_json: bool, **options: Any) -> None:
+    """Show what is in a trace: requests, bytes, span, devices."""
+    from hybridsim.cli.trace_text import info_text
+
+    opened, summary = summarized(**options)
+    if as_json:
+        click.echo(json.dumps(as_object(opened, summary), indent=2))
+    else:
+        click.echo(info_text(opened, summary))
+
+
+@trace.command(
+    epilog=examples(
+        "hybridsim trace doctor sda.blktrace.0",
+        "hybridsim trace doctor --json traces/blktrace/loop_errors",
+    )
+)
+@trace_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def doctor(as_json: bool, **options: Any) -> None:
+    """Say whether a trace is sound, and how to mend what is not.
+
+    Exit code 0: usable, perhaps with reservations; 3: nothing in it can be replayed.
+    """
+    from hybridsim.cli.trace_text import diagnose, doctor_text
+    from hybridsim.errors import TraceError
+
+    try:
+        opened, summary = summarized(**options)
+    except TraceError as error:
+        if as_json:
+            click.echo(json.dumps({"verdict": "unusable", "reason": str(error)}, indent=2))
+        else:
+            click.echo(f"unusable  {error}")
+        raise click.exceptions.Exit(TraceError.exit_code) from None
+    verdict = diagnose(summary)
+    if as_json:
+        click.echo(json.dumps({"verdict": verdict, **as_object(opened, summary)}, indent=2))
+    else:
+        click.echo(doctor_text(opened, summary))
+    if verdict == "unusable":
+        raise click.exceptions.Exit(TraceError.exit_code)
+
+
+@trace.command(
+    epilog=examples(
+        "hybridsim trace head sda.blktrace.0",
+        "hybridsim trace head -n 3 traces/blktrace/loop_errors",
+    )
+)
+@trace_options
+@click.option("-n", "rows", default=10, show_default=True, type=click.IntRange(1), help="Rows.")
+def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
+    """Show the first requests of a trace."""
+    from hybridsim.cli.trace_text import head_text
+    from hybridsim.trace import Trace
+
+    opened = Trace.read(paths, **options)
+    first = next(iter(opened.chunks(rows)), None)
+    if first is not None:
+        click.echo(head_text(first.between(0, rows)))
+
+
+@trace.command(
+    epilog=examples(
+        "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
+        "hybridsim trace convert traces/blktrace/loop_errors - | head",
+    )
+)
+@trace_options
+def convert(paths: tuple[str, ...], **options: Any) -> None:
+    """Write the requests of TRACE... as CSV to the last path (.csv, .csv.gz, .csv.zst, or -).
+
+    Columns: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
+    F (flush) or Z (write zeroes); times are from the first event, empty if unknown.
+    """
+    from hybridsim.cli.trace_convert import convert_to
+    from hybridsim.cli.trace_text import plural
+    from hybridsim.trace import Trace
+
+    *inputs, output = paths
+    if not inputs:
+        raise click.UsageError("give a trace and the file to write, or - for standard output")
+    opened = Trace.read(inputs, **options)
+    rows = convert_to(opened, inputs, output)
+    if output != "-":
+        click.echo(f"{output}: {plural(rows, 'request')}")
+
+
+def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
+    """Open a trace and read it once."""
+    from hybridsim.cli.trace_convert import watched
+    from hybridsim.trace import Trace
+
+    opened = Trace.read(paths, **options)
+    return opened, opened.summary(watched)
+
+
+def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:
+    """Return what is known of a trace as JSON; null where it does not tell."""
+    return {
+        "name": opened.name,
+        "format": opened.format,
+        "origin_unix_ns": opened.origin,
+        **asdict(summary),
+    }

@@ -1,0 +1,78 @@
+"""Writing a trace as CSV, whole or not at all; and progress for the patient."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from hybridsim.errors import TraceError
+from hybridsim.formats.files import zstd
+from hybridsim.formats.requests_csv import write
+
+if TYPE_CHECKING:
+    from hybridsim.trace import Requests, Trace
+
+PATIENCE_S = 1.0
+
+
+def convert_to(opened: Trace, inputs: Sequence[str], output: str) -> int:
+    """Write `opened` to `output`; return the number of requests."""
+    if output == "-":
+        return write(watched(opened.chunks()), sys.stdout.write)
+    target = Path(output)
+    for name in inputs:
+        if target.exists() and Path(name).exists() and target.samefile(name):
+            raise TraceError(f"{output}: is also the input; choose another name")
+    if target.exists() and not target.is_file():
+        raise TraceError(f"{output}: exists and is not a file")
+    try:
+        return _write_whole(opened, target)
+    except OSError as error:
+        raise TraceError(f"{output}: cannot be written: {error.strerror or error}") from None
+
+
+def _write_whole(opened: Trace, target: Path) -> int:
+    """Write to a temporary file beside the target, then rename it."""
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as raw, _packed(raw, target.suffix) as file:
+            rows = write(watched(opened.chunks()), lambda text: file.write(text.encode()))
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return rows
+
+
+def _packed(raw: IO[bytes], suffix: str) -> Any:
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0)
+    if suffix == ".zst":
+        return zstd.ZstdFile(raw, "wb")
+    return contextlib.nullcontext(raw)
+
+
+def watched(chunks: Iterator[Requests]) -> Iterator[Requests]:
+    """Pass chunks on; show how far it is on a terminal, after a second."""
+    begun = time.monotonic()
+    rows = 0
+    shown = False
+    for chunk in chunks:
+        rows += chunk.rows
+        if sys.stderr.isatty() and time.monotonic() - begun > PATIENCE_S:
+            at_s = int(chunk.arrival_ns[-1]) / 1e9
+            print(f"\r{rows:,} requests, {at_s:,.0f} s of the trace ", end="", file=sys.stderr)
+            shown = True
+        yield chunk
+    if shown:
+        print("\r\033[K", end="", file=sys.stderr)

@@ -1,0 +1,153 @@
+"""What the trace commands print, in human units."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hybridsim.codes import Flag
+
+if TYPE_CHECKING:
+    from hybridsim.trace import Requests, Summary, Trace
+
+LETTERS = "RWDFZ"
+HARMLESS = {"several-devices", "passthrough", "zone-management", "issued-only", "no-times"}
+FLAGS = {
+    Flag.SYNC: "sync",
+    Flag.FUA: "fua",
+    Flag.PREFLUSH: "preflush",
+    Flag.META: "meta",
+    Flag.AHEAD: "readahead",
+    Flag.ERROR: "error",
+    Flag.REQUEUED: "requeued",
+    Flag.PARTIAL: "partial",
+}
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def size(amount: float) -> str:
+    """Return bytes in the unit that leaves at most four digits."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:,.1f} PiB"
+
+
+def duration(time_ns: float) -> str:
+    """Return a time in the unit a person would use."""
+    if time_ns < 0:
+        return "–"
+    for unit, factor in (("ns", 1), ("µs", 1e3), ("ms", 1e6)):
+        if time_ns < 1000 * factor:
+            return f"{time_ns / factor:.3g} {unit}"
+    seconds = time_ns / 1e9
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds:02}s"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a part in per cent."""
+    return f"{100 * part / whole:.0f}%" if whole else "–"
+
+
+def info_text(opened: Trace, summary: Summary) -> str:
+    """Return the answer of `trace info`."""
+    lines = [
+        ("trace", f"{opened.name} ({opened.format})"),
+        ("requests", f"{summary.requests:,} in {duration(summary.span_ns)}{_since(opened)}"),
+        (
+            "reads",
+            f"{summary.reads:,} ({share(summary.reads, summary.requests)}), "
+            f"{size(summary.bytes_read)}, "
+            f"{share(summary.sequential_reads, summary.reads)} sequential",
+        ),
+        (
+            "writes",
+            f"{summary.writes:,} ({share(summary.writes, summary.requests)}), "
+            f"{size(summary.bytes_written)}, "
+            f"{share(summary.sequential_writes, summary.writes)} sequential",
+        ),
+    ]
+    if summary.discards:
+        lines.append(("discards", f"{summary.discards:,}, {size(summary.bytes_discarded)}"))
+    if summary.flushes:
+        lines.append(("flushes", f"{summary.flushes:,}"))
+    about = "" if summary.footprint_is_exact else "about "
+    lines.append(("footprint", f"{about}{size(summary.footprint_bytes)} in units of 64 KiB"))
+    lines.append(("reaches to", size(summary.max_end_bytes)))
+    for word, count in (
+        ("incomplete", summary.incomplete),
+        ("errors", summary.errors),
+        ("requeued", summary.requeues),
+    ):
+        if count:
+            lines.append((word, f"{count:,} ({share(count, summary.requests)})"))
+    for device in summary.devices:
+        mark = "  ← this one" if device.chosen and len(summary.devices) > 1 else ""
+        amount = f"{plural(device.requests, 'request')}, {size(device.bytes)}"
+        lines.append(("device", f"{device.name}  {amount}{mark}"))
+    if summary.warnings:
+        found = ", ".join(f"{each.code} ({each.count:,})" for each in summary.warnings)
+        lines.append(("warnings", f"{found}; see `hybridsim trace doctor`"))
+    return "\n".join(f"{word:<11} {text}" for word, text in lines)
+
+
+def _since(opened: Trace) -> str:
+    if opened.origin is None:
+        return ""
+    try:
+        began = datetime.fromtimestamp(opened.origin // 10**9, UTC)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return f", from {began:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def diagnose(summary: Summary) -> str:
+    """Return the verdict on a trace."""
+    if not summary.requests:
+        return "unusable"
+    found = [each for each in summary.warnings if each.code not in HARMLESS]
+    return "usable with reservations" if found else "sound"
+
+
+def doctor_text(opened: Trace, summary: Summary) -> str:
+    """Return the answer of `trace doctor`."""
+    verdict = diagnose(summary)
+    lines = [f"{verdict}  {opened.name}: {plural(summary.requests, 'request')} ({opened.format})"]
+    for each in summary.warnings:
+        lines += ["", f"{each.code} × {each.count:,}", f"  {each.text}"]
+        if each.place:
+            lines.append(f"  where  {each.place}")
+        if each.fix:
+            lines.append(f"  mend   {each.fix}")
+    return "\n".join(lines)
+
+
+def head_text(requests: Requests) -> str:
+    """Return requests as a table."""
+    lines = [f"{'arrival':>15}  op {'offset':>15} {'length':>9} {'queued':>9} {'latency':>9}  flags"]
+    for arrival, offset, length, op, flags, dispatch, complete in zip(
+        requests.arrival_ns.tolist(),
+        requests.offset_bytes.tolist(),
+        requests.length_bytes.tolist(),
+        requests.op.tolist(),
+        requests.flags.tolist(),
+        requests.dispatch_ns.tolist(),
+        requests.complete_ns.tolist(),
+    ):
+        queued = duration(dispatch - arrival) if dispatch >= 0 else "–"
+        latency = duration(complete - arrival) if complete >= 0 else "–"
+        words = " ".join(word for flag, word in FLAGS.items() if flags & flag)
+        lines.append(
+            f"{arrival / 1e9:>13.6f} s   {LETTERS[op]} {offset:>15,} {size(length):>9} "
+            f"{queued:>9} {latency:>9}  {words}".rstrip()
+        )
+    return "\n".join(lines)

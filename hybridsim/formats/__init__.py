@@ -1,0 +1,74 @@
+"""The trace formats: a family.  A reader is one file and one line in FORMATS."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from hybridsim.errors import TraceError
+from hybridsim.formats.files import Source
+from hybridsim.formats.rows import Device, Findings, Requests
+
+# name: module with detect(head) and Reader; in the order in which they are asked
+FORMATS = {
+    "blktrace": "hybridsim.formats.blktrace",
+    "fio-iolog": "hybridsim.formats.fio_iolog",
+    "blkparse": "hybridsim.formats.blkparse",
+    "csv": "hybridsim.formats.requests_csv",
+}
+
+
+class Reader(Protocol):
+    """An open trace; each call of `requests` is a pass from the beginning."""
+
+    devices: list[Device]
+    origin_unix_ns: int | None
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Yield all requests in order of arrival, and note what is wrong with the trace."""
+
+
+def open_reader(
+    sources: list[Source], format: str | None, device: str | None, use_dispatch: bool
+) -> tuple[str, Reader]:
+    """Return the format's name and a reader; the format is recognised if not given."""
+    if format is not None and format not in FORMATS:
+        raise TraceError(f"--format {format}: not known; there is {', '.join(FORMATS)}")
+    name = format or recognise(sources)
+    reader: Reader = _module(name).Reader(sources, device, use_dispatch)
+    return name, reader
+
+
+def recognise(sources: list[Source]) -> str:
+    """Return the name of the format that the first bytes show."""
+    heads = [(each.name, head) for each in sources if (head := each.head())]
+    if not heads:
+        raise TraceError(f"{sources[0].name}: empty, there is nothing to read")
+    for _, head in heads:
+        fitting = [name for name in FORMATS if _module(name).detect(head)]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise TraceError(
+                f"{heads[0][0]}: could be {' or '.join(fitting)}; say which with --format"
+            )
+    if any(_module("blktrace").holds_records(head) for _, head in heads):
+        return "blktrace"
+    name, head = heads[0]
+    raise TraceError(
+        f"{name}: format not recognised; it begins with {_glimpse(head)}. "
+        f"Known are {', '.join(FORMATS)}; force one with --format"
+    )
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(FORMATS[name])
+
+
+def _glimpse(head: bytes) -> str:
+    """Show the first line of a text, or the first bytes of anything else."""
+    line = head.split(b"\n", 1)[0].strip()[:60]
+    if line and all(32 <= byte < 127 or byte == 9 for byte in line):
+        return repr(line.decode())
+    return "the bytes " + head[:8].hex(" ")

@@ -1,0 +1,86 @@
+"""The events of a block trace that make requests, and how a stream of them is put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Action(IntEnum):
+    """What happened, by the numbers of the kernel's block tracer; all others are skipped."""
+
+    QUEUE = 1
+    REQUEUE = 6
+    ISSUE = 7
+    COMPLETE = 8
+    SPLIT = 13
+
+
+EVENT = np.dtype(
+    [
+        ("time_ns", np.int64),
+        ("offset_bytes", np.int64),
+        ("length_bytes", np.int64),  # of a SPLIT, its front part
+        ("pid", np.int32),
+        ("error", np.int16),
+        ("cpu", np.uint16),
+        ("action", np.uint8),
+        ("op", np.uint8),  # codes.Op
+        ("flags", np.uint8),  # codes.Flag; an internal flush has PREFLUSH and length 0
+    ],
+    align=True,
+)
+Events: TypeAlias = "np.recarray[Any, np.dtype[Any]]"
+
+
+def room_for(rows: int) -> Events:
+    """Return room for events; memory is only taken as it is used."""
+    return np.zeros(rows, EVENT).view(np.recarray)
+
+
+WINDOW = 1 << 18  # events; one CPU's share of a stream may be this far behind another's
+
+Fill = Callable[[Events], int]  # fills columns from the start; returns rows, 0 at the end
+
+
+class InOrder:
+    """Put a stream of events in order of (time, CPU) within a window of WINDOW events.
+
+    An event that comes later than that keeps its place; pairing counts it and moves it to the
+    time of the event before.
+    """
+
+    def __init__(self, fill: Fill, batch: int) -> None:
+        self._fill = fill
+        self._batch = batch
+        self._held = room_for(WINDOW + batch)
+        self._count = 0
+        self._ended = False
+
+    def fill(self, events: Events) -> int:
+        """Fill `events` with the next ones in order."""
+        while not self._ended and self._count <= WINDOW:
+            got = self._fill(self._held[self._count :])
+            self._count += got
+            self._ended = got == 0
+        held = self._held[: self._count]
+        order = _order(held)
+        if order is not None:
+            held[:] = held[order]
+        out = min(self._count if self._ended else self._count - WINDOW // 2, len(events))
+        events[:out] = held[:out]
+        held[: self._count - out] = held[out:].copy()
+        self._count -= out
+        return out
+
+
+def _order(events: Events) -> NDArray[np.int64] | None:
+    """Return the order of the rows by (time, CPU), or None if they are in it."""
+    time, cpu = events.time_ns, events.cpu
+    if np.all((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (cpu[1:] >= cpu[:-1]))):
+        return None
+    return np.lexsort((cpu, time))

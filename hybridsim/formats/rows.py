@@ -1,0 +1,120 @@
+"""What every reader hands out: columns of requests, and findings about the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNKNOWN = -1  # a time or process that the trace does not tell
+
+
+class Requests(NamedTuple):
+    """Equally long columns, one row a request, in order of arrival."""
+
+    arrival_ns: NDArray[np.int64]  # from the first event of the trace
+    offset_bytes: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+    op: NDArray[np.uint8]  # codes.Op
+    flags: NDArray[np.uint8]  # codes.Flag
+    device: NDArray[np.uint16]  # index in the trace's list of devices
+    stream: NDArray[np.int32]  # process id, or UNKNOWN
+    dispatch_ns: NDArray[np.int64]  # like arrival_ns, or UNKNOWN
+    complete_ns: NDArray[np.int64]  # like arrival_ns, or UNKNOWN
+
+    @property
+    def rows(self) -> int:
+        """How many requests there are."""
+        return len(self.arrival_ns)
+
+    def between(self, start: int, stop: int) -> Requests:
+        """Return the rows from `start` up to `stop`."""
+        return Requests(*(column[start:stop] for column in self))
+
+
+DTYPES = (
+    np.int64,
+    np.int64,
+    np.int64,
+    np.uint8,
+    np.uint8,
+    np.uint16,
+    np.int32,
+    np.int64,
+    np.int64,
+)
+
+
+def no_requests(rows: int = 0) -> Requests:
+    """Return `rows` blank rows, ready to be filled."""
+    return Requests(*(np.zeros(rows, dtype) for dtype in DTYPES))
+
+
+def joined(parts: list[Requests]) -> Requests:
+    """Return the rows of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Requests(*map(np.concatenate, zip(*parts))) if parts else no_requests()
+
+
+def in_chunks(parts: Iterable[Requests], rows: int) -> Iterator[Requests]:
+    """Cut and join parts of any size into chunks of `rows`; only the last may be shorter."""
+    waiting: list[Requests] = []
+    held = 0
+    for part in parts:
+        waiting.append(part)
+        held += part.rows
+        if held < rows:
+            continue
+        whole = joined(waiting)
+        cut = held - held % rows
+        for start in range(0, cut, rows):
+            yield whole.between(start, start + rows)
+        waiting = [whole.between(cut, held)]
+        held -= cut
+    if held:
+        yield joined(waiting)
+
+
+@dataclass(frozen=True)
+class TraceWarning:
+    """Something about a trace that a careful person would want to know before trusting it."""
+
+    code: str
+    text: str  # what was found, and what it means for a replay
+    count: int
+    place: str
+    fix: str  # how to mend or avoid it
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device of a trace: what was queued to it."""
+
+    name: str
+    requests: int
+    bytes: int
+    chosen: bool
+
+
+class Findings:
+    """The warnings of one pass over a trace, one a code; counts add up."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, TraceWarning] = {}
+
+    def add(self, code: str, text: str, *, count: int = 1, place: str = "", fix: str = "") -> None:
+        """Note a finding; of several with the same code the first three places are kept."""
+        known = self._found.get(code)
+        if known is not None:
+            count += known.count
+            places = known.place.split("; ")
+            place = "; ".join([*places, place]) if place and len(places) < 3 else known.place
+        self._found[code] = TraceWarning(code, text, count, place, fix)
+
+    def list(self) -> list[TraceWarning]:
+        """Return the warnings in the order in which they were first met."""
+        return list(self._found.values())

@@ -1,0 +1,131 @@
+"""A captured trace of block requests: read from a file of any known format, as a stream.
+
+    trace = Trace.read("sda.blktrace.0")
+    for requests in trace.chunks():
+        requests.arrival_ns, requests.offset_bytes, ...
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from hybridsim.codes import Op
+from hybridsim.errors import TraceError
+from hybridsim.formats import Reader, open_reader
+from hybridsim.formats.blktrace_files import cpu_of, per_cpu_files
+from hybridsim.formats.files import STDIN, Source, source
+from hybridsim.formats.rows import Device, Findings, Requests, TraceWarning, in_chunks
+from hybridsim.summary import Summary, summarize
+
+__all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
+
+CHUNK_ROWS = 65_536
+PathLike = str | os.PathLike[str]
+Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
+
+
+class Trace:
+    """The requests to one device, in order of arrival, with what the trace knows of each.
+
+    Nothing is kept in memory: each call of `chunks` reads the files again.
+    """
+
+    def __init__(self, name: str, format: str, reader: Reader) -> None:
+        self.name = name
+        self.format = format
+        self._reader = reader
+        self._warnings: list[TraceWarning] | None = None
+
+    @classmethod
+    def read(
+        cls,
+        path: PathLike | Sequence[PathLike],
+        format: str | None = None,
+        device: str | None = None,
+        use_dispatch: bool = False,
+    ) -> Trace:
+        """Open a trace.
+
+        `path` is a file, several, a directory or prefix of per-CPU files, or `-` for standard
+        input; compressed or not.  `device` is one of the trace's, by default the one with the
+        most bytes queued.  With `use_dispatch` a request is what was issued to the device, after
+        merging and scheduling, and arrives when it was.
+        """
+        paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+        if not paths:
+            raise TraceError("no trace file given")
+        sources = [each for one in paths for each in sources_of(os.fspath(one))]
+        name = ", ".join(map(os.fspath, paths))
+        return cls(name, *open_reader(sources, format, device, use_dispatch))
+
+    @property
+    def devices(self) -> list[Device]:
+        """The devices in the trace; their counts are complete after a full pass."""
+        return self._reader.devices
+
+    @property
+    def origin(self) -> int | None:
+        """Unix time of the first event in nanoseconds, if the trace tells it."""
+        return self._reader.origin_unix_ns
+
+    @property
+    def warnings(self) -> list[TraceWarning]:
+        """What is wrong with the trace, as the last full pass found it; makes one if need be."""
+        if self._warnings is None:
+            for _ in self.chunks():
+                pass
+        return list(self._warnings or [])
+
+    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
+        """Yield the requests in order of arrival, `rows` at a time."""
+        findings = Findings()
+        yield from in_chunks(self._reader.requests(findings), rows)
+        self._warnings = findings.list()
+
+    def summary(self, watch: Watch = iter) -> Summary:
+        """Read the trace once and return it in numbers; `watch` may look at the chunks."""
+        tally = summarize(watch(self.chunks()))
+        return Summary(
+            requests=tally.requests,
+            reads=tally.count[Op.READ],
+            writes=tally.count[Op.WRITE] + tally.count[Op.WRITE_ZEROES],
+            discards=tally.count[Op.DISCARD],
+            flushes=tally.count[Op.FLUSH],
+            bytes_read=tally.bytes[Op.READ],
+            bytes_written=tally.bytes[Op.WRITE] + tally.bytes[Op.WRITE_ZEROES],
+            bytes_discarded=tally.bytes[Op.DISCARD],
+            span_ns=tally.span_ns,
+            max_end_bytes=tally.max_end_bytes,
+            footprint_bytes=tally.footprint.bytes,
+            footprint_is_exact=tally.footprint.is_exact,
+            sequential_reads=tally.sequential[Op.READ],
+            sequential_writes=tally.sequential[Op.WRITE],
+            incomplete=tally.incomplete,
+            errors=tally.errors,
+            requeues=tally.requeues,
+            devices=self.devices,
+            warnings=self.warnings,
+        )
+
+
+def sources_of(name: str) -> list[Source]:
+    """Return the files that a path stands for: itself, or the per-CPU files of one capture."""
+    path = Path(name)
+    if name == STDIN:
+        return [source(name)]
+    try:
+        files = per_cpu_files(path) if cpu_of(path) >= 0 or not path.is_file() else []
+        exists = path.exists()
+    except OSError as error:
+        raise TraceError(f"{name}: cannot be read: {error.strerror}") from None
+    if files:
+        return [source(file) for file in files]
+    if path.is_dir():
+        raise TraceError(
+            f"{name}: a directory without blktrace's per-CPU files (NAME.blktrace.0, …)"
+        )
+    if not exists:
+        raise TraceError(f"{name}: no such file, and no {path.name}.blktrace.0 either")
+    return [source(name)]
