@@ -12,7 +12,7 @@ from hybridsim.codes import Op, Replay
 from hybridsim.events import Events
 from hybridsim.jit import method, state_machine
 from hybridsim.raid import Tier
-from hybridsim.requests import Batch, Facts, Requests
+from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.source import WINDOW, Source
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
@@ -32,7 +32,7 @@ class Machine(NamedTuple):
     """All state of a simulation; a copy of it is a checkpoint."""
 
     source: Source
-    requests: Requests
+    requests: InFlight
     cache: Any
     below: Below
     clock: Ints  # [now]
@@ -44,7 +44,7 @@ class Machine(NamedTuple):
         slots = 2 * WINDOW if source.mode == Replay.THINK else 256
         return cls(
             source,
-            Requests.new(slots),
+            InFlight.new(slots),
             cache,
             Below(slow, fast, Events.new(256)),
             np.zeros(1, np.int64),

@@ -13,7 +13,7 @@ from hybridsim.machine import Machine, Run
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
 from hybridsim.reference import Fact, HddParameters
-from hybridsim.requests import Batch
+from hybridsim.inflight import Batch
 from hybridsim.source import Source
 from hybridsim.think import Waits
 

@@ -99,6 +99,11 @@ class PageCache(NamedTuple):
             replacement=self.replacement.grown(ids),
         )
 
+    def totals(self) -> dict[str, int]:
+        """Return what the cache has done so far, by name."""
+        names = ("fills_started", "fills_done", "fills_doomed", "evictions", "pages_present")
+        return dict(zip(names, self.counts[FILLS_STARTED : PAGES_PRESENT + 1].tolist(), strict=True))
+
     @method
     def room(self):
         """Return how many pages can still be met for the first time."""

@@ -136,6 +136,11 @@ class HDD(NamedTuple):
         """Return the same bank with room for `capacity` requests."""
         return self._replace(queue=self.queue.grown(capacity))
 
+    def totals(self) -> dict[str, int]:
+        """Return what all members have done so far, by name."""
+        names = ("busy_ns", "seek_ns", "rotation_ns", "transfer_ns", "bytes_read", "bytes_written")
+        return dict(zip(names, self.counts.sum(axis=0).tolist(), strict=True))
+
     @method
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Queue a request; an idle disk starts it at once."""

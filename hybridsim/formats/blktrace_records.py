@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridsim.codes import Flag, Op
 from hybridsim.formats.events import Action
-from hybridsim.jit import loop, method
+from hybridsim.jit import kernel, loop, method, state_machine
 
 MAGIC = 0x65617400
 HEADER_BYTES = 48
@@ -100,6 +100,7 @@ class Of(IntEnum):
 NUMBER, QUEUED, QUEUED_BYTES, ISSUED, ISSUED_BYTES = range(5)
 
 
+@state_machine
 class Log(NamedTuple):
     """What one pass over a trace has seen; shared by all its files."""
 
@@ -153,7 +154,7 @@ def new_log() -> Log:
     )
 
 
-@method
+@kernel
 def u16(block, at, swapped):
     """Two bytes as a number."""
     a = np.int64(block[at])
@@ -161,7 +162,7 @@ def u16(block, at, swapped):
     return a << 8 | b if swapped else b << 8 | a
 
 
-@method
+@kernel
 def u32(block, at, swapped):
     """Four bytes as a number; written so that it becomes one load."""
     a = np.int64(block[at])
@@ -173,7 +174,7 @@ def u32(block, at, swapped):
     return d << 24 | c << 16 | b << 8 | a
 
 
-@method
+@kernel
 def u64(block, at, swapped):
     """Eight bytes as a number; the largest ones come out negative."""
     low = u32(block, at, swapped)
@@ -181,7 +182,7 @@ def u64(block, at, swapped):
     return low << 32 | high if swapped else high << 32 | low
 
 
-@method
+@kernel
 def header_of(block, at):
     """Length of the header that begins here (negative if byte-swapped), or 0 if none does."""
     magic = u32(block, at, False)
@@ -197,7 +198,7 @@ def header_of(block, at):
     return sign * HEADER_BYTES_V8 if version == 8 else 0
 
 
-@method
+@kernel
 def op_of(category):
     """What a request of this category does."""
     if category & TC_WRITE_ZEROES:
@@ -207,7 +208,7 @@ def op_of(category):
     return WRITE if category & TC_WRITE else READ
 
 
-@method
+@kernel
 def flags_of(category):
     """What else is known of a request of this category."""
     flags = 0
@@ -224,7 +225,7 @@ def flags_of(category):
     return flags
 
 
-@method
+@kernel
 def is_misplaced(block, time, last, following, stop):
     """Whether a record's time is hours away from those before and after it: then it is wrong."""
     if time < 0 or time >= TIME_MAX_NS:
@@ -355,7 +356,7 @@ def resync(block, at, stop, ended, last_ns, cpu):
     return at, False
 
 
-@method
+@kernel
 def plausible_end(block, at, last_ns, cpu):
     """Where the record ends that seems to begin here, or 0 if it makes no sense."""
     header = header_of(block, at)

@@ -17,7 +17,7 @@ import numpy as np
 from hybridsim.codes import Flag, Op
 from hybridsim.formats.events import Action, Events, Fill, room_for
 from hybridsim.formats.rows import UNKNOWN, DTYPES, Requests
-from hybridsim.jit import loop, method
+from hybridsim.jit import kernel, loop, method, state_machine
 
 PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
 LAST = PENDING_MAX - 1
@@ -87,6 +87,7 @@ PIECE = np.dtype(
 )
 
 
+@state_machine
 class Pairing(NamedTuple):
     """The requests in the making, and the pieces of the device that they wait for."""
 

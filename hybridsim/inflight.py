@@ -68,7 +68,7 @@ class Facts(NamedTuple):
 
 
 @state_machine
-class Requests(NamedTuple):
+class InFlight(NamedTuple):
     """The requests loaded or outstanding, one slot each."""
 
     number: Ints
@@ -87,19 +87,19 @@ class Requests(NamedTuple):
     free: Ints  # [first free slot, free slots]
 
     @classmethod
-    def new(cls, capacity: int) -> Requests:
+    def new(cls, capacity: int) -> InFlight:
         """Make room for `capacity` requests."""
         kinds = (np.int64, np.int64, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
         columns = [np.zeros(capacity, kind) for kind in kinds]
         columns += [np.zeros(capacity, np.int32) for _ in range(5)]
         return cls(*columns, free_list(capacity), np.array([0, capacity]))
 
-    def grown(self, capacity: int) -> Requests:
+    def grown(self, capacity: int) -> InFlight:
         """Return the same requests with room for `capacity`."""
         added = capacity - len(self.number)
         links, head = extended_free_list(self.next_free, int(self.free[0]), capacity)
         free = np.array([head, self.free[1] + added])
-        return Requests(*(longer(column, capacity) for column in self[:-2]), links, free)
+        return InFlight(*(longer(column, capacity) for column in self[:-2]), links, free)
 
     @method
     def take(self, batch):

@@ -1,0 +1,213 @@
+"""Replay a trace on the machine of a scenario, and on the same machine without its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybridsim import build, loops
+from hybridsim.arrays import Ints
+from hybridsim.codes import Op
+from hybridsim.errors import TraceError, UsageError
+from hybridsim.formats.rows import Requests
+from hybridsim.inflight import Batch
+from hybridsim.jit import compiled
+from hybridsim.machine import Machine, Run
+from hybridsim.metrics import Collector
+from hybridsim.result import Result, Warning, conclude
+from hybridsim.scenario import Scenario
+from hybridsim.summary import Summary
+from hybridsim.think import Waits
+from hybridsim.trace import Trace
+from hybridsim.units import human_size
+
+SAMPLES_MAX = 512
+LONGEST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a replay has come."""
+
+    requests: int
+    of_requests: int
+    simulated_ns: int
+
+
+Report = Callable[[Progress], None]
+
+
+def replay(
+    trace: Trace, scenario: Scenario | None = None, report: Report | None = None
+) -> Result:
+    """Replay a trace with and without the scenario's cache, and say what the cache is good for.
+
+    `report` is told of the progress after each chunk.  Raises TraceError for a trace that cannot
+    be replayed and ScenarioError for an array that cannot hold it.
+    """
+    scenario = scenario or Scenario.default()
+    summary = trace.summary()
+    check(trace, summary, scenario)
+    pages = scenario.cache.pages(summary.footprint_bytes)
+    volume_bytes = summary.max_end_bytes
+    step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
+    cached = Pump(build.machine(scenario, volume_bytes, pages), step_ns)
+    plain = Pump(build.machine(scenario, volume_bytes, 0), step_ns)
+    done = 0
+    with ThreadPoolExecutor(2) as threads:
+        for batch in batches(trace, scenario):
+            both = [
+                threads.submit(pump.take, batch._replace(state=batch.state.copy()))
+                for pump in (cached, plain)
+            ]
+            for future in both:
+                future.result()
+            done += len(batch.arrival_ns)
+            if report:
+                report(Progress(done, summary.requests, cached.run.now_ns))
+    return conclude(
+        _about_trace(trace, summary),
+        _about_scenario(scenario, pages),
+        cached.collector,
+        cached.counters(),
+        plain.collector,
+        plain.counters(),
+        warnings=[Warning(each.code, each.text, each.fix) for each in summary.warnings],
+        seed=scenario.seed,
+        engine="numba" if compiled else "python",
+    )
+
+
+def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
+    """Refuse a trace that would give no answer, or a wrong one."""
+    if summary.reads + summary.writes == 0:
+        raise TraceError(f"{trace.name}: no reads or writes in it, so there is nothing to replay")
+    if scenario.replay.mode == "think" and summary.incomplete == summary.requests:
+        raise UsageError(
+            f"{trace.name} tells no completions, so think times are unknown: "
+            "use --replay open or closed, or capture with complete events"
+        )
+
+
+def batches(trace: Trace, scenario: Scenario) -> Iterator[Batch]:
+    """Return the requests of a trace as the engine takes them; the last batch says so."""
+    waits = Waits() if scenario.replay.mode == "think" else None
+    first = 0
+    held: Requests | None = None
+    for chunk in trace.chunks():
+        if held is not None:
+            yield _batch(held, scenario.replay.speed, waits, first, False, trace.name)
+            first += held.rows
+        held = chunk
+    if held is not None:
+        yield _batch(held, scenario.replay.speed, waits, first, True, trace.name)
+
+
+def _batch(
+    chunk: Requests, speed: float, waits: Waits | None, first: int, is_last: bool, name: str
+) -> Batch:
+    longest = int(chunk.length_bytes[chunk.op != Op.DISCARD].max(initial=0))
+    if longest > LONGEST_BYTES:
+        raise TraceError(
+            f"{name}: a request of {human_size(longest)} cannot be real; "
+            "`hybridsim trace doctor` may show where the file is damaged"
+        )
+    parent, gap_ns = np.full(chunk.rows, -1, np.int64), np.zeros(chunk.rows, np.int64)
+    if waits:
+        parent, gap_ns = waits.parents(chunk.arrival_ns, chunk.complete_ns, chunk.stream)
+    return Batch(
+        _scaled(chunk.arrival_ns, speed),
+        np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op),
+        np.array(chunk.offset_bytes),
+        np.array(chunk.length_bytes),
+        parent,
+        _scaled(gap_ns, speed),
+        np.array([0, int(is_last), first]),
+    )
+
+
+def _scaled(times_ns: Ints, speed: float) -> Ints:
+    return np.array(times_ns) if speed == 1 else np.rint(times_ns / speed).astype(np.int64)
+
+
+class Pump:
+    """One machine under way, with what is kept of its facts and counters."""
+
+    def __init__(self, machine: Machine, step_ns: int) -> None:
+        """Read the counters every `step_ns` of simulated time, and less often in a long run."""
+        self.run = Run(machine)
+        self.collector = Collector()
+        self._step_ns = step_ns
+        self._until_ns = step_ns
+        self._rows: list[dict[str, int]] = []
+
+    def take(self, batch: Batch) -> None:
+        """Go on until all requests of the batch are issued; after the last one, to the end."""
+        self.run.feed(batch)
+        while True:
+            status, facts = self.run.advance(self._until_ns)
+            if facts is not None:
+                self.collector.add(facts)
+            elif status == loops.REACHED:
+                self._sample(self._until_ns)
+                self._until_ns += self._step_ns
+            else:
+                break
+        self.collector.add(self.run.facts.drained())
+        if status == loops.FINISHED:
+            self._sample(self.run.now_ns)
+
+    def counters(self) -> dict[str, Any]:
+        """Return the counters over time, by name."""
+        names = self._rows[0]
+        return {name: np.array([row[name] for row in self._rows], np.int64) for name in names}
+
+    def _sample(self, time_ns: int) -> None:
+        machine = self.run.machine
+        row = {"time_ns": time_ns, "slow_members": machine.below.slow.members}
+        for name, tier in (("slow", machine.below.slow), ("fast", machine.below.fast)):
+            row |= {f"{name}_{key}": value for key, value in tier.device.totals().items()}
+        self._rows.append(row | machine.cache.totals())
+        if len(self._rows) == SAMPLES_MAX:
+            del self._rows[::2]
+            self._step_ns *= 2
+
+
+def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
+    return {
+        "name": trace.name,
+        "format": trace.format,
+        "requests": summary.requests,
+        "reads": summary.reads,
+        "writes": summary.writes,
+        "discards": summary.discards,
+        "flushes": summary.flushes,
+        "bytes_read": summary.bytes_read,
+        "bytes_written": summary.bytes_written,
+        "span_ns": summary.span_ns,
+        "footprint_bytes": summary.footprint_bytes,
+        "volume_bytes": summary.max_end_bytes,
+        "incomplete": summary.incomplete,
+        "has_completions": summary.incomplete < summary.requests,
+    }
+
+
+def _about_scenario(scenario: Scenario, pages: int) -> dict[str, Any]:
+    backing, said = scenario.backing, scenario.cache
+    cache_bytes = pages * said.page_bytes
+    array = f"{backing.members} x {backing.drive.name}, {backing.kind}"
+    with_cache = f"{human_size(cache_bytes)} of {said.drive.name}, {said.mode}, {said.admission}"
+    return {
+        "summary": f"{array}; cache: {with_cache}",
+        "file": scenario.origin.name or None,
+        "mode": scenario.replay.mode,
+        "cache_mode": said.mode,
+        "cache_bytes": cache_bytes,
+        "cache_pages": pages,
+        "endurance_bytes": getattr(said.drive, "endurance_bytes", None),
+        "toml": scenario.to_toml(),
+    }
