@@ -79,7 +79,7 @@ class Outcome:
         self.members = counters.constant("slow_members", 1)
         # The end of the load: what is still to be completed then is backlog.
         width = collector.width_ns
-        self.end_ns = (collector.last_issue_ns // width + 1) * width
+        self.end_ns = min(collector.last_issue_ns // width + 1, collector.used) * width
         self._overloaded = self._overload() if open_loop else np.zeros(collector.used, np.bool_)
         self.whole = self.phase(0, self.end_ns)
 

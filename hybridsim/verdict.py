@@ -174,7 +174,7 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
 
 def _judged_on(case: Case) -> str:
     reads = human_count(case.with_cache.figures.reads.count)
-    share = percent(case.with_cache.span_ns / case.cached.end_ns)
+    share = percent(case.with_cache.span_ns / case.cached.end_ns if case.cached.end_ns else 0.0)
     return f"Judged on {share} of the run ({reads} reads), with models of drives, not with yours."
 
 

@@ -6,14 +6,15 @@ import re
 
 import numpy as np
 import pytest
-from fakes import SCENARIO, Load, result
+from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
 from hybridsim.codes import Reason
 from hybridsim.histogram import LAST_NS
+from hybridsim.metrics import Collector
 from hybridsim.report import WRITERS, write
 from hybridsim.report.curve import draw
 from hybridsim.report.terminal import render
-from hybridsim.result import Warning
+from hybridsim.result import Warning, conclude
 from hybridsim.wording import NONE, lasting, latency, percent, span, times
 
 SHORT = Load(seconds=300, iops=200)
@@ -110,11 +111,15 @@ def test_an_endless_queue_has_no_latency():
     assert "--mode think" in text
 
 
+def test_an_empty_trace_has_a_report_too():
+    empty = conclude(TRACE, SCENARIO, Collector(), {}, Collector(), {})
+    assert empty.verdict.answer == "no"
+    assert "VERDICT" in render(empty)
+    data = json.loads(empty.to_json())
+    assert {len(values) for name, values in data["series"].items() if name != "none"} == {0}
+
+
 def test_counters_and_descriptions_may_be_missing():
-    from fakes import collected, machines
-
-    from hybridsim.result import conclude
-
     (cached, _), (plain, _) = machines(SHORT)
     bare = conclude({}, {}, collected(cached), {}, collected(plain), {})
     assert bare.wear is None

@@ -213,7 +213,7 @@ def _axis(result: Result, plot: int) -> str:
 def _warm_up(result: Result) -> str:
     warm_up = result.warm_up
     if warm_up.state == State.STEADY:
-        parts = [f"{share}% after {_after(time)}" for share, time in warm_up.reached_ns.items()]
+        parts = [f"{share}% {_after(time)}" for share, time in warm_up.reached_ns.items()]
         level = warm_up.level or 0.0
         steady = percent(level) if warm_up.measure == "hit ratio" else f"{human_count(level)} IOPS"
         parts.append(f"steady at {steady}")
@@ -223,13 +223,13 @@ def _warm_up(result: Result) -> str:
         parts = [f"not steady yet: {warm_up.why}"]
     full = _full_ns(result)
     if full is not None:
-        parts.append(f"SSD full after {_after(full)}")
+        parts.append(f"SSD full {_after(full)}")
     parts.append(f"bins of {span(warm_up.bin_ns)}")
     return _joined(parts)
 
 
 def _after(time_ns: int) -> str:
-    return span(time_ns) if time_ns else "no time at all"
+    return f"after {span(time_ns)}" if time_ns else "at once"
 
 
 def _full_ns(result: Result) -> int | None:
