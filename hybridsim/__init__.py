@@ -1,3 +1,41 @@
-"""hybridsim: what would an SSD cache do for your disks?"""
+"""hybridsim: what would an SSD cache do for your disks?
+
+    from hybridsim import Scenario, Trace, replay
+
+    result = replay(Trace.read("sda.blktrace.0"), Scenario.default())
+    print(result.verdict.answer, result.phases["warm"].figures.hit_ratio)
+
+Names are imported when they are first used, so that `hybridsim --help` loads no numpy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from hybridsim.errors import HybridsimError
+    from hybridsim.verbs.replay import replay
+    from hybridsim.result import Result
+    from hybridsim.scenario import Scenario
+    from hybridsim.trace import Trace
+
+_HOME = {
+    "HybridsimError": "hybridsim.errors",
+    "Result": "hybridsim.result",
+    "Scenario": "hybridsim.scenario",
+    "Trace": "hybridsim.trace",
+    "replay": "hybridsim.verbs.replay",
+}
+
+__all__ = ["HybridsimError", "Result", "Scenario", "Trace", "__version__", "replay"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'hybridsim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,11 +23,13 @@ REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 IDS = 1 << 14  # pages that there is room for at first
 
 
-def machine(scenario: Scenario, volume_bytes: int, pages: int) -> Machine:
-    """Build the machine for a volume of that size, with a cache of `pages` pages (0: none)."""
-    replay = scenario.replay
+def machine(scenario: Scenario, mode: str, volume_bytes: int, pages: int) -> Machine:
+    """Build the machine for a volume of that size, with a cache of `pages` pages (0: none).
+
+    `mode` is open, closed or think; a scenario may leave it to be found out.
+    """
     return Machine.new(
-        Source.new(int(REPLAYS[replay.mode]), replay.depth),
+        Source.new(int(REPLAYS[mode]), scenario.replay.depth),
         cache(scenario.cache, pages),
         slow_tier(scenario.backing, volume_bytes),
         fast_tier(scenario.cache, pages),

@@ -94,7 +94,9 @@ class Tier(NamedTuple):
             level=level,
             members=members,
             chunk_bytes=chunk_bytes,
-            capacity_bytes=int(device.capacity_bytes) if members == 1 else rows * data_members * chunk_bytes,
+            capacity_bytes=int(device.capacity_bytes)
+            if members == 1
+            else rows * data_members * chunk_bytes,
             groups=Groups.new(256),
             open_start=np.zeros(members, np.int64),
             open_end=np.zeros(members, np.int64),

@@ -43,13 +43,13 @@ OPTIONS: dict[str, Path] = {
     "cache_page": ("cache", "page"),
     "cache_size": ("cache", "size"),
     "cache_drive": ("cache", "drive"),
-    "mode": ("cache", "mode"),
+    "cache_mode": ("cache", "mode"),
     "admission": ("cache", "admission"),
     "touches": ("cache", "touches"),
     "replacement": ("cache", "replacement"),
     "sequential_cutoff": ("cache", "sequential_cutoff"),
     "max_fills": ("cache", "max_fills"),
-    "replay": ("replay", "mode"),
+    "mode": ("replay", "mode"),
     "speed": ("replay", "speed"),
     "depth": ("replay", "depth"),
 }
@@ -167,7 +167,8 @@ class Cache(Part):
 class Replay(Part):
     """When the requests of the trace are issued."""
 
-    mode: Literal["open", "closed", "think"] = "open"
+    # "auto": open; think where the recorded arrivals are more than machine and cache can serve
+    mode: Literal["auto", "open", "closed", "think"] = "auto"
     speed: float = Field(1.0, gt=0, le=1e6, allow_inf_nan=False)  # 2 = twice as fast as recorded
     depth: int = Field(32, ge=1, le=65_536)  # with mode "closed": requests outstanding
 

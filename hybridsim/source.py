@@ -55,6 +55,11 @@ class Source(NamedTuple):
             np.zeros(window, np.int64),
         )
 
+    @property
+    def outstanding(self) -> int:
+        """How many requests are issued and not complete."""
+        return int(self.counts[OUTSTANDING])
+
     @method
     def next_ns(self, now, batch, requests):
         """Return when the next request is to be issued, NEVER, or WANTS_BATCH to know."""

@@ -102,7 +102,9 @@ class PageCache(NamedTuple):
     def totals(self) -> dict[str, int]:
         """Return what the cache has done so far, by name."""
         names = ("fills_started", "fills_done", "fills_doomed", "evictions", "pages_present")
-        return dict(zip(names, self.counts[FILLS_STARTED : PAGES_PRESENT + 1].tolist(), strict=True))
+        return dict(
+            zip(names, self.counts[FILLS_STARTED : PAGES_PRESENT + 1].tolist(), strict=True)
+        )
 
     @method
     def room(self):

@@ -102,6 +102,7 @@ class HDD(NamedTuple):
     seek_ns: Ints  # by cylinder distance
     queue: Queue
     serving: Int32s  # slot under way, or NOTHING
+    until_ns: Ints  # when it will be done
     arm_track: Ints
     ahead_start: Ints  # read-ahead segment, NOTHING if none
     ahead_end: Ints
@@ -118,6 +119,7 @@ class HDD(NamedTuple):
             *(geometry[name] for name in cls._fields[:15]),  # type: ignore[arg-type]
             Queue.new(members, capacity),
             np.full(members, NOTHING, np.int32),
+            np.zeros(members, np.int64),
             np.zeros(members, np.int64),
             *segment,
             np.zeros((members, 6), np.int64),
@@ -136,10 +138,12 @@ class HDD(NamedTuple):
         """Return the same bank with room for `capacity` requests."""
         return self._replace(queue=self.queue.grown(capacity))
 
-    def totals(self) -> dict[str, int]:
+    def totals(self, now_ns: int) -> dict[str, int]:
         """Return what all members have done so far, by name."""
         names = ("busy_ns", "seek_ns", "rotation_ns", "transfer_ns", "bytes_read", "bytes_written")
-        return dict(zip(names, self.counts.sum(axis=0).tolist(), strict=True))
+        totals = dict(zip(names, self.counts.sum(axis=0).tolist(), strict=True))
+        totals["busy_ns"] -= int(np.maximum(self.until_ns - now_ns, 0).sum())  # still to be done
+        return totals
 
     @method
     def submit(self, now, member, tag, op, offset, length, kind, events):
@@ -174,6 +178,7 @@ class HDD(NamedTuple):
         slot = self.pick(now, member)
         self.serving[member] = slot
         done = self.serve(now, member, slot)
+        self.until_ns[member] = done
         self.counts[member, BUSY_NS] += done - now
         events.push(done, kind, member)
 

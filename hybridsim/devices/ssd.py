@@ -57,9 +57,10 @@ class SSD(NamedTuple):
         """Return how many requests the bank can still take: it keeps none itself."""
         return 1 << 62
 
-    def totals(self) -> dict[str, int]:
+    def totals(self, now_ns: int) -> dict[str, int]:
         """Return what all members have done so far, by name."""
-        return dict(zip(("bytes_read", "bytes_written"), self.counts.sum(axis=0).tolist(), strict=True))
+        read, written = self.counts.sum(axis=0).tolist()
+        return {"bytes_read": read, "bytes_written": written}
 
     @method
     def submit(self, now, member, tag, op, offset, length, kind, events):

@@ -130,7 +130,9 @@ class Hdd(Device):
         if stopped >= ready:  # (b) still reading: wait until the end passes under the head
             passed = segment.time + self.stream(segment.end, command.end - segment.end)
             return Plan(max(ready, passed), track, self.buffer(segment.start, command.end, passed))
-        if command.end <= stop:  # (c) all there; with room again, the disk reads on where it stopped
+        if (
+            command.end <= stop
+        ):  # (c) all there; with room again, the disk reads on where it stopped
             resumed = ready + (self.angle(stop) - ready) % self.parameters.rev_ns
             passed = resumed - self.stream(command.end, stop - command.end)
             return Plan(ready, track, self.buffer(segment.start, command.end, passed))

@@ -13,7 +13,7 @@ from hybridsim import build, loops
 from hybridsim.arrays import Ints
 from hybridsim.codes import Op
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.formats.rows import Requests
+from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.inflight import Batch
 from hybridsim.jit import compiled
 from hybridsim.machine import Machine, Run
@@ -27,6 +27,12 @@ from hybridsim.units import human_size
 
 SAMPLES_MAX = 512
 LONGEST_BYTES = 1 << 30
+HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
+TOO_MUCH = (
+    "The recorded arrivals are more than these disks can serve, with the cache or without, so each "
+    "request waits for those it waited for when captured (mode think): the load adapts.",
+    "--mode open shows the backlog; more --members may keep up",
+)
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,7 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
-def replay(
-    trace: Trace, scenario: Scenario | None = None, report: Report | None = None
-) -> Result:
+def replay(trace: Trace, scenario: Scenario | None = None, report: Report | None = None) -> Result:
     """Replay a trace with and without the scenario's cache, and say what the cache is good for.
 
     `report` is told of the progress after each chunk.  Raises TraceError for a trace that cannot
@@ -52,14 +56,37 @@ def replay(
     scenario = scenario or Scenario.default()
     summary = trace.summary()
     check(trace, summary, scenario)
+    if scenario.replay.mode != "auto":
+        result = _replay(trace, summary, scenario, scenario.replay.mode, report)
+        assert result is not None
+        return result
+    knows_waits = summary.incomplete < summary.requests
+    result = _replay(trace, summary, scenario, "open", report, may_give_up=knows_waits)
+    if result is not None and not (knows_waits and _is_overloaded(result)):
+        return result
+    result = _replay(trace, summary, scenario, "think", report)
+    assert result is not None
+    result.warnings.append(Warning("arrivals", *TOO_MUCH))
+    return result
+
+
+def _replay(
+    trace: Trace,
+    summary: Summary,
+    scenario: Scenario,
+    mode: str,
+    report: Report | None,
+    may_give_up: bool = False,
+) -> Result | None:
+    """Replay in one mode; None if it is given up because neither machine keeps up."""
     pages = scenario.cache.pages(summary.footprint_bytes)
     volume_bytes = summary.max_end_bytes
     step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
-    cached = Pump(build.machine(scenario, volume_bytes, pages), step_ns)
-    plain = Pump(build.machine(scenario, volume_bytes, 0), step_ns)
+    cached = Pump(build.machine(scenario, mode, volume_bytes, pages), step_ns)
+    plain = Pump(build.machine(scenario, mode, volume_bytes, 0), step_ns)
     done = 0
     with ThreadPoolExecutor(2) as threads:
-        for batch in batches(trace, scenario):
+        for batch in batches(trace, scenario.replay.speed, mode == "think"):
             both = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
                 for pump in (cached, plain)
@@ -69,17 +96,28 @@ def replay(
             done += len(batch.arrival_ns)
             if report:
                 report(Progress(done, summary.requests, cached.run.now_ns))
+            if may_give_up and min(cached.backlog, plain.backlog) > HOPELESS_REQUESTS:
+                return None
     return conclude(
         _about_trace(trace, summary),
-        _about_scenario(scenario, pages),
+        _about_scenario(scenario, mode, pages),
         cached.collector,
         cached.counters(),
         plain.collector,
         plain.counters(),
-        warnings=[Warning(each.code, each.text, each.fix) for each in summary.warnings],
+        warnings=[_warning(each) for each in summary.warnings],
         seed=scenario.seed,
         engine="numba" if compiled else "python",
     )
+
+
+def _is_overloaded(result: Result) -> bool:
+    return result.phases["warm"].saturated and result.phases["none"].saturated
+
+
+def _warning(found: TraceWarning) -> Warning:
+    place = f" ({found.place})" if found.place else ""
+    return Warning(found.code, f"{found.count:,} {found.text}{place}", found.fix)
 
 
 def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
@@ -93,18 +131,18 @@ def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
         )
 
 
-def batches(trace: Trace, scenario: Scenario) -> Iterator[Batch]:
+def batches(trace: Trace, speed: float = 1.0, with_waits: bool = False) -> Iterator[Batch]:
     """Return the requests of a trace as the engine takes them; the last batch says so."""
-    waits = Waits() if scenario.replay.mode == "think" else None
+    waits = Waits() if with_waits else None
     first = 0
     held: Requests | None = None
     for chunk in trace.chunks():
         if held is not None:
-            yield _batch(held, scenario.replay.speed, waits, first, False, trace.name)
+            yield _batch(held, speed, waits, first, False, trace.name)
             first += held.rows
         held = chunk
     if held is not None:
-        yield _batch(held, scenario.replay.speed, waits, first, True, trace.name)
+        yield _batch(held, speed, waits, first, True, trace.name)
 
 
 def _batch(
@@ -161,6 +199,11 @@ class Pump:
         if status == loops.FINISHED:
             self._sample(self.run.now_ns)
 
+    @property
+    def backlog(self) -> int:
+        """How many requests are outstanding."""
+        return self.run.machine.source.outstanding
+
     def counters(self) -> dict[str, Any]:
         """Return the counters over time, by name."""
         names = self._rows[0]
@@ -170,7 +213,7 @@ class Pump:
         machine = self.run.machine
         row = {"time_ns": time_ns, "slow_members": machine.below.slow.members}
         for name, tier in (("slow", machine.below.slow), ("fast", machine.below.fast)):
-            row |= {f"{name}_{key}": value for key, value in tier.device.totals().items()}
+            row |= {f"{name}_{key}": value for key, value in tier.device.totals(time_ns).items()}
         self._rows.append(row | machine.cache.totals())
         if len(self._rows) == SAMPLES_MAX:
             del self._rows[::2]
@@ -196,7 +239,7 @@ def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _about_scenario(scenario: Scenario, pages: int) -> dict[str, Any]:
+def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]:
     backing, said = scenario.backing, scenario.cache
     cache_bytes = pages * said.page_bytes
     array = f"{backing.members} x {backing.drive.name}, {backing.kind}"
@@ -204,7 +247,7 @@ def _about_scenario(scenario: Scenario, pages: int) -> dict[str, Any]:
     return {
         "summary": f"{array}; cache: {with_cache}",
         "file": scenario.origin.name or None,
-        "mode": scenario.replay.mode,
+        "mode": mode,
         "cache_mode": said.mode,
         "cache_bytes": cache_bytes,
         "cache_pages": pages,

@@ -1,0 +1,32 @@
+"""`hybridsim demo`: a replay of a real capture that ships with hybridsim."""
+
+from __future__ import annotations
+
+import click
+
+EXAMPLES = """\b
+Examples:
+  hybridsim demo
+  hybridsim demo --json demo.json
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    help="Write the result as JSON too; - for standard output alone.",
+)
+def demo(json_file: str | None) -> None:
+    """Replay a real capture of a database with an SSD cache and without.
+
+    The capture is of a key-value store (RocksDB) that reads at random around a hot spot; see
+    traces/README.md.  It is replayed with its recorded think times.
+    """
+    from hybridsim.cli.running import run
+    from hybridsim.demo import SCENARIO, trace_path
+    from hybridsim.scenario import Scenario
+    from hybridsim.trace import Trace
+
+    run(Trace.read(trace_path()), Scenario.loads(SCENARIO, "the demo's scenario"), json_file)

@@ -1,0 +1,86 @@
+"""`hybridsim replay`: what would this cache do for the I/O I captured?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+EXAMPLES = """\b
+Examples:
+  hybridsim replay sda.blktrace.0
+  hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think
+  hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json
+  blktrace -d /dev/sda -w 600 -o - | hybridsim replay -
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("trace", nargs=-1, required=True)
+@click.option(
+    "--scenario",
+    "scenario_file",
+    metavar="FILE",
+    help="The machine: see `hybridsim scenario show`.",
+)
+@click.option(
+    "--cache-size", metavar="SIZE", help="SSD space: 64GiB, or 10% of what the trace touches."
+)
+@click.option("--cache-page", metavar="SIZE", help="What is cached at a time, 64KiB by default.")
+@click.option(
+    "--cache-mode",
+    type=click.Choice(["read-only", "write-through"]),
+    help="What a write does to the cache.",
+)
+@click.option(
+    "--admission",
+    type=click.Choice(["learned", "always", "touches"]),
+    help="Who is let into the cache.",
+)
+@click.option("--members", type=int, metavar="N", help="How many disks the array has.")
+@click.option(
+    "--mode",
+    type=click.Choice(["auto", "open", "closed", "think"]),
+    help="When requests are issued: as recorded (open), at a queue depth (closed), after the recorded think times; auto: open if the machine can keep up, else think.",
+)
+@click.option("--speed", type=float, metavar="X", help="2 replays twice as fast as recorded.")
+@click.option("--depth", type=int, metavar="N", help="Requests under way in --mode closed.")
+@click.option(
+    "--format", "format_", metavar="NAME", help="The trace's format, where it cannot be told."
+)
+@click.option(
+    "--device", metavar="MAJ,MIN", help="Which device of the trace, by default the busiest."
+)
+@click.option(
+    "--use-dispatch", is_flag=True, help="Replay what was issued to the device, after merging."
+)
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    help="Write the result as JSON too; - for standard output alone.",
+)
+def replay(
+    trace: tuple[str, ...],
+    scenario_file: str | None,
+    format_: str | None,
+    device: str | None,
+    use_dispatch: bool,
+    json_file: str | None,
+    **options: Any,
+) -> None:
+    """Replay a captured TRACE with an SSD cache and without, and say whether the cache pays.
+
+    TRACE is a blktrace capture (any of its files, their prefix or directory, or - for a stream),
+    blkparse text, a fio I/O log; compressed or not.
+
+    Without a scenario the machine is: RAID-5 of four 7,200 rpm disks just large enough for the
+    trace, and a write-through cache of 10% of what the trace touches, on a data-centre SSD.
+    """
+    from hybridsim.cli.running import run
+    from hybridsim.scenario import Scenario
+    from hybridsim.trace import Trace
+
+    site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
+    site = site.with_options(**options)
+    run(Trace.read(trace, format_, device, use_dispatch), site, json_file)

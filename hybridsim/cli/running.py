@@ -1,0 +1,80 @@
+"""A replay at the terminal: progress while it runs, then the report."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hybridsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from hybridsim.verbs.replay import Progress, Report
+    from hybridsim.scenario import Scenario
+    from hybridsim.trace import Trace
+
+QUIET_S = 1.0  # a replay that is over sooner shows no progress
+
+
+def run(trace: Trace, scenario: Scenario, json_file: str | None) -> None:
+    """Replay, and write the report to standard output and the JSON where it is wanted."""
+    from hybridsim.verbs.replay import replay
+    from hybridsim.report import write
+
+    _say_if_compiling()
+    with progress() as report:
+        result = replay(trace, scenario, report)
+    if json_file == "-":
+        write(result, sys.stdout, "json")
+        return
+    write(result, sys.stdout)
+    if json_file:
+        try:
+            with Path(json_file).open("w", encoding="utf-8") as stream:
+                write(result, stream, "json")
+        except OSError as error:
+            raise UsageError(f"cannot write {json_file}: {error.strerror}") from error
+        click.echo(f"wrote {json_file}", err=True)
+
+
+def _say_if_compiling() -> None:
+    from hybridsim.jit import cache_folder, compiled
+
+    if compiled and not any(cache_folder().rglob("loops.run-*.nbi")):
+        click.echo("first run: compiling the simulator for this machine, once ...", err=True)
+
+
+@contextmanager
+def progress() -> Iterator[Report | None]:
+    """Show a line of progress on standard error, if that is a terminal and it takes long."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    started = time.monotonic()
+    shown = False
+
+    def report(now: Progress) -> None:
+        nonlocal shown
+        passed = time.monotonic() - started
+        if passed < QUIET_S or not now.of_requests:
+            return
+        shown = True
+        left = passed * (now.of_requests - now.requests) / max(now.requests, 1)
+        speed = now.simulated_ns / 1e9 / passed
+        click.echo(
+            f"\r\x1b[Kreplayed {now.requests / now.of_requests:.0%} · {now.simulated_ns / 1e9:.0f} s "
+            f"simulated, {speed:,.0f} times real time · {left:.0f} s to go ",
+            nl=False,
+            err=True,
+        )
+
+    try:
+        yield report
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
