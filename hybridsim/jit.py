@@ -41,6 +41,15 @@ def method(function: F) -> F:
     return njit(_nrt=False, error_model="numpy")(function)  # type: ignore[no-any-return]
 
 
+def inlined(function: F) -> F:
+    """Compile a method like `method`, and make it part of each caller.
+
+    A call hands over all fields of a state machine; for small methods of a large one that costs
+    more than what they do.
+    """
+    return njit(_nrt=False, forceinline=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
 def loop(function: F) -> F:
     """Compile `function` and keep the machine code on disk until any source file changes.
 
@@ -106,9 +115,7 @@ def _lower(name: str) -> None:
         return
     _lowered.add(name)
 
-    @lower_builtin(
-        (types.BaseNamedTuple, name), types.BaseNamedTuple, types.VarArg(types.Any)
-    )
+    @lower_builtin((types.BaseNamedTuple, name), types.BaseNamedTuple, types.VarArg(types.Any))
     def call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         function = getattr(sig.args[0].instance_class, name)
         lowered = context.get_function(types.Dispatcher(function), sig)

@@ -124,9 +124,7 @@ class Tally:
         self.errors += int((chunk.flags & Flag.ERROR != 0).sum())
         self.requeues += int((chunk.flags & Flag.REQUEUED != 0).sum())
 
-    def _add_sequential(
-        self, op: Op, offset: NDArray[np.int64], end: NDArray[np.int64]
-    ) -> None:
+    def _add_sequential(self, op: Op, offset: NDArray[np.int64], end: NDArray[np.int64]) -> None:
         if len(offset):
             before = np.concatenate(([self._end[op]], end[:-1]))
             self.sequential[op] += int((offset == before).sum())

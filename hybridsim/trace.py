@@ -1,8 +1,8 @@
 """A captured trace of block requests: read from a file of any known format, as a stream.
 
-    trace = Trace.read("sda.blktrace.0")
-    for requests in trace.chunks():
-        requests.arrival_ns, requests.offset_bytes, ...
+trace = Trace.read("sda.blktrace.0")
+for requests in trace.chunks():
+    requests.arrival_ns, requests.offset_bytes, ...
 """
 
 from __future__ import annotations

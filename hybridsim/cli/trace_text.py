@@ -33,7 +33,9 @@ def size(amount: float) -> str:
     """Return bytes in the unit that leaves at most four digits."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+            return (
+                f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+            )
         amount /= 1024
     return f"{amount:,.1f} PiB"
 
@@ -133,7 +135,9 @@ def doctor_text(opened: Trace, summary: Summary) -> str:
 
 def head_text(requests: Requests) -> str:
     """Return requests as a table."""
-    lines = [f"{'arrival':>15}  op {'offset':>15} {'length':>9} {'queued':>9} {'latency':>9}  flags"]
+    lines = [
+        f"{'arrival':>15}  op {'offset':>15} {'length':>9} {'queued':>9} {'latency':>9}  flags"
+    ]
     for arrival, offset, length, op, flags, dispatch, complete in zip(
         requests.arrival_ns.tolist(),
         requests.offset_bytes.tolist(),

@@ -72,7 +72,11 @@ class Reader:
         self._source = only(sources, "blkparse text")
         survey = Lines(self._source, None, Findings())
         for number, _ in enumerate(survey.events()):
-            if number >= SURVEY_LINES and len(survey.queued) == 1 and device in (None, *survey.queued):
+            if (
+                number >= SURVEY_LINES
+                and len(survey.queued) == 1
+                and device in (None, *survey.queued)
+            ):
                 break
         if not survey.queued and not survey.issued:
             raise survey.malformed.refuse("blkparse text")

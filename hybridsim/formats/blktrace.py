@@ -144,9 +144,7 @@ class Reader:
 
     def _devices(self, log: Log) -> list[Device]:
         """Return what is known of the devices, in the order of the survey, later ones last."""
-        seen = {
-            int(row[Of.NUMBER]): row for row in log.devices[: int(log.tally[Tally.DEVICES])]
-        }
+        seen = {int(row[Of.NUMBER]): row for row in log.devices[: int(log.tally[Tally.DEVICES])]}
         self._numbers += [number for number in seen if number not in self._numbers]
         count, size = (
             (Of.ISSUED, Of.ISSUED_BYTES) if self.by_issue else (Of.QUEUED, Of.QUEUED_BYTES)

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.codes import Flag, Op
-from hybridsim.formats.events import Action, Events, Fill, room_for
-from hybridsim.formats.rows import UNKNOWN, DTYPES, Requests
-from hybridsim.jit import loop, method
+from hybridsim.formats.events import Action, Fill, room_for
+from hybridsim.formats.rows import DTYPES, UNKNOWN, Requests
+from hybridsim.jit import inlined, loop
 
 PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
 LAST = PENDING_MAX - 1
 PIECES_MAX = PENDING_MAX + (1 << 12)
-BUCKETS = 1 << 15
+BUCKETS = 1 << 14
 TAIL = 9  # the class of a piece that waits for the empty completion of a write with FUA
 NATIVE_AFTER = 64  # this many such writes without one: the device does FUA itself
 NONE = -1
@@ -96,13 +96,13 @@ class Pairing(NamedTuple):
     pieces: Any  # PIECE
     bucket: Any  # int64: the first piece of each bucket
 
-    @method
+    @inlined
     def place(self, kind, start):
         """The bucket of the pieces of a kind that begin at a byte."""
-        mixed = (start // 512 + kind * 77) * 0x9E3779B1
+        mixed = ((start >> 9) + kind * 77) * 0x9E3779B1
         return (mixed ^ (mixed >> 17)) & (BUCKETS - 1)
 
-    @method
+    @inlined
     def add(self, kind, start, end, request, issued):
         """Add a piece; there is room, see `pair`."""
         number = self.at[FREE]
@@ -121,7 +121,7 @@ class Pairing(NamedTuple):
         piece.after = self.bucket[where]
         self.bucket[where] = number
 
-    @method
+    @inlined
     def remove(self, number):
         """Take a piece out and free it."""
         piece = self.pieces[number]
@@ -136,7 +136,7 @@ class Pairing(NamedTuple):
         piece.after = self.at[FREE]
         self.at[FREE] = number
 
-    @method
+    @inlined
     def find(self, kind, start, length, issued):
         """The piece at `start`: rather one issued or not, rather of this length, the oldest."""
         best = NONE
@@ -154,7 +154,7 @@ class Pairing(NamedTuple):
             number = piece.after
         return best
 
-    @method
+    @inlined
     def youngest(self, kind, start, end):
         """The youngest piece that begins at `start` and ends after `end`."""
         best = NONE
@@ -169,7 +169,7 @@ class Pairing(NamedTuple):
             number = piece.after
         return best
 
-    @method
+    @inlined
     def begin(self, time, op, offset, length, flags, pid):
         """Begin a request that arrives now, whole in one piece; return its row."""
         number = self.at[NEXT]
@@ -186,7 +186,7 @@ class Pairing(NamedTuple):
         row.left = max(length, 1)
         self.add(op, offset, offset + length, number, self.by_issue)
 
-    @method
+    @inlined
     def begin_issued(self, time, op, offset, length, flags, pid):
         """An issue where issues are what counts: a new request, or a requeued one again."""
         found = self.find(op, offset, length, False)
@@ -198,7 +198,7 @@ class Pairing(NamedTuple):
                 return
         self.begin(time, op, offset, length, flags, pid)
 
-    @method
+    @inlined
     def issue(self, time, op, offset, length, issued):
         """The driver takes over what lies in this range, or (issued False) gives it back."""
         end = offset + length
@@ -216,7 +216,7 @@ class Pairing(NamedTuple):
                 row.dispatch_ns = time
             offset = piece.end
 
-    @method
+    @inlined
     def complete(self, time, op, offset, length, error):
         """The device has done what lies in this range."""
         end = offset + length
@@ -233,7 +233,7 @@ class Pairing(NamedTuple):
             self.finish(time, request, min(piece_end, end) - offset, error)
             offset = piece_end
 
-    @method
+    @inlined
     def finish(self, time, request, length, error):
         """Some bytes of a request are done; perhaps the request is."""
         row = self.rows[request & LAST]
@@ -251,7 +251,7 @@ class Pairing(NamedTuple):
                 return
         row.left = 0
 
-    @method
+    @inlined
     def complete_empty(self, time, offset, internal, error):
         """A completion without bytes: the end of a flush, or of a write with FUA."""
         if internal != self.by_issue:
@@ -274,7 +274,7 @@ class Pairing(NamedTuple):
             row.flags |= ERROR
         self.remove(found)
 
-    @method
+    @inlined
     def take(self, event):
         """Let one event change the requests in the making."""
         time = self.at[NOW]
