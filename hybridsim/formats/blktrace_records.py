@@ -113,7 +113,7 @@ class Log(NamedTuple):
     devices: Any  # int64 [device, Of]
     sequence: Any  # int64 [device, CPU]: the last one seen, 0 = none
     missing: Any  # int64 [CPU]: records that sequence numbers show to be missing
-    missing_at: Any  # int64 [CPU]: time of the first such gap
+    missing_at: Any  # int64 [CPU]: time of the last record before the first such gap
     cpus: Any  # bool [CPU]: seen
 
     @inlined
@@ -278,6 +278,12 @@ def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
                 tally[WALL_S] = u32(block, following - 8)
                 tally[WALL_NS] = u32(block, following - 4)
             continue
+        if u32(block, device_at) != number or record_cpu != cpu:
+            number = u32(block, device_at)
+            cpu = record_cpu
+            device = log.device(number)
+            log.cpus[cpu] = True
+        log.check_sequence(device, cpu, u32(block, begin + 4), last_ns)
         if abs(time - last_ns) > HOUR_NS or last_ns < 0:
             if is_misplaced(block, time, last_ns, following, stop):
                 tally[BAD_TIME] += 1
@@ -285,12 +291,6 @@ def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
         last_ns = time
         tally[FIRST_NS] = min(tally[FIRST_NS], time)
         tally[LAST_NS] = max(tally[LAST_NS], time)
-        if u32(block, device_at) != number or record_cpu != cpu:
-            number = u32(block, device_at)
-            cpu = record_cpu
-            device = log.device(number)
-            log.cpus[cpu] = True
-        log.check_sequence(device, cpu, u32(block, begin + 4), time)
         if action > ACTION_MAX or action == 0 or category == 0:
             tally[UNKNOWN_ACTION] += 1
             continue
