@@ -56,7 +56,7 @@ SYNC, FUA, PREFLUSH, META, AHEAD = (
     int(Flag.META),
     int(Flag.AHEAD),
 )
-QUEUE, ISSUE, COMPLETE = int(Action.QUEUE), int(Action.ISSUE), int(Action.COMPLETE)
+QUEUE, ISSUE, SPLIT = int(Action.QUEUE), int(Action.ISSUE), int(Action.SPLIT)
 
 
 class Status(IntEnum):
@@ -174,6 +174,14 @@ def u32(block, at):
     high = np.int64(block[i + THREE]) << 8 | np.int64(block[i + TWO])
     return high << 16 | low
 
+
+@inlined
+def u32_big(block, at):
+    """Four bytes as a number, the highest first."""
+    i = np.uint64(at)
+    high = np.int64(block[i]) << 8 | np.int64(block[i + ONE])
+    low = np.int64(block[i + TWO]) << 8 | np.int64(block[i + THREE])
+    return high << 16 | low
 
 @inlined
 def u64(block, at):
@@ -307,6 +315,10 @@ def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
         if device >= DEVICES_MAX or sector < 0 or sector >= SECTOR_MAX:
             tally[OTHER_DEVICES if device >= DEVICES_MAX else ABSURD] += 1
             continue
+        if action == SPLIT and following - resume >= 8:
+            # The payload, always big-endian, is where the rest begins.
+            rest = u32_big(block, following - 8) << 32 | u32_big(block, following - 4)
+            length = rest * 512 - sector * 512 if sector <= rest < SECTOR_MAX else length
         if action == QUEUE:
             log.devices[device, QUEUED] += 1
             log.devices[device, QUEUED_BYTES] += length
