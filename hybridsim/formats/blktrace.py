@@ -33,7 +33,7 @@ MAGICS = tuple((MAGIC | v).to_bytes(4, order) for v in VERSIONS for order in ("l
 
 def detect(head: bytes) -> bool:
     """Tell whether a file begins with a blktrace record, of whatever version."""
-    return head[1:4] == b"tae" or head[:3] == b"eat"
+    return len(head) >= 4 and (head[1:4] == b"tae" or head[:3] == b"eat")
 
 
 def holds_records(head: bytes) -> bool:
@@ -143,6 +143,10 @@ class Reader:
             )
         weight = seen[:, Of.ISSUED_BYTES if self.by_issue else Of.QUEUED_BYTES]
         count = seen[:, Of.ISSUED if self.by_issue else Of.QUEUED]
+        if not count.any():
+            raise TraceError(
+                f"{self._sources[0].name}: --use-dispatch, but the trace has no issue events"
+            )
         ranked = sorted(range(len(seen)), key=lambda i: (-weight[i], -count[i], i))
         return self._numbers[ranked[0]]
 
