@@ -226,6 +226,12 @@ def flags_of(category):
 
 
 @inlined
+def near(time, other):
+    """Whether two times are within an hour."""
+    return -HOUR_NS <= time - other <= HOUR_NS
+
+
+@inlined
 def is_misplaced(block, time, last, following, stop):
     """Whether a record's time is hours away from those before and after it: then it is wrong."""
     if time < 0 or time >= TIME_MAX_NS:
@@ -235,7 +241,7 @@ def is_misplaced(block, time, last, following, stop):
     after = u64(block, following + 8)
     if last < 0:
         return 0 <= after < time - HOUR_NS
-    return abs(after - last) <= HOUR_NS
+    return near(after, last)
 
 
 @loop
@@ -292,7 +298,7 @@ def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
             device = log.device(number)
             log.cpus[cpu] = True
         log.check_sequence(device, cpu, u32(block, begin + 4), last_ns)
-        if abs(time - last_ns) > HOUR_NS or last_ns < 0:
+        if time < 0 or last_ns < 0 or not near(time, last_ns):
             if is_misplaced(block, time, last_ns, following, stop):
                 tally[BAD_TIME] += 1
                 continue
@@ -427,7 +433,7 @@ def plausible_end(block, at, header, last_ns, cpu):
     record_cpu = u32(block, device_at + 4)
     if record_cpu >= CPUS_MAX or (cpu >= 0 and record_cpu != cpu):
         return 0
-    if last_ns >= 0 and abs(time - last_ns) >= HOUR_NS:
+    if time < 0 or (last_ns >= 0 and not near(time, last_ns)):
         return 0
     if category & TC_NOTIFY:
         if action > 2:
