@@ -56,7 +56,8 @@ class Trace:
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         if not paths:
             raise TraceError("no trace file given")
-        sources = [each for one in paths for each in sources_of(os.fspath(one))]
+        found = [each for one in paths for each in sources_of(os.fspath(one))]
+        sources = list({each.name: each for each in found}.values())
         name = ", ".join(map(os.fspath, paths))
         return cls(name, *open_reader(sources, format, device, use_dispatch))
 

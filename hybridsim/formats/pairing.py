@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.codes import Flag, Op
-from hybridsim.formats.events import Action, Events, Fill, room_for
-from hybridsim.formats.rows import UNKNOWN, DTYPES, Requests
+from hybridsim.formats.events import Action, Fill, room_for
+from hybridsim.formats.rows import DTYPES, UNKNOWN, Requests
 from hybridsim.jit import kernel, loop, method, state_machine
 
 PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
 LAST = PENDING_MAX - 1
 PIECES_MAX = PENDING_MAX + (1 << 12)
-BUCKETS = 1 << 15
+BUCKETS = 1 << 14
 TAIL = 9  # the class of a piece that waits for the empty completion of a write with FUA
 NATIVE_AFTER = 64  # this many such writes without one: the device does FUA itself
+RECENT = 1024  # requests among which the begin of a rest is looked for
 NONE = -1
 
 QUEUE, REQUEUE, ISSUE, COMPLETE, SPLIT = (
@@ -61,10 +62,11 @@ class At(IntEnum):
     REQUEUES = 11
     ERRORS = 12
     INCOMPLETE = 13
+    RESTS = 14  # splits by a stacked driver (device mapper)
 
 
 OLDEST, SETTLED, NEXT, NOW, FREE, UNUSED = range(6)
-FUA_DONE, FUA_TAILS, DISORDER, UNMATCHED, EMPTY, REQUEUES, ERRORS, INCOMPLETE = range(6, 14)
+FUA_DONE, FUA_TAILS, DISORDER, UNMATCHED, EMPTY, REQUEUES, ERRORS, INCOMPLETE, RESTS = range(6, 15)
 
 
 ROW = np.dtype(
@@ -100,7 +102,7 @@ class Pairing(NamedTuple):
     @method
     def place(self, kind, start):
         """The bucket of the pieces of a kind that begin at a byte."""
-        mixed = (start // 512 + kind * 77) * 0x9E3779B1
+        mixed = ((start >> 9) + kind * 77) * 0x9E3779B1
         return (mixed ^ (mixed >> 17)) & (BUCKETS - 1)
 
     @method
@@ -218,11 +220,31 @@ class Pairing(NamedTuple):
             offset = piece.end
 
     @method
+    def begin_of_rest(self, op, offset, end):
+        """Where a recent request begins of which only the rest is said to be complete, or NONE."""
+        number = self.at[NEXT] - 1
+        last = max(self.at[SETTLED], number - RECENT)
+        while number >= last:
+            row = self.rows[number & LAST]
+            if row.offset_bytes < offset and row.offset_bytes + row.length_bytes == end:
+                if row.op == op and row.complete_ns == UNKNOWN:
+                    return row.offset_bytes
+            number -= 1
+        return NONE
+
+    @method
     def complete(self, time, op, offset, length, error):
         """The device has done what lies in this range."""
         end = offset + length
+        rest = self.at[RESTS] > 0
         while offset < end:
             found = self.find(op, offset, end - offset, True)
+            if found == NONE and rest:
+                begin = self.begin_of_rest(op, offset, end)
+                if begin != NONE:
+                    offset = begin
+                    found = self.find(op, offset, end - offset, True)
+            rest = False
             if found == NONE:
                 self.at[UNMATCHED] += 1
                 return
@@ -306,7 +328,10 @@ class Pairing(NamedTuple):
                 self.begin(time, FLUSH, 0, 0, flags, pid)
             else:
                 self.at[EMPTY] += 1
-        elif event.action == SPLIT and length > 0:
+        elif event.action == SPLIT and length == 0:
+            # A stacked driver has sent the front part on; it will report the rest as complete.
+            self.at[RESTS] += 1
+        elif event.action == SPLIT:
             found = self.youngest(op, offset, offset + length)
             if found != NONE:
                 end = self.pieces[found].end
