@@ -178,6 +178,5 @@ def pair(events: list[Event], by_issue: bool) -> list[tuple[int, ...]]:
     for event in events:
         pairing.take(event)
     return [
-        (r.arrival, r.dispatch, r.complete, int(r.op), r.offset, r.length)
-        for r in pairing.requests
+        (r.arrival, r.dispatch, r.complete, int(r.op), r.offset, r.length) for r in pairing.requests
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import random
 
@@ -73,29 +74,31 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 def check(path, format=None, use_dispatch=False):
     """Read all; what comes out makes sense."""
-    try:
-        trace = Trace.read(path, format=format, use_dispatch=use_dispatch)
-        last = 0
-        for chunk in trace.chunks(100):
-            assert chunk.rows > 0
-            assert chunk.arrival_ns[0] >= last
-            assert (np.diff(chunk.arrival_ns) >= 0).all()
-            last = chunk.arrival_ns[-1]
-            for column in (chunk.offset_bytes, chunk.length_bytes, chunk.arrival_ns):
-                assert (column >= 0).all()
-                assert (column < ABSURD).all()
-            for column in (chunk.dispatch_ns, chunk.complete_ns):
-                assert (column >= -1).all()
-                assert (column < ABSURD).all()
-            assert (chunk.op <= 4).all()
+    with contextlib.suppress(TraceError):
+        check_sound(Trace.read(path, format=format, use_dispatch=use_dispatch))
+
+
+def check_sound(trace):
+    """Times, places and warnings are all possible ones."""
+    last = 0
+    for chunk in trace.chunks(100):
+        assert chunk.rows > 0
+        assert chunk.arrival_ns[0] >= last
+        assert (np.diff(chunk.arrival_ns) >= 0).all()
+        last = chunk.arrival_ns[-1]
+        for column in (chunk.offset_bytes, chunk.length_bytes, chunk.arrival_ns):
+            assert (column >= 0).all()
+            assert (column < ABSURD).all()
+        for column in (chunk.dispatch_ns, chunk.complete_ns):
+            assert (column >= -1).all()
+            assert (column < ABSURD).all()
+        assert (chunk.op <= 4).all()
+        if trace.format in ("blktrace", "blkparse"):
             finished = chunk.complete_ns >= 0
-            if trace.format in ("blktrace", "blkparse"):
-                assert (chunk.complete_ns >= chunk.arrival_ns)[finished].all()
-        for warning in trace.warnings:
-            assert warning.count > 0
-            assert warning.text
-    except TraceError as error:
-        assert str(error)
+            assert (chunk.complete_ns >= chunk.arrival_ns)[finished].all()
+    for warning in trace.warnings:
+        assert warning.count > 0
+        assert warning.text
 
 
 def fuzz(folder, kind, seeds):

@@ -184,6 +184,7 @@ def u32_big(block, at):
     low = np.int64(block[i + TWO]) << 8 | np.int64(block[i + THREE])
     return high << 16 | low
 
+
 @kernel
 def u64(block, at):
     """Eight bytes as a number; the largest ones come out negative."""
@@ -439,7 +440,11 @@ def plausible_end(block, at, header, last_ns, cpu):
     if category & TC_NOTIFY:
         if action > 2:
             return 0
-    elif action == 0 or action > ACTION_MAX or (category & TC_READ != 0) == (category & TC_WRITE != 0):
+    elif (
+        action == 0
+        or action > ACTION_MAX
+        or (category & TC_READ != 0) == (category & TC_WRITE != 0)
+    ):
         return 0
     return at + header + u16(block, device_at + 10)
 

@@ -34,7 +34,7 @@ EVENT = np.dtype(
     ],
     align=True,
 )
-Events: TypeAlias = "np.recarray[Any, np.dtype[Any]]"
+Events: TypeAlias = Any  # a recarray of EVENT: events[row].time_ns
 
 
 def room_for(rows: int) -> Events:

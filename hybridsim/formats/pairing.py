@@ -456,7 +456,7 @@ class Pairer:
         first, stop = int(at[OLDEST]) % PENDING_MAX, int(at[SETTLED]) % PENDING_MAX
         rows = self._pairing.rows
         done = rows[first:stop] if first < stop else np.concatenate((rows[first:], rows[:stop]))
-        out = Requests(*(np.ascontiguousarray(done[name]) for name in Requests._fields))
+        out = Requests._make(np.ascontiguousarray(done[name]) for name in Requests._fields)
         at[OLDEST] = at[SETTLED]
         out.device[:] = device
         np.subtract(out.arrival_ns, origin_ns, out=out.arrival_ns)
