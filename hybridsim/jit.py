@@ -58,11 +58,11 @@ compiled = not numba.config.DISABLE_JIT
 
 
 class Method:
-    """A method of a state machine: compiled where compiled code calls it, plain where Python does."""
+    """A method of a state machine: compiled for compiled code, plain for a call from Python."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+        functools.update_wrapper(self, function)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return the method for a call from Python; on the class, this descriptor."""
@@ -93,7 +93,7 @@ def loop(function: F) -> F:
     others = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder())
     try:
-        return njit(function, cache=True, nogil=True, error_model="numpy")  # type: ignore[no-any-return]
+        return njit(function, cache=True, nogil=True, error_model="numpy")
     finally:
         numba.config.CACHE_DIR = others
 
@@ -110,7 +110,7 @@ def state_machine(cls: C) -> C:
 
 @functools.cache
 def fresh(compiled_loop: Any) -> Any:
-    """Return the same loop, compiled for this process only: for classes from outside the package."""
+    """Return the same loop, compiled for this process alone: for classes from elsewhere."""
     return njit(nogil=True, error_model="numpy")(getattr(compiled_loop, "py_func", compiled_loop))
 
 
@@ -149,7 +149,7 @@ def cache_folder() -> Path:
     return base / "hybridsim" / digest.hexdigest()[:16]
 
 
-class StateMachineType(types.Type):  # type: ignore[misc]
+class StateMachineType(types.Type):
     """Numba's type of a state machine: its class, and the types of its fields."""
 
     def __init__(self, cls: type, field_types: tuple[types.Type, ...]) -> None:
@@ -165,7 +165,7 @@ class StateMachineType(types.Type):  # type: ignore[misc]
 
 
 @register_model(StateMachineType)
-class _ByReference(models.OpaqueModel):  # type: ignore[misc]
+class _ByReference(models.OpaqueModel):
     """A state machine in compiled code is the address of its fields."""
 
 
@@ -205,7 +205,7 @@ def _field(context: Any, builder: Any, machine: StateMachineType, address: Any, 
 
 
 @infer_getattr
-class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
+class _FieldsAndMethods(AttributeTemplate):
     key = StateMachineType
 
     def generic_resolve(self, machine: StateMachineType, name: str) -> Any:
@@ -214,14 +214,15 @@ class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
         method = getattr(machine.instance_class, name, None)
         if not isinstance(method, Method):
             return None
+        function = method.function
         _lower_method(name)
 
-        class Bound(AbstractTemplate):  # type: ignore[misc]
+        class Bound(AbstractTemplate):
             key = (StateMachineType, name)
 
             def generic(self, args: Any, kws: Any) -> Any:
                 plain = tuple(map(_plain, args))
-                callee = _compiled(self.context, method.function, (machine, *plain))
+                callee = _compiled(self.context, function, (machine, *plain))
                 return signature(callee.signature.return_type, *plain, recvr=machine)
 
         return types.BoundFunction(Bound, machine)
@@ -241,7 +242,7 @@ def _lower_method(name: str) -> None:
 def _kernel_type(value: Method, context: Any) -> types.Type:
     """Let compiled code call a function that is no method."""
 
-    class Free(AbstractTemplate):  # type: ignore[misc]
+    class Free(AbstractTemplate):
         key = value
 
         def generic(self, args: Any, kws: Any) -> Any:

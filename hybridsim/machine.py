@@ -10,9 +10,9 @@ from hybridsim import jit, loops
 from hybridsim.arrays import Ints
 from hybridsim.codes import Op, Replay
 from hybridsim.events import Events
+from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.jit import method, state_machine
 from hybridsim.raid import Tier
-from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.source import WINDOW, Source
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)

@@ -9,3 +9,5 @@ from hybridsim.policies.touches import Touches
 
 ADMISSION = {"learned": Learned, "touches": Touches}
 REPLACEMENT = {"lru": LRU}
+
+__all__ = ["ADMISSION", "LRU", "REPLACEMENT", "Learned", "Touches"]
