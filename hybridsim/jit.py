@@ -21,7 +21,7 @@ import hashlib
 import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,8 +98,12 @@ def loop(function: F) -> F:
         numba.config.CACHE_DIR = others
 
 
+_state_machines: set[type] = set()
+
+
 def state_machine(cls: C) -> C:
     """Let compiled code take instances of this NamedTuple class by reference."""
+    _state_machines.add(cls)
 
     @typeof_impl.register(cls)
     def _(value: Any, context: Any) -> StateMachineType:
@@ -136,6 +140,24 @@ def is_compilable(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(is_compilable, value))
     return isinstance(value, (int, np.ndarray, np.generic))
+
+
+def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterable[str]) -> None:
+    """Raise TypeError if a part of a machine cannot play its role: numba says so in thirty lines.
+
+    `methods` are called by the loop, those of `from_python` between two calls of it.
+    """
+    cls = type(part)
+    for name in (*methods, *from_python):
+        if not callable(getattr(cls, name, None)):
+            raise TypeError(f"{cls.__name__} is not {role}: it lacks {name}()")
+    if not compiled or not isinstance(part, tuple):
+        return
+    if cls not in _state_machines:
+        raise TypeError(f"{cls.__name__} is a tuple that lacks the mark @state_machine")
+    for name in methods:
+        if not isinstance(getattr(cls, name), Method):
+            raise TypeError(f"{cls.__name__}.{name}() lacks the mark @method")
 
 
 @functools.cache

@@ -11,4 +11,6 @@ from hybridsim.caches.page import PageCache
 
 CACHES = {"page": PageCache}
 
-__all__ = ["CACHES", "PageCache"]
+CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
+
+__all__ = ["CACHES", "CACHE_METHODS", "PageCache"]

@@ -11,4 +11,6 @@ from hybridsim.devices.ssd import SSD
 
 DEVICES = {"hdd": HDD, "ssd": SSD}
 
-__all__ = ["DEVICES", "HDD", "SSD"]
+DEVICE_METHODS = ("submit", "complete", "room")
+
+__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD"]
