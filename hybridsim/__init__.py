@@ -15,10 +15,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hybridsim.errors import HybridsimError
-    from hybridsim.verbs.replay import replay
     from hybridsim.result import Result
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
+    from hybridsim.verbs.replay import replay
 
 _HOME = {
     "HybridsimError": "hybridsim.errors",

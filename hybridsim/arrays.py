@@ -28,7 +28,7 @@ def free_list(length: int, used: int = 0) -> Int32s:
 
 
 def extended_free_list(links: Int32s, head: int, length: int) -> tuple[Int32s, int]:
-    """Return links for `length` entries, the new ones put before the old free list, and the head."""
+    """Return links for `length` entries, the new ones first in the free list, and its head."""
     grown = longer(links, length)
     grown[len(links) :] = np.arange(len(links) + 1, length + 1)
     grown[-1] = head

@@ -38,7 +38,7 @@ class Path(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why a request was not served by the cache; of a miss, why its first missing page was not there."""
+    """Why the cache did not serve a request; of a miss, why its first missing page was absent."""
 
     NONE = 0  # a hit
     COLD = 1

@@ -27,7 +27,8 @@ class Events(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Events:
         """Make a heap with room for `capacity` events."""
-        return cls(*(np.zeros(capacity, np.int64) for _ in range(3)), np.zeros(2, np.int64))
+        columns = (np.zeros(capacity, np.int64) for _ in range(3))
+        return cls._make([*columns, np.zeros(2, np.int64)])
 
     def grown(self, capacity: int) -> Events:
         """Return the same events with room for `capacity`."""

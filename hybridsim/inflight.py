@@ -58,13 +58,15 @@ class Facts(NamedTuple):
     def new(cls, rows: int) -> Facts:
         """Make room for `rows` facts."""
         kinds = (np.int64,) * 3 + (np.uint8, np.int64, np.uint8, np.uint8, np.int32, np.int32)
-        return cls(*(np.zeros(rows, kind) for kind in kinds), np.zeros(1, np.int64))
+        columns = (np.zeros(rows, kind) for kind in kinds)
+        return cls._make([*columns, np.zeros(1, np.int64)])
 
     def drained(self) -> Facts:
         """Return a copy of the rows written, and start again from the first row."""
         used = int(self.used[0])
         self.used[0] = 0
-        return Facts(*(column[:used].copy() for column in self[:-1]), np.array([used]))
+        columns = (column[:used].copy() for column in self[:-1])
+        return Facts._make([*columns, np.array([used])])
 
 
 @state_machine
@@ -92,14 +94,15 @@ class InFlight(NamedTuple):
         kinds = (np.int64, np.int64, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
         columns = [np.zeros(capacity, kind) for kind in kinds]
         columns += [np.zeros(capacity, np.int32) for _ in range(5)]
-        return cls(*columns, free_list(capacity), np.array([0, capacity]))
+        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
 
     def grown(self, capacity: int) -> InFlight:
         """Return the same requests with room for `capacity`."""
         added = capacity - len(self.number)
         links, head = extended_free_list(self.next_free, int(self.free[0]), capacity)
         free = np.array([head, self.free[1] + added])
-        return InFlight(*(longer(column, capacity) for column in self[:-2]), links, free)
+        columns = (longer(column, capacity) for column in self[:-2])
+        return InFlight._make([*columns, links, free])
 
     @method
     def take(self, batch):

@@ -21,7 +21,7 @@ import hashlib
 import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,11 +60,11 @@ compiled = not numba.config.DISABLE_JIT
 
 
 class Method:
-    """A method of a state machine: compiled where compiled code calls it, plain where Python does."""
+    """A method of a state machine: compiled for compiled code, plain for a call from Python."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+        functools.update_wrapper(self, function)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return the method for a call from Python; on the class, this descriptor."""
@@ -100,10 +100,10 @@ def loop(function: F) -> F:
         numba.config.CACHE_DIR = others
     if compiled:
         compiled_loop._cache.__class__ = _QuickCache
-    return compiled_loop  # type: ignore[no-any-return]
+    return compiled_loop
 
 
-class _QuickCache(FunctionCache):  # type: ignore[misc]
+class _QuickCache(FunctionCache):
     """Loads machine code without first loading all that numba knows of other types.
 
     That is 0.4 s of every command's start.  A loop that is not in the cache is compiled, and the
@@ -117,8 +117,12 @@ class _QuickCache(FunctionCache):  # type: ignore[misc]
             return self._load_overload(sig, target_context)
 
 
+_state_machines: set[type] = set()
+
+
 def state_machine(cls: C) -> C:
     """Let compiled code take instances of this NamedTuple class by reference."""
+    _state_machines.add(cls)
 
     @typeof_impl.register(cls)
     def _(value: Any, context: Any) -> StateMachineType:
@@ -129,7 +133,7 @@ def state_machine(cls: C) -> C:
 
 @functools.cache
 def fresh(compiled_loop: Any) -> Any:
-    """Return the same loop, compiled for this process only: for classes from outside the package."""
+    """Return the same loop, compiled for this process alone: for classes from elsewhere."""
     return njit(nogil=True, error_model="numpy")(getattr(compiled_loop, "py_func", compiled_loop))
 
 
@@ -157,6 +161,24 @@ def is_compilable(value: Any) -> bool:
     return isinstance(value, (int, np.ndarray, np.generic))
 
 
+def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterable[str]) -> None:
+    """Raise TypeError if a part of a machine cannot play its role: numba says so in thirty lines.
+
+    `methods` are called by the loop, those of `from_python` between two calls of it.
+    """
+    cls = type(part)
+    for name in (*methods, *from_python):
+        if not callable(getattr(cls, name, None)):
+            raise TypeError(f"{cls.__name__} is not {role}: it lacks {name}()")
+    if not compiled or not isinstance(part, tuple):
+        return
+    if cls not in _state_machines:
+        raise TypeError(f"{cls.__name__} is a tuple that lacks the mark @state_machine")
+    for name in methods:
+        if not isinstance(getattr(cls, name), Method):
+            raise TypeError(f"{cls.__name__}.{name}() lacks the mark @method")
+
+
 @functools.cache
 def cache_folder() -> Path:
     """Return the folder of this source's machine code; HYBRIDSIM_CACHE_DIR names another place."""
@@ -168,7 +190,7 @@ def cache_folder() -> Path:
     return base / "hybridsim" / digest.hexdigest()[:16]
 
 
-class StateMachineType(types.Type):  # type: ignore[misc]
+class StateMachineType(types.Type):
     """Numba's type of a state machine: its class, and the types of its fields."""
 
     def __init__(self, cls: type, field_types: tuple[types.Type, ...]) -> None:
@@ -184,7 +206,7 @@ class StateMachineType(types.Type):  # type: ignore[misc]
 
 
 @register_model(StateMachineType)
-class _ByReference(models.OpaqueModel):  # type: ignore[misc]
+class _ByReference(models.OpaqueModel):
     """A state machine in compiled code is the address of its fields."""
 
 
@@ -224,7 +246,7 @@ def _field(context: Any, builder: Any, machine: StateMachineType, address: Any, 
 
 
 @infer_getattr
-class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
+class _FieldsAndMethods(AttributeTemplate):
     key = StateMachineType
 
     def generic_resolve(self, machine: StateMachineType, name: str) -> Any:
@@ -233,14 +255,15 @@ class _FieldsAndMethods(AttributeTemplate):  # type: ignore[misc]
         method = getattr(machine.instance_class, name, None)
         if not isinstance(method, Method):
             return None
+        function = method.function
         _lower_method(name)
 
-        class Bound(AbstractTemplate):  # type: ignore[misc]
+        class Bound(AbstractTemplate):
             key = (StateMachineType, name)
 
             def generic(self, args: Any, kws: Any) -> Any:
                 plain = tuple(map(_plain, args))
-                callee = _compiled(self.context, method.function, (machine, *plain))
+                callee = _compiled(self.context, function, (machine, *plain))
                 return signature(callee.signature.return_type, *plain, recvr=machine)
 
         return types.BoundFunction(Bound, machine)
@@ -260,7 +283,7 @@ def _lower_method(name: str) -> None:
 def _kernel_type(value: Method, context: Any) -> types.Type:
     """Let compiled code call a function that is no method."""
 
-    class Free(AbstractTemplate):  # type: ignore[misc]
+    class Free(AbstractTemplate):
         key = value
 
         def generic(self, args: Any, kws: Any) -> Any:

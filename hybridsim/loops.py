@@ -11,7 +11,7 @@ REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED = range(5)
 
 
 @loop
-def run(machine, batch, facts, until_ns):  # type: ignore[no-untyped-def]
+def run(machine, batch, facts, until_ns):
     """Take events and arrivals in order until there is a reason to go back to Python.
 
     Returns REACHED when all before `until_ns` has happened, NEEDS_BATCH when the next request is

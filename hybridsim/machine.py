@@ -8,11 +8,14 @@ import numpy as np
 
 from hybridsim import jit, loops
 from hybridsim.arrays import Ints
+from hybridsim.caches import CACHE_METHODS, PageCache
 from hybridsim.codes import Op, Replay
+from hybridsim.devices import DEVICE_METHODS
 from hybridsim.events import Events
-from hybridsim.jit import method, state_machine
-from hybridsim.raid import Tier
 from hybridsim.inflight import Batch, Facts, InFlight
+from hybridsim.jit import method, state_machine
+from hybridsim.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
+from hybridsim.raid import Tier
 from hybridsim.source import WINDOW, Source
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
@@ -92,6 +95,17 @@ class Machine(NamedTuple):
         return self._replace(requests=requests, cache=cache, below=Below(slow, fast, events))
 
 
+def check_parts(machine: Machine) -> None:
+    """Raise TypeError for a cache, policy or device that lacks what the machine needs of it."""
+    cache, below = machine.cache, machine.below
+    jit.check_part(cache, "a cache", CACHE_METHODS, ["grown", "totals"])
+    for device in (below.slow.device, below.fast.device):
+        jit.check_part(device, "a device", DEVICE_METHODS, ["totals"])
+    if isinstance(cache, PageCache):
+        jit.check_part(cache.admission, "an admission policy", ADMISSION_METHODS, ["grown"])
+        jit.check_part(cache.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"])
+
+
 def _doubled(size: int, room: int, demand: int) -> int:
     grown = size
     while room + grown - size < demand:
@@ -119,6 +133,7 @@ class Run:
 
         `interpreted` runs the same source as plain Python: slow, for debugging.
         """
+        check_parts(machine)
         self.machine = machine
         self.facts = Facts.new(facts_rows)
         self.batch = Batch.empty()

@@ -38,14 +38,15 @@ class Groups(NamedTuple):
         """Make room for `capacity` groups."""
         kinds = (np.int32, np.uint8, np.int32, np.int64, np.int32, np.int64, np.int64, np.int64)
         columns = (np.zeros(capacity, kind) for kind in kinds)
-        return cls(*columns, free_list(capacity), np.array([0, capacity]))
+        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
 
     def grown(self, capacity: int) -> Groups:
         """Return the same groups with room for `capacity`."""
         added = capacity - len(self.pending)
         links, head = extended_free_list(self.next_free, int(self.free[0]), capacity)
         free = np.array([head, self.free[1] + added])
-        return Groups(*(longer(column, capacity) for column in self[:-2]), links, free)
+        columns = (longer(column, capacity) for column in self[:-2])
+        return Groups._make([*columns, links, free])
 
     @method
     def take(self, parent, tag):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybridsim.arrays import Ints, longer
+from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.jit import kernel, loop
 from hybridsim.source import LOOKBACK
 
@@ -25,7 +25,9 @@ class Waits:
         self._state = np.array([0, NOTHING, 0])
         self._first = 0
 
-    def parents(self, arrival_ns: Ints, complete_ns: Ints, stream: Ints) -> tuple[Ints, Ints]:
+    def parents(
+        self, arrival_ns: Ints, complete_ns: Ints, stream: Int32s | Ints
+    ) -> tuple[Ints, Ints]:
         """Return parent numbers (-1: none) and gaps in ns for the next requests in order."""
         rows = len(arrival_ns)
         streams = self._dense(stream)
@@ -43,7 +45,7 @@ class Waits:
         self._first += rows
         return parent, gap_ns
 
-    def _dense(self, stream: Ints) -> Ints:
+    def _dense(self, stream: Int32s | Ints) -> Ints:
         names, inverse = np.unique(stream, return_inverse=True)
         ids = [self._streams.setdefault(int(name), len(self._streams)) for name in names]
         if len(self._streams) > len(self._number):
@@ -53,7 +55,7 @@ class Waits:
 
 
 @loop
-def _find_parents(  # type: ignore[no-untyped-def]
+def _find_parents(
     arrival_ns, complete_ns, stream, first, last_number, last_done_ns, heap, heap_stream, state,
     parent, gap_ns,
 ):  # fmt: skip
@@ -79,7 +81,7 @@ def _find_parents(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _push(heap, heap_stream, state, done, number, owner):  # type: ignore[no-untyped-def]
+def _push(heap, heap_stream, state, done, number, owner):
     i = state[USED]
     state[USED] += 1
     while i > 0:
@@ -94,7 +96,7 @@ def _push(heap, heap_stream, state, done, number, owner):  # type: ignore[no-unt
 
 
 @kernel
-def _pop(heap, heap_stream, state):  # type: ignore[no-untyped-def]
+def _pop(heap, heap_stream, state):
     n = state[USED] - 1
     state[USED] = n
     done, number, owner = heap[0, n], heap[1, n], heap_stream[n]
@@ -119,7 +121,7 @@ def _pop(heap, heap_stream, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _move(heap, heap_stream, source, target):  # type: ignore[no-untyped-def]
+def _move(heap, heap_stream, source, target):
     heap[0, target] = heap[0, source]
     heap[1, target] = heap[1, source]
     heap_stream[target] = heap_stream[source]

@@ -9,11 +9,11 @@ from hybridsim.caches import PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.devices import HDD, SSD
 from hybridsim.events import FAST, SLOW
+from hybridsim.inflight import Batch
 from hybridsim.machine import Machine, Run
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
 from hybridsim.reference import Fact, HddParameters
-from hybridsim.inflight import Batch
 from hybridsim.source import Source
 from hybridsim.think import Waits
 

@@ -39,9 +39,8 @@ def kind(parameters):
 )
 def test_compiled_engine_equals_reference(admission, slow, fast):
     def fits(scenario):
-        return (scenario.cache.admission[0], kind(scenario.slow.device), kind(scenario.fast.device)) == (
-            admission, slow, fast,
-        )  # fmt: skip
+        kinds = kind(scenario.slow.device), kind(scenario.fast.device)
+        return (scenario.cache.admission[0], *kinds) == (admission, slow, fast)
 
     @settings(relaxed, max_examples=100, suppress_health_check=list(HealthCheck))
     @given(scenarios().filter(fits))

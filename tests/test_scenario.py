@@ -68,7 +68,7 @@ def test_the_default_machine():
     assert (default.cache.admission, default.cache.replacement) == ("learned", "lru")
     assert (default.cache.sequential_cutoff_bytes, default.cache.max_fills) == (2**20, 8)
     assert default.cache.drive.kind == "ssd"
-    assert (default.replay.mode, default.replay.speed, default.seed) == ("open", 1.0, 1)
+    assert (default.replay.mode, default.replay.speed, default.seed) == ("auto", 1.0, 1)
     assert default.price is None
     assert Scenario.loads("") == default
 

@@ -1,12 +1,16 @@
 """Caches: state machines between the source and the two tiers.
 
-A cache has `submit(now, slot, requests, below)`, `complete(now, tag, requests, below)` (which returns
-the slot of a request that is complete, or -1), `finished(now, slot, requests, below)` (after that
-request's fact is written), `wake(now, number, requests, below)` (for an event that it scheduled),
-`room()` and `grown(ids)`, and `totals()` for the counters.
+A cache has `submit(now, slot, requests, below)`, `complete(now, tag, requests, below)` (which
+returns the slot of a request that is complete, or -1), `finished(now, slot, requests, below)`
+(after that request's fact is written), `wake(now, number, requests, below)` (for an event that it
+scheduled), `room()` and `grown(ids)`, and `totals()` for the counters.
 A new cache is one file and one line here.
 """
 
 from hybridsim.caches.page import PageCache
 
 CACHES = {"page": PageCache}
+
+CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
+
+__all__ = ["CACHES", "CACHE_METHODS", "PageCache"]

@@ -76,6 +76,6 @@ class Index(NamedTuple):
 
 
 @loop
-def _refill(index):  # type: ignore[no-untyped-def]
+def _refill(index):
     for entry in range(index.used[0]):
         index.put(entry)

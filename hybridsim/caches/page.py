@@ -45,7 +45,7 @@ class PageCache(NamedTuple):
     mode: int
     cutoff_bytes: int
     fills_max: int
-    index: Index
+    ids: Index
     state: Bytes  # by page: ABSENT, FILLING, DOOMED, PRESENT
     why_absent: Bytes  # by page: Reason
     slot: Int32s  # by page
@@ -90,7 +90,7 @@ class PageCache(NamedTuple):
     def grown(self, ids: int) -> PageCache:
         """Return the same cache with room for `ids` (a power of two) pages."""
         return self._replace(
-            index=self.index.grown(ids),
+            ids=self.ids.grown(ids),
             state=longer(self.state, ids),
             why_absent=longer(self.why_absent, ids, COLD),
             slot=longer(self.slot, ids, NOTHING),
@@ -109,7 +109,7 @@ class PageCache(NamedTuple):
     @method
     def room(self):
         """Return how many pages can still be met for the first time."""
-        return self.index.room()
+        return self.ids.room()
 
     @method
     def submit(self, now, slot, requests, below):
@@ -159,7 +159,7 @@ class PageCache(NamedTuple):
         end = start + requests.length[slot]
         page = requests.promoted[slot]
         while page != NOTHING:
-            begin = self.index.number[page] * self.page_bytes
+            begin = self.ids.number[page] * self.page_bytes
             if start <= begin and begin + self.page_bytes <= end:
                 self.write_fill(now, page, below)  # its data are in hand
             else:
@@ -180,7 +180,7 @@ class PageCache(NamedTuple):
     @method
     def send_fast(self, now, slot, op, page, start, end, requests, below):
         """Send the part of a request that lies in a present page to the fast tier."""
-        begin = self.index.number[page] * self.page_bytes
+        begin = self.ids.number[page] * self.page_bytes
         start = max(start, begin)
         length = min(end, begin + self.page_bytes) - start
         at = self.slot[page] * self.page_bytes + (start - begin)
@@ -197,7 +197,7 @@ class PageCache(NamedTuple):
         reason = NONE
         hits = 0
         for number in range(first, last + 1):
-            page = self.index.find(number)
+            page = self.ids.find(number)
             if page != NOTHING and self.state[page] == PRESENT:
                 hits += 1
                 if missing_from != NOTHING:
@@ -234,7 +234,7 @@ class PageCache(NamedTuple):
         end = start + requests.length[slot]
         sequential = op == WRITE and self.is_sequential(start, end - start)
         for number in range(first, last + 1):
-            page = self.index.find(number)
+            page = self.ids.find(number)
             state = ABSENT if page == NOTHING else self.state[page]
             if state == FILLING:
                 self.state[page] = DOOMED
@@ -268,7 +268,7 @@ class PageCache(NamedTuple):
     def consider_absent(self, now, slot, page, number, write, requests):
         """Ask the admission policy about a page that is not cached; reserve it if it is wanted."""
         if page == NOTHING:
-            page = self.index.add(number)
+            page = self.ids.add(number)
         if self.state[page] != ABSENT:
             return
         if self.admission.consider(now, page, write, self.is_full()):

@@ -24,8 +24,12 @@ class Streams(NamedTuple):
     @classmethod
     def new(cls) -> Streams:
         """Know of no stream."""
-        columns = (np.zeros(STREAMS, np.int64) for _ in range(2))
-        return cls(np.full(STREAMS, -1, np.int64), *columns, np.zeros(1, np.int64))
+        return cls(
+            end=np.full(STREAMS, -1, np.int64),
+            run_bytes=np.zeros(STREAMS, np.int64),
+            used=np.zeros(STREAMS, np.int64),
+            clock=np.zeros(1, np.int64),
+        )
 
     @method
     def extend(self, offset, length):

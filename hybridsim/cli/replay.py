@@ -41,7 +41,8 @@ Examples:
 @click.option(
     "--mode",
     type=click.Choice(["auto", "open", "closed", "think"]),
-    help="When requests are issued: as recorded (open), at a queue depth (closed), after the recorded think times; auto: open if the machine can keep up, else think.",
+    help="When requests are issued: as recorded (open), at a queue depth (closed), after the "
+    "recorded think times; auto: open if the machine can keep up, else think.",
 )
 @click.option("--speed", type=float, metavar="X", help="2 replays twice as fast as recorded.")
 @click.option("--depth", type=int, metavar="N", help="Requests under way in --mode closed.")

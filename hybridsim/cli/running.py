@@ -14,17 +14,17 @@ import click
 from hybridsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.verbs.replay import Progress, Report
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
+    from hybridsim.verbs.replay import Progress, Report
 
 QUIET_S = 1.0  # a replay that is over sooner shows no progress
 
 
 def run(trace: Trace, scenario: Scenario, json_file: str | None) -> None:
     """Replay, and write the report to standard output and the JSON where it is wanted."""
-    from hybridsim.verbs.replay import replay
     from hybridsim.report import write
+    from hybridsim.verbs.replay import replay
 
     _say_if_compiling()
     with progress() as report:
@@ -67,8 +67,9 @@ def progress() -> Iterator[Report | None]:
         left = passed * (now.of_requests - now.requests) / max(now.requests, 1)
         speed = now.simulated_ns / 1e9 / passed
         click.echo(
-            f"\r\x1b[Kreplayed {now.requests / now.of_requests:.0%} · {now.simulated_ns / 1e9:.0f} s "
-            f"simulated, {speed:,.0f} times real time · {left:.0f} s to go ",
+            f"\r\x1b[Kreplayed {now.requests / now.of_requests:.0%} · "
+            f"{now.simulated_ns / 1e9:.0f} s simulated, {speed:,.0f} times real time · "
+            f"{left:.0f} s to go ",
             nl=False,
             err=True,
         )

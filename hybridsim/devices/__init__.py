@@ -2,11 +2,15 @@
 
 A device has `submit(now, member, tag, op, offset, length, kind, events)`, `complete(now, number,
 kind, events)` (which returns the tag of a completed request, or -1), `room()`, `grown(capacity)`
-where it keeps requests itself, `totals(now_ns)` and `capacity_bytes`.  A new device is one file and one
-line here.
+where it keeps requests itself, `totals(now_ns)` and `capacity_bytes`.
+A new device is one file and one line here.
 """
 
 from hybridsim.devices.hdd import HDD
 from hybridsim.devices.ssd import SSD
 
 DEVICES = {"hdd": HDD, "ssd": SSD}
+
+DEVICE_METHODS = ("submit", "complete", "room")
+
+__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +34,11 @@ class Queue(NamedTuple):
     @classmethod
     def new(cls, members: int, capacity: int) -> Queue:
         """Make empty queues for `members` disks with room for `capacity` requests in all."""
-        columns = [np.zeros(capacity, np.int64) for _ in range(6)]
-        ends = [np.full(members, NOTHING, np.int32) for _ in range(2)]
+        kinds = (np.int64, np.uint8, np.int64, np.int64, np.int64, np.int64, np.int64)
+        columns = (np.zeros(capacity, kind) for kind in kinds)
         free = np.array([0, capacity])
-        return cls(
-            columns[0], np.zeros(capacity, np.uint8), *columns[1:], free_list(capacity), free, *ends
-        )
+        ends = (np.full(members, NOTHING, np.int32) for _ in range(2))
+        return cls._make([*columns, free_list(capacity), free, *ends])
 
     def grown(self, capacity: int) -> Queue:
         """Return the same queues with room for `capacity` requests."""
@@ -47,7 +46,7 @@ class Queue(NamedTuple):
         links, head = extended_free_list(self.next, int(self.free[0]), capacity)
         free = np.array([head, self.free[1] + added])
         columns = (longer(column, capacity) for column in self[:7])
-        return Queue(*columns, links, free, self.oldest, self.youngest)
+        return Queue._make([*columns, links, free, self.oldest, self.youngest])
 
     @method
     def append(self, member):
@@ -112,17 +111,20 @@ class HDD(NamedTuple):
     counts: Ints  # [member, BUSY_NS ... BYTES_WRITTEN]
 
     @classmethod
-    def new(cls, members: int, geometry: dict[str, object], capacity: int = 256) -> HDD:
+    def new(cls, members: int, geometry: dict[str, Any], capacity: int = 256) -> HDD:
         """Make `members` idle disks; `geometry` gives the parameters and tables by name."""
-        segment = (np.full(members, NOTHING, np.int64) for _ in range(5))
         return cls(
-            *(geometry[name] for name in cls._fields[:15]),  # type: ignore[arg-type]
-            Queue.new(members, capacity),
-            np.full(members, NOTHING, np.int32),
-            np.zeros(members, np.int64),
-            np.zeros(members, np.int64),
-            *segment,
-            np.zeros((members, 6), np.int64),
+            **{name: geometry[name] for name in cls._fields[:15]},
+            queue=Queue.new(members, capacity),
+            serving=np.full(members, NOTHING, np.int32),
+            until_ns=np.zeros(members, np.int64),
+            arm_track=np.zeros(members, np.int64),
+            ahead_start=np.full(members, NOTHING, np.int64),
+            ahead_end=np.full(members, NOTHING, np.int64),
+            ahead_end_ns=np.full(members, NOTHING, np.int64),
+            ahead_stop=np.full(members, NOTHING, np.int64),
+            ahead_stop_ns=np.full(members, NOTHING, np.int64),
+            counts=np.zeros((members, 6), np.int64),
         )
 
     @method

@@ -17,7 +17,7 @@ import numpy as np
 from hybridsim.codes import Flag, Op
 from hybridsim.formats.events import Action, Fill, room_for
 from hybridsim.formats.rows import DTYPES, UNKNOWN, Requests
-from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit import loop, method, state_machine
 
 PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
 LAST = PENDING_MAX - 1

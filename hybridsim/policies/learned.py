@@ -31,7 +31,7 @@ class Learned(NamedTuple):
     """What each class is worth, and the samples under observation."""
 
     last: Ints  # by page id: clock of the last access, -1 never
-    count: Int32s  # by page id: accesses so far, saturating
+    accesses: Int32s  # by page id: accesses so far, saturating
     good: Ints  # by class: weight of samples touched again in time
     total: Ints  # by class: weight of all samples
     sample_page: Ints  # ring
@@ -42,19 +42,20 @@ class Learned(NamedTuple):
     @classmethod
     def new(cls, ids: int, pages: int) -> Learned:
         """Know nothing, and be optimistic."""
-        ring = (np.zeros(SAMPLES, np.int64) for _ in range(3))
         return cls(
-            np.full(ids, -1, np.int64),
-            np.zeros(ids, np.int32),
-            np.full(CLASSES, WEIGHT, np.int64),
-            np.full(CLASSES, 2 * WEIGHT, np.int64),
-            *ring,
-            np.array([0, max(2 * pages, HORIZON_MIN), 0, 0]),
+            last=np.full(ids, -1, np.int64),
+            accesses=np.zeros(ids, np.int32),
+            good=np.full(CLASSES, WEIGHT, np.int64),
+            total=np.full(CLASSES, 2 * WEIGHT, np.int64),
+            sample_page=np.zeros(SAMPLES, np.int64),
+            sample_class=np.zeros(SAMPLES, np.int64),
+            sample_clock=np.zeros(SAMPLES, np.int64),
+            state=np.array([0, max(2 * pages, HORIZON_MIN), 0, 0]),
         )
 
     def grown(self, ids: int) -> Learned:
         """Return the same knowledge with room for `ids` pages."""
-        return self._replace(last=longer(self.last, ids, -1), count=longer(self.count, ids))
+        return self._replace(last=longer(self.last, ids, -1), accesses=longer(self.accesses, ids))
 
     @method
     def consider(self, now, page, write, full):
@@ -66,7 +67,7 @@ class Learned(NamedTuple):
         if clock % period == 0 and self.state[USED] < SAMPLES:
             self.observe(page, group, clock)
         self.last[page] = clock
-        self.count[page] = min(self.count[page] + 1, COUNTS - 1)
+        self.accesses[page] = min(self.accesses[page] + 1, COUNTS - 1)
         self.state[CLOCK] = clock + 1
         return self.good[group] * (2 if full else 8) >= self.total[group]
 
@@ -79,7 +80,7 @@ class Learned(NamedTuple):
             while since > 0 and gap < GAPS - 1:
                 since >>= 1
                 gap += 1
-        return (COUNTS * GAPS if write else 0) + self.count[page] * GAPS + gap
+        return (COUNTS * GAPS if write else 0) + self.accesses[page] * GAPS + gap
 
     @method
     def observe(self, page, group, clock):

@@ -17,7 +17,7 @@ class Touches(NamedTuple):
     """Counts the accesses of each page."""
 
     wanted: int
-    count: Bytes  # by page id, saturating
+    accesses: Bytes  # by page id, saturating
 
     @classmethod
     def new(cls, ids: int, pages: int, touches: int = 1) -> Touches:
@@ -26,14 +26,14 @@ class Touches(NamedTuple):
 
     def grown(self, ids: int) -> Touches:
         """Return the same counts with room for `ids` pages."""
-        return self._replace(count=longer(self.count, ids))
+        return self._replace(accesses=longer(self.accesses, ids))
 
     @method
     def consider(self, now, page, write, full):
         """Count an access; tell whether the page, if absent, is wanted."""
-        if self.count[page] < COUNT_MAX:
-            self.count[page] += 1
-        return self.count[page] >= self.wanted
+        if self.accesses[page] < COUNT_MAX:
+            self.accesses[page] += 1
+        return self.accesses[page] >= self.wanted
 
     @method
     def evicted(self, page):

@@ -1,0 +1,78 @@
+"""Parents and gaps against DESIGN.md 2.2 read literally: quadratic, over all requests before."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridsim import think
+from hybridsim.think import NOTHING, Waits
+
+
+def obvious(requests, lookback):
+    """Requests are (arrival, completion or -1, stream), in order of arrival."""
+    waits = []
+    for i, (arrival, _, stream) in enumerate(requests):
+        done = [
+            (max(complete, began), k, other)
+            for k, (began, complete, other) in enumerate(requests[:i])
+            if complete >= 0 and max(complete, began) <= arrival
+        ]
+        waits.append((NOTHING, 0))
+        for candidates in ([each for each in done if each[2] == stream], done):
+            if candidates and i - max(candidates)[1] <= lookback:
+                complete, parent, _ = max(candidates)
+                waits[-1] = (parent, arrival - complete)
+                break
+    return waits
+
+
+def in_chunks(requests, cuts):
+    waits = Waits()
+    found = []
+    edges = sorted({0, len(requests), *(cut % (len(requests) + 1) for cut in cuts)})
+    for start, stop in pairwise(edges):
+        columns = np.array(requests[start:stop], np.int64).reshape(-1, 3).T
+        parent, gap_ns = waits.parents(columns[0], columns[1], columns[2].astype(np.int32))
+        found += zip(parent.tolist(), gap_ns.tolist())
+    return found
+
+
+@st.composite
+def traces(draw):
+    """Few streams and round times, so that completions tie and streams wait for each other."""
+    arrival, requests = 0, []
+    rows = st.tuples(st.sampled_from([0, 0, 1, 5, 50]), st.sampled_from([-1, 0, 1, 4, 30, 200]))
+    for gap, latency in draw(st.lists(rows, max_size=80)):
+        arrival += gap
+        complete = NOTHING if latency < 0 else arrival + latency
+        requests.append((arrival, complete, draw(st.integers(-1, 3))))
+    return requests
+
+
+@settings(max_examples=200)
+@given(traces(), st.lists(st.integers(0, 80), max_size=5))
+def test_parents_equal_the_obvious_ones(requests, cuts):
+    assert in_chunks(requests, cuts) == obvious(requests, think.LOOKBACK)
+
+
+def test_a_parent_may_lie_so_far_back_and_no_further():
+    """65,536 requests that never complete lie between a request and the one it waits for."""
+    silent = [(10, NOTHING, 5)] * (think.LOOKBACK - 1)
+    requests = [(0, 4, 1), *silent, (20, NOTHING, 1), (20, NOTHING, 1)]
+    found = in_chunks(requests, [1000, 40_000])
+    assert found[1] == (0, 6)
+    assert found[-2:] == [(0, 16), (NOTHING, 0)]
+
+
+def test_the_stream_comes_first_where_it_is_near_enough():
+    requests = [(0, 1, 7), (0, 5, 8), (10, 11, 7)]
+    assert in_chunks(requests, []) == [(NOTHING, 0), (NOTHING, 0), (0, 9)]
+    requests[2] = (10, 11, 9)  # a stream without a past: whoever completed last
+    assert in_chunks(requests, [])[-1] == (1, 5)
+
+
+def test_more_streams_than_there_was_room_for():
+    requests = [(i, i, 1000 - i) for i in range(100)] + [(100, 100, 1000 - i) for i in range(100)]
+    assert in_chunks(requests, [3, 50, 101]) == obvious(requests, think.LOOKBACK)
