@@ -14,7 +14,7 @@ from hybridsim.codes import Flag
 from hybridsim.errors import TraceError
 from hybridsim.formats.files import zstd
 from hybridsim.trace import Trace
-from tests.captures import (
+from captures import (
     CASES,
     HEADER,
     as_rows,

@@ -15,10 +15,10 @@ from hybridsim.errors import TraceError
 from hybridsim.formats.files import zstd
 from hybridsim.formats.requests_csv import HEADER
 from hybridsim.trace import Trace
-from tests.captures import (
+from captures import (
     HEADER as RECORD,
 )
-from tests.captures import (
+from captures import (
     TRACES,
     as_version_8,
     capture,

@@ -11,7 +11,7 @@ from hybridsim.formats import pairing
 from hybridsim.formats.events import EVENT, Action, InOrder, room_for
 from hybridsim.formats.pairing import At, Pairer
 from hybridsim.formats.rows import joined
-from tests.reference_pairing import Event, pair
+from reference_pairing import Event, pair
 
 Q, R, D, C, X = Action.QUEUE, Action.REQUEUE, Action.ISSUE, Action.COMPLETE, Action.SPLIT
 KIB4 = 4096

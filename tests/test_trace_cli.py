@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
 from hybridsim.errors import TraceError
-from tests.captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, write_files
+from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, write_files
 
 ERRORS = str(capture("loop_errors"))
 SPLITS = str(capture("loop_raw_split_discard_flush"))
