@@ -320,7 +320,9 @@ class Pairing(NamedTuple):
                 kind = op if length > 0 else FLUSH
                 start = offset if length > 0 else 0
                 self.begin_issued(time, kind, start, length, flags, pid)
-        elif event.action == QUEUE and not self.by_issue:
+        elif self.by_issue:
+            return
+        elif event.action == QUEUE:
             if length > 0:
                 self.begin(time, op, offset, length, flags, pid)
             elif flags & PREFLUSH:
