@@ -66,21 +66,29 @@ print(requests, completed, time.process_time() - begun, peak_kib)
 def write_cpu(path: Path, cpu: int, requests: int, seed: int) -> int:
     """Write one CPU's file; return the number of records."""
     random = np.random.default_rng(seed)
-    sequence = records = 0
+    written = 0
+    late = np.zeros(0, RECORD)  # later than the next batch's first
     with path.open("wb") as file:
         for first in range(0, requests, BATCH_REQUESTS):
             count = min(BATCH_REQUESTS, requests - first)
-            data, number = batch(random, cpu, first, count, sequence)
-            file.write(data)
-            sequence += number
-            records += number
-    return records
+            every = np.concatenate((late, batch(random, cpu, first, count)))
+            every = every[np.argsort(every["time"], kind="stable")]
+            last = first + count >= requests
+            ready = len(every) if last else np.searchsorted(every["time"], begin_of(first + count))
+            late = every[ready:]
+            every["sequence"] = np.arange(written + 1, written + 1 + len(every))
+            file.write(with_payloads(every[:ready]))
+            written += int(ready)
+    return written
 
 
-def batch(
-    random: np.random.Generator, cpu: int, first: int, count: int, sequence: int
-) -> tuple[bytes, int]:
-    """Return the bytes of a batch of requests, and the number of records."""
+def begin_of(index: int) -> int:
+    """When a request of the first CPU begins; those of the other half a step later."""
+    return 10**9 + index * STEP_NS
+
+
+def batch(random: np.random.Generator, cpu: int, first: int, count: int) -> np.ndarray:
+    """Return the records of a batch of requests."""
     index = np.arange(first, first + count, dtype=np.uint64)
     begin = np.uint64(10**9) + index * np.uint64(STEP_NS) + np.uint64(cpu * STEP_NS // 2)
     sector = random.integers(0, 1 << 27, count).astype(np.uint64) * np.uint64(8)
@@ -103,10 +111,7 @@ def batch(
     table["pdu_len"][:, kinds == UNPLUG] = 8
     kept = np.ones(table.shape, bool)
     kept[np.arange(count) % 4 != 0] = ~plugs
-    flat = table[kept]
-    flat = flat[np.argsort(flat["time"], kind="stable")]
-    flat["sequence"] = np.arange(sequence + 1, sequence + 1 + len(flat))
-    return with_payloads(flat), len(flat)
+    return table[kept]
 
 
 def with_payloads(records: np.ndarray) -> bytes:

@@ -342,7 +342,7 @@ def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
         event.length_bytes = length
         event.action = action
         event.op = op_of(category)
-        event.flags = flags_of(category)
+        event.marks = flags_of(category)
         event.pid = u32(block, pid_at)
         event.error = error if error < 1 << 15 else error - (1 << 16)
         event.cpu = cpu

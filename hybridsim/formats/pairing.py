@@ -71,7 +71,7 @@ FUA_DONE, FUA_TAILS, DISORDER, UNMATCHED, EMPTY, REQUEUES, ERRORS, INCOMPLETE, R
 
 ROW = np.dtype(
     [
-        *zip(Requests._fields, DTYPES),
+        *((name.replace("flags", "marks"), dtype) for name, dtype in zip(Requests._fields, DTYPES)),
         ("left", np.int64),  # bytes not yet complete; a FLUSH counts as one
     ],
     align=True,
@@ -182,7 +182,7 @@ class Pairing(NamedTuple):
         row.offset_bytes = offset
         row.length_bytes = length
         row.op = op
-        row.flags = flags
+        row.marks = flags
         row.stream = pid
         row.dispatch_ns = time if self.by_issue else UNKNOWN
         row.complete_ns = UNKNOWN
@@ -214,7 +214,7 @@ class Pairing(NamedTuple):
             row = self.rows[piece.request & LAST]
             if not issued:
                 row.dispatch_ns = UNKNOWN
-                row.flags |= REQUEUED
+                row.marks |= REQUEUED
             elif row.dispatch_ns == UNKNOWN:
                 row.dispatch_ns = time
             offset = piece.end
@@ -261,13 +261,13 @@ class Pairing(NamedTuple):
         """Some bytes of a request are done; perhaps the request is."""
         row = self.rows[request & LAST]
         if error != 0:
-            self.at[ERRORS] += not row.flags & ERROR
-            row.flags |= ERROR
+            self.at[ERRORS] += not row.marks & ERROR
+            row.marks |= ERROR
         if length < row.left:
             row.left -= length
             return
         row.complete_ns = time
-        if row.flags & FUA and row.op != FLUSH and not self.by_issue:
+        if row.marks & FUA and row.op != FLUSH and not self.by_issue:
             self.at[FUA_DONE] += 1
             if self.at[FUA_TAILS] > 0 or self.at[FUA_DONE] < NATIVE_AFTER:
                 self.add(TAIL, row.offset_bytes, row.offset_bytes, request, True)
@@ -293,8 +293,8 @@ class Pairing(NamedTuple):
         row.complete_ns = time
         row.left = 0
         if error != 0:
-            self.at[ERRORS] += not row.flags & ERROR
-            row.flags |= ERROR
+            self.at[ERRORS] += not row.marks & ERROR
+            row.marks |= ERROR
         self.remove(found)
 
     @method
@@ -302,7 +302,7 @@ class Pairing(NamedTuple):
         """Let one event change the requests in the making."""
         time = self.at[NOW]
         op = np.int64(event.op)
-        flags = np.int64(event.flags)
+        flags = np.int64(event.marks)
         pid = np.int64(event.pid)
         offset = event.offset_bytes
         length = event.length_bytes
@@ -321,7 +321,9 @@ class Pairing(NamedTuple):
                 kind = op if length > 0 else FLUSH
                 start = offset if length > 0 else 0
                 self.begin_issued(time, kind, start, length, flags, pid)
-        elif event.action == QUEUE and not self.by_issue:
+        elif self.by_issue:
+            return
+        elif event.action == QUEUE:
             if length > 0:
                 self.begin(time, op, offset, length, flags, pid)
             elif flags & PREFLUSH:
@@ -388,7 +390,7 @@ def give_up(pairing, requests):
         if row.left > 0 and row.complete_ns == UNKNOWN:
             at[INCOMPLETE] += 1
             if 0 < row.left < row.length_bytes:
-                row.flags |= PARTIAL
+                row.marks |= PARTIAL
         row.left = 0
     for where in range(BUCKETS):
         found = pairing.bucket[where]
@@ -456,7 +458,8 @@ class Pairer:
         first, stop = int(at[OLDEST]) % PENDING_MAX, int(at[SETTLED]) % PENDING_MAX
         rows = self._pairing.rows
         done = rows[first:stop] if first < stop else np.concatenate((rows[first:], rows[:stop]))
-        out = Requests._make(np.ascontiguousarray(done[name]) for name in Requests._fields)
+        names = (name for name in ROW.names or () if name != "left")
+        out = Requests._make(np.ascontiguousarray(done[name]) for name in names)
         at[OLDEST] = at[SETTLED]
         out.device[:] = device
         np.subtract(out.arrival_ns, origin_ns, out=out.arrival_ns)
