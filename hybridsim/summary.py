@@ -77,7 +77,8 @@ class Footprint:
         beyond = units // UNITS_MARKED
         if beyond.any():
             self.is_exact = False
-            units = units ^ (beyond * 0x9E3779B97F4A7C15 >> 20)
+            mixed = beyond.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)
+            units = units ^ mixed.astype(np.int64)
         self._marks[units % UNITS_MARKED] = True
 
     @property
