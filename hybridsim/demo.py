@@ -1,25 +1,22 @@
-"""The capture that ships with hybridsim, and the machine that the demo replays it on."""
+"""Where the capture and the machine of the demo lie."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hybridsim.errors import UsageError
 
-NAME = "rocksdb_mixgraph.blktrace.0.zst"
-SCENARIO = """\
-# The default machine, with a cache of a fifth of what the trace touches.
-[cache]
-size = "20%"
-[replay]
-mode = "think"
-"""
+CAPTURE = "rocksdb_mixgraph.blktrace.0.zst"
+SITE = "site.toml"
 
 
-def trace_path() -> Path:
-    """Return the demo's capture: beside the package in a clone, inside it in a wheel."""
+def demo_file(name: str) -> str:
+    """Return a file of the demo: beside the package in a clone, inside it in a wheel."""
     package = Path(__file__).parent
     for folder in (package / "traces", package.parent / "traces"):
-        if (folder / "demo" / NAME).is_file():
-            return folder / "demo" / NAME
-    raise UsageError("the demo's capture is missing: install hybridsim again")
+        path = folder / "demo" / name
+        if path.is_file():
+            relative = os.path.relpath(path)
+            return str(path) if relative.startswith("..") else relative
+    raise UsageError(f"the demo's {name} is missing: install hybridsim again")

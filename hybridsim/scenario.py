@@ -232,6 +232,18 @@ class Scenario:
         given = {option: value for option, value in options.items() if value is not None}
         return _resolve(self.origin.over(given))
 
+    @property
+    def options(self) -> list[str]:
+        """Return the options of the command line that were set over the file."""
+        said: dict[str, Any] = dict(self.origin.said)
+        words = []
+        for path, name in self.origin.options.items():
+            value: Any = said
+            for key in path:
+                value = value[key]
+            words.append(f"{name} {value}")
+        return words
+
     def to_toml(self) -> str:
         """Return the scenario as TOML: every value, and where it came from."""
         from hybridsim.scenario_text import to_toml

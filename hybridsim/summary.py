@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ class Footprint:
         if self.is_exact:
             return marked * UNIT_BYTES
         free = max(UNITS_MARKED - marked, 1)
-        return round(UNITS_MARKED * np.log(UNITS_MARKED / free)) * UNIT_BYTES
+        return round(UNITS_MARKED * math.log(UNITS_MARKED / free)) * UNIT_BYTES
 
 
 class Tally:

@@ -56,8 +56,9 @@ class Trace:
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         if not paths:
             raise TraceError("no trace file given")
-        sources = [each for one in paths for each in sources_of(os.fspath(one))]
-        name = ", ".join(map(os.fspath, paths))
+        found = [each for one in paths for each in sources_of(os.fspath(one))]
+        sources = list({each.name: each for each in found}.values())
+        name = ", ".join(os.fspath(each) for each in paths)
         return cls(name, *open_reader(sources, format, device, use_dispatch))
 
     @property
@@ -124,7 +125,7 @@ def sources_of(name: str) -> list[Source]:
         return [source(file) for file in files]
     if path.is_dir():
         raise TraceError(
-            f"{name}: a directory without blktrace's per-CPU files (NAME.blktrace.0, …)"
+            f"{name}: a directory without blktrace's per-CPU files (NAME.blktrace.0, ...)"
         )
     if not exists:
         raise TraceError(f"{name}: no such file, and no {path.name}.blktrace.0 either")

@@ -252,7 +252,7 @@ def _advice(case: Case) -> Iterator[Advice]:
     if case.missed(Reason.BUSY) >= NOTICEABLE:
         yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:
-        yield Advice('Try without admission: admission = "always" under [cache] in the scenario.')
+        yield Advice("Try letting every miss in.", _replay(case, "--admission always"))
     if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
         yield Advice("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
 
@@ -261,7 +261,8 @@ def _larger(case: Case) -> Advice:
     size = case.scenario.get("cache_bytes")
     if not size:
         return Advice("Try twice the cache: double `size` under [cache] in the scenario.")
-    return Advice("Try twice the cache.", _replay(case, f"--cache-size {format_size(2 * size)}"))
+    twice = 2 * size if size < MIB else -(-2 * size // MIB) * MIB
+    return Advice("Try twice the cache.", _replay(case, f"--cache-size {format_size(twice)}"))
 
 
 def _against_backlog(case: Case) -> Advice:
@@ -272,11 +273,14 @@ def _against_backlog(case: Case) -> Advice:
     return Advice(text, _replay(case, "--mode closed"))
 
 
-def _replay(case: Case, *options: str) -> str:
+def _replay(case: Case, option: str) -> str:
+    """The command that replays the same again, but for one option."""
     words = ["hybridsim replay", shlex.quote(str(case.trace.get("name", "TRACE")))]
     if case.scenario.get("file"):
         words += ["--scenario", shlex.quote(str(case.scenario["file"]))]
-    return " ".join([*words, *options])
+    name = option.split()[0]
+    kept = [one for one in case.scenario.get("options", []) if one.split()[0] != name]
+    return " ".join([*words, *kept, option])
 
 
 def _confidence(case: Case) -> dict[str, Any]:

@@ -25,8 +25,8 @@ def demo(json_file: str | None) -> None:
     traces/README.md.  It is replayed with its recorded think times.
     """
     from hybridsim.cli.running import run
-    from hybridsim.demo import SCENARIO, trace_path
+    from hybridsim.demo import CAPTURE, SITE, demo_file
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
 
-    run(Trace.read(trace_path()), Scenario.loads(SCENARIO, "the demo's scenario"), json_file)
+    run(Trace.read(demo_file(CAPTURE)), Scenario.load(demo_file(SITE)), json_file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,14 +91,14 @@ def doctor(as_json: bool, **options: Any) -> None:
             click.echo(json.dumps({"verdict": "unusable", "reason": str(error)}, indent=2))
         else:
             click.echo(f"unusable  {error}")
-        raise click.exceptions.Exit(TraceError.exit_code) from None
+        sys.exit(TraceError.exit_code)
     verdict = diagnose(summary)
     if as_json:
         click.echo(json.dumps({"verdict": verdict, **as_object(opened, summary)}, indent=2))
     else:
         click.echo(doctor_text(opened, summary))
     if verdict == "unusable":
-        raise click.exceptions.Exit(TraceError.exit_code)
+        sys.exit(TraceError.exit_code)
 
 
 @trace.command(

@@ -43,8 +43,8 @@ def size(amount: float) -> str:
 def duration(time_ns: float) -> str:
     """Return a time in the unit a person would use."""
     if time_ns < 0:
-        return "–"
-    for unit, factor in (("ns", 1), ("µs", 1e3), ("ms", 1e6)):
+        return "-"
+    for unit, factor in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
         if time_ns < 1000 * factor:
             return f"{time_ns / factor:.3g} {unit}"
     seconds = time_ns / 1e9
@@ -57,7 +57,7 @@ def duration(time_ns: float) -> str:
 
 def share(part: int, whole: int) -> str:
     """Return a part in per cent."""
-    return f"{100 * part / whole:.0f}%" if whole else "–"
+    return f"{100 * part / whole:.0f}%" if whole else "-"
 
 
 def info_text(opened: Trace, summary: Summary) -> str:
@@ -93,7 +93,7 @@ def info_text(opened: Trace, summary: Summary) -> str:
         if count:
             lines.append((word, f"{count:,} ({share(count, summary.requests)})"))
     for device in summary.devices:
-        mark = "  ← this one" if device.chosen and len(summary.devices) > 1 else ""
+        mark = "  <- this one" if device.chosen and len(summary.devices) > 1 else ""
         amount = f"{plural(device.requests, 'request')}, {size(device.bytes)}"
         lines.append(("device", f"{device.name}  {amount}{mark}"))
     if summary.warnings:
@@ -125,7 +125,7 @@ def doctor_text(opened: Trace, summary: Summary) -> str:
     verdict = diagnose(summary)
     lines = [f"{verdict}  {opened.name}: {plural(summary.requests, 'request')} ({opened.format})"]
     for each in summary.warnings:
-        lines += ["", f"{each.code} × {each.count:,}", f"  {each.text}"]
+        lines += ["", f"{each.code} x {each.count:,}", f"  {each.text}"]
         if each.place:
             lines.append(f"  where  {each.place}")
         if each.fix:
@@ -147,8 +147,8 @@ def head_text(requests: Requests) -> str:
         requests.dispatch_ns.tolist(),
         requests.complete_ns.tolist(),
     ):
-        queued = duration(dispatch - arrival) if dispatch >= 0 else "–"
-        latency = duration(complete - arrival) if complete >= 0 else "–"
+        queued = duration(dispatch - arrival) if dispatch >= 0 else "-"
+        latency = duration(complete - arrival) if complete >= 0 else "-"
         words = " ".join(word for flag, word in FLAGS.items() if flags & flag)
         lines.append(
             f"{arrival / 1e9:>13.6f} s   {LETTERS[op]} {offset:>15,} {size(length):>9} "

@@ -49,9 +49,8 @@ MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M")
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether most of the first lines are blkparse's."""
-    first = [line for line in head.split(b"\n")[:DETECT_LINES] if line.strip()]
-    return bool(first) and 2 * sum(LINE.match(line) is not None for line in first) > len(first)
+    """Tell whether one of the first lines is blkparse's; nothing else looks like them."""
+    return any(LINE.match(line) for line in head.split(b"\n")[:DETECT_LINES])
 
 
 def parse_rwbs(text: bytes) -> tuple[int, int] | None:
@@ -83,6 +82,10 @@ class Reader:
         self.by_issue = use_dispatch or not survey.queued
         self._issued_only = not survey.queued and not use_dispatch
         weights = survey.issued if self.by_issue else survey.queued
+        if not weights:
+            raise TraceError(
+                f"{self._source.name}: --use-dispatch, but the trace has no issue events"
+            )
         self._chosen = device or max(weights, key=lambda name: weights[name][1])
         self._asked = device is not None
         self._names = list(survey.first_seen)

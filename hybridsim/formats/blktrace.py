@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
 
 from hybridsim.errors import TraceError
 from hybridsim.formats import findings_of_blktrace
@@ -30,7 +33,7 @@ MAGICS = tuple((MAGIC | v).to_bytes(4, order) for v in VERSIONS for order in ("l
 
 def detect(head: bytes) -> bool:
     """Tell whether a file begins with a blktrace record, of whatever version."""
-    return head[1:4] == b"tae" or head[:3] == b"eat"
+    return len(head) >= 4 and (head[1:4] == b"tae" or head[:3] == b"eat")
 
 
 def holds_records(head: bytes) -> bool:
@@ -63,7 +66,7 @@ class Reader:
         self._chosen = self._choose(log, device)
         self._asked = device is not None
         self.devices = self._devices(log)
-        self.origin_unix_ns = wall_clock_ns(log)
+        self.origin_unix_ns = wall_clock_ns(log, self._swapped)
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the files and yield their requests in order of arrival."""
@@ -117,6 +120,7 @@ class Reader:
                     pass
         for lane in lanes:
             lane.stream.close()
+        self._swapped = any(lane.swapped for lane in lanes)
         if not log.tally[Tally.RECORDS]:
             raise TraceError(f"{self._sources[0].name}: no intact blktrace record found")
         return log
@@ -139,6 +143,10 @@ class Reader:
             )
         weight = seen[:, Of.ISSUED_BYTES if self.by_issue else Of.QUEUED_BYTES]
         count = seen[:, Of.ISSUED if self.by_issue else Of.QUEUED]
+        if not count.any():
+            raise TraceError(
+                f"{self._sources[0].name}: --use-dispatch, but the trace has no issue events"
+            )
         ranked = sorted(range(len(seen)), key=lambda i: (-weight[i], -count[i], i))
         return self._numbers[ranked[0]]
 
@@ -164,7 +172,7 @@ def check_version(name: str, head: bytes) -> None:
     """Refuse what looks like blktrace but is not, by name."""
     if not detect(head):
         return
-    order = "little" if head[1:4] == b"tae" else "big"
+    order: Literal["little", "big"] = "little" if head[1:4] == b"tae" else "big"
     version = head[0] if order == "little" else head[3]
     if version not in VERSIONS:
         raise TraceError(
@@ -179,11 +187,11 @@ def check_version(name: str, head: bytes) -> None:
         )
 
 
-def _is_cut_v8(head: bytes, order: str) -> bool:
+def _is_cut_v8(head: bytes, order: Literal["little", "big"]) -> bool:
     """Tell whether the action lies where version 8 has it: at 32, eight bytes long."""
 
     def number(at: int, size: int) -> int:
-        return int.from_bytes(head[at : at + size], "little" if order == "little" else "big")
+        return int.from_bytes(head[at : at + size], order)
 
     action, wide = number(28, 4), number(32, 8)
     true_v7 = action >> 16 != 0 and 0 < (action & 0xFF) <= 19
@@ -192,10 +200,15 @@ def _is_cut_v8(head: bytes, order: str) -> bool:
     return len(head) >= 48 and not true_v7 and not note and seems_v8
 
 
-def wall_clock_ns(log: Log) -> int | None:
+def wall_clock_ns(log: Log, swapped: bool) -> int | None:
     """Return the Unix time of the first event, if the trace has a note that tells it."""
     tally = log.tally
     if tally[Tally.STAMP_NS] < 0 or tally[Tally.LAST_NS] < 0:
         return None
-    wall = int(tally[Tally.WALL_S]) * 10**9 + int(tally[Tally.WALL_NS])
+    told = np.array([tally[Tally.WALL_S], tally[Tally.WALL_NS]], np.uint32)
+    if swapped:
+        told.byteswap(inplace=True)
+    if told[1] >= 10**9:  # the payload was left as it was when the headers were turned round
+        told.byteswap(inplace=True)
+    wall = int(told[0]) * 10**9 + int(told[1])
     return wall + int(tally[Tally.FIRST_NS]) - int(tally[Tally.STAMP_NS])

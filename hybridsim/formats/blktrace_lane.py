@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybridsim.formats.blktrace_records import LOST, Log, decode, resync
+from hybridsim.formats.blktrace_records import LOST, Log, decode, resync, unswap
 from hybridsim.formats.events import Events
 from hybridsim.formats.files import ByteStream
 
@@ -17,6 +17,7 @@ class Lane:
         self.skipped: list[tuple[int, int]] = []  # (byte offset, bytes)
         self.cut_at = -1  # byte offset of a record that is cut off by the end
         self.ended = False
+        self.swapped = False  # written by a machine of other byte order
         self.cpu = cpu
         self._wanted = wanted
         self._log = log
@@ -32,6 +33,7 @@ class Lane:
             room = memoryview(self._block)[self._held :]  # type: ignore[arg-type]
             got = self.stream.readinto(room)
             self.ended = got == 0
+            self.swapped = self.swapped or self._block[:3].tobytes() == b"eat"
             count = self._decode(self._held + got, events)
             if count:
                 return count
@@ -42,28 +44,31 @@ class Lane:
         at = count = 0
         while True:
             if self._lost_at >= 0:
-                at, found = resync(
-                    self._block, at, stop, self.ended, int(self._last_ns[0]), self.cpu
-                )
+                at, found = self._resync(at, stop)
                 if not found:
                     break
                 self._skip_to(self._base + at)
-            room = events[count:]
+            if self.swapped:
+                unswap(self._block, at, stop)
             at, resume, rows, status = decode(
-                self._block, at, stop, self._wanted, self._last_ns, self._log, room
+                self._block,
+                at,
+                stop,
+                self.cpu,
+                self._wanted,
+                self._last_ns,
+                self._log,
+                events[count:],
             )
             count += rows
             if status != LOST:
                 if not self.ended or at == stop:
                     break
                 # The last record is cut off, or its length is wrong and records follow.
-                after, found = resync(
-                    self._block, at + 1, stop, True, int(self._last_ns[0]), self.cpu
-                )
+                resume, found = self._resync(at + 1, stop)
                 if not found:
                     self.cut_at = self._base + at
                     break
-                resume = after
             self._lost_at = self._base + at
             at = resume
         if self.ended and self._lost_at >= 0:
@@ -73,7 +78,14 @@ class Lane:
         self._base += at
         return count
 
+    def _resync(self, at: int, stop: int) -> tuple[int, bool]:
+        at, found = resync(self._block, at, stop, self.ended, int(self._last_ns[0]), self.cpu)
+        self.swapped = self.swapped or self._block[at : at + 3].tobytes() == b"eat"
+        return int(at), bool(found)
+
     def _skip_to(self, offset: int) -> None:
         if offset > self._lost_at:
             self.skipped.append((self._lost_at, offset - self._lost_at))
+            # What was in these bytes is not to be reported as dropped by the kernel too.
+            self._log.sequence[:, self.cpu if self.cpu >= 0 else slice(None)] = 0
         self._lost_at = -1

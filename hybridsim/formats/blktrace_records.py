@@ -16,6 +16,7 @@ from hybridsim.formats.events import Action
 from hybridsim.jit import kernel, loop, method, state_machine
 
 MAGIC = 0x65617400
+SWAPPED_MAGIC = 0x00746165  # and the version is its highest byte
 HEADER_BYTES = 48
 HEADER_BYTES_V8 = 64
 RECORD_BYTES_MAX = HEADER_BYTES_V8 + 0xFFFF
@@ -23,6 +24,7 @@ HOUR_NS = 3_600_000_000_000
 TIME_MAX_NS = 1 << 61
 SECTOR_MAX = 1 << 51
 
+ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 DEVICES_MAX = 64
 CPUS_MAX = 4096
 
@@ -32,6 +34,10 @@ TC_PASSTHROUGH, TC_NOTIFY, TC_AHEAD, TC_META = 1 << 9, 1 << 10, 1 << 11, 1 << 12
 TC_DISCARD, TC_FUA = 1 << 13, 1 << 15
 TC_ZONE_MANAGEMENT = 0b11111 << 17
 TC_WRITE_ZEROES = 1 << 22
+
+# Bytes of each header field, in order; version 8 is padded by twelve more.
+SIZES = (4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2)
+SIZES_V8 = (4, 4, 8, 8, 4, 4, 8, 4, 4, 2, 2)
 
 NOTE_TIMESTAMP = 1
 ACTION_MAX = 19
@@ -50,7 +56,7 @@ SYNC, FUA, PREFLUSH, META, AHEAD = (
     int(Flag.META),
     int(Flag.AHEAD),
 )
-QUEUE, ISSUE, COMPLETE = int(Action.QUEUE), int(Action.ISSUE), int(Action.COMPLETE)
+QUEUE, ISSUE, SPLIT = int(Action.QUEUE), int(Action.ISSUE), int(Action.SPLIT)
 
 
 class Status(IntEnum):
@@ -108,7 +114,7 @@ class Log(NamedTuple):
     devices: Any  # int64 [device, Of]
     sequence: Any  # int64 [device, CPU]: the last one seen, 0 = none
     missing: Any  # int64 [CPU]: records that sequence numbers show to be missing
-    missing_at: Any  # int64 [CPU]: time of the first such gap
+    missing_at: Any  # int64 [CPU]: time of the last record before the first such gap
     cpus: Any  # bool [CPU]: seen
 
     @method
@@ -155,47 +161,43 @@ def new_log() -> Log:
 
 
 @kernel
-def u16(block, at, swapped):
+def u16(block, at):
     """Two bytes as a number."""
-    a = np.int64(block[at])
-    b = np.int64(block[at + 1])
-    return a << 8 | b if swapped else b << 8 | a
+    i = np.uint64(at)
+    return np.int64(block[i + ONE]) << 8 | np.int64(block[i])
 
 
 @kernel
-def u32(block, at, swapped):
-    """Four bytes as a number; written so that it becomes one load."""
-    a = np.int64(block[at])
-    b = np.int64(block[at + 1])
-    c = np.int64(block[at + 2])
-    d = np.int64(block[at + 3])
-    if swapped:
-        return a << 24 | b << 16 | c << 8 | d
-    return d << 24 | c << 16 | b << 8 | a
+def u32(block, at):
+    """Four bytes as a number; written so that it becomes one load (an unsigned index, say)."""
+    i = np.uint64(at)
+    low = np.int64(block[i + ONE]) << 8 | np.int64(block[i])
+    high = np.int64(block[i + THREE]) << 8 | np.int64(block[i + TWO])
+    return high << 16 | low
 
 
 @kernel
-def u64(block, at, swapped):
+def u32_big(block, at):
+    """Four bytes as a number, the highest first."""
+    i = np.uint64(at)
+    high = np.int64(block[i]) << 8 | np.int64(block[i + ONE])
+    low = np.int64(block[i + TWO]) << 8 | np.int64(block[i + THREE])
+    return high << 16 | low
+
+
+@kernel
+def u64(block, at):
     """Eight bytes as a number; the largest ones come out negative."""
-    low = u32(block, at, swapped)
-    high = u32(block, at + 4, swapped)
-    return low << 32 | high if swapped else high << 32 | low
+    return u32(block, at + 4) << 32 | u32(block, at)
 
 
 @kernel
 def header_of(block, at):
-    """Length of the header that begins here (negative if byte-swapped), or 0 if none does."""
-    magic = u32(block, at, False)
-    sign = 1
-    if magic & 0xFFFFFF00 != MAGIC:
-        magic = u32(block, at, True)
-        sign = -1
-        if magic & 0xFFFFFF00 != MAGIC:
-            return 0
-    version = magic & 0xFF
-    if version == 7:
-        return sign * HEADER_BYTES
-    return sign * HEADER_BYTES_V8 if version == 8 else 0
+    """Length of the header that begins here, or 0 if none does."""
+    magic = u32(block, at)
+    if magic == MAGIC | 7:
+        return HEADER_BYTES
+    return HEADER_BYTES_V8 if magic == MAGIC | 8 else 0
 
 
 @kernel
@@ -226,49 +228,58 @@ def flags_of(category):
 
 
 @kernel
+def near(time, other):
+    """Whether two times are within an hour."""
+    return -HOUR_NS <= time - other <= HOUR_NS
+
+
+@kernel
 def is_misplaced(block, time, last, following, stop):
     """Whether a record's time is hours away from those before and after it: then it is wrong."""
     if time < 0 or time >= TIME_MAX_NS:
         return True
-    if last >= 0 and abs(time - last) <= HOUR_NS:
+    if following + HEADER_BYTES > stop or header_of(block, following) == 0:
         return False
-    if following + HEADER_BYTES > stop:
-        return False
-    header = header_of(block, following)
-    if header == 0:
-        return False
-    after = u64(block, following + 8, header < 0)
+    after = u64(block, following + 8)
     if last < 0:
         return 0 <= after < time - HOUR_NS
-    return abs(after - last) <= HOUR_NS
+    return near(after, last)
 
 
 @loop
-def decode(block, at, stop, wanted, last, log, events):
+def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
     """Turn the records of block[at:stop] into events of the wanted device (-1: of any).
 
     Returns (where it stopped, the last whole header's end, the number of events, Status).
-    `last` is one number: the time of the last record.
+    A record of another CPU than the wanted one (-1: of any) is taken for damage.  `last` is one
+    number: the time of the last record.
     """
     tally = log.tally
     count = 0
     resume = at
+    number = cpu = -1
+    device = 0
+    last_ns = last[0]
+    status = MORE
     while at + HEADER_BYTES <= stop:
         header = header_of(block, at)
         if header == 0:
-            return at, resume, count, LOST
-        swapped = header < 0
-        header = abs(header)
+            status = LOST
+            break
         if at + header > stop:
             break
         if header == HEADER_BYTES:
             pid_at, device_at = at + 32, at + 36
-            code = u32(block, at + 28, swapped)
+            code = u32(block, at + 28)
         else:
             pid_at, device_at = at + 28, at + 40
-            code = u64(block, at + 32, swapped)
-        following = at + header + u16(block, device_at + 10, swapped)
+            code = u64(block, at + 32)
+        following = at + header + u16(block, device_at + 10)
         if following > stop:
+            break
+        record_cpu = u32(block, device_at + 4)
+        if record_cpu >= CPUS_MAX or (cpu_wanted >= 0 and record_cpu != cpu_wanted):
+            status = LOST
             break
         begin = at
         at = following
@@ -276,23 +287,26 @@ def decode(block, at, stop, wanted, last, log, events):
         tally[RECORDS] += 1
         category = code >> 16
         action = code & 0xFF
-        time = u64(block, begin + 8, swapped)
+        time = u64(block, begin + 8)
         if category & TC_NOTIFY:
             if action == NOTE_TIMESTAMP and following - resume >= 8 and tally[STAMP_NS] < 0:
                 tally[STAMP_NS] = time
-                tally[WALL_S] = u32(block, following - 8, swapped)
-                tally[WALL_NS] = u32(block, following - 4, swapped)
+                tally[WALL_S] = u32(block, following - 8)
+                tally[WALL_NS] = u32(block, following - 4)
             continue
-        if is_misplaced(block, time, last[0], following, stop):
-            tally[BAD_TIME] += 1
-            continue
-        last[0] = time
+        if u32(block, device_at) != number or record_cpu != cpu:
+            number = u32(block, device_at)
+            cpu = record_cpu
+            device = log.device(number)
+            log.cpus[cpu] = True
+        log.check_sequence(device, cpu, u32(block, begin + 4), last_ns)
+        if time < 0 or last_ns < 0 or not near(time, last_ns):
+            if is_misplaced(block, time, last_ns, following, stop):
+                tally[BAD_TIME] += 1
+                continue
+        last_ns = time
         tally[FIRST_NS] = min(tally[FIRST_NS], time)
         tally[LAST_NS] = max(tally[LAST_NS], time)
-        cpu = u32(block, device_at + 4, swapped)
-        device = log.device(u32(block, device_at, swapped))
-        log.check_sequence(device, cpu, u32(block, begin + 4, swapped), time)
-        log.cpus[min(cpu, CPUS_MAX - 1)] = True
         if action > ACTION_MAX or action == 0 or category == 0:
             tally[UNKNOWN_ACTION] += 1
             continue
@@ -304,34 +318,78 @@ def decode(block, at, stop, wanted, last, log, events):
         if category & TC_ZONE_MANAGEMENT:
             tally[ZONE] += action == QUEUE
             continue
-        if device >= DEVICES_MAX:
-            tally[OTHER_DEVICES] += 1
+        sector = u64(block, begin + 16)
+        length = u32(block, begin + 24)
+        if device >= DEVICES_MAX or sector < 0 or sector >= SECTOR_MAX:
+            tally[OTHER_DEVICES if device >= DEVICES_MAX else ABSURD] += 1
             continue
-        sector = u64(block, begin + 16, swapped)
-        length = u32(block, begin + 24, swapped)
-        if sector < 0 or sector >= SECTOR_MAX:
-            tally[ABSURD] += 1
-            continue
+        if action == SPLIT and following - resume >= 8:
+            # The payload, always big-endian, is where the rest begins.
+            rest = u32_big(block, following - 8) << 32 | u32_big(block, following - 4)
+            length = rest * 512 - sector * 512 if sector <= rest < SECTOR_MAX else length
         if action == QUEUE:
             log.devices[device, QUEUED] += 1
             log.devices[device, QUEUED_BYTES] += length
         elif action == ISSUE:
             log.devices[device, ISSUED] += 1
             log.devices[device, ISSUED_BYTES] += length
-        if wanted >= 0 and log.devices[device, NUMBER] != wanted:
+        if wanted >= 0 and number != wanted:
             continue
-        error = u16(block, device_at + 8, swapped)
-        events[count].time_ns = time
-        events[count].offset_bytes = sector * 512
-        events[count].length_bytes = length
-        events[count].action = action
-        events[count].op = op_of(category)
-        events[count].flags = flags_of(category)
-        events[count].pid = u32(block, pid_at, swapped)
-        events[count].error = error if error < 1 << 15 else error - (1 << 16)
-        events[count].cpu = min(cpu, CPUS_MAX - 1)
+        error = u16(block, device_at + 8)
+        event = events[count]
+        event.time_ns = time
+        event.offset_bytes = sector * 512
+        event.length_bytes = length
+        event.action = action
+        event.op = op_of(category)
+        event.marks = flags_of(category)
+        event.pid = u32(block, pid_at)
+        event.error = error if error < 1 << 15 else error - (1 << 16)
+        event.cpu = cpu
         count += 1
-    return at, resume, count, MORE
+    last[0] = last_ns
+    return at, resume, count, status
+
+
+@kernel
+def header_of_swapped(block, at):
+    """Length of the header that begins here in the other byte order, or 0 if none does."""
+    magic = u32(block, at)
+    if magic == SWAPPED_MAGIC | 7 << 24:
+        return HEADER_BYTES
+    return HEADER_BYTES_V8 if magic == SWAPPED_MAGIC | 8 << 24 else 0
+
+
+@kernel
+def swap_header(block, at, header):
+    """Change a header's byte order, in place."""
+    field = at
+    for i in range(len(SIZES)):
+        if header == HEADER_BYTES:
+            size = SIZES[i]
+        else:
+            size = SIZES_V8[i]
+        for j in range(size // 2):
+            other = field + size - 1 - j
+            first = block[field + j]
+            block[field + j] = block[other]
+            block[other] = first
+        field += size
+
+
+@loop
+def unswap(block, at, stop):
+    """Turn the headers of block[at:stop] that are of other byte order into this machine's."""
+    while at + HEADER_BYTES <= stop:
+        header = header_of(block, at)
+        if header == 0:
+            header = header_of_swapped(block, at)
+            if header == 0 or at + header > stop:
+                return
+            swap_header(block, at, header)
+        elif at + header > stop:
+            return
+        at += header + u16(block, at + (46 if header == HEADER_BYTES else 50))
 
 
 @loop
@@ -341,48 +399,54 @@ def resync(block, at, stop, ended, last_ns, cpu):
     Returns (offset, whether it was found).  If not found, no record begins before the offset.
     """
     while at + HEADER_BYTES <= stop:
-        header = abs(header_of(block, at))
+        swapped = header_of_swapped(block, at)
+        header = max(header_of(block, at), swapped)
         if header != 0 and at + header > stop and not ended:
             return at, False
         if header != 0 and at + header <= stop:
-            following = plausible_end(block, at, last_ns, cpu)
+            if swapped:
+                swap_header(block, at, header)
+            following = plausible_end(block, at, header, last_ns, cpu)
+            if following == stop and ended:
+                return at, True
+            if 0 < following <= stop - 4:
+                if header_of(block, following) != 0 or header_of_swapped(block, following) != 0:
+                    return at, True
+            if swapped:
+                swap_header(block, at, header)
             if following + 4 > stop and not ended:
                 return at, False
-            if following == stop or (
-                0 < following <= stop - 4 and header_of(block, following) != 0
-            ):
-                return at, True
         at += 1
     return at, False
 
 
 @kernel
-def plausible_end(block, at, last_ns, cpu):
+def plausible_end(block, at, header, last_ns, cpu):
     """Where the record ends that seems to begin here, or 0 if it makes no sense."""
-    header = header_of(block, at)
-    swapped = header < 0
-    header = abs(header)
     if header == HEADER_BYTES:
         device_at = at + 36
-        code = u32(block, at + 28, swapped)
+        code = u32(block, at + 28)
     else:
         device_at = at + 40
-        code = u64(block, at + 32, swapped)
+        code = u64(block, at + 32)
     category = code >> 16
     action = code & 0xFF
-    time = u64(block, at + 8, swapped)
-    if cpu >= 0 and u32(block, device_at + 4, swapped) != cpu:
+    time = u64(block, at + 8)
+    record_cpu = u32(block, device_at + 4)
+    if record_cpu >= CPUS_MAX or (cpu >= 0 and record_cpu != cpu):
         return 0
-    if last_ns >= 0 and abs(time - last_ns) >= HOUR_NS:
+    if time < 0 or (last_ns >= 0 and not near(time, last_ns)):
         return 0
     if category & TC_NOTIFY:
         if action > 2:
             return 0
-    elif action == 0 or action > ACTION_MAX:
+    elif (
+        action == 0
+        or action > ACTION_MAX
+        or (category & TC_READ != 0) == (category & TC_WRITE != 0)
+    ):
         return 0
-    elif (category & TC_READ != 0) == (category & TC_WRITE != 0):
-        return 0
-    return at + header + u16(block, device_at + 10, swapped)
+    return at + header + u16(block, device_at + 10)
 
 
 def rows_of(block_bytes: int) -> int:

@@ -24,6 +24,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+__all__ = ["STDIN", "ByteStream", "Source", "source", "zstd"]
+
 STDIN = "-"
 HEAD_BYTES = 1 << 16
 NESTING_MAX = 4
@@ -83,7 +85,8 @@ def source(path: str | os.PathLike[str]) -> Source:
 
 
 def _spooled(stream: IO[bytes]) -> IO[bytes]:
-    spool = tempfile.TemporaryFile(prefix="hybridsim-")
+    """Copy a stream to a file without a name; it is gone when the trace is."""
+    spool = tempfile.TemporaryFile(prefix="hybridsim-")  # noqa: SIM115
     shutil.copyfileobj(stream, spool, 1 << 20)
     spool.flush()
     return spool

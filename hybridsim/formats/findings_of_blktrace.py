@@ -69,7 +69,7 @@ def report_missing_files(findings: Findings, log: Log, lanes: Sequence[Lane]) ->
             "cpu-file-missing",
             "there is no file for these CPUs; what they queued or completed is missing",
             count=len(absent),
-            place="CPU " + ", ".join(map(str, absent[:8])) + (" …" if len(absent) > 8 else ""),
+            place="CPU " + ", ".join(map(str, absent[:8])) + (" ..." if len(absent) > 8 else ""),
             fix="copy all files of the capture: blktrace writes one for each CPU, even if empty",
         )
 
@@ -162,7 +162,7 @@ def report_devices(findings: Findings, devices: Sequence[Device], asked: bool) -
     if not asked:
         findings.add(
             "several-devices",
-            f"only {chosen.name} is replayed; devices are never added up, as one may lie on another",
+            f"only {chosen.name} is replayed; devices are not added up, as one may lie on another",
             count=len(used),
             place=f"also in the trace: {others}",
             fix="choose another with --device",

@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.codes import Flag, Op
-from hybridsim.formats.events import Action, Events, Fill, room_for
-from hybridsim.formats.rows import UNKNOWN, DTYPES, Requests
-from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.formats.events import Action, Fill, room_for
+from hybridsim.formats.rows import DTYPES, UNKNOWN, Requests
+from hybridsim.jit import loop, method, state_machine
 
 PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
 LAST = PENDING_MAX - 1
 PIECES_MAX = PENDING_MAX + (1 << 12)
-BUCKETS = 1 << 15
+BUCKETS = 1 << 14
 TAIL = 9  # the class of a piece that waits for the empty completion of a write with FUA
 NATIVE_AFTER = 64  # this many such writes without one: the device does FUA itself
+RECENT = 1024  # requests among which the begin of a rest is looked for
 NONE = -1
 
 QUEUE, REQUEUE, ISSUE, COMPLETE, SPLIT = (
@@ -61,15 +62,16 @@ class At(IntEnum):
     REQUEUES = 11
     ERRORS = 12
     INCOMPLETE = 13
+    RESTS = 14  # splits by a stacked driver (device mapper)
 
 
 OLDEST, SETTLED, NEXT, NOW, FREE, UNUSED = range(6)
-FUA_DONE, FUA_TAILS, DISORDER, UNMATCHED, EMPTY, REQUEUES, ERRORS, INCOMPLETE = range(6, 14)
+FUA_DONE, FUA_TAILS, DISORDER, UNMATCHED, EMPTY, REQUEUES, ERRORS, INCOMPLETE, RESTS = range(6, 15)
 
 
 ROW = np.dtype(
     [
-        *zip(Requests._fields, DTYPES),
+        *((name.replace("flags", "marks"), dtype) for name, dtype in zip(Requests._fields, DTYPES)),
         ("left", np.int64),  # bytes not yet complete; a FLUSH counts as one
     ],
     align=True,
@@ -100,7 +102,7 @@ class Pairing(NamedTuple):
     @method
     def place(self, kind, start):
         """The bucket of the pieces of a kind that begin at a byte."""
-        mixed = (start // 512 + kind * 77) * 0x9E3779B1
+        mixed = ((start >> 9) + kind * 77) * 0x9E3779B1
         return (mixed ^ (mixed >> 17)) & (BUCKETS - 1)
 
     @method
@@ -180,7 +182,7 @@ class Pairing(NamedTuple):
         row.offset_bytes = offset
         row.length_bytes = length
         row.op = op
-        row.flags = flags
+        row.marks = flags
         row.stream = pid
         row.dispatch_ns = time if self.by_issue else UNKNOWN
         row.complete_ns = UNKNOWN
@@ -212,17 +214,37 @@ class Pairing(NamedTuple):
             row = self.rows[piece.request & LAST]
             if not issued:
                 row.dispatch_ns = UNKNOWN
-                row.flags |= REQUEUED
+                row.marks |= REQUEUED
             elif row.dispatch_ns == UNKNOWN:
                 row.dispatch_ns = time
             offset = piece.end
 
     @method
+    def begin_of_rest(self, op, offset, end):
+        """Where a recent request begins of which only the rest is said to be complete, or NONE."""
+        number = self.at[NEXT] - 1
+        last = max(self.at[SETTLED], number - RECENT)
+        while number >= last:
+            row = self.rows[number & LAST]
+            if row.offset_bytes < offset and row.offset_bytes + row.length_bytes == end:
+                if row.op == op and row.complete_ns == UNKNOWN:
+                    return row.offset_bytes
+            number -= 1
+        return NONE
+
+    @method
     def complete(self, time, op, offset, length, error):
         """The device has done what lies in this range."""
         end = offset + length
+        rest = self.at[RESTS] > 0
         while offset < end:
             found = self.find(op, offset, end - offset, True)
+            if found == NONE and rest:
+                begin = self.begin_of_rest(op, offset, end)
+                if begin != NONE:
+                    offset = begin
+                    found = self.find(op, offset, end - offset, True)
+            rest = False
             if found == NONE:
                 self.at[UNMATCHED] += 1
                 return
@@ -239,13 +261,13 @@ class Pairing(NamedTuple):
         """Some bytes of a request are done; perhaps the request is."""
         row = self.rows[request & LAST]
         if error != 0:
-            self.at[ERRORS] += not row.flags & ERROR
-            row.flags |= ERROR
+            self.at[ERRORS] += not row.marks & ERROR
+            row.marks |= ERROR
         if length < row.left:
             row.left -= length
             return
         row.complete_ns = time
-        if row.flags & FUA and row.op != FLUSH and not self.by_issue:
+        if row.marks & FUA and row.op != FLUSH and not self.by_issue:
             self.at[FUA_DONE] += 1
             if self.at[FUA_TAILS] > 0 or self.at[FUA_DONE] < NATIVE_AFTER:
                 self.add(TAIL, row.offset_bytes, row.offset_bytes, request, True)
@@ -271,8 +293,8 @@ class Pairing(NamedTuple):
         row.complete_ns = time
         row.left = 0
         if error != 0:
-            self.at[ERRORS] += not row.flags & ERROR
-            row.flags |= ERROR
+            self.at[ERRORS] += not row.marks & ERROR
+            row.marks |= ERROR
         self.remove(found)
 
     @method
@@ -280,7 +302,7 @@ class Pairing(NamedTuple):
         """Let one event change the requests in the making."""
         time = self.at[NOW]
         op = np.int64(event.op)
-        flags = np.int64(event.flags)
+        flags = np.int64(event.marks)
         pid = np.int64(event.pid)
         offset = event.offset_bytes
         length = event.length_bytes
@@ -299,14 +321,19 @@ class Pairing(NamedTuple):
                 kind = op if length > 0 else FLUSH
                 start = offset if length > 0 else 0
                 self.begin_issued(time, kind, start, length, flags, pid)
-        elif event.action == QUEUE and not self.by_issue:
+        elif self.by_issue:
+            return
+        elif event.action == QUEUE:
             if length > 0:
                 self.begin(time, op, offset, length, flags, pid)
             elif flags & PREFLUSH:
                 self.begin(time, FLUSH, 0, 0, flags, pid)
             else:
                 self.at[EMPTY] += 1
-        elif event.action == SPLIT and length > 0:
+        elif event.action == SPLIT and length == 0:
+            # A stacked driver has sent the front part on; it will report the rest as complete.
+            self.at[RESTS] += 1
+        elif event.action == SPLIT:
             found = self.youngest(op, offset, offset + length)
             if found != NONE:
                 end = self.pieces[found].end
@@ -363,7 +390,7 @@ def give_up(pairing, requests):
         if row.left > 0 and row.complete_ns == UNKNOWN:
             at[INCOMPLETE] += 1
             if 0 < row.left < row.length_bytes:
-                row.flags |= PARTIAL
+                row.marks |= PARTIAL
         row.left = 0
     for where in range(BUCKETS):
         found = pairing.bucket[where]
@@ -431,7 +458,8 @@ class Pairer:
         first, stop = int(at[OLDEST]) % PENDING_MAX, int(at[SETTLED]) % PENDING_MAX
         rows = self._pairing.rows
         done = rows[first:stop] if first < stop else np.concatenate((rows[first:], rows[:stop]))
-        out = Requests(*(np.ascontiguousarray(done[name]) for name in Requests._fields))
+        names = (name for name in ROW.names or () if name != "left")
+        out = Requests._make(np.ascontiguousarray(done[name]) for name in names)
         at[OLDEST] = at[SETTLED]
         out.device[:] = device
         np.subtract(out.arrival_ns, origin_ns, out=out.arrival_ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -122,6 +122,6 @@ def parse(line: bytes) -> tuple[int, ...] | None:
     return (arrival, offset, length, OPS[fields[1]], 0, 0, UNKNOWN, dispatch, complete)
 
 
-def in_columns(batch: list[tuple[int, ...]]) -> Requests:
+def in_columns(batch: Sequence[tuple[int, ...]]) -> Requests:
     """Turn rows into columns."""
-    return Requests(*(np.array(column, dtype) for column, dtype in zip(zip(*batch), DTYPES)))
+    return Requests._make(np.array(column, dtype) for column, dtype in zip(zip(*batch), DTYPES))

@@ -32,7 +32,7 @@ class Requests(NamedTuple):
 
     def between(self, start: int, stop: int) -> Requests:
         """Return the rows from `start` up to `stop`."""
-        return Requests(*(column[start:stop] for column in self))
+        return Requests._make(column[start:stop] for column in self)
 
 
 DTYPES = (
@@ -50,14 +50,14 @@ DTYPES = (
 
 def no_requests(rows: int = 0) -> Requests:
     """Return `rows` blank rows, ready to be filled."""
-    return Requests(*(np.zeros(rows, dtype) for dtype in DTYPES))
+    return Requests._make(np.zeros(rows, dtype) for dtype in DTYPES)
 
 
 def joined(parts: list[Requests]) -> Requests:
     """Return the rows of all parts, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    return Requests(*map(np.concatenate, zip(*parts))) if parts else no_requests()
+    return Requests._make(map(np.concatenate, zip(*parts))) if parts else no_requests()
 
 
 def in_chunks(parts: Iterable[Requests], rows: int) -> Iterator[Requests]:

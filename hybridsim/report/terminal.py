@@ -53,6 +53,7 @@ LABELS = {
     "page_hits": "page hits",
     "wear": "SSD writes",
     "disk_time": "disk time",
+    "notes": "notes",
     "next": "next",
 }
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
@@ -117,7 +118,7 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     yield ""
     yield _lines([*_iops(result), *_misses(result), *_wear(result), *_disk_time(result)])
     yield ""
-    yield _lines(list(_next(result)))
+    yield _lines([*_notes(result), *_next(result)])
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -152,8 +153,20 @@ def _trace(result: Result) -> list[tuple[str, str]]:
     ]
     if trace.get("footprint_bytes"):
         parts.append(f"touches {human_size(trace['footprint_bytes'])}")
-    warnings = [("", f"⚠ {one.text} {one.fix}".rstrip()) for one in result.warnings]
-    return [(LABELS["trace"], _joined(parts)), *warnings]
+    rows = [(LABELS["trace"], _joined(parts))]
+    if result.warnings:
+        number = len(result.warnings)
+        rows.append(("", f"⚠ {number} thing{'s' * (number != 1)} to know: see `{LABELS['notes']}`"))
+    return rows
+
+
+def _notes(result: Result) -> Iterator[tuple[str, str]]:
+    """What the reader must know to trust the figures."""
+    label = LABELS["notes"]
+    for one in result.warnings:
+        fix = f" ({one.fix})" if one.fix else ""
+        yield label, f"⚠ {one.text}{fix}"
+        label = ""
 
 
 def _site(result: Result) -> list[tuple[str, str]]:
@@ -318,7 +331,9 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
         return
     parts = [f"{human_size(wear.bytes_per_day)} a day"]
     if wear.per_host_write is not None:
-        parts.append(f"{wear.per_host_write:.2f} bytes per byte the host writes")
+        often = wear.per_host_write > 99  # the host hardly writes: all of it is promotion
+        per_byte = "over 99" if often else f"{wear.per_host_write:.2f}"
+        parts.append(f"{per_byte} bytes per byte the host writes")
     if wear.read_per_written is not None:
         parts.append(f"{wear.read_per_written:.2f} bytes read from it per byte written")
     if wear.years is not None:

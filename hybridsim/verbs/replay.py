@@ -247,6 +247,7 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
     return {
         "summary": f"{array}; cache: {with_cache}",
         "file": scenario.origin.name or None,
+        "options": scenario.options,
         "mode": mode,
         "cache_mode": said.mode,
         "cache_bytes": cache_bytes,

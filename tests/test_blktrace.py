@@ -1,0 +1,308 @@
+"""What the reader of blktrace captures makes of sound and of damaged files."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import struct
+
+import pytest
+
+from hybridsim.codes import Flag
+from hybridsim.errors import TraceError
+from hybridsim.formats.files import zstd
+from hybridsim.trace import Trace
+from captures import (
+    CASES,
+    HEADER,
+    as_rows,
+    as_version_8,
+    capture,
+    codes,
+    cpu_files,
+    read,
+    records,
+    reference_rows,
+    swapped,
+    write_files,
+)
+
+SPLITS = "loop_raw_split_discard_flush"
+
+
+def merged(case):
+    """What `blkparse -d` writes: notes first, here; then all events by time."""
+    every = [each for data in cpu_files(case).values() for each in records(data)]
+    notes = [each for each in every if HEADER.unpack_from(each)[5] >> 16 & 1 << 10]
+    events = [each for each in every if not HEADER.unpack_from(each)[5] >> 16 & 1 << 10]
+    return b"".join(notes + sorted(events, key=lambda each: HEADER.unpack_from(each)[2]))
+
+
+@pytest.mark.parametrize("case", CASES)
+class TestCaptures:
+    def test_requests_equal_those_of_an_independent_program(self, case):
+        assert as_rows(read(capture(case))) == reference_rows(case)
+
+    def test_a_merged_dump_gives_the_same(self, case, tmp_path):
+        (tmp_path / "merged").write_bytes(merged(case))
+        assert as_rows(read(tmp_path / "merged")) == reference_rows(case)
+
+    def test_a_machine_of_other_byte_order_gives_the_same(self, case, tmp_path):
+        files = {name: swapped(data) for name, data in cpu_files(case).items()}
+        assert as_rows(read(write_files(tmp_path, files))) == reference_rows(case)
+        assert Trace.read(tmp_path).origin == Trace.read(capture(case)).origin
+
+    def test_version_8_gives_the_same(self, case, tmp_path):
+        files = {name: as_version_8(data) for name, data in cpu_files(case).items()}
+        assert as_rows(read(write_files(tmp_path, files))) == reference_rows(case)
+
+    def test_there_is_nothing_to_warn_of(self, case):
+        assert codes(capture(case)) == {}
+
+
+class TestNames:
+    """One capture is many files; any way to name it is understood."""
+
+    def test_any_one_of_the_files_stands_for_all(self):
+        one = next(capture(SPLITS).glob("*.blktrace.0*"))
+        assert as_rows(read(one)) == reference_rows(SPLITS)
+
+    @pytest.mark.parametrize("prefix", ["loop0", "loop0.blktrace"])
+    def test_the_prefix_stands_for_all(self, prefix):
+        assert as_rows(read(capture(SPLITS) / prefix)) == reference_rows(SPLITS)
+
+    def test_a_list_of_files_is_one_capture(self):
+        files = sorted(capture("zram_bio_based").glob("*.blktrace.*"))
+        assert as_rows(read(files)) == reference_rows("zram_bio_based")
+
+    def test_a_directory_without_captures_is_refused(self, tmp_path):
+        with pytest.raises(TraceError, match="without blktrace's per-CPU files"):
+            Trace.read(tmp_path)
+
+    def test_a_missing_file_is_named(self, tmp_path):
+        with pytest.raises(TraceError, match="absent: no such file"):
+            Trace.read(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [
+        ("gz", gzip.compress),
+        ("zst", zstd.compress),
+        ("xz", lzma.compress),
+        ("bz2", bz2.compress),
+        ("gz.xz", lambda data: lzma.compress(gzip.compress(data))),
+    ],
+)
+def test_compressed_files_are_read_as_they_are(suffix, pack, tmp_path):
+    files = {f"{name}.{suffix}": pack(data) for name, data in cpu_files(SPLITS).items()}
+    assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd.compress, lzma.compress, bz2.compress])
+def test_of_a_truncated_compressed_file_what_can_be_read_is_used(pack, tmp_path):
+    packed = pack(merged("loop_ext4_mqdl_randrw"))
+    (tmp_path / "cut").write_bytes(packed[: len(packed) * 3 // 4])
+    requests = as_rows(read(tmp_path / "cut"))
+    assert 1000 < len(requests) < 9265
+    assert "compressed-truncated" in codes(tmp_path / "cut")
+
+
+class TestStandardInput:
+    def test_the_stream_of_all_cpus_in_chunks_is_put_in_order(self, monkeypatch):
+        parts = []
+        for data in cpu_files("loop_ext4_mqdl_randrw").values():
+            each = records(data)
+            parts.append([b"".join(each[i : i + 900]) for i in range(0, len(each), 900)])
+        longest = max(map(len, parts))
+        stream = b"".join(p[i] for i in range(longest) for p in parts if i < len(p))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream)))
+        trace = Trace.read("-")
+        first, second = (sum(c.rows for c in trace.chunks()) for _ in "12")
+        assert first == second == 9265
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream)))
+        assert as_rows(read("-")) == reference_rows("loop_ext4_mqdl_randrw")
+
+    def test_two_readings_may_be_interleaved(self, monkeypatch):
+        stream = merged("loop_ext4_mqdl_randrw")
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream)))
+        trace = Trace.read("-")
+        for one, other in zip(trace.chunks(1000), trace.chunks(1000)):
+            assert as_rows(one) == as_rows(other)
+
+
+class TestDamage:
+    """Nothing is lost silently, and no more is lost than is damaged."""
+
+    @pytest.fixture
+    def files(self):
+        return cpu_files(SPLITS)
+
+    def test_a_cut_header(self, files, tmp_path):
+        files["loop0.blktrace.1"] = files["loop0.blktrace.1"][:-23]
+        assert len(read(write_files(tmp_path, files)).op) == 301
+        assert codes(tmp_path) == {"truncated": 1, "incomplete": 1}
+
+    def test_a_cut_payload(self, files, tmp_path):
+        data = files["loop0.blktrace.1"]
+        last = max(i for i, each in enumerate(records(data)) if len(each) > HEADER.size)
+        files["loop0.blktrace.1"] = b"".join(records(data)[: last + 1])[:-3]
+        trace = Trace.read(write_files(tmp_path, files))
+        (warning,) = [each for each in trace.warnings if each.code == "truncated"]
+        assert f"byte {sum(map(len, records(data)[:last])):,}" in warning.place
+
+    def test_dropped_events_leave_a_gap_in_the_sequence(self, files, tmp_path):
+        kept = records(files["loop0.blktrace.1"])
+        files["loop0.blktrace.1"] = b"".join(kept[:700] + kept[757:])
+        trace = Trace.read(write_files(tmp_path, files))
+        (gap,) = [each for each in trace.warnings if each.code == "dropped"]
+        assert gap.count == 57
+        assert gap.place.startswith("CPU 1 from 0.0")
+
+    def test_missing_completions_leave_requests_without_latency(self, files, tmp_path):
+        kept = [
+            each
+            for i, each in enumerate(records(files["loop0.blktrace.1"]))
+            if not (HEADER.unpack_from(each)[5] & 0xFF == 8 and i % 3)
+        ]
+        files["loop0.blktrace.1"] = b"".join(kept)
+        summary = Trace.read(write_files(tmp_path, files)).summary()
+        assert summary.requests == 301
+        assert 0 < summary.incomplete < 301
+
+    @pytest.mark.parametrize("garbage", [b"\xde\xad\xbe\xef" * 5, b"\x00", b"\x07tae" * 9])
+    def test_garbage_between_records_is_skipped(self, files, garbage, tmp_path):
+        kept = records(files["loop0.blktrace.1"])
+        files["loop0.blktrace.1"] = b"".join(kept[:40]) + garbage + b"".join(kept[40:])
+        assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
+        assert codes(tmp_path) == {"corrupt": len(garbage)}
+
+    def test_garbage_within_a_record_costs_that_record(self, files, tmp_path):
+        kept = records(files["loop0.blktrace.1"])
+        at = sum(map(len, kept[:40])) + 40
+        data = files["loop0.blktrace.1"]
+        files["loop0.blktrace.1"] = data[:at] + b"\xde\xad\xbe\xef" * 5 + data[at:]
+        assert codes(write_files(tmp_path, files))["corrupt"] == 20 + len(kept[40])
+
+    def test_a_wrong_payload_length_costs_no_other_record(self, files, tmp_path):
+        kept = records(files["loop0.blktrace.1"])
+        marked = next(i for i, r in enumerate(kept) if HEADER.unpack_from(r)[5] & 0xFF == 9)
+        kept[marked] = kept[marked][:46] + b"\xff\x7f" + kept[marked][48:]
+        files["loop0.blktrace.1"] = b"".join(kept)
+        assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
+
+    def test_a_wrong_time_costs_no_other_record(self, files, tmp_path):
+        kept = records(files["loop0.blktrace.1"])
+        marked = next(i for i, r in enumerate(kept) if HEADER.unpack_from(r)[5] & 0xFF == 9)
+        kept[marked] = kept[marked][:14] + b"\x7f" + kept[marked][15:]
+        files["loop0.blktrace.1"] = b"".join(kept)
+        assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
+        assert codes(tmp_path) == {"corrupt-time": 1}
+
+    def test_an_empty_cpu_file_is_normal(self, files, tmp_path):
+        files["loop0.blktrace.0"] = b""
+        assert set(codes(write_files(tmp_path, files))) <= {"incomplete", "unmatched"}
+
+    def test_a_missing_cpu_file_is_noticed(self, files, tmp_path):
+        files["loop0.blktrace.2"] = b""
+        del files["loop0.blktrace.0"]
+        trace = Trace.read(write_files(tmp_path, files))
+        (missing,) = [each for each in trace.warnings if each.code == "cpu-file-missing"]
+        assert missing.place == "CPU 0"
+
+    def test_only_empty_files_are_refused(self, tmp_path):
+        with pytest.raises(TraceError, match="empty"):
+            Trace.read(write_files(tmp_path, {"a.blktrace.0": b"", "a.blktrace.1": b""}))
+
+    def test_a_damaged_beginning_is_skipped(self, files, tmp_path):
+        (tmp_path / "x").write_bytes(b"\xff" * 77 + files["loop0.blktrace.1"])
+        assert Trace.read(tmp_path / "x").summary().requests == 301
+        assert codes(tmp_path / "x")["corrupt"] == 77
+
+
+class TestVersions:
+    def test_an_unknown_version_is_refused_by_name(self, tmp_path):
+        (tmp_path / "new").write_bytes(struct.pack("<I", 0x65617409) + bytes(200))
+        with pytest.raises(TraceError, match="version 9"):
+            Trace.read(tmp_path / "new")
+
+    def test_the_cut_records_of_newer_ftrace_are_refused_by_name(self, tmp_path):
+        head = struct.pack("<IIQ", 0x65617407, 0, 10**9)
+        rest = struct.pack("<QIIQII", 4096, 4096, 4711, 1 << 16 | 1 << 20 | 1, 8 << 20, 1)
+        (tmp_path / "cut").write_bytes((head + rest) * 20)
+        with pytest.raises(TraceError, match="malformed records of the ftrace"):
+            Trace.read(tmp_path / "cut")
+
+
+class TestWhatIsRecorded:
+    def test_cgroup_marks_hide_nothing(self, tmp_path):
+        """With CONFIG_BLK_CGROUP every action may have bit 8, and an id before its payload."""
+        files = {}
+        for name, data in cpu_files(SPLITS).items():
+            marked = []
+            for each in records(data):
+                fields = list(HEADER.unpack_from(each))
+                fields[5] |= 0x100
+                fields[10] += 8
+                marked.append(HEADER.pack(*fields) + b"\x01" + bytes(7) + each[HEADER.size :])
+            files[name] = b"".join(marked)
+        assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
+
+    def test_errors_are_marked_and_complete(self):
+        requests = read(capture("loop_errors"))
+        failed = requests.flags & Flag.ERROR != 0
+        assert failed.sum() == 2
+        assert (requests.complete_ns[failed] > 0).all()
+
+    def test_write_flags_are_kept(self):
+        requests = read(capture("loop_ext4_mqdl_randrw"))
+        commits = Flag.FUA | Flag.PREFLUSH | Flag.SYNC | Flag.META
+        assert (requests.flags & commits == commits).sum() == 76
+
+    def test_a_capture_without_queue_events_begins_at_issue(self, tmp_path):
+        files = {}
+        for name, data in cpu_files("loop_errors").items():
+            actions = (HEADER.unpack_from(each)[5] & 0xFF for each in records(data))
+            files[name] = b"".join(r for r, a in zip(records(data), actions) if a in (7, 8))
+        requests = read(write_files(tmp_path, files))
+        assert requests.rows == 22
+        assert (requests.arrival_ns == requests.dispatch_ns).all()
+        assert (requests.complete_ns > requests.dispatch_ns).all()
+        assert "issued-only" in codes(tmp_path)
+
+    def test_use_dispatch_takes_requests_as_the_device_got_them(self):
+        asked = read(capture("loop_ext4_buffered_meta"))
+        issued = read(capture("loop_ext4_buffered_meta"), use_dispatch=True)
+        assert (issued.arrival_ns == issued.dispatch_ns).all()
+        reads = [r.length_bytes[r.op == 0].sum() for r in (asked, issued)]
+        assert reads[0] == reads[1]
+
+    def test_completions_alone_are_refused(self, tmp_path):
+        data = cpu_files("loop_errors")["loop1.blktrace.1"]
+        only = b"".join(r for r in records(data) if HEADER.unpack_from(r)[5] & 0xFF == 8)
+        (tmp_path / "c").write_bytes(only)
+        with pytest.raises(TraceError, match="none queues or issues"):
+            Trace.read(tmp_path / "c")
+
+
+class TestDevices:
+    @pytest.fixture
+    def two(self, tmp_path):
+        return write_files(tmp_path, cpu_files("loop_errors") | cpu_files(SPLITS))
+
+    def test_the_device_with_most_bytes_is_taken_and_the_others_listed(self, two):
+        trace = Trace.read(two)
+        assert {d.name: d.chosen for d in trace.devices} == {"7,0": True, "7,1": False}
+        assert trace.summary().requests == 301
+        assert "several-devices" in codes(two)
+
+    def test_another_can_be_chosen(self, two):
+        requests = read(two, device="7,1")
+        assert requests.rows == 22
+        assert codes(two, device="7,1") == {}
+
+    def test_an_absent_one_is_refused(self, two):
+        with pytest.raises(TraceError, match=r"no device '8,0' in it; there is"):
+            Trace.read(two, device="8,0")

@@ -1,0 +1,182 @@
+"""`hybridsim trace …` as a user sees it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hybridsim.cli.trace import trace
+from hybridsim.errors import TraceError
+from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, write_files
+
+ERRORS = str(capture("loop_errors"))
+SPLITS = str(capture("loop_raw_split_discard_flush"))
+
+
+def run(*arguments):
+    result = CliRunner().invoke(trace, list(map(str, arguments)))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def shell(*arguments):
+    code = "from hybridsim.cli import main; main()"
+    command = [sys.executable, "-c", code, "trace", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=TRACES.parent)
+
+
+class TestInfo:
+    def test_text_is_short_aligned_and_in_human_units(self):
+        out = run("info", SPLITS).stdout
+        assert "requests    301 in 158 ms, from 2026-11-21 03:45:20 UTC" in out
+        assert "discards    1, 64.0 MiB" in out
+        assert len(out.splitlines()) <= 12
+
+    def test_json_is_one_object(self):
+        found = json.loads(run("info", "--json", SPLITS).stdout)
+        expected = {
+            "format": "blktrace",
+            "requests": 301,
+            "reads": 120,
+            "writes": 113,
+            "discards": 1,
+            "flushes": 67,
+            "incomplete": 0,
+            "warnings": [],
+        }
+        assert {key: found[key] for key in expected} == expected
+        size = sum(row[-1] for row in reference_rows("loop_raw_split_discard_flush"))
+        assert found["devices"] == [{"name": "7,0", "requests": 301, "bytes": size, "chosen": True}]
+        assert {"bytes_read", "bytes_written", "span_ns", "footprint_bytes"} <= set(found)
+
+    def test_several_devices_are_listed(self, tmp_path):
+        write_files(tmp_path, cpu_files("loop_errors"))
+        write_files(tmp_path, cpu_files("loop_raw_split_discard_flush"))
+        out = run("info", tmp_path).stdout
+        assert re.search(r"device +7,0 .*<- this one", out)
+        assert re.search(r"device +7,1  22 requests", out)
+
+
+class TestDoctor:
+    def test_a_sound_trace(self):
+        result = run("doctor", SPLITS)
+        assert result.stdout.startswith("sound  ")
+        assert result.exit_code == 0
+
+    def test_a_damaged_one_is_usable_with_reservations(self, tmp_path):
+        files = cpu_files("loop_errors")
+        files["loop1.blktrace.1"] = files["loop1.blktrace.1"][:-7]
+        result = run("doctor", write_files(tmp_path, files))
+        assert result.stdout.startswith("usable with reservations  ")
+        for word in ("truncated x 1", "where  ", "byte ", "mend   "):
+            assert word in result.stdout
+        assert result.exit_code == 0
+
+    def test_an_unusable_one_exits_with_3(self, tmp_path):
+        (tmp_path / "x").write_bytes(b"nothing\n")
+        result = run("doctor", tmp_path / "x")
+        assert result.stdout.startswith("unusable  ")
+        assert result.exit_code == 3
+        assert shell("doctor", tmp_path / "x").returncode == 3
+
+    def test_json_has_the_verdict(self):
+        assert json.loads(run("doctor", "--json", SPLITS).stdout)["verdict"] == "sound"
+
+
+def test_head_shows_the_first_requests():
+    out = run("head", "-n", 3, ERRORS).stdout.splitlines()
+    assert len(out) == 4
+    assert re.fullmatch(r" +0\.000387 s   W +65,536  64\.0 KiB   2\.58 us   2\.33 ms  sync", out[2])
+
+
+class TestConvert:
+    @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst"])
+    def test_what_is_written_reads_back_the_same(self, suffix, tmp_path):
+        target = tmp_path / f"out{suffix}"
+        assert run("convert", ERRORS, target).stdout == f"{target}: 22 requests\n"
+        assert as_rows(read(target)) == reference_rows("loop_errors")
+        assert list(tmp_path.iterdir()) == [target]
+
+    def test_to_standard_output(self):
+        lines = run("convert", ERRORS, "-").stdout.splitlines()
+        assert lines[0] == "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
+        assert lines[1] == "0,W,0,65536,119583,192280"
+        assert len(lines) == 23
+
+    def test_the_input_is_never_overwritten(self, tmp_path):
+        run("convert", ERRORS, tmp_path / "a.csv")
+        before = (tmp_path / "a.csv").read_bytes()
+        with pytest.raises(TraceError, match="also the input"):
+            run("convert", tmp_path / "a.csv", tmp_path / "a.csv")
+        assert (tmp_path / "a.csv").read_bytes() == before
+
+    def test_a_failure_leaves_nothing_behind(self, tmp_path):
+        (tmp_path / "bad.csv").write_text("arrival_ns,op,offset,length,dispatch_ns,complete_ns\n")
+        with pytest.raises(TraceError, match="no request found"):
+            run("convert", tmp_path / "bad.csv", tmp_path / "out.csv")
+        assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+    def test_one_path_alone_is_a_usage_error(self):
+        assert run("convert", ERRORS).exit_code == 2
+
+
+class TestErrors:
+    """A user's mistake is one line and an exit code, never a traceback."""
+
+    def cases(self, folder):
+        (folder / "empty").write_bytes(b"")
+        (folder / "random").write_bytes(bytes(range(7, 256)) * 50)
+        (folder / "folder").mkdir()
+        return ["empty", "random", "folder", "absent", "absent/absent"]
+
+    @pytest.mark.parametrize("command", ["info", "head", "doctor"])
+    def test_files_that_are_none(self, command, tmp_path):
+        for name in self.cases(tmp_path):
+            result = shell(command, tmp_path / name)
+            assert result.returncode == 3, name
+            assert "Traceback" not in result.stderr + result.stdout
+            assert name in result.stderr + result.stdout
+
+    def test_an_absent_device(self):
+        result = shell("info", ERRORS, "--device", "9,9")
+        assert result.returncode == 3
+        assert "there is 7,1" in result.stderr
+
+
+def commands():
+    return [trace, *trace.commands.values()]
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)
+def test_help_ends_with_runnable_examples(command, tmp_path, monkeypatch):
+    text = command.get_help(click.Context(command, info_name="hybridsim trace"))
+    examples = re.findall(r"^ +hybridsim trace (.*)$", text.split("Examples:")[1], re.M)
+    assert 2 <= text.split("Examples:")[1].strip().count("\n") + 1 <= 3
+    write_files(
+        tmp_path, {f"sda.blktrace.{n}": d for n, d in enumerate(cpu_files("loop_errors").values())}
+    )
+    (tmp_path / "traces").symlink_to(TRACES)
+    monkeypatch.chdir(tmp_path)
+    for example in examples:
+        words = shlex.split(example.split("|")[0])
+        assert run(*words).exit_code == 0, example
+
+
+def test_help_imports_neither_numpy_nor_numba():
+    code = (
+        "import sys; sys.argv = ['hybridsim', 'trace', '--help']\n"
+        "from hybridsim.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
