@@ -21,6 +21,7 @@ YES, NO, UNSURE = "yes", "no", "unsure"
 
 WORTH_IT = 1.5  # times lower mean read latency
 POINTLESS = 1.15
+MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
 TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1

@@ -9,11 +9,6 @@ import lzma
 import struct
 
 import pytest
-
-from hybridsim.codes import Flag
-from hybridsim.errors import TraceError
-from hybridsim.formats.files import zstd
-from hybridsim.trace import Trace
 from captures import (
     CASES,
     HEADER,
@@ -28,6 +23,11 @@ from captures import (
     swapped,
     write_files,
 )
+
+from hybridsim.codes import Flag
+from hybridsim.errors import TraceError
+from hybridsim.formats.files import zstd
+from hybridsim.trace import Trace
 
 SPLITS = "loop_raw_split_discard_flush"
 

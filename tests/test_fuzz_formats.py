@@ -8,13 +8,6 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from hybridsim.errors import TraceError
-from hybridsim.formats.files import zstd
-from hybridsim.formats.requests_csv import HEADER
-from hybridsim.trace import Trace
 from captures import (
     HEADER as RECORD,
 )
@@ -27,6 +20,13 @@ from captures import (
     swapped,
     unpacked,
 )
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hybridsim.errors import TraceError
+from hybridsim.formats.files import zstd
+from hybridsim.formats.requests_csv import HEADER
+from hybridsim.trace import Trace
 
 ABSURD = 1 << 62
 SMALL = b"".join(records(cpu_files("loop_raw_split_discard_flush")["loop0.blktrace.1"])[:700])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_pairing import Event, pair
 
 from hybridsim.codes import Flag, Op
 from hybridsim.formats import pairing
 from hybridsim.formats.events import EVENT, Action, InOrder, room_for
 from hybridsim.formats.pairing import At, Pairer
 from hybridsim.formats.rows import joined
-from reference_pairing import Event, pair
 
 Q, R, D, C, X = Action.QUEUE, Action.REQUEUE, Action.ISSUE, Action.COMPLETE, Action.SPLIT
 KIB4 = 4096

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 
 import pytest
+from captures import CASES, TRACES, as_rows, capture, codes, read, reference_rows
 
 from hybridsim.codes import Flag, Op
 from hybridsim.errors import TraceError
 from hybridsim.formats.blkparse import parse_rwbs
 from hybridsim.formats.requests_csv import HEADER, write
 from hybridsim.trace import Trace
-from captures import CASES, TRACES, as_rows, capture, codes, read, reference_rows
 
 WITH_TEXT = [case for case in CASES if (capture(case) / "blkparse.txt.zst").exists()]
 

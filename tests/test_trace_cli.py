@@ -10,11 +10,11 @@ import sys
 
 import click
 import pytest
+from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, write_files
 from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
 from hybridsim.errors import TraceError
-from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, write_files
 
 ERRORS = str(capture("loop_errors"))
 SPLITS = str(capture("loop_raw_split_discard_flush"))

@@ -62,7 +62,7 @@ def cli(debug: bool) -> None:
 def main() -> None:
     """Run the command line; turn every user error into one message and its exit code."""
     try:
-        cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
         _stop("interrupted", 130)
     except click.ClickException as error:
@@ -79,6 +79,7 @@ def main() -> None:
         _stop(f"error: {error}", error.exit_code)
     except KeyboardInterrupt:
         _stop("interrupted", 130)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _stop(message: str, code: int) -> None:
