@@ -1,5 +1,7 @@
 """The engine gives the same facts as the reference, to the nanosecond, however it is run."""
 
+import os
+
 import pytest
 from engine import counters, simulate
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +11,7 @@ from scenarios import scenarios
 from hybridsim.reference import HddParameters
 
 relaxed = settings(
-    max_examples=200,
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),  # 3000: some minutes
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

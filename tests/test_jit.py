@@ -1,0 +1,323 @@
+"""What jit.py promises, on loops small enough to compile in a second."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import OrderedDict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from engine import facts_of
+from numba.core.errors import NumbaError
+
+from hybridsim import jit, loops
+from hybridsim.arrays import Ints
+from hybridsim.caches import PageCache
+from hybridsim.caches.streams import Streams
+from hybridsim.codes import Level, Mode, Op, Replay
+from hybridsim.devices import SSD
+from hybridsim.events import FAST, SLOW
+from hybridsim.inflight import Batch
+from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.machine import Machine, Run
+from hybridsim.policies import LRU, Touches
+from hybridsim.raid import Tier
+from hybridsim.source import Source
+
+IDS = 64
+needs_compiler = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
+
+
+@loop
+def runs(streams, offsets, lengths, found):
+    """Note sequential runs: a loop over one small state machine of the package."""
+    for i in range(len(offsets)):
+        found[i] = streams.extend(offsets[i], lengths[i])
+
+
+def some_runs(how):
+    random = np.random.default_rng(7)
+    offsets = random.integers(0, 40, 2000) * 4096
+    found = np.zeros(2000, np.int64)
+    streams = Streams.new()
+    how(streams, offsets, np.full(2000, 4096), found)
+    return [found, *streams]
+
+
+@needs_compiler
+def test_compiled_equals_interpreted():
+    compiled, interpreted = some_runs(jit.fresh(runs)), some_runs(runs.py_func)
+    for one, other in zip(compiled, interpreted, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_a_method_called_from_python_is_plain_python():
+    streams = Streams.new()
+    assert streams.extend(0, 10) == 10
+    assert streams.extend(10, 5) == 15
+    assert streams.extend.__func__.__code__.co_name == "extend"
+
+
+@state_machine
+class Counter(NamedTuple):
+    """State machines nest, and methods call methods and kernels."""
+
+    step: int
+    total: Ints
+
+    @method
+    def add(self, times):
+        self.total[0] += product(self.step, times)
+        return self.twice()
+
+    @method
+    def twice(self):
+        return 2 * self.total[0]
+
+
+@state_machine
+class Pair(NamedTuple):
+    one: Counter
+    other: Counter
+
+    @method
+    def add(self, times):
+        return self.one.add(times) - self.other.add(1)
+
+
+@kernel
+def product(a, b):
+    return a * b
+
+
+@loop
+def drive(machine, times):
+    last = 0
+    for i in range(times):
+        last = machine.add(i)
+    return last
+
+
+@pytest.mark.parametrize("how", [jit.fresh(drive), getattr(drive, "py_func", drive)])
+def test_state_machines_nest(how):
+    pair = Pair(Counter(3, np.zeros(1, np.int64)), Counter(1, np.zeros(1, np.int64)))
+    assert how(pair, 10) == 2 * 3 * 45 - 2 * 10
+    assert pair.one.total[0] == 3 * 45
+
+
+@state_machine
+class Careless(NamedTuple):
+    state: Ints
+
+    @method
+    def add(self, times):
+        return np.zeros(times + 1)[0]
+
+
+@state_machine
+class Mistaken(NamedTuple):
+    state: Ints
+
+    @method
+    def add(self, times):
+        return self.stat[0] + times
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("cls", "words"), [(Careless, r"return np\.zeros"), (Mistaken, "self.stat")]
+)
+def test_refused_at_compile_time(cls, words):
+    """An allocation in a method, and a field that there is not, named."""
+    with pytest.raises(NumbaError, match=words):
+        jit.fresh(drive)(cls(np.zeros(1, np.int64)), 3)
+
+
+# The cache on disk, in processes of their own.
+
+TINY = """
+from hybridsim.jit import loop
+
+@loop
+def victim(lru):
+    for page in (5, 6, 7, 5):
+        if page == 5 and lru.newer[0] == page + 1:
+            lru.touch(page)
+        else:
+            lru.admit(page)
+    return lru.evict()
+"""
+SCRIPT = """
+from hybridsim import jit, tiny
+from hybridsim.policies import LRU
+victim = tiny.victim(LRU.new(8))
+print(victim, sum(tiny.victim.stats.cache_hits.values()), jit.cache_folder().name)
+"""
+
+
+@needs_compiler
+def test_machine_code_is_kept_until_any_source_changes(tmp_path):
+    """The method that changes is in another file than the loop: numba alone would not notice."""
+    package = tmp_path / "hybridsim"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(jit.__file__).parent, package, ignore=ignored)
+    (package / "tiny.py").write_text(TINY)
+    env = os.environ | {"PYTHONPATH": str(tmp_path), "HYBRIDSIM_CACHE_DIR": str(tmp_path / "cache")}
+
+    def run():
+        command = [sys.executable, "-c", SCRIPT]
+        return subprocess.check_output(command, env=env, cwd=tmp_path, text=True).split()
+
+    victim, hits, folder = run()
+    assert (victim, hits) == ("6", "0")
+    assert run() == ["6", "1", folder]  # from the disk
+    lru = package / "policies" / "lru.py"
+    lru.write_text(lru.read_text().replace("if self.older[0] != page + 1", "if page < 0"))
+    victim, hits, changed = run()
+    assert (victim, hits) == ("5", "0")
+    assert changed != folder
+
+
+# Policies from outside the package.
+
+
+def simulated(replacement, interpreted=False):
+    """The facts of a small replay with a replacement policy."""
+    pages = 8
+    timing = {
+        "dies": 2, "unit_bytes": 4096, "command_ns": 1000, "interval_ns": 500, "read_ns": 50_000,
+        "program_ns": 90_000, "scatter_ns": 0, "suspend_ns": 0, "write_ns": 1000, "buffer_ns": 0,
+        "link_bytes_per_s": 10**9, "capacity_bytes": 1 << 20,
+    }  # fmt: skip
+    cache = PageCache.new(
+        4096, pages, int(Mode.READ_ONLY), 0, 4, Touches.new(IDS, pages, 1), replacement, IDS
+    )
+    tiers = (
+        Tier.new(kind, int(Level.STRIPE), 1, 4096, SSD.new(1, timing)) for kind in (SLOW, FAST)
+    )
+    random = np.random.default_rng(3)
+    n = 600
+    batch = Batch(
+        np.arange(n) * 70_000,
+        np.where(random.random(n) < 0.1, Op.WRITE, Op.READ).astype(np.uint8),
+        (random.pareto(1, n) * 4).astype(np.int64) % 200 * 4096,
+        np.full(n, 4096),
+        np.full(n, -1),
+        np.zeros(n, np.int64),
+        np.array([0, 1, 0]),
+    )
+    run = Run(Machine.new(Source.new(int(Replay.OPEN), 1), cache, *tiers), interpreted=interpreted)
+    run.feed(batch)
+    assert run.advance(loops.NEVER) == (loops.FINISHED, None)
+    return facts_of(run.facts.drained())
+
+
+class PlainLru:
+    """A policy as one begins to write it: no arrays, no marks."""
+
+    def __init__(self):
+        self.pages = OrderedDict()
+
+    def grown(self, ids):
+        return self
+
+    def admit(self, page):
+        self.pages[int(page)] = True
+
+    def touch(self, page):
+        self.pages.move_to_end(int(page))
+
+    def remove(self, page):
+        del self.pages[int(page)]
+
+    def evict(self):
+        return self.pages.popitem(last=False)[0] if self.pages else -1
+
+
+@state_machine
+class Fifo(NamedTuple):
+    """A policy of one's own, compiled: LRU to which a touch means nothing."""
+
+    list: LRU
+
+    def grown(self, ids):
+        return Fifo(self.list.grown(ids))
+
+    @method
+    def admit(self, page):
+        self.list.admit(page)
+
+    @method
+    def touch(self, page):
+        """Nothing."""
+
+    @method
+    def remove(self, page):
+        self.list.remove(page)
+
+    @method
+    def evict(self):
+        return self.list.evict()
+
+
+def test_a_plain_class_is_interpreted_and_gives_the_same_facts():
+    assert simulated(PlainLru()) == simulated(LRU.new(IDS), interpreted=True)
+
+
+@needs_compiler
+def test_a_state_machine_from_outside_is_compiled_and_not_cached():
+    files = sorted(jit.cache_folder().rglob("*.nb?"))
+    assert simulated(Fifo(LRU.new(IDS))) == simulated(Fifo(LRU.new(IDS)), interpreted=True)
+    assert simulated(Fifo(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
+    assert jit.fresh(loops.run).signatures
+    assert sorted(jit.cache_folder().rglob("*.nb?")) == files
+
+
+class Clock:
+    """It lacks evict()."""
+
+    admit = touch = remove = grown = lambda self, *arguments: None
+
+
+@state_machine
+class Unmarked(NamedTuple):
+    list: LRU
+
+    def grown(self, ids):
+        return self
+
+    def admit(self, page):
+        """Lacks @method."""
+
+    touch = remove = evict = admit
+
+
+class Bare(NamedTuple):
+    list: LRU
+
+    grown = admit = touch = remove = evict = Clock.admit
+
+
+def test_what_a_policy_lacks_is_named():
+    with pytest.raises(TypeError, match=r"^Clock is not a replacement policy: it lacks evict\(\)$"):
+        simulated(Clock())
+
+
+@needs_compiler
+def test_a_missing_mark_is_named():
+    with pytest.raises(TypeError, match=r"^Unmarked\.admit\(\) lacks the mark @method$"):
+        simulated(Unmarked(LRU.new(IDS)))
+    with pytest.raises(TypeError, match=r"^Bare is a tuple that lacks the mark @state_machine$"):
+        simulated(Bare(LRU.new(IDS)))
+
+
+def test_without_a_compiler_the_facts_are_the_same():
+    here = simulated(LRU.new(IDS), interpreted=True)
+    script = "import test_jit as t; print(t.jit.compiled, t.simulated(t.LRU.new(t.IDS)))"
+    path = os.pathsep.join([str(Path(jit.__file__).parents[1]), str(Path(__file__).parent)])
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
+    found = subprocess.check_output([sys.executable, "-c", script], env=env, text=True)
+    assert found.strip() == f"False {here}"

@@ -1,0 +1,123 @@
+"""The code keeps its own rules."""
+
+import ast
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybridsim.caches import CACHES
+from hybridsim.cli import COMMANDS
+from hybridsim.devices import DEVICES
+from hybridsim.formats import FORMATS
+from hybridsim.policies import ADMISSION, REPLACEMENT
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "hybridsim").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").glob("*.py"))
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+TOO_LONG = {
+    "hybridsim/formats/pairing.py": "one state machine and its tables, which belong together",
+    "hybridsim/formats/blktrace_records.py": "all knowledge of the binary layout in one place",
+    "hybridsim/formats/blktrace_records.py:decode": "one record a turn, decoded in a single pass",
+}
+BANNED = {"util", "utils", "helper", "helpers", "manager", "misc", "common", "base", "core"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ruff check hybridsim tests", "ruff format --check hybridsim tests", "mypy", "lint-imports"],
+)
+def test_linters_find_nothing(command):
+    program, *arguments = command.split()
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = shutil.which(program, path=places)
+    if path is None:
+        pytest.skip(f"{program} is not installed")
+    done = subprocess.run([path, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_and_functions_are_short_enough_to_read():
+    long = set()
+    for path in SOURCES:
+        name = path.relative_to(ROOT).as_posix()
+        text = path.read_text()
+        if len(text.splitlines()) > FILE_LINES_MAX:
+            long.add(name)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = node.end_lineno - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    long.add(f"{name}:{node.name}")
+    assert long <= TOO_LONG.keys(), "shorten these, or say in TOO_LONG why not"
+    assert long == TOO_LONG.keys(), "no longer too long: take them off the list"
+
+
+def test_names_say_what_is_inside():
+    """A file, class or function called utils or manager says nothing."""
+    for path in SOURCES + TESTS:
+        names = {path.stem}
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(node.name)
+        for name in names:
+            words = re.findall(r"[A-Z]?[a-z]+", name)
+            assert not BANNED & {word.lower() for word in words}, f"{path.name}: {name}"
+
+
+def registered():
+    for family in (CACHES, ADMISSION, REPLACEMENT, DEVICES):
+        for name, cls in family.items():
+            yield pytest.param(importlib.import_module(cls.__module__), cls, id=name)
+
+
+@pytest.mark.parametrize(("module", "cls"), list(registered()))
+def test_what_is_registered_is_described_and_tested(module, cls):
+    """The file says what the thing is, and some test names the class."""
+    assert len(module.__doc__.split()) >= 6
+    assert cls.__doc__
+    assert any(re.search(rf"\b{cls.__name__}\b", path.read_text()) for path in TESTS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_are_described(name):
+    assert len(importlib.import_module(FORMATS[name]).__doc__.split()) >= 6
+
+
+IMPORTS = """
+import sys
+from hybridsim.cli import main
+{run}
+heavy = {{"numpy", "scipy", "numba", "simpy", "pydantic", "rich"}} & sys.modules.keys()
+assert not heavy, heavy
+"""
+
+
+def test_help_imports_nothing_heavy():
+    run = """
+try:
+    sys.argv = ["hybridsim", "--help"]
+    main()
+except SystemExit as end:
+    assert not end.code
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS.format(run=run)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert "replay" in done.stdout
+
+
+@pytest.mark.parametrize("module", [module for module, _ in COMMANDS.values()])
+def test_a_command_imports_nothing_heavy_before_it_runs(module):
+    script = IMPORTS.format(run=f"import {module}")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
