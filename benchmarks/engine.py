@@ -1,0 +1,101 @@
+"""How many requests a CPU second the engine simulates, with full timing, fed in batches.
+
+    python benchmarks/engine.py
+
+Every figure is the best of three runs of one process, compiled code loaded before, CPU time (the
+process's, all threads).  DiskSim's figures are those that were measured for it with -O2 on another
+day (4 KiB random reads in its own loop): an order of magnitude to compare with, not a race.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from hybridsim import build, loops
+from hybridsim.inflight import Batch
+from hybridsim.machine import Run
+from hybridsim.scenario import Scenario
+
+ROWS = 65_536
+VOLUME_BYTES = 1 << 38
+HOT_PAGES = 4_000
+DISKSIM = {"one disk, depth 1": "46 to 181 k", "one disk, depth 16, NCQ": "11 to 46 k"}
+
+
+def batches(count, offsets, writes):
+    """Cut requests into batches, as a trace is fed."""
+    for start in range(0, count, ROWS):
+        at = offsets[start : start + ROWS]
+        none = np.full(len(at), -1)
+        state = np.array([0, int(start + ROWS >= count), start])
+        yield Batch(none, writes[start : start + ROWS], at, np.full(len(at), 4096), none, none, state)
+
+
+def simulate(site, pages, depth, offsets, writes):
+    """Return requests a CPU second, the hit ratio, and simulated IOPS."""
+    machine = build.machine(site.with_options(depth=depth), "closed", VOLUME_BYTES, pages)
+    run = Run(machine)
+    hits = done = 0
+    begin = time.process_time()
+    for batch in batches(len(offsets), offsets, writes):
+        run.feed(batch)
+        while True:
+            status, facts = run.advance(loops.NEVER)
+            if facts is None:
+                facts = run.facts.drained()
+            hits += int((facts.path == 0).sum())
+            done += len(facts.number)
+            if status != loops.FACTS_FULL:
+                break
+    spent = time.process_time() - begin
+    assert done == len(offsets)
+    return done / spent, hits / done, done / run.now_ns * 1e9
+
+
+def cases():
+    """Yield name, scenario, pages, depth, offsets, share of writes."""
+    rng = np.random.default_rng(1)
+    disk = Scenario.default().with_options(backing="single", members=1)
+    raid = Scenario.default()
+    hot = rng.integers(0, HOT_PAGES * 16, 3_000_000) * 4096
+    wide = rng.integers(0, VOLUME_BYTES // 4096, 1_000_000) * 4096
+    yield "cache, nearly all hits, depth 32", raid, HOT_PAGES * 2, 32, hot, 0.0
+    yield "one disk, depth 1", disk, 0, 1, wide, 0.0
+    yield "one disk, depth 16, NCQ", disk, 0, 16, wide, 0.0
+    yield "one disk, depth 32, NCQ", disk, 0, 32, wide, 0.0
+    yield "RAID-5 of 4, 30% writes, depth 16", raid, 0, 16, wide[:400_000], 0.3
+    yield "cache, 10% of pages, all new", raid, 1000, 16, wide[:400_000], 0.0
+
+
+def seconds(command):
+    """Return the wall-clock seconds of a command, best of three."""
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def main():
+    """Print the table."""
+    print(f"{'':38}{'k requests':>12}{'hit':>7}{'simulated':>11}   DiskSim 4.0")
+    print(f"{'':38}{'a CPU s':>12}{'ratio':>7}{'IOPS':>11}")
+    rng = np.random.default_rng(2)
+    for name, site, pages, depth, offsets, share in cases():
+        writes = (rng.random(len(offsets)) < share).astype(np.uint8)
+        simulate(site, pages, depth, offsets[:1000], writes[:1000])
+        best = max(simulate(site, pages, depth, offsets, writes) for _ in range(3))
+        speed, hit, iops = best
+        print(f"{name:38}{speed / 1e3:12,.0f}{hit:7.1%}{iops:11,.0f}   {DISKSIM.get(name, '')}")
+    for command in (["--help"], ["explain", "hit"], ["demo"]):
+        took = seconds([sys.executable, "-m", "hybridsim", *command])
+        print(f"hybridsim {' '.join(command):28}{took:12.2f} s")
+
+
+if __name__ == "__main__":
+    main()
