@@ -220,17 +220,20 @@ def _unpack(machine: StateMachineType, instance: Any, c: Any) -> NativeValue:
     """Put the fields of a Python instance into a frame that lives as long as the call."""
     frame = cgutils.alloca_once(c.builder, _frame(c.context, machine))
     failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
-    cleanups = []
+    fields = []
     for position, kind in enumerate(machine.field_types.values()):
         field = c.unbox(kind, c.pyapi.tuple_getitem(instance, position))
         c.builder.store(field.value, cgutils.gep_inbounds(c.builder, frame, 0, position))
         c.builder.store(c.builder.or_(c.builder.load(failed), field.is_error), failed)
-        if field.cleanup is not None:
-            cleanups.append(field.cleanup)
+        fields.append((kind, field))
 
     def cleanup() -> None:
-        for each in reversed(cleanups):
-            each()
+        """Give back the references that unpacking took, as numba does for arguments."""
+        for kind, field in reversed(fields):
+            if field.cleanup is not None:
+                field.cleanup()
+            if c.context.enable_nrt:
+                c.context.nrt.decref(c.builder, kind, field.value)
 
     address = c.builder.bitcast(frame, cgutils.voidptr_t)
     return NativeValue(address, is_error=c.builder.load(failed), cleanup=cleanup)
