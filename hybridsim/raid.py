@@ -27,7 +27,8 @@ class Groups(NamedTuple):
     parent: Int32s  # group that waits for this one, or NOTHING
     tag: Ints  # of the tier's request (of the outermost group)
     first_member: Int32s  # segment of a RAID-5 row: member of data index 0,
-    written: Ints  #   bit set of the data indices written,
+    first_written: Int32s  #   the data indices written, which follow each other,
+    last_written: Int32s
     offset: Ints  #   and the range on every member
     length: Ints
     next_free: Int32s
@@ -36,7 +37,8 @@ class Groups(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Groups:
         """Make room for `capacity` groups."""
-        kinds = (np.int32, np.uint8, np.int32, np.int64, np.int32, np.int64, np.int64, np.int64)
+        members = (np.int32, np.int32, np.int32)
+        kinds = (np.int32, np.uint8, np.int32, np.int64, *members, np.int64, np.int64)
         columns = (np.zeros(capacity, kind) for kind in kinds)
         return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
 
@@ -232,35 +234,30 @@ class Tier(NamedTuple):
         head = begin % chunk
         tail = (end - 1) % chunk + 1
         if first == last:
-            self.submit_segment(now, whole, row, head, tail, 1 << first, events)
+            self.submit_segment(now, whole, row, head, tail, first, last, events)
             return
         low = min(head, tail)
         high = max(head, tail)
-        between = (1 << last) - (1 << (first + 1))  # the chunks that are written wholly
         start = 0
         for stop in (low, high, chunk):
-            written = between
-            if start >= head:
-                written |= 1 << first
-            if stop <= tail:
-                written |= 1 << last
-            if stop > start and written != 0:
-                self.submit_segment(now, whole, row, start, stop, written, events)
+            low_index = first if start >= head else first + 1
+            high_index = last if stop <= tail else last - 1
+            if stop > start and low_index <= high_index:
+                self.submit_segment(now, whole, row, start, stop, low_index, high_index, events)
             start = stop
 
     @method
-    def submit_segment(self, now, whole, row, start, stop, written, events):
+    def submit_segment(self, now, whole, row, start, stop, first, last, events):
         """Read what the new parity needs, or write at once if it needs nothing."""
         groups = self.groups
         groups.pending[whole] += 1
         group = groups.take(whole, groups.tag[whole])
         groups.first_member[group] = (self.parity(row) + 1) % self.members
-        groups.written[group] = written
+        groups.first_written[group] = first
+        groups.last_written[group] = last
         groups.offset[group] = row * self.chunk_bytes + start
         groups.length[group] = stop - start
-        count = 0
-        for index in range(self.members - 1):
-            count += (written >> index) & 1
+        count = last - first + 1
         others = self.members - 1 - count
         if others == 0:
             self.write_segment(now, group, events)
@@ -272,7 +269,7 @@ class Tier(NamedTuple):
             if index == self.members - 1:
                 reads = modify
             else:
-                reads = ((written >> index) & 1 == 1) == modify
+                reads = (first <= index <= last) == modify
             if reads:
                 offset = groups.offset[group]
                 self.fork(now, group, member, READ, offset, groups.length[group], events)
@@ -284,6 +281,7 @@ class Tier(NamedTuple):
         groups.then[group] = JOIN
         for member in range(self.members):
             index = (member - groups.first_member[group]) % self.members
-            if index == self.members - 1 or (groups.written[group] >> index) & 1 == 1:
+            first, last = groups.first_written[group], groups.last_written[group]
+            if index == self.members - 1 or first <= index <= last:
                 offset = groups.offset[group]
                 self.fork(now, group, member, WRITE, offset, groups.length[group], events)

@@ -1,6 +1,7 @@
 """The engine gives the same facts as the reference, to the nanosecond, however it is run."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from engine import counters, simulate
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import scenarios
 
+from hybridsim.codes import Level
 from hybridsim.reference import HddParameters
 
 relaxed = settings(
@@ -69,3 +71,18 @@ def test_result_does_not_depend_on_how_it_is_cut(scenario, sizes, facts_rows, st
     )
     assert pieces == whole
     assert counters(other) == counters(one)
+
+
+@settings(relaxed, max_examples=30)
+@given(scenarios(), st.sampled_from([63, 64, 65, 70, 130]))
+def test_arrays_of_many_members(scenario, members):
+    """More than a machine word has bits."""
+    slow = scenario.slow
+    capacity = (members - 1) * slow.device.capacity_bytes // slow.chunk_bytes * slow.chunk_bytes
+    scenario.slow = replace(slow, level=Level.RAID5, members=members, capacity_bytes=capacity)
+    row_bytes = (members - 1) * slow.chunk_bytes
+    for i, request in enumerate(scenario.requests):
+        if i % 3 == 0 and request.length > 0:
+            length = min(row_bytes + request.length, 1 << 20, capacity - request.offset)
+            scenario.requests[i] = replace(request, length=length)
+    check(scenario, interpreted=True)
