@@ -321,3 +321,19 @@ def test_without_a_compiler_the_facts_are_the_same():
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
     found = subprocess.check_output([sys.executable, "-c", script], env=env, text=True)
     assert found.strip() == f"False {here}"
+
+
+def test_a_loop_gives_back_what_its_arguments_are_made_of():
+    """Else no machine is ever freed, nor any batch."""
+    queue = LRU.new(8)
+    compiled = jit.fresh(admit_and_evict)
+    compiled(queue)
+    before = sys.getrefcount(queue.older)
+    for _ in range(10):
+        compiled(queue)
+    assert sys.getrefcount(queue.older) == before
+
+
+def admit_and_evict(queue):
+    queue.admit(1)
+    return queue.evict()
