@@ -32,7 +32,9 @@ def batches(count, offsets, writes):
         at = offsets[start : start + ROWS]
         none = np.full(len(at), -1)
         state = np.array([0, int(start + ROWS >= count), start])
-        yield Batch(none, writes[start : start + ROWS], at, np.full(len(at), 4096), none, none, state)
+        yield Batch(
+            none, writes[start : start + ROWS], at, np.full(len(at), 4096), none, none, state
+        )
 
 
 def simulate(site, pages, depth, offsets, writes):

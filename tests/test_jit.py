@@ -331,7 +331,8 @@ def test_a_loop_gives_back_what_its_arguments_are_made_of():
     before = sys.getrefcount(queue.older)
     for _ in range(10):
         compiled(queue)
-    assert sys.getrefcount(queue.older) == before
+    after = sys.getrefcount(queue.older)
+    assert after == before
 
 
 def admit_and_evict(queue):

@@ -84,7 +84,9 @@ def test_a_warm_report_reads_like_this():
     lines = text.splitlines()
     head = "trace        db01.blk · 60.0 k requests · 1h · 70% reads · touches 812 GiB"
     assert lines[0] == head
-    assert lines[1].strip() == "⚠ 1,204 events were dropped. See `hybridsim explain drops`."
+    assert lines[1].strip() == "⚠ 1 thing to know: see `notes`"
+    note = "⚠ 1,204 events were dropped. (See `hybridsim explain drops`.)"
+    assert next(line for line in lines if line.startswith("notes")).endswith(note)
     assert "VERDICT      Yes. Once warm, a read takes" in text
     for words in (
         "▲ warm", "50% after", "steady at 93%", "no cache", "cold < ", "first touch", "rated life",

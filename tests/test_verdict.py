@@ -156,8 +156,16 @@ def test_too_few_reads_are_no_grounds():
     assert "too short" in verdict.headline
 
 
+def test_an_option_set_by_hand_stays_in_the_command():
+    load = QUICK._replace(hit_ratio=lambda s: 0.6 + 0 * s, misses={Reason.EVICTED: 1})
+    options = ["--members 8", "--cache-size 64GiB"]
+    scenario = {**SCENARIO, "cache_bytes": 64 << 30, "options": options}
+    command = "hybridsim replay db01.blk --members 8 --cache-size 128GiB"
+    assert command in text(result(load, scenario=scenario).verdict)
+
+
 def test_what_could_be_changed_in_the_scenario_is_named():
-    for reason, word in ((Reason.BUSY, "max_fills"), (Reason.NOT_HOT, '"always"')):
+    for reason, word in ((Reason.BUSY, "max_fills"), (Reason.NOT_HOT, "--admission always")):
         load = QUICK._replace(hit_ratio=lambda s: 0.3 + 0 * s, misses={reason: 1})
         assert word in text(result(load).verdict)
 
