@@ -1,0 +1,103 @@
+"""What the documents say is so: README's code runs, and every example of every --help."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from captures import TRACES, cpu_files
+
+from hybridsim.cli import COMMANDS, cli
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands(group, prefix):
+    """Yield every command with the words that call it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield f"{prefix} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{prefix} {name}")
+
+
+ALL = dict(commands(cli, "hybridsim")) | {"hybridsim": cli}
+
+
+def examples():
+    found = set()
+    for command in ALL.values():
+        for line in (command.epilog or "").splitlines():
+            line = line.strip()
+            if line.startswith(("hybridsim", "blktrace")):
+                found.add(line)
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder in which the examples' files exist."""
+    folder = tmp_path_factory.mktemp("desk")
+    for name, data in cpu_files("loop_ext4_buffered_meta").items():
+        (folder / f"sda.blktrace.{name.split('.')[2]}").write_bytes(data)
+    (folder / "traces").symlink_to(TRACES)
+    (folder / "site.toml").write_text('[cache]\nsize = "20%"\n', encoding="utf-8")
+    # The tools that the examples name, as they are called here.
+    tools = folder / "tools"
+    tools.mkdir()
+    script(tools / "hybridsim", f'exec "{sys.executable}" -m hybridsim "$@"')
+    script(tools / "blktrace", f'cat "{folder}/sda.blktrace.0"')  # a stream; needs no root
+    return folder
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def run(line, folder):
+    environment = os.environ | {
+        "PATH": f"{folder}/tools:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.run(
+        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("line", examples())
+def test_example_of_help_runs(line, desk):
+    done = run(line, desk)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_every_command_has_help_and_an_example(name):
+    assert ALL[name].help
+    assert "xample" in (ALL[name].epilog or "")
+
+
+def test_readme_names_every_command():
+    for name in COMMANDS:
+        assert f"hybridsim {name}" in README
+
+
+def test_readme_python_runs(desk):
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    done = run(f"'{sys.executable}' - <<'END'\n{code}END", desk)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("yes ")
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_ci_runs_exactly_the_test_command_of_the_readme():
+    (command,) = [line for line in README.splitlines() if "requirements-test.txt" in line]
+    assert "requirements-test.txt' README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert command.endswith("-m pytest")
