@@ -21,6 +21,7 @@ YES, NO, UNSURE = "yes", "no", "unsure"
 
 WORTH_IT = 1.5  # times lower mean read latency
 POINTLESS = 1.15
+HARMFUL = 0.95  # the cache costs the disks more than it saves them
 MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
 TOUCHED_ONCE = 0.7  # of the reads
@@ -120,6 +121,8 @@ def _answer(case: Case) -> tuple[str, str]:
         return NO, f"The data is touched once: {once} of the reads are the first of their data."
     if not case.warm_up.steady:
         return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
+    if case.gain < HARMFUL:
+        return NO, f"It slows reads down: {_decapitalised(case.when)}, {_compared(case)}."
     if case.gain < POINTLESS:
         return NO, f"It changes little: {_decapitalised(case.when)}, {_compared(case)}."
     return UNSURE, f"A modest gain, to be held against the price: {_compared(case)}."

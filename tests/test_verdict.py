@@ -173,3 +173,10 @@ def test_what_could_be_changed_in_the_scenario_is_named():
 def test_pages_lost_to_writes_speak_for_write_through():
     load = QUICK._replace(hit_ratio=lambda s: 0.6 + 0 * s, misses={Reason.OVERWRITTEN: 1})
     assert "write-through" in text(result(load).verdict)
+
+
+def test_a_cache_that_costs_more_than_it_saves_is_called_that():
+    flat = {"hit_ratio": lambda s: 0.05 + 0 * s, "misses": {Reason.NOT_HOT: 1}}
+    verdict = result(QUICK._replace(**flat, cached_disk_ns=20_000_000)).verdict
+    assert verdict.answer == "no"
+    assert verdict.headline.startswith("It slows reads down")
