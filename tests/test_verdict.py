@@ -176,7 +176,7 @@ def test_pages_lost_to_writes_speak_for_write_through():
 
 
 def test_a_cache_that_costs_more_than_it_saves_is_called_that():
-    flat = {"hit_ratio": lambda s: 0.05 + 0 * s, "misses": {Reason.NOT_HOT: 1}}
-    verdict = result(QUICK._replace(**flat, cached_disk_ns=20_000_000)).verdict
+    load = QUICK._replace(hit_ratio=lambda share: 0.3 * (1 - np.exp(-share * 20)))
+    verdict = result(load._replace(cached_disk_ns=20_000_000)).verdict
     assert verdict.answer == "no"
     assert verdict.headline.startswith("It slows reads down")
