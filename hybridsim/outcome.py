@@ -89,6 +89,11 @@ class Outcome:
         return self.collector.last_done_ns - self.collector.last_issue_ns
 
     @property
+    def last_done_ns(self) -> int:
+        """When the last request was complete."""
+        return self.collector.last_done_ns
+
+    @property
     def saturated(self) -> bool:
         """Whether the machine fell behind and was behind at the end of the load."""
         last_fifth = self.phase(self.end_ns - self.end_ns // 5, self.end_ns)
@@ -107,6 +112,16 @@ class Outcome:
             float(overloaded.mean()) if len(overloaded) else 0.0,
             self._counted(start, end),
         )
+
+    def issued_before(self, time_ns: int) -> int:
+        """How many requests were issued before a border between two bins."""
+        return int(self.collector.bins.count[: time_ns // self.collector.width_ns].sum())
+
+    def time_of(self, request: int) -> int:
+        """The border between two bins that comes nearest before the issue of a request."""
+        issued = np.cumsum(self.collector.bins.count[: self.collector.used].sum(axis=1))
+        bins = int(np.searchsorted(issued, request, side="right"))
+        return min(bins * self.collector.width_ns, self.end_ns)
 
     def _counted(self, start: int, end: int) -> dict[str, int]:
         names = (

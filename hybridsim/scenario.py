@@ -169,7 +169,7 @@ class Replay(Part):
 
     # "auto": open; think where the recorded arrivals are more than machine and cache can serve
     mode: Literal["auto", "open", "closed", "think"] = "auto"
-    speed: float = Field(1.0, gt=0, le=1e6, allow_inf_nan=False)  # 2 = twice as fast as recorded
+    speed: float = Field(1.0, ge=1e-3, le=1e6, allow_inf_nan=False)  # 2 = twice as fast as recorded
     depth: int = Field(32, ge=1, le=65_536)  # with mode "closed": requests outstanding
 
 

@@ -17,7 +17,7 @@ from hybridsim.formats import Reader, open_reader
 from hybridsim.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.formats.files import STDIN, Source, source
 from hybridsim.formats.rows import Device, Findings, Requests, TraceWarning, in_chunks
-from hybridsim.summary import Summary, summarize
+from hybridsim.summary import Summary, Tally, summarize
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
@@ -107,8 +107,16 @@ class Trace:
             errors=tally.errors,
             requeues=tally.requeues,
             devices=self.devices,
-            warnings=self.warnings,
+            warnings=[*self.warnings, *_failed(tally)],
         )
+
+
+def _failed(tally: Tally) -> list[TraceWarning]:
+    if not tally.errors:
+        return []
+    text = "requests failed in the trace; they are replayed as if the device had served them"
+    fix = "see the kernel's log of that time for what the device reported"
+    return [TraceWarning("errors", text, tally.errors, "", fix)]
 
 
 def sources_of(name: str) -> list[Source]:

@@ -26,7 +26,9 @@ MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
 TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1
-FEWEST_READS = 100
+FEWEST_READS = 1000
+SHORTEST_NS = 30 * SECOND  # of simulated time
+BUSY = 0.9  # disks that have no time for more fills
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,12 @@ def _answer(case: Case) -> tuple[str, str]:
         return _answer_of_backlog(case)
     if case.gain is None or case.warm_up.state == State.SHORT:
         return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
-    if case.with_cache.figures.reads.count < FEWEST_READS:
-        return UNSURE, "The capture is too short to tell: it holds hardly any reads."
+    if _is_short(case):
+        reads = human_count(case.cached.whole.figures.reads.count)
+        return (
+            UNSURE,
+            f"The capture is too short to tell: {reads} reads in {span(case.cached.end_ns)}.",
+        )
     if case.gain >= WORTH_IT:
         return YES, f"{case.when}, {_compared(case)}."
     if case.missed(Reason.COLD) >= TOUCHED_ONCE:
@@ -170,10 +176,24 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
         yield f"{_hit(case)} of the reads come from the SSD; no warm-up is to be seen."
     elif case.warm_up.state != State.SHORT:
         at_least = ", so the gain is a lower bound" if case.warm_up.state == State.RISING else ""
-        yield f"Not steady yet: {case.warm_up.why}{at_least if answer == YES else ''}."
+        if answer != UNSURE:  # there it is the headline
+            yield f"Not steady yet: {case.warm_up.why}{at_least if answer == YES else ''}."
     yield from _about_misses(case)
     yield from _about_writes(case)
+    yield from _about_run_time(case)
     yield _judged_on(case)
+
+
+def _is_short(case: Case) -> bool:
+    reads = case.cached.whole.figures.reads.count
+    return case.cached.end_ns < SHORTEST_NS or reads < FEWEST_READS
+
+
+def _about_run_time(case: Case) -> Iterator[str]:
+    """Where the load adapts to the machine, how long the same work takes."""
+    if case.scenario.get("mode", "open") != "open":
+        cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
+        yield f"All the work of the trace takes {cached} with the cache, {plain} without."
 
 
 def _judged_on(case: Case) -> str:
@@ -192,7 +212,7 @@ def _about_tail(case: Case) -> Iterator[str]:
     if case.tail_gain is None:
         return
     words = f"p99 of the reads is {latency(after)} instead of {latency(before)}"
-    if 1 / POINTLESS < case.tail_gain < POINTLESS:
+    if 0.95 < case.tail_gain < 1.05:
         yield f"{words}: the slowest 1% still come from the disks."
     else:
         yield f"{words} ({_change(case.tail_gain)})."
@@ -229,12 +249,17 @@ def _about_misses(case: Case) -> Iterator[str]:
 
 
 def _about_writes(case: Case) -> Iterator[str]:
+    before, after = (phase.figures.writes for phase in (case.without, case.with_cache))
+    gain = _ratio(before.mean_ns, after.mean_ns)
+    if gain is not None and not 0.95 < gain < 1.05 and not _endless(case):
+        now = f"{latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
+        yield f"Writes take {now} ({_change(gain)})."
     if case.writes < MOSTLY:
         return
     share = percent(case.writes)
     yield (
         f"{share} of the requests are writes. A {case.cache_mode} cache sends each to the disks "
-        "and waits for them: writes gain only by the reads that the disks no longer have to do."
+        "and waits for them: they gain by reads that the disks no longer do, and lose by fills."
     )
 
 
@@ -243,7 +268,9 @@ def _advice(case: Case) -> Iterator[Advice]:
         yield _against_backlog(case)
     has_reads = case.cached.whole.figures.reads.count > 0
     if has_reads and case.warm_up.needed_ns and case.warm_up.state != State.FALLING:
-        seconds = -(-case.warm_up.needed_ns // (60 * SECOND)) * 60
+        # Simulated time is not the capture's where the load adapts to the machine.
+        pace = case.trace.get("span_ns", case.cached.end_ns) / max(case.cached.end_ns, 1)
+        seconds = -(-int(case.warm_up.needed_ns * pace) // (60 * SECOND)) * 60
         need = span(seconds * SECOND)
         yield Advice(
             f"Capture for at least {need}, so that the cache can warm up.",
@@ -253,7 +280,7 @@ def _advice(case: Case) -> Iterator[Advice]:
         yield _larger(case)
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and case.cache_mode == "read-only":
         yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
-    if case.missed(Reason.BUSY) >= NOTICEABLE:
+    if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
         yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:
         yield Advice("Try letting every miss in.", _replay(case, "--admission always"))
@@ -279,11 +306,12 @@ def _against_backlog(case: Case) -> Advice:
 
 def _replay(case: Case, option: str) -> str:
     """The command that replays the same again, but for one option."""
-    words = ["hybridsim replay", shlex.quote(str(case.trace.get("name", "TRACE")))]
+    name = str(case.trace.get("name", "-"))
+    words = ["hybridsim replay", "TRACE" if name == "-" else shlex.quote(name)]
     if case.scenario.get("file"):
         words += ["--scenario", shlex.quote(str(case.scenario["file"]))]
-    name = option.split()[0]
-    kept = [one for one in case.scenario.get("options", []) if one.split()[0] != name]
+    changed = option.split()[0]
+    kept = [one for one in case.scenario.get("options", []) if one.split()[0] != changed]
     return " ".join([*words, *kept, option])
 
 

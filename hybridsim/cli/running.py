@@ -26,6 +26,8 @@ def run(trace: Trace, scenario: Scenario, json_file: str | None) -> None:
     from hybridsim.report import write
     from hybridsim.verbs.replay import replay
 
+    if json_file and json_file != "-" and not Path(json_file).absolute().parent.is_dir():
+        raise UsageError(f"cannot write {json_file}: there is no such folder")
     _say_if_compiling()
     with progress() as report:
         result = replay(trace, scenario, report)

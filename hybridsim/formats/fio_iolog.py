@@ -83,7 +83,7 @@ class Reader:
             findings.add(
                 "no-times",
                 "version 2 logs hold no times but waits; requests between two waits arrive at once",
-                fix="replay it with --closed, or log with fio 3.30 or later (version 3)",
+                fix="replay it with --mode closed, or log with fio 3.30 or later (version 3)",
             )
         if log.disorder:
             findings.add(

@@ -23,6 +23,7 @@ from hybridsim.outcome import Phase
 from hybridsim.report.curve import draw
 from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
+from hybridsim.verdict import SHORTEST_NS
 from hybridsim.warmup import State
 from hybridsim.wording import NONE, lasting, latency, percent, span
 
@@ -61,7 +62,7 @@ ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
 MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
 GLUE = "\ue000"  # stands for a space at which no line may break
 UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")
-WIDEST = 110
+NARROWEST, WIDEST = 80, 110
 PLOT_HEIGHT = 6
 ASCII = str.maketrans({"·": "|", NONE: "-", "⚠": "!", "▲": "^"})
 
@@ -84,7 +85,7 @@ def write(result: Result, stream: TextIO) -> None:
 def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bool = False) -> str:
     """The report as text."""
     text = io.StringIO()
-    width = max(min(width, WIDEST), 60)
+    width = max(min(width, WIDEST), NARROWEST)  # rather wrapped by the terminal than cut off
     console = Console(
         file=text,
         width=width,
@@ -95,7 +96,7 @@ def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bo
         emoji=False,
         legacy_windows=False,
     )
-    console.print(Group(*_sections(result, width, ascii_only)))
+    console.print(Group(*_sections(result, width, ascii_only)), crop=False)
     whole = text.getvalue().replace(GLUE, " ")
     lines = "\n".join(line.rstrip() for line in whole.splitlines()) + "\n"
     if not ascii_only:
@@ -112,13 +113,14 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
         yield from _curve(result, width, ascii_only)
         yield ""
     yield _table(result)
-    yield Text(f"{LABELS['none']}: the same disks alone, over the time of the last row", "dim")
+    yield Text(f"{LABELS['none']}: the same disks alone, with the requests of the last row", "dim")
     if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
     yield _lines([*_iops(result), *_misses(result), *_wear(result), *_disk_time(result)])
     yield ""
-    yield _lines([*_notes(result), *_next(result)])
+    yield _lines(list(_notes(result)))
+    yield from _next(result)
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -329,14 +331,18 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
     wear = result.wear
     if wear is None:
         return
-    parts = [f"{human_size(wear.bytes_per_day)} a day"]
+    judged = result.phases["warm"].span_ns
+    is_long = judged >= SHORTEST_NS  # enough to speak of days and years
+    parts = [f"{human_size(wear.bytes_per_day)} a day"] if is_long else []
+    if not is_long:
+        parts.append(f"{human_size(wear.bytes_written)} in {span(judged)}")
     if wear.per_host_write is not None:
         often = wear.per_host_write > 99  # the host hardly writes: all of it is promotion
         per_byte = "over 99" if often else f"{wear.per_host_write:.2f}"
         parts.append(f"{per_byte} bytes per byte the host writes")
     if wear.read_per_written is not None:
         parts.append(f"{wear.read_per_written:.2f} bytes read from it per byte written")
-    if wear.years is not None:
+    if wear.years is not None and is_long:
         parts.append(f"rated life {lasting(wear.years)}")
     yield LABELS["wear"], _joined(parts)
 
@@ -350,14 +356,15 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             yield LABELS["disk_time"] if first else "", f"{label}: " + _joined(parts)
 
 
-def _next(result: Result) -> Iterator[tuple[str, str]]:
+def _next(result: Result) -> Iterator[RenderableType]:
+    """What to do next; a command stands on a line of its own, however long, to be pasted."""
     label = LABELS["next"]
     for advice in result.verdict.advice:
-        yield label, advice.text
+        yield _lines([(label, advice.text)])
         label = ""
         if advice.command:
-            yield "", f"  {advice.command}"
-    yield label, "What does a word mean?  hybridsim explain WORD"
+            yield Text(" " * 15 + advice.command, no_wrap=True, overflow="ignore")
+    yield _lines([(label, "What does a word mean?  hybridsim explain WORD")])
 
 
 __all__ = ["LABELS", "render", "write"]

@@ -116,8 +116,9 @@ def _is_overloaded(result: Result) -> bool:
 
 
 def _warning(found: TraceWarning) -> Warning:
-    place = f" ({found.place})" if found.place else ""
-    return Warning(found.code, f"{found.count:,} {found.text}{place}", found.fix)
+    number = f" (x {found.count:,})" if found.count > 1 else ""
+    place = f" [{found.place}]" if found.place else ""
+    return Warning(found.code, f"{found.text}{number}{place}", found.fix)
 
 
 def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
@@ -127,7 +128,7 @@ def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
     if scenario.replay.mode == "think" and summary.incomplete == summary.requests:
         raise UsageError(
             f"{trace.name} tells no completions, so think times are unknown: "
-            "use --replay open or closed, or capture with complete events"
+            "use --mode open or closed, or capture with complete events"
         )
 
 
@@ -243,7 +244,8 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
     backing, said = scenario.backing, scenario.cache
     cache_bytes = pages * said.page_bytes
     array = f"{backing.members} x {backing.drive.name}, {backing.kind}"
-    with_cache = f"{human_size(cache_bytes)} of {said.drive.name}, {said.mode}, {said.admission}"
+    drive = f"{human_size(cache_bytes)} of {said.drive.name}, {said.mode}, {said.admission}"
+    with_cache = drive if pages else "none"
     return {
         "summary": f"{array}; cache: {with_cache}",
         "file": scenario.origin.name or None,
