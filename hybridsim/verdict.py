@@ -26,7 +26,7 @@ MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
 TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1
-FEWEST_READS = 1000
+FEWEST_READS, FEWEST_WRITES = 1000, 100
 SHORTEST_NS = 30 * SECOND  # of simulated time
 BUSY = 0.9  # disks that have no time for more fills
 
@@ -125,7 +125,7 @@ def _answer(case: Case) -> tuple[str, str]:
     if case.missed(Reason.COLD) >= TOUCHED_ONCE:
         once = percent(case.missed(Reason.COLD))
         return NO, f"The data is touched once: {once} of the reads are the first of their data."
-    if not case.warm_up.steady:
+    if not case.warm_up.steady and case.warm_up.state != State.RESTLESS:
         return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
     if case.gain < HARMFUL:
         return NO, f"It slows reads down: {_decapitalised(case.when)}, {_compared(case)}."
@@ -174,6 +174,8 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
         yield f"It is warm after {warm}; then {_hit(case)} of the reads come from the SSD."
     elif case.warm_up.state == State.FLAT:
         yield f"{_hit(case)} of the reads come from the SSD; no warm-up is to be seen."
+    elif case.warm_up.state == State.RESTLESS:
+        yield f"{_hit(case)} of the reads come from the SSD; {case.warm_up.why}."
     elif case.warm_up.state != State.SHORT:
         at_least = ", so the gain is a lower bound" if case.warm_up.state == State.RISING else ""
         if answer != UNSURE:  # there it is the headline
@@ -251,7 +253,8 @@ def _about_misses(case: Case) -> Iterator[str]:
 def _about_writes(case: Case) -> Iterator[str]:
     before, after = (phase.figures.writes for phase in (case.without, case.with_cache))
     gain = _ratio(before.mean_ns, after.mean_ns)
-    if gain is not None and not 0.95 < gain < 1.05 and not _endless(case):
+    is_told = min(before.count, after.count) >= FEWEST_WRITES and not _endless(case)
+    if is_told and gain is not None and not 0.95 < gain < 1.05:
         now = f"{latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
         yield f"Writes take {now} ({_change(gain)})."
     if case.writes < MOSTLY:
@@ -267,7 +270,8 @@ def _advice(case: Case) -> Iterator[Advice]:
     if _endless(case):
         yield _against_backlog(case)
     has_reads = case.cached.whole.figures.reads.count > 0
-    if has_reads and case.warm_up.needed_ns and case.warm_up.state != State.FALLING:
+    settled = case.warm_up.state in (State.FALLING, State.RESTLESS)
+    if has_reads and case.warm_up.needed_ns and not settled:
         # Simulated time is not the capture's where the load adapts to the machine.
         pace = case.trace.get("span_ns", case.cached.end_ns) / max(case.cached.end_ns, 1)
         seconds = -(-int(case.warm_up.needed_ns * pace) // (60 * SECOND)) * 60
