@@ -20,7 +20,7 @@ def run(machine, batch, facts, until_ns):
     """
     source, requests, cache = machine.source, machine.requests, machine.cache
     below, events = machine.below, machine.below.events
-    slow, fast = below.slow, below.fast
+    slow, fast, heap = below.slow, below.fast, events.heap
     now = machine.clock[0]
     while True:
         if facts.used[0] == len(facts.number):
@@ -30,7 +30,7 @@ def run(machine, batch, facts, until_ns):
         arrival_ns = source.next_ns(now, batch, requests)
         if arrival_ns == WANTS_BATCH:
             return NEEDS_BATCH
-        event_ns = events.time_ns[0] if events.state[0] > 0 else NEVER
+        event_ns = NEVER if heap.is_empty() else heap.time_ns[0]
         if min(event_ns, arrival_ns) >= until_ns:
             return FINISHED if min(event_ns, arrival_ns) == NEVER else REACHED
         if arrival_ns < event_ns:
@@ -41,9 +41,9 @@ def run(machine, batch, facts, until_ns):
             continue
         now = event_ns
         machine.clock[0] = now
-        what = events.what[0]
+        what = heap.what[0]
         number = what >> KIND_BITS
-        events.pop()
+        heap.pop()
         if what & KIND_MASK == SLOW:
             tag = slow.complete(now, number, events)
         elif what & KIND_MASK == FAST:

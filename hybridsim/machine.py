@@ -62,7 +62,7 @@ class Machine(NamedTuple):
         return (
             self.requests.free[1] > 0
             and self.cache.room() >= demand[PAGES_DEMAND]
-            and below.events.room() >= demand[EVENTS_DEMAND]
+            and below.events.heap.room() >= demand[EVENTS_DEMAND]
             and below.slow.has_room(demand[SLOW_DEMAND])
             and below.fast.has_room(demand[FAST_DEMAND])
         )
@@ -87,8 +87,9 @@ class Machine(NamedTuple):
         if cache.room() < demand[PAGES_DEMAND]:
             cache = cache.grown(_doubled(len(cache.state), cache.room(), demand[PAGES_DEMAND]))
         events = self.below.events
-        if events.room() < demand[EVENTS_DEMAND]:
-            size = _doubled(len(events.time_ns), events.room(), demand[EVENTS_DEMAND])
+        room = events.heap.room()
+        if room < demand[EVENTS_DEMAND]:
+            size = _doubled(len(events.heap.time_ns), room, demand[EVENTS_DEMAND])
             events = events.grown(size)
         slow = _roomy(self.below.slow, demand[SLOW_DEMAND])
         fast = _roomy(self.below.fast, demand[FAST_DEMAND])

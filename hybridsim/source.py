@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridsim.arrays import Int32s, Ints
 from hybridsim.codes import Replay
+from hybridsim.heap import Heap
 from hybridsim.jit import method, state_machine
 
 OPEN, CLOSED, THINK = int(Replay.OPEN), int(Replay.CLOSED), int(Replay.THINK)
@@ -16,7 +17,7 @@ NEVER = 1 << 62
 WANTS_BATCH = -1
 WINDOW = 4096  # think: requests loaded and not complete
 LOOKBACK = 1 << 16  # think: how far back a parent may lie, in requests
-OUTSTANDING, LOADED, READY = range(3)
+OUTSTANDING, LOADED = range(2)
 
 
 @state_machine
@@ -25,10 +26,8 @@ class Source(NamedTuple):
 
     mode: int
     depth: int
-    counts: Ints  # [OUTSTANDING, LOADED, READY]
-    ready_ns: Ints  # think: heap of (time, number) of requests that wait for their time alone
-    ready_number: Ints
-    ready_slot: Int32s
+    counts: Ints  # [OUTSTANDING, LOADED]
+    ready: Heap  # think: slots of requests that wait for their time alone, by time and number
     slot_of: Int32s  # think: ring by number: slot of a request not complete, or NOTHING
     done_ns: Ints  # think: ring by number: when it completed
     first_child: Int32s  # think, by slot: requests that wait for this one
@@ -44,10 +43,8 @@ class Source(NamedTuple):
         return cls(
             mode,
             depth,
-            np.zeros(3, np.int64),
-            np.zeros(window, np.int64),
-            np.zeros(window, np.int64),
-            np.zeros(window, np.int32),
+            np.zeros(2, np.int64),
+            Heap.new(window),
             np.full(lookback, NOTHING, np.int32),
             np.zeros(lookback, np.int64),
             np.full(window, NOTHING, np.int32),
@@ -75,7 +72,11 @@ class Source(NamedTuple):
     def issue(self, now, batch, requests):
         """Issue the request that `next_ns` spoke of; return its slot."""
         self.counts[OUTSTANDING] += 1
-        slot = self.pop_ready() if self.mode == THINK else requests.take(batch)
+        if self.mode == THINK:
+            slot = self.ready.what[0]
+            self.ready.pop()
+        else:
+            slot = requests.take(batch)
         requests.issue_ns[slot] = now
         return slot
 
@@ -92,7 +93,7 @@ class Source(NamedTuple):
             self.done_ns[ring] = now
         child = self.first_child[slot]
         while child != NOTHING:
-            self.push_ready(now + self.gap_ns[child], requests.number[child], child)
+            self.ready.push(now + self.gap_ns[child], requests.number[child], child)
             child = self.next_child[child]
 
     @method
@@ -102,7 +103,7 @@ class Source(NamedTuple):
             self.load(now, batch, requests)
         if self.counts[LOADED] < WINDOW and not batch.is_last():
             return WANTS_BATCH
-        return self.ready_ns[0] if self.counts[READY] > 0 else NEVER
+        return NEVER if self.ready.is_empty() else self.ready.time_ns[0]
 
     @method
     def load(self, now, batch, requests):
@@ -113,72 +114,15 @@ class Source(NamedTuple):
         self.counts[LOADED] += 1
         self.first_child[slot] = NOTHING
         parent = batch.parent[row]
-        ready = batch.arrival_ns[row]
+        ready_ns = batch.arrival_ns[row]
         waits_for = NOTHING
         if parent >= 0:
             self.gap_ns[slot] = batch.gap_ns[row]
             waits_for = self.slot_of[parent % LOOKBACK]
-            ready = self.done_ns[parent % LOOKBACK] + batch.gap_ns[row]
+            ready_ns = self.done_ns[parent % LOOKBACK] + batch.gap_ns[row]
         self.slot_of[number % LOOKBACK] = slot  # may take the parent's place in the ring
         if waits_for == NOTHING:
-            self.push_ready(max(now, ready), number, slot)
+            self.ready.push(max(now, ready_ns), number, slot)
             return
         self.next_child[slot] = self.first_child[waits_for]
         self.first_child[waits_for] = slot
-
-    @method
-    def push_ready(self, time_ns, number, slot):
-        """Enter a request into the heap."""
-        i = self.counts[READY]
-        self.counts[READY] += 1
-        while i > 0:
-            parent = (i - 1) >> 1
-            if self.is_before(parent, time_ns, number):
-                break
-            self.move_ready(parent, i)
-            i = parent
-        self.ready_ns[i] = time_ns
-        self.ready_number[i] = number
-        self.ready_slot[i] = slot
-
-    @method
-    def pop_ready(self):
-        """Take the first request off the heap; return its slot."""
-        first = self.ready_slot[0]
-        n = self.counts[READY] - 1
-        self.counts[READY] = n
-        time_ns = self.ready_ns[n]
-        number = self.ready_number[n]
-        slot = self.ready_slot[n]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= n:
-                break
-            following = child + 1
-            if following < n and self.is_before(
-                following, self.ready_ns[child], self.ready_number[child]
-            ):
-                child = following
-            if not self.is_before(child, time_ns, number):
-                break
-            self.move_ready(child, i)
-            i = child
-        self.ready_ns[i] = time_ns
-        self.ready_number[i] = number
-        self.ready_slot[i] = slot
-        return first
-
-    @method
-    def is_before(self, i, time_ns, number):
-        """Tell whether entry `i` of the heap comes before a request of that time and number."""
-        return self.ready_ns[i] < time_ns or (
-            self.ready_ns[i] == time_ns and self.ready_number[i] < number
-        )
-
-    @method
-    def move_ready(self, source, target):
-        """Copy one entry of the heap over another."""
-        self.ready_ns[target] = self.ready_ns[source]
-        self.ready_number[target] = self.ready_number[source]
-        self.ready_slot[target] = self.ready_slot[source]

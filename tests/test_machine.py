@@ -98,7 +98,7 @@ def test_nothing_is_left_over(finished):
     run, facts = finished
     left = run.machine
     assert left.source.outstanding == 0
-    assert left.below.events.state[0] == 0
+    assert left.below.events.heap.is_empty()
     assert left.requests.free[1] == len(left.requests.number)
     for tier in (left.below.slow, left.below.fast):
         assert tier.groups.free[1] == len(tier.groups.pending)
@@ -178,7 +178,7 @@ def test_all_pools_grow(workload):
     assert len(grown.cache.state) > IDS
     assert len(grown.cache.ids.number) == len(grown.cache.state)
     for before, after in (
-        (small.below.events.time_ns, grown.below.events.time_ns),
+        (small.below.events.heap.time_ns, grown.below.events.heap.time_ns),
         (small.below.slow.groups.pending, grown.below.slow.groups.pending),
         (small.below.slow.device.queue.tag, grown.below.slow.device.queue.tag),
     ):

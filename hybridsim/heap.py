@@ -1,0 +1,90 @@
+"""A binary heap of (time, rank, what) in arrays: events, requests that wait for their time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints, longer
+from hybridsim.jit import method, state_machine
+
+
+@state_machine
+class Heap(NamedTuple):
+    """Entries in order of time, those of equal time in order of rank; the root is the first."""
+
+    time_ns: Ints
+    rank: Ints
+    what: Ints
+    used: Ints  # [entries]
+
+    @classmethod
+    def new(cls, capacity: int) -> Heap:
+        """Make room for `capacity` entries."""
+        columns = (np.zeros(capacity, np.int64) for _ in range(3))
+        return cls._make((*columns, np.zeros(1, np.int64)))
+
+    def grown(self, capacity: int) -> Heap:
+        """Return the same heap with room for `capacity` entries."""
+        return Heap._make((*(longer(column, capacity) for column in self[:3]), self.used))
+
+    @method
+    def is_empty(self):
+        """Tell whether there is no entry."""
+        return self.used[0] == 0
+
+    @method
+    def room(self):
+        """Return how many entries can still be pushed."""
+        return len(self.time_ns) - self.used[0]
+
+    @method
+    def push(self, time_ns, rank, what):
+        """Add an entry."""
+        i = self.used[0]
+        self.used[0] += 1
+        while i > 0:
+            parent = (i - 1) >> 1
+            if self.before(parent, time_ns, rank):
+                break
+            self.move(parent, i)
+            i = parent
+        self.put(i, time_ns, rank, what)
+
+    @method
+    def pop(self):
+        """Drop the root, whose time and what have been read."""
+        n = self.used[0] - 1
+        self.used[0] = n
+        time_ns = self.time_ns[n]
+        rank = self.rank[n]
+        i = 0
+        while True:
+            child = 2 * i + 1
+            if child >= n:
+                break
+            if child + 1 < n and self.before(child + 1, self.time_ns[child], self.rank[child]):
+                child += 1
+            if not self.before(child, time_ns, rank):
+                break
+            self.move(child, i)
+            i = child
+        self.put(i, time_ns, rank, self.what[n])
+
+    @method
+    def before(self, i, time_ns, rank):
+        """Tell whether entry `i` comes before one of that time and rank."""
+        return self.time_ns[i] < time_ns or (self.time_ns[i] == time_ns and self.rank[i] < rank)
+
+    @method
+    def move(self, source, target):
+        """Copy one entry over another."""
+        self.put(target, self.time_ns[source], self.rank[source], self.what[source])
+
+    @method
+    def put(self, i, time_ns, rank, what):
+        """Write entry `i`."""
+        self.time_ns[i] = time_ns
+        self.rank[i] = rank
+        self.what[i] = what
