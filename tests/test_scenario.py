@@ -296,7 +296,7 @@ def test_all_errors_in_one_pass():
         ('[cache]\nsize = "4k"', 'less than one page (64KiB): kind = "none"?'),
         ('[cache]\nsize = "0%"', "'0%' is nothing"),
         ('[cache]\nadmission = "learnt"', "did you mean 'learned'?"),
-        ("[replay]\nspeed = 0", "site.toml:2:9: speed must be above 0"),
+        ("[replay]\nspeed = 0", "site.toml:2:9: speed must be at least 0.001"),
         ("[replay]\nspeed = inf", "speed must be"),
         ('[replay]\nspeed = "2x"', "speed must be a number without quotes, not '2x'"),
         ("[price]\ndate = '2026-11'\nhdd_per_gb = 1\ncurrency = 'USD'", "missing: ssd_per_gb"),
