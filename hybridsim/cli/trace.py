@@ -132,6 +132,7 @@ def convert(paths: tuple[str, ...], **options: Any) -> None:
 
     Columns: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
     F (flush) or Z (write zeroes); times are from the first event, empty if unknown.
+    Processes are not kept: think times of the CSV are those of all requests as one process.
     """
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural
