@@ -13,6 +13,7 @@ from hybridsim.histogram import LAST_NS
 from hybridsim.metrics import Collector
 from hybridsim.report import WRITERS, write
 from hybridsim.report.curve import draw
+from hybridsim.report.curve import draw
 from hybridsim.report.terminal import render
 from hybridsim.result import Warning, conclude
 from hybridsim.wording import NONE, lasting, latency, percent, span, times
@@ -175,3 +176,9 @@ def test_figures_are_worded_for_the_eye():
         "5.2 years",
         "more than 30 years",
     ]
+
+
+def test_nothing_is_drawn_where_nothing_was_read():
+    times = np.array([0.5, 1.5, 2.5, 8.5, 9.5])
+    (line,) = draw(times, np.ones(5), end=10.0, top=1.0, width=10, height=1, ascii_only=True)
+    assert line == "****   ***"

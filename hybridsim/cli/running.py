@@ -57,27 +57,32 @@ def progress() -> Iterator[Report | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    started = time.monotonic()
+    started = begun = time.monotonic()
     shown = False
 
     def report(now: Progress) -> None:
-        nonlocal shown
-        passed = time.monotonic() - started
-        if passed < QUIET_S or not now.of_requests:
+        nonlocal shown, begun
+        clock = time.monotonic()
+        if not now.of_requests:
+            begun = clock  # of the replay: when the trace has been read once
+        if clock - started < QUIET_S:
             return
         shown = True
-        left = passed * (now.of_requests - now.requests) / max(now.requests, 1)
-        speed = now.simulated_ns / 1e9 / passed
-        click.echo(
-            f"\r\x1b[Kreplayed {now.requests / now.of_requests:.0%} · "
-            f"{now.simulated_ns / 1e9:.0f} s simulated, {speed:,.0f} times real time · "
-            f"{left:.0f} s to go ",
-            nl=False,
-            err=True,
-        )
+        click.echo(f"\r\x1b[K{_told(now, max(clock - begun, 1e-3))} ", nl=False, err=True)
 
     try:
         yield report
     finally:
         if shown:
             click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _told(now: Progress, passed_s: float) -> str:
+    if not now.of_requests:
+        return f"reading the trace: {now.requests:,} requests"
+    left = passed_s * (now.of_requests - now.requests) / max(now.requests, 1)
+    simulated = now.simulated_ns / 1e9
+    return (
+        f"replayed {now.requests / now.of_requests:.0%} · {simulated:,.0f} s simulated, "
+        f"{simulated / passed_s:,.0f} times real time · {left:.0f} s to go"
+    )

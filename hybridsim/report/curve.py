@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,18 +17,35 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 def draw(
     times: Floats, values: Floats, end: float, top: float, width: int, height: int, ascii_only: bool
 ) -> list[str]:
-    """Lines of text, the highest first: values from 0 to `top` over times from 0 to `end`."""
+    """Lines of text, the highest first: values from 0 to `top` over times from 0 to `end`.
+
+    Where no time is near, nothing is drawn.
+    """
     across, down = (1, 1) if ascii_only else (2, 4)
     columns = (np.arange(width * across) + 0.5) * (end / (width * across))
     heights = np.interp(columns, times, values) / top if top else np.zeros(len(columns))
     levels = np.clip(np.rint(heights * (height * down - 1)), 0, height * down - 1).astype(int)
     dots = np.zeros((height * down, width * across), np.bool_)
-    previous = levels[0]
-    for column, level in enumerate(levels.tolist()):
+    previous = None
+    for column, (level, is_known) in enumerate(zip(levels.tolist(), _is_near(columns, times))):
+        if not is_known:
+            previous = None
+            continue
+        previous = level if previous is None else previous
         low, high = min(level, previous + 1), max(level, previous - 1)
         dots[min(low, level) : max(high, level) + 1, column] = True  # joined to the one before
         previous = level
     return _stars(dots[::-1]) if ascii_only else _braille(dots[::-1])
+
+
+def _is_near(columns: npt.NDArray[np.floating[Any]], times: Floats) -> list[bool]:
+    """Tell which columns have a value no further away than values usually are."""
+    if len(times) < 2:
+        return [True] * len(columns)
+    after = np.clip(np.searchsorted(times, columns), 1, len(times) - 1)
+    distance = np.minimum(abs(columns - times[after - 1]), abs(columns - times[after]))
+    near = distance <= 1.5 * np.median(np.diff(times))
+    return [bool(each) for each in near]
 
 
 def _stars(dots: npt.NDArray[np.bool_]) -> list[str]:

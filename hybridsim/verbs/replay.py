@@ -37,10 +37,10 @@ TOO_MUCH = (
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a replay has come."""
+    """How far a replay has come; while the trace is read for the first time, 0 of 0 simulated."""
 
     requests: int
-    of_requests: int
+    of_requests: int  # 0: not known yet
     simulated_ns: int
 
 
@@ -54,7 +54,7 @@ def replay(trace: Trace, scenario: Scenario | None = None, report: Report | None
     be replayed and ScenarioError for an array that cannot hold it.
     """
     scenario = scenario or Scenario.default()
-    summary = trace.summary()
+    summary = trace.summary(lambda chunks: _watched(chunks, report))
     check(trace, summary, scenario)
     if scenario.replay.mode != "auto":
         result = _replay(trace, summary, scenario, scenario.replay.mode, report)
@@ -109,6 +109,16 @@ def _replay(
         seed=scenario.seed,
         engine="numba" if compiled else "python",
     )
+
+
+def _watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:
+    """Tell of the first pass over the trace."""
+    done = 0
+    for chunk in chunks:
+        yield chunk
+        done += chunk.rows
+        if report:
+            report(Progress(done, 0, 0))
 
 
 def _is_overloaded(result: Result) -> bool:
