@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.events import CACHE, FAST, KIND_BITS, KIND_MASK, SLOW
+from hybridsim.events import FAST, KIND_BITS, KIND_MASK, SLOW
 from hybridsim.jit import loop
 from hybridsim.source import NEVER, WANTS_BATCH
 
@@ -59,6 +59,3 @@ def run(machine, batch, facts, until_ns):
             source.completed(now, slot, requests)
             cache.finished(now, slot, requests, below)
             requests.release(slot)
-
-
-__all__ = ["CACHE", "FACTS_FULL", "FINISHED", "NEEDS_BATCH", "NEEDS_ROOM", "REACHED", "run"]

@@ -13,7 +13,6 @@ from hybridsim.histogram import LAST_NS
 from hybridsim.metrics import Collector
 from hybridsim.report import WRITERS, write
 from hybridsim.report.curve import draw
-from hybridsim.report.curve import draw
 from hybridsim.report.terminal import render
 from hybridsim.result import Warning, conclude
 from hybridsim.wording import NONE, lasting, latency, percent, span, times
