@@ -16,10 +16,13 @@ flag `_nrt`); `pyproject.toml` pins numba to one minor version for it.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
 import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -181,13 +184,30 @@ def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterab
 
 @functools.cache
 def cache_folder() -> Path:
-    """Return the folder of this source's machine code; HYBRIDSIM_CACHE_DIR names another place."""
+    """Return the folder of this source's machine code; HYBRIDSIM_CACHE_DIR names another place.
+
+    Where no place can be written to, it is a folder for this process alone.
+    """
     digest = hashlib.sha256(f"{sys.version}{numba.__version__}".encode())
     for source in sorted(PACKAGE.rglob("*.py")):
         digest.update(source.read_bytes())
-    root = os.environ.get("HYBRIDSIM_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    base = Path(root) if root else Path.home() / ".cache"
-    return base / "hybridsim" / digest.hexdigest()[:16]
+    for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        if os.environ.get(place):
+            root = Path(os.environ[place]) / (".cache" if place == "HOME" else "")
+            folder = root / "hybridsim" / digest.hexdigest()[:16]
+            if _can_be_written(folder):
+                return folder
+    own = tempfile.mkdtemp(prefix="hybridsim-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return Path(own)
+
+
+def _can_be_written(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 class StateMachineType(types.Type):

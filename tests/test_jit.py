@@ -338,3 +338,13 @@ def test_a_loop_gives_back_what_its_arguments_are_made_of():
 def admit_and_evict(queue):
     queue.admit(1)
     return queue.evict()
+
+
+def test_without_a_place_to_write_the_code_is_kept_for_the_process_alone(monkeypatch, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(place, str(blocked))
+    folder = jit.cache_folder.__wrapped__()
+    assert folder.is_dir()
+    assert blocked not in folder.parents
