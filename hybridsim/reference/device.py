@@ -1,12 +1,13 @@
 """What every device has in common."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 
 from hybridsim.codes import Op
 from hybridsim.reference.clock import Clock, Done
 
 
-class Device:
+class Device(ABC):
     """Takes requests for byte ranges and completes them at some later event."""
 
     def __init__(self, clock: Clock) -> None:
@@ -21,6 +22,6 @@ class Device:
             self.counters["write_bytes"] += length
         self.accept(op, offset, length, done)
 
+    @abstractmethod
     def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
         """Do what `submit` promises; this is what a device defines."""
-        raise NotImplementedError

@@ -1,20 +1,21 @@
 """Policies (2.4): which pages are worth caching, and which must go."""
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
 
-class Admission:
+class Admission(ABC):
     """Decides whether a page that is not cached should be."""
 
+    @abstractmethod
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
         """Hear of an access before its effect; answer whether the page is wanted if it is absent.
 
-        `full` says that no slot has been left unused.
+        `full` says that every slot has been used.
         """
-        raise NotImplementedError
 
-    def evicted(self, page: int) -> None:
+    def evicted(self, page: int) -> None:  # noqa: B027 - a policy may not care
         """Hear that a page was evicted."""
 
 
@@ -101,24 +102,24 @@ class Learned(Admission):
         self.horizon = max(self.horizon + (age - self.horizon) // 16, 64)
 
 
-class Replacement:
+class Replacement(ABC):
     """Decides which cached page gives way."""
 
+    @abstractmethod
     def admit(self, page: int) -> None:
         """Hear that a page is now cached."""
-        raise NotImplementedError
 
+    @abstractmethod
     def touch(self, page: int) -> None:
         """Hear that a cached page was used."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove(self, page: int) -> None:
         """Forget a page, which is no longer cached."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evict(self) -> int:
         """Choose a page, forget it and return it; -1 if there is none."""
-        raise NotImplementedError
 
 
 class Lru(Replacement):
