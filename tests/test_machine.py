@@ -11,7 +11,7 @@ from hybridsim.codes import Level, Mode, Op, Path, Replay
 from hybridsim.drives import HardDisk
 from hybridsim.events import FAST, SLOW
 from hybridsim.inflight import Batch, Facts
-from hybridsim.machine import Machine, Run
+from hybridsim.machine import Below, Machine, Run
 from hybridsim.policies import LRU, Touches
 from hybridsim.raid import Tier
 from hybridsim.scenario import Scenario
@@ -214,3 +214,19 @@ def test_reads_a_second_by_queue_depth(seeks):
         facts = to_the_end(run)
         seconds_each = facts.done_ns.max() / 1e9 / n
         assert 1 / (seconds_each + OVERHEAD_S) == pytest.approx(expected, rel=0.03), depth
+
+
+class Recorder:
+    """A tier that only notes where it is written."""
+
+    def submit(self, now, tag, op, offset, length, events):
+        self.offset = offset
+
+
+def test_a_slot_far_into_a_large_cache_has_its_address_without_the_compiler_too():
+    """Slot 100,000 of 64 KiB lies beyond 4 GiB: no product may be taken in 32 bits."""
+    cache = PageCache.new(65536, 8, 0, 0, 1, LRU.new(8), LRU.new(8), 8)
+    cache.slot[0] = 100_000
+    tier = Recorder()
+    cache.write_fill(0, 0, Below(None, tier, None))
+    assert tier.offset == 100_000 * 65536

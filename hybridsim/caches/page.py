@@ -48,9 +48,9 @@ class PageCache(NamedTuple):
     ids: Index
     state: Bytes  # by page: ABSENT, FILLING, DOOMED, PRESENT
     why_absent: Bytes  # by page: Reason
-    slot: Int32s  # by page
+    slot: Ints  # by page; 64 bits, as it is multiplied to an address
     promoted_next: Int32s  # by page: the next one reserved by the same request
-    free_slots: Int32s  # stack of slots given back
+    free_slots: Ints  # stack of slots given back
     counts: Ints  # [FILLS ... SLOTS_FREE]
     streams: Streams
     admission: Any
@@ -78,9 +78,9 @@ class PageCache(NamedTuple):
             Index.new(ids),
             np.zeros(ids, np.uint8),
             np.full(ids, COLD, np.uint8),
+            np.full(ids, NOTHING, np.int64),
             np.full(ids, NOTHING, np.int32),
-            np.full(ids, NOTHING, np.int32),
-            np.zeros(pages, np.int32),
+            np.zeros(pages, np.int64),
             np.zeros(8, np.int64),
             Streams.new(),
             admission,
