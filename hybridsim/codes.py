@@ -16,6 +16,12 @@ class Op(IntEnum):
     WRITE_ZEROES = 4
 
 
+# Below the cache an op may carry what a barrier asks of a device, as bits beside the Op.
+OP_MASK = 7
+FUA = 8  # a write is complete only when it is on the medium
+PREFLUSH = 16  # what was acknowledged before it must be on the medium first
+
+
 class Flag(IntFlag):
     """What else a trace says of a request."""
 

@@ -11,7 +11,7 @@ from hybridsim.heap import Heap
 from hybridsim.jit import method, state_machine
 
 # The low bits of `what` say whom an event concerns, the rest is that party's own number.
-SLOW, FAST, CACHE = 0, 1, 2
+SLOW, FAST, CACHE, HOST, CONTROLLER, SLOW_TIMER, FAST_TIMER = range(7)
 KIND_BITS = 3
 KIND_MASK = (1 << KIND_BITS) - 1
 

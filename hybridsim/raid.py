@@ -135,6 +135,8 @@ class Tier(NamedTuple):
     def complete(self, now, number, events):
         """Take a device's completion; return the tag of a request that it completes, or -1."""
         tag = self.device.complete(now, number, self.kind, events)
+        if tag < 0:
+            return NOTHING
         if tag & 1 == 0:
             return tag >> 1
         groups = self.groups

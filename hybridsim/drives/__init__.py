@@ -1,0 +1,13 @@
+"""What a datasheet says of a drive: the quantities that its timing is derived from.
+
+Fields are integers of bytes, nanoseconds and bytes a second; their TOML names and units are those
+of a datasheet (`seek_average = "8.5ms"`).  A new kind of drive is one file and one name in `Drive`.
+"""
+
+from hybridsim.drives.hdd import HardDisk
+from hybridsim.drives.part import ContradictionError, Part, Rate, Size, Time
+from hybridsim.drives.ssd import SolidState
+
+Drive = HardDisk | SolidState
+
+__all__ = ["ContradictionError", "Drive", "HardDisk", "Part", "Rate", "Size", "SolidState", "Time"]
