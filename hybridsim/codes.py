@@ -70,8 +70,20 @@ class Mode(IntEnum):
 class Level(IntEnum):
     """How an array lays its bytes on its members."""
 
+    LINEAR = -1
     STRIPE = 0
+    RAID1 = 1
     RAID5 = 5
+    RAID6 = 6
+    RAID10 = 10
+
+
+class Spread(IntEnum):
+    """Where the copies of a chunk lie: md's layouts of RAID-10."""
+
+    NEAR = 0
+    FAR = 1
+    OFFSET = 2
 
 
 class Replay(IntEnum):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH
 from hybridsim.jit import method, state_machine
 
 
@@ -15,7 +16,7 @@ class Batch(NamedTuple):
     """Requests to come, in order of arrival; columns of equal length."""
 
     arrival_ns: Ints  # divided by the speed
-    op: Bytes
+    op: Bytes  # codes.Op; of a WRITE with FUA and PREFLUSH
     offset: Ints
     length: Ints
     parent: Ints  # think: number of the request that this one waits for, or -1
@@ -76,6 +77,7 @@ class InFlight(NamedTuple):
     number: Ints
     issue_ns: Ints
     op: Bytes
+    flags: Bytes  # FUA, PREFLUSH
     offset: Ints
     length: Ints
     path: Bytes
@@ -91,7 +93,7 @@ class InFlight(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> InFlight:
         """Make room for `capacity` requests."""
-        kinds = (np.int64, np.int64, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
+        kinds = (np.int64, np.int64, np.uint8, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
         columns = [np.zeros(capacity, kind) for kind in kinds]
         columns += [np.zeros(capacity, np.int32) for _ in range(5)]
         return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
@@ -113,7 +115,8 @@ class InFlight(NamedTuple):
         row = batch.state[0]
         batch.state[0] += 1
         self.number[slot] = batch.state[2] + row
-        self.op[slot] = batch.op[row]
+        self.op[slot] = batch.op[row] & OP_MASK
+        self.flags[slot] = batch.op[row] & (FUA | PREFLUSH)
         self.offset[slot] = batch.offset[row]
         self.length[slot] = batch.length[row]
         self.pending[slot] = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.events import FAST, KIND_BITS, KIND_MASK, SLOW
+from hybridsim.events import FAST, FAST_TIMER, KIND_BITS, KIND_MASK, SLOW, SLOW_TIMER
 from hybridsim.jit import loop
 from hybridsim.source import NEVER, WANTS_BATCH
 
@@ -16,7 +16,9 @@ def run(machine, batch, facts, until_ns):
 
     Returns REACHED when all before `until_ns` has happened, NEEDS_BATCH when the next request is
     not at hand, NEEDS_ROOM when the next step could exhaust a pool, FACTS_FULL when `facts` is
-    full, FINISHED when all is done.  Called again with that mended, it goes on where it was.
+    full, FINISHED when no request is to come and none is under way, of the source or of the cache:
+    what the tiers do by themselves, such as a rebuild, is left where it is.  Called again with
+    what it lacks, it goes on where it was.
     """
     source, requests, cache = machine.source, machine.requests, machine.cache
     below, events = machine.below, machine.below.events
@@ -30,9 +32,11 @@ def run(machine, batch, facts, until_ns):
         arrival_ns = source.next_ns(now, batch, requests)
         if arrival_ns == WANTS_BATCH:
             return NEEDS_BATCH
+        if arrival_ns == NEVER and source.is_idle() and slow.is_idle() and fast.is_idle():
+            return FINISHED
         event_ns = NEVER if heap.is_empty() else heap.time_ns[0]
         if min(event_ns, arrival_ns) >= until_ns:
-            return FINISHED if min(event_ns, arrival_ns) == NEVER else REACHED
+            return REACHED
         if arrival_ns < event_ns:
             now = arrival_ns
             machine.clock[0] = now
@@ -48,6 +52,10 @@ def run(machine, batch, facts, until_ns):
             tag = slow.complete(now, number, events)
         elif what & KIND_MASK == FAST:
             tag = fast.complete(now, number, events)
+        elif what & KIND_MASK == SLOW_TIMER:
+            tag = slow.wake(now, number, events)
+        elif what & KIND_MASK == FAST_TIMER:
+            tag = fast.wake(now, number, events)
         else:
             cache.wake(now, number, requests, below)
             continue

@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim import jit, loops
 from hybridsim.arrays import Ints
 from hybridsim.caches import CACHE_METHODS, PageCache
-from hybridsim.codes import Op, Replay
+from hybridsim.codes import OP_MASK, Op, Replay
 from hybridsim.devices import DEVICE_METHODS
 from hybridsim.events import Events
 from hybridsim.inflight import Batch, Facts, InFlight
@@ -45,11 +45,14 @@ class Machine(NamedTuple):
     def new(cls, source: Source, cache: Any, slow: Tier, fast: Tier) -> Machine:
         """Put an idle machine together."""
         slots = 2 * WINDOW if source.mode == Replay.THINK else 256
+        events = Events.new(256)
+        slow.start(events)
+        fast.start(events)
         return cls(
             source,
             InFlight.new(slots),
             cache,
-            Below(slow, fast, Events.new(256)),
+            Below(slow, fast, events),
             np.zeros(1, np.int64),
             np.zeros(4, np.int64),
         )
@@ -59,17 +62,18 @@ class Machine(NamedTuple):
         """Tell whether no pool can run out in the next step."""
         demand = self.demand
         below = self.below
+        reserved = below.slow.reserved() + below.fast.reserved()
         return (
             self.requests.free[1] > 0
             and self.cache.room() >= demand[PAGES_DEMAND]
-            and below.events.heap.room() >= demand[EVENTS_DEMAND]
+            and below.events.heap.room() >= demand[EVENTS_DEMAND] + reserved
             and below.slow.has_room(demand[SLOW_DEMAND])
             and below.fast.has_room(demand[FAST_DEMAND])
         )
 
     def expect(self, batch: Batch) -> None:
         """Raise the demand to what the largest request of a batch can take."""
-        longest = int(batch.length[batch.op <= Op.WRITE].max(initial=0))
+        longest = int(batch.length[batch.op & OP_MASK <= Op.WRITE].max(initial=0))
         page_bytes = self.cache.page_bytes
         pages = longest // page_bytes + 2
         slow, fast = self.below.slow, self.below.fast
@@ -88,8 +92,10 @@ class Machine(NamedTuple):
             cache = cache.grown(_doubled(len(cache.state), cache.room(), demand[PAGES_DEMAND]))
         events = self.below.events
         room = events.heap.room()
-        if room < demand[EVENTS_DEMAND]:
-            size = _doubled(len(events.heap.time_ns), room, demand[EVENTS_DEMAND])
+        wanted = demand[EVENTS_DEMAND]
+        wanted += int(self.below.slow.reserved() + self.below.fast.reserved())
+        if room < wanted:
+            size = _doubled(len(events.heap.time_ns), room, wanted)
             events = events.grown(size)
         slow = _roomy(self.below.slow, demand[SLOW_DEMAND])
         fast = _roomy(self.below.fast, demand[FAST_DEMAND])
@@ -119,6 +125,7 @@ def _roomy(tier: Tier, demand: int) -> Tier:
     if groups.free[1] < demand:
         groups = groups.grown(_doubled(len(groups.pending), int(groups.free[1]), demand))
     device = tier.device
+    demand += int(tier.reserved())
     if device.room() < demand:
         device = device.grown(_doubled(device.size(), device.room(), demand))
     return tier._replace(groups=groups, device=device)

@@ -58,6 +58,11 @@ class Source(NamedTuple):
         return int(self.counts[OUTSTANDING])
 
     @method
+    def is_idle(self):
+        """Tell whether every request issued is complete."""
+        return self.counts[OUTSTANDING] == 0
+
+    @method
     def next_ns(self, now, batch, requests):
         """Return when the next request is to be issued, NEVER, or WANTS_BATCH to know."""
         if self.mode == THINK:

@@ -32,8 +32,18 @@ def device(parameters, members):
 
 def tier(kind, parameters):
     bank = device(parameters.device, parameters.members)
-    built = Tier.new(kind, int(parameters.level), parameters.members, parameters.chunk_bytes, bank)
-    return built._replace(capacity_bytes=parameters.capacity_bytes)
+    return Tier.new(
+        kind,
+        int(parameters.level),
+        parameters.members,
+        parameters.chunk_bytes,
+        bank,
+        spread=int(parameters.spread),
+        rmw_level=parameters.rmw_level,
+        rotates=isinstance(parameters.device, HddParameters),
+        failed=parameters.failed,
+        rebuild=tuple(vars(parameters.rebuild).values()) if parameters.rebuild else None,
+    )
 
 
 def machine(scenario):
@@ -74,7 +84,7 @@ def batches(scenario, sizes):
             parent, gap = waits.parents(arrival, complete, stream)
         yield Batch(
             np.rint(arrival / speed).astype(np.int64),
-            np.array([r.op for r in rows], np.uint8),
+            np.array([r.op | (r.flags if r.op == Op.WRITE else 0) for r in rows], np.uint8),
             np.array([r.offset for r in rows], np.int64),
             np.array([r.length for r in rows], np.int64),
             parent,
@@ -127,4 +137,5 @@ def counters(finished):
         moves = sums[1:4] if len(sums) == 6 else [0, 0, 0]
         names = ("move_ns", "rotation_ns", "transfer_ns", "read_bytes", "write_bytes")
         found |= {f"{name}_{key}": value for key, value in zip(names, moves + sums[-2:])}
+        found[f"{name}_rebuilt_bytes"] = part.totals().get("rebuilt_bytes", 0)
     return found

@@ -9,11 +9,12 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from hybridsim.codes import Level, Mode, Op, Replay
+from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Replay, Spread
 from hybridsim.reference import (
     CacheParameters,
     HddParameters,
     Outcome,
+    RebuildParameters,
     Request,
     SourceParameters,
     SsdParameters,
@@ -89,11 +90,56 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 def tiers(draw: st.DrawFn) -> TierParameters:
     """An array of disks or SSDs."""
     level = draw(st.sampled_from(Level))
-    members = draw(st.integers(3, 6) if level == Level.RAID5 else st.integers(1, 6))
-    chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB]))
+    chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB, 72 * KIB]))
     device = draw(hdds(chunk) | ssds(chunk))
-    data = members - 1 if level == Level.RAID5 else members
-    return TierParameters(level, members, chunk, device, data * device.capacity_bytes)
+    members = draw(st.integers(LEAST_MEMBERS[level], 6))
+    spread = Spread.NEAR
+    if level == Level.RAID10 and device.capacity_bytes >= 2 * chunk:
+        spread = draw(st.sampled_from(Spread))
+    lost = draw(losses(level, members))
+    rebuild = None
+    if lost and draw(st.booleans()):
+        pace = st.sampled_from([10**5, 10**7, 10**9])
+        rebuild = RebuildParameters(lost.pop(), draw(pace), draw(pace))
+    return TierParameters(
+        level,
+        members,
+        chunk,
+        device,
+        capacity(level, members, chunk, device.capacity_bytes, spread),
+        spread=spread,
+        rmw_level=draw(st.sampled_from([0, 1, 1, 2])),
+        failed=lost,
+        rebuild=rebuild,
+    )
+
+
+LEAST_MEMBERS = {
+    Level.LINEAR: 1,
+    Level.STRIPE: 1,
+    Level.RAID1: 2,
+    Level.RAID5: 3,
+    Level.RAID6: 4,
+    Level.RAID10: 2,
+}
+
+
+def capacity(level: Level, members: int, chunk: int, member_bytes: int, spread: Spread) -> int:
+    """What an array holds."""
+    rows = member_bytes // chunk
+    copies = {Level.RAID1: members, Level.RAID10: 2}.get(level, 1)
+    parities = {Level.RAID5: 1, Level.RAID6: 2}.get(level, 0)
+    if spread == Spread.NEAR:
+        return rows * (members - parities) // copies * chunk
+    return rows // copies * members * chunk
+
+
+@st.composite
+def losses(draw: st.DrawFn, level: Level, members: int) -> list[int]:
+    """Some members whose data the others still have."""
+    most = {Level.RAID1: members - 1, Level.RAID5: 1, Level.RAID6: 2, Level.RAID10: 1}.get(level, 0)
+    number = draw(st.just(0) | st.integers(0, most))
+    return draw(st.permutations(range(members)))[:number]
 
 
 @st.composite
@@ -194,7 +240,8 @@ class Workload:
             complete = -1
             if self.percent(self.known):
                 complete = arrival + self.random.choice([0, 1, 1, 2, 6, 40]) * self.interval_ns
-            result.append(Request(arrival, op, offset, length, stream, complete))
+            flags = self.random.choice([0, 0, 0, 0, 0, FUA, PREFLUSH, FUA | PREFLUSH])
+            result.append(Request(arrival, op, offset, length, stream, complete, flags))
         return result
 
     def op(self) -> Op:

@@ -29,7 +29,8 @@ from hybridsim.reference import (
 from hybridsim.reference import source as source_module
 from hybridsim.reference.cache import Runs, Slots
 from hybridsim.reference.source import parents
-from hybridsim.reference.tier import Range, RowSegment
+from hybridsim.reference.member import Range
+from hybridsim.reference.parity import Segment, row_segments
 
 US, MS = 1000, 1_000_000
 SECTOR, PAGE = 512, 4096
@@ -270,22 +271,22 @@ class TestTier:
 
     def test_a_row_is_cut_where_the_set_of_written_chunks_changes(self) -> None:
         tier = self.tier(Level.RAID5, 5, chunk=10)
-        assert tier.row_segments(7, 12, 15) == [RowSegment(7, 2, 5, [1])]
+        assert row_segments(10, 7, 12, 15) == [Segment(7, 2, 5, [1])]
         # From 6 of chunk 0 to 3 of chunk 1: two ends that share nothing.
-        assert tier.row_segments(7, 6, 13) == [RowSegment(7, 0, 3, [1]), RowSegment(7, 6, 10, [0])]
+        assert row_segments(10, 7, 6, 13) == [Segment(7, 0, 3, [1]), Segment(7, 6, 10, [0])]
         # From 3 of chunk 0 to 6 of chunk 1: in the middle both.
-        assert tier.row_segments(7, 3, 16) == [
-            RowSegment(7, 0, 3, [1]),
-            RowSegment(7, 3, 6, [0, 1]),
-            RowSegment(7, 6, 10, [0]),
+        assert row_segments(10, 7, 3, 16) == [
+            Segment(7, 0, 3, [1]),
+            Segment(7, 3, 6, [0, 1]),
+            Segment(7, 6, 10, [0]),
         ]
         # With whole chunks between.
-        assert tier.row_segments(7, 6, 33) == [
-            RowSegment(7, 0, 3, [1, 2, 3]),
-            RowSegment(7, 3, 6, [1, 2]),
-            RowSegment(7, 6, 10, [0, 1, 2]),
+        assert row_segments(10, 7, 6, 33) == [
+            Segment(7, 0, 3, [1, 2, 3]),
+            Segment(7, 3, 6, [1, 2]),
+            Segment(7, 6, 10, [0, 1, 2]),
         ]
-        assert tier.row_segments(7, 0, 40) == [RowSegment(7, 0, 10, [0, 1, 2, 3])]
+        assert row_segments(10, 7, 0, 40) == [Segment(7, 0, 10, [0, 1, 2, 3])]
 
     def run(self, members: int, request: Request) -> Outcome:
         return simulate([request], OPEN, NO_CACHE, array(Level.RAID5, members, PAGE, DISK), None)

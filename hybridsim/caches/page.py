@@ -136,7 +136,7 @@ class PageCache(NamedTuple):
             requests.reason[slot] = NO_CACHE
         else:
             requests.reason[slot] = WRITTEN
-        self.send(now, slot, op, offset, length, requests, below)
+        self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
 
     @method
     def complete(self, now, tag, requests, below):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.codes import Op
+from hybridsim.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
@@ -153,7 +153,7 @@ class HDD(NamedTuple):
         queue = self.queue
         slot = queue.append(member)
         queue.tag[slot] = tag
-        queue.op[slot] = op
+        queue.op[slot] = op & OP_MASK
         queue.offset[slot] = offset
         queue.length[slot] = length
         queue.submitted_ns[slot] = now

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Ints
-from hybridsim.codes import Op
+from hybridsim.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
@@ -65,6 +65,7 @@ class SSD(NamedTuple):
     @method
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request; its completion is scheduled at once."""
+        op &= OP_MASK
         start = max(now, self.controller_free_ns[member])
         self.controller_free_ns[member] = start + self.interval_ns
         begin = start + self.command_ns

@@ -8,7 +8,8 @@ it to the nanosecond. One file per section of the text:
     source       2.2  when requests are issued
     cache        2.3  the page cache
     policies     2.4  admission and replacement
-    tier         2.5  arrays
+    tier, member, parity, rebuild
+                 2.5  arrays
     hdd, ssd     2.6, 2.7  devices
     machine      all of it put together; subclass `Machine` to replace a part
 
@@ -26,6 +27,7 @@ from hybridsim.reference.parameters import (
     Fact,
     HddParameters,
     Outcome,
+    RebuildParameters,
     Request,
     SourceParameters,
     SsdParameters,
@@ -53,6 +55,7 @@ __all__ = [
     "Outcome",
     "PageCache",
     "Parts",
+    "RebuildParameters",
     "Replacement",
     "Request",
     "Source",

@@ -154,10 +154,11 @@ class PageCache:
             fills_started=0, fills_completed=0, fills_doomed=0, evictions=0
         )
 
-    def submit(self, op: Op, offset: int, length: int, done: Done) -> Verdict:
+    def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
         """Send a request on its way, and return which way that is.
 
-        `done` is called when it completes, never from within this call.
+        `flags` of a WRITE go with it to the slow tier.  `done` is called when it completes, never
+        from within this call.
         """
         job = Job(done, self)
         pieces = self.pieces(offset, length)
@@ -170,13 +171,13 @@ class PageCache:
             self.to_slow(job, Op.DISCARD, offset, length)
             return Verdict(Path.BYPASS, Reason.DISCARD, len(pieces))
         if self.parameters.pages == 0:
-            self.to_slow(job, op, offset, length)
+            self.to_slow(job, op | flags, offset, length)
             return Verdict(Path.BYPASS, Reason.NO_CACHE, 0)
         run = self.runs.extend(offset, length)
         sequential = 0 < self.parameters.cutoff_bytes <= run
         if op == Op.WRITE:
             self.write(job, pieces, sequential)
-            self.to_slow(job, Op.WRITE, offset, length)
+            self.to_slow(job, Op.WRITE | flags, offset, length)
             return Verdict(Path.BYPASS, Reason.WRITE, len(pieces))
         return self.read(job, pieces, sequential)
 
@@ -249,7 +250,7 @@ class PageCache:
             start, end = missing[0].start, missing[-1].end
             self.to_slow(job, Op.READ, start, end - start)
 
-    def to_slow(self, job: Job, op: Op, offset: int, length: int) -> None:
+    def to_slow(self, job: Job, op: int, offset: int, length: int) -> None:
         """Make a part of a request on the slow tier."""
         self.slow.submit(op, offset, length, job.parts.another())
 

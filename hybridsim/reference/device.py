@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 
-from hybridsim.codes import Op
+from hybridsim.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
 
 
@@ -14,13 +14,14 @@ class Device(ABC):
         self.clock = clock
         self.counters: Counter[str] = Counter()
 
-    def submit(self, op: Op, offset: int, length: int, done: Done) -> None:
+    def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request; `done` is called when it completes, never from within this call."""
-        if op == Op.READ:
+        plain = Op(op & OP_MASK)
+        if plain == Op.READ:
             self.counters["read_bytes"] += length
-        elif op == Op.WRITE:
+        elif plain == Op.WRITE:
             self.counters["write_bytes"] += length
-        self.accept(op, offset, length, done)
+        self.accept(plain, offset, length, done)
 
     @abstractmethod
     def accept(self, op: Op, offset: int, length: int, done: Done) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hybridsim.codes import Replay
+from hybridsim.codes import Op, Replay
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.device import Device
@@ -60,15 +60,22 @@ class Machine:
         self.source = self.make_source(source)
 
     def run(self) -> Outcome:
-        """Run until nothing is left to do."""
+        """Run until all requests are complete, those of the cache to the tiers too."""
         self.source.start()
-        self.clock.run()
+        while not self.is_over():
+            self.clock.step()
         return Outcome(self.facts, self.counters())
+
+    def is_over(self) -> bool:
+        """Tell whether nobody waits for anything; a rebuild may be under way still."""
+        answered = len(self.facts) == len(self.requests)
+        return answered and not any(tier.outstanding for tier in self.tiers.values())
 
     def issue(self, number: int) -> None:
         """Give a request to the cache; write its fact and tell the source when it completes."""
         request = self.requests[number]
         issued = self.clock.now
+        flags = request.flags if request.op == Op.WRITE else 0
         verdict: Verdict
 
         def done() -> None:
@@ -87,7 +94,7 @@ class Machine:
             )
             self.source.completed(number)
 
-        verdict = self.cache.submit(request.op, request.offset, request.length, done)
+        verdict = self.cache.submit(request.op, request.offset, request.length, done, flags)
 
     def counters(self) -> dict[str, int]:
         """The sums of the cache, and those of the devices of each tier."""
@@ -96,6 +103,8 @@ class Machine:
             devices = self.tiers[name].devices if name in self.tiers else []
             for key in ("read_bytes", "write_bytes", "move_ns", "rotation_ns", "transfer_ns"):
                 result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
+            rebuild = self.tiers[name].rebuild if name in self.tiers else None
+            result[f"{name}_rebuilt_bytes"] = rebuild.line if rebuild else 0
         return result
 
     # What it is made of.

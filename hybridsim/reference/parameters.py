@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hybridsim.codes import Level, Mode, Op, Path, Reason, Replay
+from hybridsim.codes import Level, Mode, Op, Path, Reason, Replay, Spread
 
 
 def _plain(value: Any) -> Any:
@@ -63,6 +63,15 @@ class SsdParameters(_Plain):
 
 
 @dataclass
+class RebuildParameters(_Plain):
+    """The member that is written anew, and the least and the greatest pace (2.5.4)."""
+
+    member: int
+    min_bytes_per_s: int
+    max_bytes_per_s: int
+
+
+@dataclass
 class TierParameters(_Plain):
     """An array of equal devices (2.5); capacity_bytes is what the whole array offers."""
 
@@ -71,6 +80,10 @@ class TierParameters(_Plain):
     chunk_bytes: int
     device: HddParameters | SsdParameters
     capacity_bytes: int
+    spread: Spread = Spread.NEAR
+    rmw_level: int = 1
+    failed: list[int] = field(default_factory=list)
+    rebuild: RebuildParameters | None = None
 
 
 @dataclass
@@ -105,6 +118,7 @@ class Request(_Plain):
     length: int
     stream: int = 0
     complete_ns: int = -1
+    flags: int = 0  # codes.FUA, codes.PREFLUSH
 
     def __post_init__(self) -> None:
         super().__post_init__()

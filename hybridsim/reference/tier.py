@@ -1,148 +1,254 @@
 """Arrays (2.5): equal devices behind one range of bytes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
 
-from hybridsim.codes import Level, Op
-from hybridsim.reference.clock import Done, Parts
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
+from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
-from hybridsim.reference.parameters import TierParameters
-
-
-@dataclass
-class Range:
-    """Bytes of one member."""
-
-    member: int
-    start: int
-    end: int
-
-
-@dataclass
-class RowSegment:
-    """The same bytes [start, end) of each chunk of a row; a WRITE writes them in chunks `data`."""
-
-    row: int
-    start: int
-    end: int
-    data: list[int]
+from hybridsim.reference.member import Health, Member, Range
+from hybridsim.reference.parameters import HddParameters, TierParameters
+from hybridsim.reference.parity import ParityWrites, Segment, row_segments
+from hybridsim.reference.rebuild import Rebuild
 
 
 class Tier:
-    """A stripe, or a RAID-5 laid out left-symmetric as Linux md does."""
+    """One array; a machine makes it with the devices of its members."""
 
-    def __init__(self, parameters: TierParameters, devices: Sequence[Device]) -> None:
-        self.level = parameters.level
-        self.chunk = parameters.chunk_bytes
-        self.capacity_bytes = parameters.capacity_bytes
+    def __init__(
+        self, parameters: TierParameters, devices: Sequence[Device], clock: Clock | None = None
+    ) -> None:
+        p = parameters
+        self.parameters = p
+        self.clock = clock or devices[0].clock
+        self.capacity_bytes = p.capacity_bytes
         self.devices = devices
+        self.members = [Member(device) for device in devices]
+        for number in p.failed:
+            self.members[number].health = Health.FAILED
+        self.parities = {Level.RAID5: 1, Level.RAID6: 2}.get(p.level, 0)
+        self.data_per_row = p.members - self.parities
+        self.copies = {Level.RAID1: p.members, Level.RAID10: 2}.get(p.level, 1)
+        self.chunk = p.chunk_bytes
+        self.rows = p.device.capacity_bytes // p.chunk_bytes
+        if p.level in (Level.LINEAR, Level.RAID1):
+            self.chunk *= self.rows
+            self.rows = 1
+        self.outstanding = 0
+        self.parity_writes = ParityWrites(self)
+        self.rebuild: Rebuild | None = None
+        if p.rebuild is not None:
+            self.members[p.rebuild.member].health = Health.REBUILDING
+            self.rebuild = Rebuild(self, p.rebuild)
 
-    def submit(self, op: Op, offset: int, length: int, done: Done) -> None:
-        """Split a request among the members; it completes with its last part."""
-        parts = Parts(done)
-        if op in (Op.FLUSH, Op.DISCARD):
-            for device in self.devices:
-                device.submit(op, 0, 0, parts.another())
-        elif op == Op.WRITE and self.level == Level.RAID5:
-            for segment in self.segments(offset, length):
-                self.write_segment(segment, parts.another())
+    def submit(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Take a request, its op with flags; it completes with its last part."""
+        self.outstanding += 1
+
+        def complete() -> None:
+            self.outstanding -= 1
+            if self.outstanding == 0 and self.rebuild is not None:
+                self.rebuild.rest()
+            done()
+
+        plain = op & OP_MASK
+        if length == 0 or plain in (Op.FLUSH, Op.DISCARD):
+            self.to_all(plain, complete)
+        elif plain == Op.READ:
+            self.read(offset, length, complete)
+        elif op & PREFLUSH:
+            write = Op.WRITE | (op & FUA)
+            self.to_all(Op.FLUSH, lambda: self.write(write, offset, length, complete))
         else:
-            for each in self.ranges(offset, length):
-                device = self.devices[each.member]
-                device.submit(op, each.start, each.end - each.start, parts.another())
+            self.write(op, offset, length, complete)
+
+    def to_all(self, op: int, done: Done) -> None:
+        """Send what has no data to every member that is there."""
+        parts = Parts(done)
+        for number, member in enumerate(self.members):
+            if member.health != Health.FAILED:
+                self.to_member(op, Range(number, 0, 0), parts.another())
+
+    def to_member(self, op: int, where: Range, done: Done) -> None:
+        """Submit a range to a member's device."""
+        member = self.members[where.member]
+
+        def complete() -> None:
+            member.under_way -= 1
+            done()
+
+        member.under_way += 1
+        member.head = where.end
+        member.device.submit(op, where.start, where.end - where.start, complete)
+
+    def read(self, offset: int, length: int, done: Done) -> None:
+        """Read from where the data are, or from what is left of them."""
+        parts = Parts(done)
+        for each in self.ranges(offset, length):
+            self.to_member(Op.READ, each, parts.another())
+
+    def write(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Write to all members that hold the data, or parity of them."""
+        if self.parities:
+            self.parity_writes.submit(op, self.segments(offset, length), done)
+            return
+        parts = Parts(done)
+        for each in gathered(self.pieces_written(offset, length)):
+            self.to_member(op, each, parts.another())
 
     # Where bytes lie.
 
     def parity_member(self, row: int) -> int:
-        """The member that holds the parity of a row."""
-        n = len(self.devices)
+        """The member that holds P of a row; Q is on the next."""
+        n = len(self.members)
         return (n - 1) - row % n
 
-    def data_member(self, row: int, index: int) -> int:
-        """The member that holds a data chunk of a RAID-5 row."""
-        return (self.parity_member(row) + 1 + index) % len(self.devices)
+    def parity_members(self, row: int) -> set[int]:
+        """The members that hold the parities of a row."""
+        n = len(self.members)
+        return {(self.parity_member(row) + each) % n for each in range(self.parities)}
 
-    def place(self, chunk: int) -> tuple[int, int]:
-        """The member on which a chunk lies, and its first byte there."""
-        n = len(self.devices)
-        if self.level == Level.RAID5:
-            row, index = divmod(chunk, n - 1)
+    def data_member(self, row: int, index: int) -> int:
+        """The member that holds a data chunk of a row with parity."""
+        return (self.parity_member(row) + self.parities + index) % len(self.members)
+
+    def place(self, chunk: int, copy: int = 0) -> tuple[int, int]:
+        """The member on which a copy of a chunk lies, and its first byte there."""
+        n = len(self.members)
+        if self.parities:
+            row, index = divmod(chunk, self.data_per_row)
             return self.data_member(row, index), row * self.chunk
-        return chunk % n, chunk // n * self.chunk
+        row, member = divmod(chunk, n)
+        match self.parameters.spread:
+            case Spread.NEAR:
+                row, member = divmod(chunk * self.copies + copy, n)
+            case Spread.FAR:
+                row, member = row + copy * (self.rows // self.copies), (member + copy) % n
+            case Spread.OFFSET:
+                row, member = row * self.copies + copy, (member + copy) % n
+        return member, row * self.chunk
+
+    def copy_at(self, member: int, row: int) -> tuple[int, int] | None:
+        """The chunk that lies there and which of its copies that is, or None."""
+        for chunk in range(self.capacity_bytes // self.chunk):
+            for copy in range(self.copies):
+                if self.place(chunk, copy) == (member, row * self.chunk):
+                    return chunk, copy
+        return None
+
+    def is_readable(self, number: int, end: int) -> bool:
+        """Whether a member has its data up to this byte."""
+        health = self.members[number].health
+        if health == Health.REBUILDING:
+            assert self.rebuild is not None
+            return end <= self.rebuild.line
+        return health == Health.WHOLE
 
     # Reads, and writes without parity.
 
-    def ranges(self, offset: int, length: int) -> list[Range]:
-        """The ranges that a request makes on the members, in the order in which they are issued."""
-        issued: list[Range] = []
-        opened: dict[int, Range] = {}
+    def chunk_parts(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
+        """The parts of a range that lie in one chunk each: chunk, first byte in it, bytes."""
         while length > 0:
-            member, base = self.place(offset // self.chunk)
-            start = base + offset % self.chunk
-            size = min(length, self.chunk - offset % self.chunk)
-            if member in opened and opened[member].end == start:
-                opened[member].end += size
-            else:
-                if member in opened:
-                    issued.append(opened[member])
-                opened[member] = Range(member, start, start + size)
+            chunk, within = divmod(offset, self.chunk)
+            size = min(length, self.chunk - within)
+            yield chunk, within, size
             offset += size
             length -= size
-        return issued + [opened[member] for member in sorted(opened)]
 
-    # Writes with parity.
+    def ranges(self, offset: int, length: int) -> list[Range]:
+        """The ranges that a READ makes on the members, in the order in which they are issued."""
+        if len(self.members) == 1:
+            return [Range(0, offset, offset + length)]
+        if self.parities and any(each.health != Health.WHOLE for each in self.members):
+            pieces = list(self.pieces_read(offset, length))
+            readable = all(self.is_readable(each.member, each.end) for each in pieces)
+            if not (len(pieces) == 1 and readable):
+                return gathered(self.pieces_left(offset, length))
+            return pieces
+        return gathered(self.pieces_read(offset, length))
 
-    def segments(self, offset: int, length: int) -> list[RowSegment]:
-        """The segments of a RAID-5 WRITE, row by row."""
-        row_bytes = (len(self.devices) - 1) * self.chunk
+    def pieces_read(self, offset: int, length: int) -> Iterator[Range]:
+        """One piece for each chunk part, from the copy that is best to read."""
+        for chunk, within, size in self.chunk_parts(offset, length):
+            if self.copies == 1:
+                member, base = self.place(chunk)
+                yield Range(member, base + within, base + within + size)
+            else:
+                yield self.choose(chunk, within, size)
+
+    def choose(self, chunk: int, within: int, size: int) -> Range:
+        """Choose the copy to read a chunk part from."""
+        readable = []
+        for copy in range(self.copies):
+            number, base = self.place(chunk, copy)
+            if self.is_readable(number, base + within + size):
+                readable.append(Range(number, base + within, base + within + size))
+        if self.parameters.spread == Spread.NEAR:
+            chosen = min(readable, key=self.mirror_cost)  # min() gives the first of equals
+        else:
+            chosen = readable[0]
+        self.members[chosen.member].next_read = chosen.end
+        return chosen
+
+    def mirror_cost(self, where: Range) -> tuple[int, int]:
+        """How a mirror ranks: going on where it is, else idle or near, else least busy."""
+        member = self.members[where.member]
+        if where.start in (member.head, member.next_read):
+            return 0, 0
+        if not isinstance(self.parameters.device, HddParameters):
+            return 1, member.under_way
+        return (1, 0) if member.under_way == 0 else (2, abs(where.start - member.head))
+
+    def pieces_written(self, offset: int, length: int) -> Iterator[Range]:
+        """Every copy of each chunk part, but for members that are gone."""
+        for chunk, within, size in self.chunk_parts(offset, length):
+            for copy in range(self.copies):
+                member, base = self.place(chunk, copy)
+                if self.members[member].health != Health.FAILED:
+                    yield Range(member, base + within, base + within + size)
+
+    def pieces_left(self, offset: int, length: int) -> Iterator[Range]:
+        """What a READ of rows with parity takes where a member is lost."""
+        for segment in self.segments(offset, length):
+            start, end = self.bytes_of(segment)
+            wanted = {self.data_member(segment.row, index) for index in segment.data}
+            if not all(self.is_readable(number, end) for number in wanted):
+                wanted = self.readable_members(end)
+            for number in sorted(wanted):
+                yield Range(number, start, end)
+
+    def readable_members(self, end: int) -> set[int]:
+        """All members that have their data up to this byte."""
+        return {n for n in range(len(self.members)) if self.is_readable(n, end)}
+
+    # Rows with parity.
+
+    def bytes_of(self, segment: Segment) -> tuple[int, int]:
+        """The range of a segment on each member."""
+        base = segment.row * self.chunk
+        return base + segment.start, base + segment.end
+
+    def segments(self, offset: int, length: int) -> list[Segment]:
+        """The segments of a range, row by row."""
+        row_bytes = self.data_per_row * self.chunk
         end = offset + length
         result = []
         for row in range(offset // row_bytes, (end - 1) // row_bytes + 1):
             a = max(offset - row * row_bytes, 0)
             b = min(end - row * row_bytes, row_bytes)
-            result += self.row_segments(row, a, b)
+            result += row_segments(self.chunk, row, a, b)
         return result
 
-    def row_segments(self, row: int, a: int, b: int) -> list[RowSegment]:
-        """Cut the data [a, b) of a row where the set of written chunks changes."""
-        first, x = divmod(a, self.chunk)
-        last, y = divmod(b - 1, self.chunk)
-        y += 1
-        if first == last:
-            return [RowSegment(row, x, y, [first])]
-        result = []
-        breakpoints = sorted([0, x, y, self.chunk])
-        for u, v in pairwise(breakpoints):
-            data = list(range(first + 1, last))
-            if u >= x:
-                data.insert(0, first)
-            if v <= y:
-                data.append(last)
-            if u < v and data:
-                result.append(RowSegment(row, u, v, data))
-        return result
 
-    def write_segment(self, segment: RowSegment, done: Done) -> None:
-        """Write a segment and its parity, after reading what the new parity is computed from."""
-        n = len(self.devices)
-        count = len(segment.data)
-        written = {self.data_member(segment.row, index) for index in segment.data}
-        written.add(self.parity_member(segment.row))
-        others = set(range(n)) - written
-
-        def write() -> None:
-            self.submit_segment(Op.WRITE, segment, written, Parts(done))
-
-        if count == n - 1:
-            write()
-        elif count + 1 < n - 1 - count:  # read-modify-write: old data and old parity
-            self.submit_segment(Op.READ, segment, written, Parts(write))
-        else:  # reconstruct-write: the data that stay
-            self.submit_segment(Op.READ, segment, others, Parts(write))
-
-    def submit_segment(self, op: Op, segment: RowSegment, members: set[int], parts: Parts) -> None:
-        """Submit the range of a segment to some members."""
-        start = segment.row * self.chunk + segment.start
-        for member in sorted(members):
-            self.devices[member].submit(op, start, segment.end - segment.start, parts.another())
+def gathered(pieces: Iterable[Range]) -> list[Range]:
+    """Join pieces that go on where the last one of their member ended; in order of issue."""
+    issued: list[Range] = []
+    opened: dict[int, Range] = {}
+    for piece in pieces:
+        open_range = opened.get(piece.member)
+        if open_range is not None and open_range.end == piece.start:
+            open_range.end = piece.end
+            continue
+        if open_range is not None:
+            issued.append(open_range)
+        opened[piece.member] = Range(piece.member, piece.start, piece.end)
+    return issued + [opened[member] for member in sorted(opened)]

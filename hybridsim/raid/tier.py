@@ -1,0 +1,393 @@
+"""A tier: equal devices joined to an array; requests are forked over them and joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Bytes, Ints
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
+from hybridsim.jit import method, state_machine
+from hybridsim.raid.copying import end_copy, go_on_rebuilding, write_copy
+from hybridsim.raid.groups import (
+    COPY_READ,
+    COPY_WRITTEN,
+    FLUSHED,
+    JOIN,
+    LOST,
+    OUTSTANDING,
+    READING,
+    RESERVED,
+    WRITING,
+    Groups,
+    Stripes,
+)
+from hybridsim.raid.layout import FAILED, NEAR, REBUILDING, WHOLE, Layout
+from hybridsim.raid.parity import cut_rows, end_segment, write_segment
+from hybridsim.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuild
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+NOTHING = -1
+
+
+@state_machine
+class Tier(NamedTuple):
+    """An array of equal devices (DESIGN.md 2.5).
+
+    A device request carries 2 * tag if it is the whole of a tier request, else 2 * group + 1; and
+    in the lowest bits its member.
+    """
+
+    kind: int  # events.SLOW or events.FAST
+    timer: int  # events.SLOW_TIMER or events.FAST_TIMER
+    level: int
+    members: int
+    member_bits: int
+    rmw_level: int  # md's: 0 never read-modify-write, 1 where it saves reads, 2 also at a tie
+    rotates: int  # 1: mirrors are chosen by the place of their heads
+    capacity_bytes: int
+    layout: Layout
+    groups: Groups
+    stripes: Stripes
+    rebuild: Rebuild
+    counts: Ints  # [OUTSTANDING, RESERVED, LOST]
+    state: Bytes  # by member: WHOLE, FAILED, REBUILDING
+    pending: Ints  # by member, of mirrors: device requests under way
+    head: Ints  # by member, of mirrors: where its last request ended
+    next_read: Ints  # by member, of mirrors: where its last READ will have ended
+    open_start: Ints  # by member: range of a request being gathered
+    open_end: Ints
+    device: Any  # HDD, SSD, ...
+
+    @classmethod
+    def new(
+        cls,
+        kind: int,
+        level: int,
+        members: int,
+        chunk_bytes: int,
+        device: Any,
+        *,
+        spread: int = NEAR,
+        rmw_level: int = 1,
+        rotates: bool = True,
+        failed: Sequence[int] = (),
+        rebuild: tuple[int, int, int] | None = None,
+    ) -> Tier:
+        """Join the members of a device bank; capacity is what whole rows of chunks hold.
+
+        `failed` members are gone; `rebuild` is a replaced member and the rates, least and most in
+        bytes a second, at which it is written.
+        """
+        layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
+        state = np.full(members, WHOLE, np.uint8)
+        state[list(failed)] = FAILED
+        if rebuild is not None:
+            state[rebuild[0]] = REBUILDING
+        lost = int((state != WHOLE).sum())
+        return cls(
+            kind=kind,
+            timer=SLOW_TIMER if kind == SLOW else FAST_TIMER,
+            level=level,
+            members=members,
+            member_bits=(members - 1).bit_length(),
+            rmw_level=rmw_level,
+            rotates=int(rotates),
+            capacity_bytes=int(device.capacity_bytes)
+            if members == 1
+            else layout.chunks * layout.chunk_bytes,
+            layout=layout,
+            groups=Groups.new(256),
+            stripes=Stripes.new(),
+            rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
+            counts=np.array([0, 0, lost]),
+            state=state,
+            pending=np.zeros(members, np.int64),
+            head=np.zeros(members, np.int64),
+            next_read=np.full(members, NOTHING, np.int64),
+            open_start=np.zeros(members, np.int64),
+            open_end=np.zeros(members, np.int64),
+            device=device,
+        )
+
+    def start(self, events: Events) -> None:
+        """Schedule what happens by itself: the beginning of a rebuild."""
+        if self.rebuild.is_under_way():
+            self.rebuild.state[WAKE_NS] = 0
+            events.push(0, self.timer, REBUILD_TIMER)
+
+    def demand(self, request_bytes: int) -> int:
+        """Return how many groups or device requests one request of that length can take at most."""
+        chunks = request_bytes // self.layout.chunk_bytes + 2
+        pieces = WINDOW if self.rebuild.is_under_way() else 0
+        return 4 * chunks + (8 + pieces) * self.members + 8 + pieces
+
+    def totals(self) -> dict[str, int]:
+        """Return how far the rebuild is, by name; nothing where there is none."""
+        return self.rebuild.totals()
+
+    @method
+    def is_idle(self):
+        """Tell whether every request is complete."""
+        return self.counts[OUTSTANDING] == 0
+
+    @method
+    def reserved(self):
+        """Return how many device requests and events those that wait in the tier can take."""
+        return self.counts[RESERVED]
+
+    @method
+    def has_room(self, demand):
+        """Tell whether `demand` more groups and device requests fit."""
+        return self.groups.free[1] >= demand and self.device.room() >= demand + self.reserved()
+
+    @method
+    def submit(self, now, tag, op, offset, length, events):
+        """Take a request, its op with flags; `complete` or `wake` will return its tag."""
+        self.counts[OUTSTANDING] += 1
+        plain = op & OP_MASK
+        if length == 0 or plain == FLUSH or plain == DISCARD:
+            group = self.groups.take(NOTHING, tag)
+            self.fork_to_all(now, group, plain, events)
+        elif plain == READ:
+            self.read(now, tag, offset, length, events)
+        elif op & PREFLUSH != 0:
+            group = self.groups.take(NOTHING, tag)
+            self.groups.then[group] = FLUSHED
+            self.groups.op[group] = WRITE | (op & FUA)
+            self.groups.offset[group] = offset
+            self.groups.length[group] = length
+            self.fork_to_all(now, group, FLUSH, events)
+        else:
+            self.write(now, tag, op, offset, length, events)
+
+    @method
+    def complete(self, now, number, events):
+        """Take a device's completion; return the tag of a request that it completes, or -1."""
+        code = self.device.complete(now, number, self.kind, events)
+        if code < 0:
+            return NOTHING
+        if self.layout.copies > 1:
+            self.pending[code & ((1 << self.member_bits) - 1)] -= 1
+        code >>= self.member_bits
+        if code & 1 == 0:
+            return self.completed(now, code >> 1, events)
+        return self.end_part(now, code >> 1, events)
+
+    @method
+    def wake(self, now, number, events):
+        """Take a timer's event; return the tag of a request that it completes, or -1."""
+        if number != REBUILD_TIMER:  # a segment that another one wrote
+            self.counts[RESERVED] -= 1
+            return self.end_part(now, number - 1, events)
+        if self.rebuild.state[WAKE_NS] == now:
+            self.rebuild.state[WAKE_NS] = NEVER
+            go_on_rebuilding(self, now, events)
+        return NOTHING
+
+    @method
+    def completed(self, now, tag, events):
+        """Count a request that is complete; return its tag."""
+        self.counts[OUTSTANDING] -= 1
+        if self.counts[OUTSTANDING] == 0 and self.rebuild.is_under_way():
+            self.rebuild.rest(now)
+            go_on_rebuilding(self, now, events)
+        return tag
+
+    @method
+    def end_part(self, now, group, events):
+        """Count off what a group waits for; return the tag of a request that completes, or -1."""
+        groups = self.groups
+        while True:
+            groups.pending[group] -= 1
+            if groups.pending[group] > 0:
+                return NOTHING
+            then = groups.then[group]
+            if then == READING:
+                write_segment(self, now, group, events)
+                return NOTHING
+            tag = groups.tag[group]
+            parent = groups.parent[group]
+            if then == WRITING:
+                end_segment(self, now, group, events)
+            elif then != JOIN:
+                self.go_on(now, group, then, events)
+                return NOTHING
+            groups.release(group)
+            if parent == NOTHING:
+                return self.completed(now, tag, events)
+            group = parent
+
+    @method
+    def go_on(self, now, group, then, events):
+        """Do what a group that is no part of a write waited for."""
+        groups = self.groups
+        if then == COPY_READ:
+            write_copy(self, now, group, events)
+            return
+        tag = groups.tag[group]
+        groups.release(group)
+        if then == COPY_WRITTEN:
+            end_copy(self, now, tag, events)
+        else:
+            offset, length = groups.offset[group], groups.length[group]
+            self.write(now, tag, groups.op[group], offset, length, events)
+
+    @method
+    def issue(self, now, code, member, op, offset, length, events):
+        """Issue a device request."""
+        if self.layout.copies > 1:
+            self.pending[member] += 1
+            self.head[member] = offset + length
+        code = code << self.member_bits | member
+        self.device.submit(now, member, code, op, offset, length, self.kind, events)
+
+    @method
+    def fork(self, now, group, member, op, offset, length, events):
+        """Issue one device request of a group."""
+        self.groups.pending[group] += 1
+        self.issue(now, 2 * group + 1, member, op, offset, length, events)
+
+    @method
+    def fork_to_all(self, now, group, op, events):
+        """Send what has no data to every member that is there."""
+        for member in range(self.members):
+            if self.state[member] != FAILED:
+                self.fork(now, group, member, op, 0, 0, events)
+
+    # Reads, and writes without parity.
+
+    @method
+    def read(self, now, tag, offset, length, events):
+        """Read from where the data are."""
+        if self.members == 1:
+            self.issue(now, 2 * tag, 0, READ, offset, length, events)
+            return
+        layout = self.layout
+        with_parity = layout.parities > 0
+        if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:
+            member, start = self.source(offset, length)
+            if not with_parity or self.can_read(member, start + length):
+                self.issue(now, 2 * tag, member, READ, start, length, events)
+                return
+        group = self.groups.take(NOTHING, tag)
+        self.open_start[:] = NOTHING
+        if with_parity and self.counts[LOST] > 0:
+            cut_rows(self, now, group, READ, offset, length, events)
+        else:
+            self.gather_chunks(now, group, READ, offset, length, events)
+        self.issue_gathered(now, group, READ, events)
+
+    @method
+    def write(self, now, tag, op, offset, length, events):
+        """Write to all members that hold the data, or parity of them."""
+        if self.members == 1:
+            self.issue(now, 2 * tag, 0, op, offset, length, events)
+            return
+        layout = self.layout
+        if layout.copies == 1 and layout.parities == 0:
+            if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:
+                member, start = self.source(offset, length)
+                self.issue(now, 2 * tag, member, op, start, length, events)
+                return
+        group = self.groups.take(NOTHING, tag)
+        if layout.parities > 0:
+            cut_rows(self, now, group, op, offset, length, events)
+            return
+        self.open_start[:] = NOTHING
+        self.gather_chunks(now, group, op, offset, length, events)
+        self.issue_gathered(now, group, op, events)
+
+    @method
+    def can_read(self, member, end):
+        """Tell whether a member has its data up to a byte."""
+        state = self.state[member]
+        return state == WHOLE or (state == REBUILDING and end <= self.rebuild.line())
+
+    @method
+    def source(self, offset, length):
+        """Return the member to read a part of a chunk from, and its first byte there."""
+        layout = self.layout
+        chunk = offset // layout.chunk_bytes
+        within = offset % layout.chunk_bytes
+        if layout.copies > 1:
+            return self.mirror(chunk, within, length)
+        if layout.parities > 0:
+            data = layout.members - layout.parities
+            row = chunk // data
+            member = (layout.first_member(row) + chunk % data) % layout.members
+            return member, row * layout.chunk_bytes + within
+        member, row = layout.place(chunk, 0)
+        return member, row * layout.chunk_bytes + within
+
+    @method
+    def mirror(self, chunk, within, length):
+        """Choose among the copies of a chunk, in essence as md does."""
+        layout = self.layout
+        best = NOTHING
+        best_start = least = 0
+        for copy in range(layout.copies):
+            member, row = layout.place(chunk, copy)
+            start = row * layout.chunk_bytes + within
+            if not self.can_read(member, start + length):
+                continue
+            if layout.spread != NEAR or self.head[member] == start:
+                best, best_start = member, start
+                break
+            if self.next_read[member] == start:
+                best, best_start = member, start
+                break
+            cost = self.pending[member]
+            if self.rotates == 1 and cost > 0:
+                cost = 1 + abs(start - self.head[member])
+            if best == NOTHING or cost < least:
+                best, best_start, least = member, start, cost
+        self.next_read[best] = best_start + length
+        return best, best_start
+
+    @method
+    def gather_chunks(self, now, group, op, offset, length, events):
+        """Gather what lies on each member, chunk by chunk."""
+        layout = self.layout
+        end = offset + length
+        at = offset
+        while at < end:
+            chunk = at // layout.chunk_bytes
+            upto = min((chunk + 1) * layout.chunk_bytes, end)
+            if op == READ or layout.copies == 1:
+                member, start = self.source(at, upto - at)
+                self.gather(now, group, member, op, start, start + upto - at, events)
+            else:
+                within = at % layout.chunk_bytes
+                for copy in range(layout.copies):
+                    member, row = layout.place(chunk, copy)
+                    start = row * layout.chunk_bytes + within
+                    if self.state[member] != FAILED:
+                        self.gather(now, group, member, op, start, start + upto - at, events)
+            at = upto
+
+    @method
+    def gather(self, now, group, member, op, start, end, events):
+        """Add a piece to a member's range, issuing the range that it does not continue."""
+        if self.open_start[member] != NOTHING and self.open_end[member] != start:
+            self.issue_open(now, group, member, op, events)
+        if self.open_start[member] == NOTHING:
+            self.open_start[member] = start
+        self.open_end[member] = end
+
+    @method
+    def issue_open(self, now, group, member, op, events):
+        """Issue the range gathered for a member."""
+        start = self.open_start[member]
+        self.fork(now, group, member, op, start, self.open_end[member] - start, events)
+        self.open_start[member] = NOTHING
+
+    @method
+    def issue_gathered(self, now, group, op, events):
+        """Issue what is still gathered, in order of member."""
+        for member in range(self.members):
+            if self.open_start[member] != NOTHING:
+                self.issue_open(now, group, member, op, events)

@@ -1,0 +1,34 @@
+"""The members of an array (2.5): devices, and what has become of them."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from hybridsim.reference.device import Device
+
+
+class Health(Enum):
+    """What has become of a member."""
+
+    WHOLE = "whole"
+    FAILED = "failed"
+    REBUILDING = "rebuilding"
+
+
+@dataclass
+class Range:
+    """Bytes of one member."""
+
+    member: int
+    start: int
+    end: int
+
+
+@dataclass
+class Member:
+    """A place in the array, with the device in it."""
+
+    device: Device
+    health: Health = Health.WHOLE
+    under_way: int = 0  # device requests
+    head: int = 0  # where the last one ends
+    next_read: int = -1  # where the last READ will have ended
