@@ -23,8 +23,17 @@ def check(scenario, **how):
     expected = scenario.run()
     facts, finished = simulate(scenario, **how)
     assert facts == expected.facts
-    found = counters(finished)
+    found = counted(finished)
     assert found == {name: expected.counters.get(name, 0) for name in found}
+
+
+def counted(finished):
+    """Counters, without the bytes of a rebuild that is cut short: it leaves them queued."""
+    found = counters(finished)
+    for name, tier in (("slow", finished.below.slow), ("fast", finished.below.fast)):
+        if tier.rebuild.is_under_way():
+            del found[f"{name}_read_bytes"], found[f"{name}_write_bytes"]
+    return found
 
 
 @relaxed
@@ -70,7 +79,7 @@ def test_result_does_not_depend_on_how_it_is_cut(scenario, sizes, facts_rows, st
         scenario, interpreted=True, sizes=sizes, facts_rows=facts_rows, step_ns=step_ns
     )
     assert pieces == whole
-    assert counters(other) == counters(one)
+    assert counted(other) == counted(one)
 
 
 @settings(relaxed, max_examples=30)

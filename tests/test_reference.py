@@ -253,7 +253,7 @@ class TestTier:
 
     def test_a_member_reads_neighbouring_chunks_in_one_go(self) -> None:
         tier = self.tier(Level.STRIPE, 2)
-        assert tier.ranges(PAGE // 2, 3 * PAGE) == [
+        assert list(tier.ranges(PAGE // 2, 3 * PAGE)) == [
             Range(0, PAGE // 2, 2 * PAGE),
             Range(1, 0, 3 * PAGE // 2),
         ]
@@ -261,7 +261,7 @@ class TestTier:
     def test_parity_between_two_chunks_splits_a_read(self) -> None:
         # Chunks 0 to 7 of 3 members: 0 1 P / 3 P 2 / P 4 5 / 6 7 P
         tier = self.tier(Level.RAID5, 3)
-        assert tier.ranges(0, 8 * PAGE) == [
+        assert list(tier.ranges(0, 8 * PAGE)) == [
             Range(1, 0, PAGE),  # issued when chunk 4 cannot go on from it
             Range(0, 0, 2 * PAGE),  # likewise chunk 6
             Range(0, 3 * PAGE, 4 * PAGE),

@@ -32,6 +32,7 @@ class Rebuild:
             for row in range(tier.rows)
             for start in range(0, tier.chunk, self.PIECE_BYTES)
         ]
+        self.chunks = {} if tier.parities else tier.chunks_by_place()
         self.next = 0
         self.oldest = 0  # piece that is not written
         self.written: set[int] = set()  # beyond it
@@ -113,10 +114,11 @@ class Rebuild:
         if tier.parities:
             return [Range(member, start, end) for member in whole]
         row, within = divmod(start, tier.chunk)
-        found = tier.copy_at(self.member, row)
-        for copy in range(tier.copies) if found else ():
-            assert found is not None
-            member, base = tier.place(found[0], copy)
+        chunk = self.chunks.get((self.member, row * tier.chunk))
+        if chunk is None:
+            return []
+        for copy in range(tier.copies):
+            member, base = tier.place(chunk, copy)
             if member in whole:
                 return [Range(member, base + within, base + within + end - start)]
         return []

@@ -127,13 +127,10 @@ class Tier:
                 row, member = row * self.copies + copy, (member + copy) % n
         return member, row * self.chunk
 
-    def copy_at(self, member: int, row: int) -> tuple[int, int] | None:
-        """The chunk that lies there and which of its copies that is, or None."""
-        for chunk in range(self.capacity_bytes // self.chunk):
-            for copy in range(self.copies):
-                if self.place(chunk, copy) == (member, row * self.chunk):
-                    return chunk, copy
-        return None
+    def chunks_by_place(self) -> dict[tuple[int, int], int]:
+        """Which chunk lies where, by member and first byte, for arrays of copies."""
+        chunks = range(self.capacity_bytes // self.chunk)
+        return {self.place(k, copy): k for k in chunks for copy in range(self.copies)}
 
     def is_readable(self, number: int, end: int) -> bool:
         """Whether a member has its data up to this byte."""
@@ -154,16 +151,15 @@ class Tier:
             offset += size
             length -= size
 
-    def ranges(self, offset: int, length: int) -> list[Range]:
-        """The ranges that a READ makes on the members, in the order in which they are issued."""
+    def ranges(self, offset: int, length: int) -> Iterator[Range]:
+        """The ranges that a READ makes on the members, each when it is to be issued."""
         if len(self.members) == 1:
-            return [Range(0, offset, offset + length)]
+            return iter([Range(0, offset, offset + length)])
         if self.parities and any(each.health != Health.WHOLE for each in self.members):
             pieces = list(self.pieces_read(offset, length))
             readable = all(self.is_readable(each.member, each.end) for each in pieces)
             if not (len(pieces) == 1 and readable):
                 return gathered(self.pieces_left(offset, length))
-            return pieces
         return gathered(self.pieces_read(offset, length))
 
     def pieces_read(self, offset: int, length: int) -> Iterator[Range]:
@@ -239,9 +235,11 @@ class Tier:
         return result
 
 
-def gathered(pieces: Iterable[Range]) -> list[Range]:
-    """Join pieces that go on where the last one of their member ended; in order of issue."""
-    issued: list[Range] = []
+def gathered(pieces: Iterable[Range]) -> Iterator[Range]:
+    """Join pieces that go on where the last one of their member ended.
+
+    A range is issued before the next piece is looked for: what is issued decides between mirrors.
+    """
     opened: dict[int, Range] = {}
     for piece in pieces:
         open_range = opened.get(piece.member)
@@ -249,6 +247,6 @@ def gathered(pieces: Iterable[Range]) -> list[Range]:
             open_range.end = piece.end
             continue
         if open_range is not None:
-            issued.append(open_range)
+            yield open_range
         opened[piece.member] = Range(piece.member, piece.start, piece.end)
-    return issued + [opened[member] for member in sorted(opened)]
+    yield from (opened[member] for member in sorted(opened))
