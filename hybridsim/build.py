@@ -11,13 +11,13 @@ from hybridsim.devices.hdd_geometry import geometry
 from hybridsim.devices.ssd_timing import timing
 from hybridsim.drives import HardDisk
 from hybridsim.events import FAST, SLOW
+from hybridsim.levels import KINDS, SPREADS
 from hybridsim.machine import Machine
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.source import Source
 
-LEVELS = {"single": Level.STRIPE, "stripe": Level.STRIPE, "raid5": Level.RAID5}
 MODES = {"read-only": Mode.READ_ONLY, "write-through": Mode.WRITE_THROUGH}
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 IDS = 1 << 14  # pages that there is room for at first
@@ -61,7 +61,19 @@ def slow_tier(said: Backing, volume_bytes: int) -> Tier:
     """Build the idle array below the cache."""
     member_bytes = said.member_bytes(volume_bytes)
     device = bank(said.drive, said.members, member_bytes, said.window, said.age_limit_ns)
-    return Tier.new(SLOW, int(LEVELS[said.kind]), said.members, said.chunk_bytes, device)
+    new = said.rebuild
+    return Tier.new(
+        SLOW,
+        int(KINDS[said.kind].level),
+        said.members,
+        said.chunk_bytes,
+        device,
+        spread=int(SPREADS[said.layout]),
+        rmw_level=said.rmw_level,
+        rotates=isinstance(said.drive, HardDisk),
+        failed=said.failed,
+        rebuild=(new.member, new.min_bytes_per_s, new.max_bytes_per_s) if new else None,
+    )
 
 
 def fast_tier(said: Cache, pages: int) -> Tier:

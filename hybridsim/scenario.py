@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from hybridsim import catalog
+from hybridsim import catalog, levels
 from hybridsim.drives import Drive, Part, Size, Time
 from hybridsim.errors import ScenarioError
 from hybridsim.scenario_errors import Problem, explain, report
@@ -36,6 +36,10 @@ OPTIONS: dict[str, Path] = {
     "chunk": ("backing", "chunk"),
     "backing_drive": ("backing", "drive"),
     "capacity": ("backing", "capacity"),
+    "layout": ("backing", "layout"),
+    "rmw_level": ("backing", "rmw_level"),
+    "failed": ("backing", "failed"),
+    "rebuild": ("backing", "rebuild"),
     "scheduler": ("backing", "scheduler"),
     "window": ("backing", "window"),
     "age_limit": ("backing", "age_limit"),
@@ -66,6 +70,10 @@ def _size_or(*words: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def _tuple(said: Any) -> Any:
+    return tuple(said) if isinstance(said, list) else said
+
+
 def _share_or_size(text: Any) -> str:
     if isinstance(text, str) and "%" in text:
         if not parse_percent(text) > 0:
@@ -80,44 +88,52 @@ def _share_or_size(text: Any) -> str:
 class Backing(Part):
     """The slow tier: an array of equal drives."""
 
-    kind: Literal["single", "stripe", "raid5"] = "raid5"
+    kind: Literal["single", "linear", "stripe", "raid1", "raid5", "raid6", "raid10"] = "raid5"
     members: int = Field(4, ge=1, le=1024)
     chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     # of each member: "trace" = as large as the trace needs, "drive" = the drive's own
     capacity: Annotated[str, _size_or("trace", "drive")] = "trace"
+    layout: Literal["near", "far", "offset"] = "near"  # of raid10, as md names them
+    # md's: 0 never reads old parity, 1 where that saves reads, 2 also where it costs as many
+    rmw_level: int = Field(1, ge=0, le=2)
+    failed: Annotated[tuple[int, ...], BeforeValidator(_tuple)] = ()  # members that are gone
+    rebuild: levels.Rebuild | None = None
     scheduler: Literal["ncq", "fcfs"] = "ncq"
     window: int = Field(32, ge=1, le=1024)
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
     drive: Annotated[Drive, Field(discriminator="kind")]
 
-    @property
-    def data_members(self) -> int:
-        """How many members' worth of data the array holds."""
-        return self.members - 1 if self.kind == "raid5" else self.members
-
     def member_bytes(self, volume_bytes: int) -> int:
         """Return what each member holds of a volume; refuse one that is too large."""
         if self.capacity == "trace":
-            share = -(-volume_bytes // self.data_members)
-            return max(1, -(-share // self.chunk_bytes)) * self.chunk_bytes
+            chunks = max(1, -(-volume_bytes // self.chunk_bytes))
+            rows = levels.rows_needed(self.kind, self.members, self.layout, chunks)
+            return rows * self.chunk_bytes
         own = self.drive.capacity_bytes if self.capacity == "drive" else parse_size(self.capacity)
-        usable = own // self.chunk_bytes * self.chunk_bytes
-        if usable * self.data_members < volume_bytes:
+        rows = own // self.chunk_bytes
+        chunks = levels.chunks_held(self.kind, self.members, self.layout, rows)
+        if chunks * self.chunk_bytes < volume_bytes:
             raise ScenarioError(
                 f"the trace touches {human_size(volume_bytes)}, the array holds "
-                f'{human_size(usable * self.data_members)}: capacity = "trace" fits it'
+                f'{human_size(chunks * self.chunk_bytes)}: capacity = "trace" fits it'
             )
-        return usable
+        return rows * self.chunk_bytes
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse arrays that do not exist."""
-        if self.kind == "raid5" and self.members < 3:
-            yield "members", f"raid5 needs 3 or more members, not {self.members}"
+        least = levels.KINDS[self.kind].least_members
+        if self.members < least:
+            yield "members", f"{self.kind} needs {least} or more members, not {self.members}"
         if self.kind == "single" and self.members != 1:
             yield (
                 "members",
                 f'one drive has 1 member, not {self.members}: kind = "stripe" takes more',
             )
+        if self.layout != "near" and self.kind != "raid10":
+            yield "layout", f'only raid10 has a layout "{self.layout}"'
+        wrong = levels.wrong_losses(self.kind, self.members, self.layout, self.failed, self.rebuild)
+        if wrong:
+            yield "failed" if self.failed else "rebuild", wrong
         if self.chunk_bytes % SECTOR_BYTES:
             yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
         if self.scheduler == "fcfs" and self.window != 1:
@@ -353,7 +369,8 @@ def _complete(backing: dict[str, Any]) -> None:
     kind = backing.get("kind", "raid5")
     if isinstance(kind, str) and kind in ALIASES:
         backing["kind"] = kind = ALIASES[kind]
-    backing.setdefault("members", 1 if kind == "single" else 4)
+    known = levels.KINDS.get(kind) if isinstance(kind, str) else None
+    backing.setdefault("members", known.usual_members if known else 4)
     drive = backing["drive"] if isinstance(backing["drive"], dict) else {}
     if backing.get("scheduler") == "fcfs":
         backing.setdefault("window", 1)

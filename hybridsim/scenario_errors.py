@@ -102,6 +102,7 @@ def _unknown(path: Path, missing: set[Path], origin: Locates) -> Problem:
 def _known(path: Path) -> list[str]:
     """Return the keys of the table that the path lies in."""
     from hybridsim.drives import HardDisk, SolidState
+    from hybridsim.levels import Rebuild
     from hybridsim.scenario import Backing, Cache, Machine, Price, Replay
 
     models: dict[Path, list[Any]] = {
@@ -110,6 +111,7 @@ def _known(path: Path) -> list[str]:
         ("cache",): [Cache],
         ("replay",): [Replay],
         ("price",): [Price],
+        ("backing", "rebuild"): [Rebuild],
         ("backing", "drive"): [HardDisk, SolidState],
         ("cache", "drive"): [SolidState, HardDisk],
     }

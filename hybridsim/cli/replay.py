@@ -37,6 +37,11 @@ Examples:
     type=click.Choice(["learned", "always", "touches"]),
     help="Who is let into the cache.",
 )
+@click.option(
+    "--backing",
+    type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
+    help="What array the disks make.",
+)
 @click.option("--members", type=int, metavar="N", help="How many disks the array has.")
 @click.option(
     "--mode",

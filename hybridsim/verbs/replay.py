@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hybridsim import build, loops
 from hybridsim.arrays import Ints
-from hybridsim.codes import Op
+from hybridsim.codes import FUA, PREFLUSH, Flag, Op
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.inflight import Batch
@@ -170,13 +171,21 @@ def _batch(
         parent, gap_ns = waits.parents(chunk.arrival_ns, chunk.complete_ns, chunk.stream)
     return Batch(
         _scaled(chunk.arrival_ns, speed),
-        np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op),
+        _ops(chunk),
         np.array(chunk.offset_bytes),
         np.array(chunk.length_bytes),
         parent,
         _scaled(gap_ns, speed),
         np.array([0, int(is_last), first]),
     )
+
+
+def _ops(chunk: Requests) -> npt.NDArray[np.uint8]:
+    """Return the ops as the engine takes them: a WRITE with what its flags ask of the devices."""
+    op = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op)
+    asked = np.where(chunk.flags & Flag.FUA, np.uint8(FUA), np.uint8(0))
+    asked |= np.where(chunk.flags & Flag.PREFLUSH, np.uint8(PREFLUSH), np.uint8(0))
+    return np.where(op == Op.WRITE, op | asked, op)
 
 
 def _scaled(times_ns: Ints, speed: float) -> Ints:
@@ -224,7 +233,8 @@ class Pump:
         machine = self.run.machine
         row = {"time_ns": time_ns, "slow_members": machine.below.slow.members}
         for name, tier in (("slow", machine.below.slow), ("fast", machine.below.fast)):
-            row |= {f"{name}_{key}": value for key, value in tier.device.totals(time_ns).items()}
+            totals = tier.device.totals(time_ns) | tier.totals()
+            row |= {f"{name}_{key}": value for key, value in totals.items()}
         self._rows.append(row | machine.cache.totals())
         if len(self._rows) == SAMPLES_MAX:
             del self._rows[::2]
@@ -254,6 +264,10 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
     backing, said = scenario.backing, scenario.cache
     cache_bytes = pages * said.page_bytes
     array = f"{backing.members} x {backing.drive.name}, {backing.kind}"
+    if backing.failed:
+        array += f", {len(backing.failed)} failed"
+    if backing.rebuild:
+        array += f", member {backing.rebuild.member} being rebuilt"
     drive = f"{human_size(cache_bytes)} of {said.drive.name}, {said.mode}, {said.admission}"
     with_cache = drive if pages else "none"
     return {

@@ -1,0 +1,101 @@
+"""The kinds of arrays that a scenario may name, and what each can hold and lose."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from pydantic import Field
+
+from hybridsim.codes import Level, Spread
+from hybridsim.drives import Part, Rate
+
+
+class Kind(NamedTuple):
+    """What is the same in all arrays of a kind."""
+
+    level: Level
+    least_members: int
+    usual_members: int
+    copies: int = 1  # of each chunk; ALL: on every member
+    parities: int = 0  # of each row
+
+    @property
+    def is_redundant(self) -> bool:
+        """Whether it survives the loss of a member."""
+        return self.copies != 1 or self.parities > 0
+
+
+ALL = 0
+
+KINDS = {
+    "single": Kind(Level.STRIPE, 1, 1),
+    "linear": Kind(Level.LINEAR, 1, 4),
+    "stripe": Kind(Level.STRIPE, 1, 4),
+    "raid1": Kind(Level.RAID1, 2, 2, copies=ALL),
+    "raid5": Kind(Level.RAID5, 3, 4, parities=1),
+    "raid6": Kind(Level.RAID6, 4, 4, parities=2),
+    "raid10": Kind(Level.RAID10, 2, 4, copies=2),
+}
+SPREADS = {"near": Spread.NEAR, "far": Spread.FAR, "offset": Spread.OFFSET}
+
+
+class Rebuild(Part):
+    """A replaced member of an array that is written anew, at md's speed limits."""
+
+    member: int = Field(ge=0)
+    min_bytes_per_s: Rate = Field(10**6, alias="min")  # guaranteed beside the load
+    max_bytes_per_s: Rate = Field(2 * 10**8, alias="max")  # while the array is idle
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse a least pace above the greatest."""
+        if self.min_bytes_per_s > self.max_bytes_per_s:
+            yield "min", "min cannot exceed max"
+
+
+def chunks_held(kind: str, members: int, layout: str, rows: int) -> int:
+    """Return how many chunks of data an array holds whose members have `rows` chunks each."""
+    about = KINDS[kind]
+    copies = about.copies or members
+    if layout == "near":
+        return rows * (members - about.parities) // copies
+    return rows // copies * members
+
+
+def rows_needed(kind: str, members: int, layout: str, chunks: int) -> int:
+    """Return how many chunks a member must have for the array to hold so many."""
+    about = KINDS[kind]
+    copies = about.copies or members
+    if layout == "near":
+        return -(-chunks * copies // (members - about.parities))
+    return -(-chunks // members) * copies
+
+
+def loses_data(kind: str, members: int, layout: str, lost: Collection[int]) -> bool:
+    """Tell whether data are gone when these members are."""
+    about = KINDS[kind]
+    if about.copies == ALL:
+        return len(lost) == members
+    if about.copies == 1:
+        return len(lost) > about.parities
+    # two copies on neighbours: in fixed pairs, or all the way round
+    paired = layout == "near" and members % 2 == 0
+    firsts = range(0, members, 2 if paired else 1)
+    return any(first in lost and (first + 1) % members in lost for first in firsts)
+
+
+def wrong_losses(
+    kind: str, members: int, layout: str, failed: tuple[int, ...], rebuild: Rebuild | None
+) -> str:
+    """Say what is wrong with the losses: members that are not there, or data that are gone."""
+    lost = [*failed, *([rebuild.member] if rebuild else [])]
+    strange = [member for member in lost if not 0 <= member < members]
+    if strange:
+        return f"there is no member {strange[0]}: they are 0 to {members - 1}"
+    if len(set(lost)) < len(lost):
+        return "a member fails once, and not while it is rebuilt"
+    if lost and not KINDS[kind].is_redundant:
+        return f"{kind} has no second copy: without a member its data are gone"
+    if loses_data(kind, members, layout, lost):
+        return f"{kind} of {members} loses data without these members"
+    return ""
