@@ -39,7 +39,6 @@ OPTIONS: dict[str, Path] = {
     "layout": ("backing", "layout"),
     "rmw_level": ("backing", "rmw_level"),
     "failed": ("backing", "failed"),
-    "rebuild": ("backing", "rebuild"),
     "scheduler": ("backing", "scheduler"),
     "window": ("backing", "window"),
     "age_limit": ("backing", "age_limit"),

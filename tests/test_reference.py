@@ -28,9 +28,9 @@ from hybridsim.reference import (
 )
 from hybridsim.reference import source as source_module
 from hybridsim.reference.cache import Runs, Slots
-from hybridsim.reference.source import parents
 from hybridsim.reference.member import Range
 from hybridsim.reference.parity import Segment, row_segments
+from hybridsim.reference.source import parents
 
 US, MS = 1000, 1_000_000
 SECTOR, PAGE = 512, 4096
@@ -270,7 +270,6 @@ class TestTier:
         ]
 
     def test_a_row_is_cut_where_the_set_of_written_chunks_changes(self) -> None:
-        tier = self.tier(Level.RAID5, 5, chunk=10)
         assert row_segments(10, 7, 12, 15) == [Segment(7, 2, 5, [1])]
         # From 6 of chunk 0 to 3 of chunk 1: two ends that share nothing.
         assert row_segments(10, 7, 6, 13) == [Segment(7, 0, 3, [1]), Segment(7, 6, 10, [0])]

@@ -118,6 +118,61 @@ def test_raid0_is_a_stripe():
     assert Scenario.loads('[backing]\nkind = "raid0"').backing.kind == "stripe"
 
 
+@pytest.mark.parametrize(
+    ("kind", "members", "data"),
+    [("linear", 3, 3), ("stripe", 3, 3), ("raid1", 3, 1), ("raid5", 4, 3), ("raid6", 6, 4),
+     ("raid10", 4, 2), ("raid10", 3, 1.5)],
+)  # fmt: skip
+def test_a_level_holds_what_its_copies_and_parities_leave(kind, members, data):
+    said = Scenario.default().with_options(backing=kind, members=members).backing
+    volume = 12 * 65536
+    assert said.member_bytes(volume) == volume / data
+    drive = said.model_copy(update={"capacity": "768KiB"})  # twelve chunks a member
+    assert drive.member_bytes(int(data * volume)) == volume
+    with pytest.raises(ScenarioError, match="the array holds"):
+        drive.member_bytes(int(data * volume) + 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "lost", "survives"),
+    [
+        ("stripe", 4, [0], False),
+        ("raid1", 3, [0, 1], True),
+        ("raid1", 3, [0, 1, 2], False),
+        ("raid5", 4, [3], True),
+        ("raid5", 4, [0, 3], False),
+        ("raid6", 5, [0, 3], True),
+        ("raid6", 5, [0, 3, 4], False),
+        ("raid10", 4, [0, 3], True),  # of different pairs
+        ("raid10", 4, [2, 3], False),
+        ("raid10", 3, [0, 2], False),  # pairs go round: 0 1, 2 0, 1 2
+    ],
+)
+def test_an_array_survives_what_its_level_survives(kind, members, lost, survives):
+    text = f'[backing]\nkind = "{kind}"\nmembers = {members}\n'
+    one, *others = lost
+    for said in (f"failed = {lost}", f"failed = {others}\nrebuild = {{member = {one}}}"):
+        if survives:
+            assert Scenario.loads(text + said).backing.members == members
+        else:
+            assert "data" in errors(text + said)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("failed = [4]", "3:10: there is no member 4: they are 0 to 3"),
+        ("failed = [2]\nrebuild = {member = 2}", "3:10: a member fails once, and not while"),
+        ('rebuild = {member = 2, min = "2GB/s"}', "3:30: min cannot exceed max"),
+        ("rebuild = {membre = 2}", "'membre': did you mean 'member'?"),
+        ('layout = "far"', '3:10: only raid10 has a layout "far"'),
+        ("members = 2", "3:11: raid5 needs 3 or more members, not 2"),
+    ],
+)
+def test_arrays_that_cannot_be(text, message):
+    assert message in errors('[backing]\nkind = "raid5"\n' + text)
+
+
 def test_a_scenario_cannot_be_changed():
     default = Scenario.default()
     with pytest.raises(AttributeError):
@@ -214,7 +269,7 @@ def test_every_option_sets_something_that_exists():
 ALL_WRONG = """\
 seed = "x"
 [backing]
-kind = "raid6"
+kind = "radi6"
 membres = 3
 window = 0
 \t[backing.drive]
@@ -232,8 +287,8 @@ ALL_ERRORS = """\
 site.toml:1:8: seed must be a whole number without quotes, not 'x'
   1 | seed = "x"
     |        ^
-site.toml:3:8: kind cannot be 'raid6': did you mean 'raid5'?
-  3 | kind = "raid6"
+site.toml:3:8: kind cannot be 'radi6': did you mean 'raid6'?
+  3 | kind = "radi6"
     |        ^
 site.toml:4:1: unknown key 'membres': did you mean 'members'?
   4 | membres = 3

@@ -104,7 +104,8 @@ class Machine:
             for key in ("read_bytes", "write_bytes", "move_ns", "rotation_ns", "transfer_ns"):
                 result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
             rebuild = self.tiers[name].rebuild if name in self.tiers else None
-            result[f"{name}_rebuilt_bytes"] = rebuild.line if rebuild else 0
+            if rebuild is not None:
+                result[f"{name}_rebuilt_bytes"] = rebuild.line
         return result
 
     # What it is made of.
