@@ -7,7 +7,7 @@ from typing import Any
 from hybridsim.caches import PageCache
 from hybridsim.codes import Level, Mode, Replay
 from hybridsim.devices import HDD, SSD
-from hybridsim.devices.hdd_geometry import geometry
+from hybridsim.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.devices.ssd_timing import timing
 from hybridsim.drives import HardDisk
 from hybridsim.events import FAST, SLOW
@@ -60,7 +60,14 @@ def admission(said: Cache, pages: int) -> Any:
 def slow_tier(said: Backing, volume_bytes: int) -> Tier:
     """Build the idle array below the cache."""
     member_bytes = said.member_bytes(volume_bytes)
-    device = bank(said.drive, said.members, member_bytes, said.window, said.age_limit_ns)
+    how: dict[str, int] = {}
+    if said.scheduler in ORDERS:
+        how["order"] = int(ORDERS[said.scheduler])
+    if said.write_cache == "off":
+        how["write_cache_bytes"] = 0
+    queue = (said.window, said.age_limit_ns)
+    short = said.stroke == "short"
+    device = bank(said.drive, said.members, member_bytes, *queue, short, **how)
     new = said.rebuild
     return Tier.new(
         SLOW,
@@ -83,10 +90,17 @@ def fast_tier(said: Cache, pages: int) -> Tier:
     return Tier.new(FAST, int(Level.STRIPE), 1, said.page_bytes, device)
 
 
-def bank(drive: Any, members: int, capacity_bytes: int, window: int, age_limit_ns: int) -> Any:
-    """Build idle drives of one model."""
+def bank(
+    drive: Any,
+    members: int,
+    capacity_bytes: int,
+    window: int,
+    age_limit_ns: int,
+    short_stroke: bool = False,
+    **how: int,
+) -> Any:
+    """Build idle drives of one model; what follows the capacity is of hard disks only."""
     if isinstance(drive, HardDisk):
-        parameters = geometry(drive, capacity_bytes)._asdict()
-        parameters |= {"window": window, "age_limit_ns": age_limit_ns}
-        return HDD.new(members, parameters)
+        how |= {"window": window, "age_limit_ns": age_limit_ns}
+        return HDD.new(members, hdd_parameters(drive, capacity_bytes, short_stroke, **how))
     return SSD.new(members, timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})

@@ -92,3 +92,11 @@ class Replay(IntEnum):
     OPEN = 0
     CLOSED = 1
     THINK = 2
+
+
+class Order(IntEnum):
+    """What a disk picks first of the commands that wait."""
+
+    POSITION = 0  # least time until the head is there: shortest positioning time first
+    DISTANCE = 1  # fewest cylinders away: shortest seek first
+    SWEEP = 2  # the next on the way outward in, then from the start again: C-LOOK

@@ -37,11 +37,13 @@ OPTIONS: dict[str, Path] = {
     "backing_drive": ("backing", "drive"),
     "capacity": ("backing", "capacity"),
     "layout": ("backing", "layout"),
+    "stroke": ("backing", "stroke"),
     "rmw_level": ("backing", "rmw_level"),
     "failed": ("backing", "failed"),
     "scheduler": ("backing", "scheduler"),
     "window": ("backing", "window"),
     "age_limit": ("backing", "age_limit"),
+    "write_cache": ("backing", "write_cache"),
     "cache": ("cache", "kind"),
     "cache_page": ("cache", "page"),
     "cache_size": ("cache", "size"),
@@ -97,9 +99,12 @@ class Backing(Part):
     rmw_level: int = Field(1, ge=0, le=2)
     failed: Annotated[tuple[int, ...], BeforeValidator(_tuple)] = ()  # members that are gone
     rebuild: levels.Rebuild | None = None
-    scheduler: Literal["ncq", "fcfs"] = "ncq"
+    # "full": spread over the disk, whose arm crosses it all; "short": on the outer cylinders
+    stroke: Literal["full", "short"] = "full"
+    scheduler: Literal["ncq", "sptf", "sstf", "clook", "fcfs"] = "ncq"  # ncq: the drive's own
     window: int = Field(32, ge=1, le=1024)
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
+    write_cache: Literal["drive", "off"] = "drive"
     drive: Annotated[Drive, Field(discriminator="kind")]
 
     def member_bytes(self, volume_bytes: int) -> int:
@@ -107,7 +112,13 @@ class Backing(Part):
         if self.capacity == "trace":
             chunks = max(1, -(-volume_bytes // self.chunk_bytes))
             rows = levels.rows_needed(self.kind, self.members, self.layout, chunks)
-            return rows * self.chunk_bytes
+            needed = rows * self.chunk_bytes
+            if self.stroke == "short" and needed > self.drive.capacity_bytes:
+                raise ScenarioError(
+                    f"each member must hold {human_size(needed)}, more than the drive's "
+                    f'{human_size(self.drive.capacity_bytes)}: stroke = "full" lets it'
+                )
+            return needed
         own = self.drive.capacity_bytes if self.capacity == "drive" else parse_size(self.capacity)
         rows = own // self.chunk_bytes
         chunks = levels.chunks_held(self.kind, self.members, self.layout, rows)
@@ -139,6 +150,8 @@ class Backing(Part):
             yield "window", 'first come, first served looks at 1 command: scheduler = "ncq" at more'
         if self.capacity not in ("trace", "drive") and parse_size(self.capacity) < self.chunk_bytes:
             yield "capacity", f"a member must hold a chunk ({format_size(self.chunk_bytes)})"
+        if self.stroke == "short" and self.drive.kind != "hdd":
+            yield "stroke", 'only a hard disk has outer cylinders: stroke = "full"'
 
 
 class Cache(Part):

@@ -17,6 +17,16 @@ from hybridsim.reference import Fact, HddParameters
 from hybridsim.source import Source
 from hybridsim.think import Waits
 
+DEVICE_COUNTERS = [
+    ("move_ns", "seek_ns"),
+    ("rotation_ns", "rotation_ns"),
+    ("transfer_ns", "transfer_ns"),
+    ("read_bytes", "bytes_read"),
+    ("write_bytes", "bytes_written"),
+    ("read_ahead_hits", "read_ahead_hits"),
+    ("write_cache_hits", "write_cache_hits"),
+    ("destages", "destages"),
+]
 IDS = 16  # so small that it has to grow
 
 
@@ -133,9 +143,7 @@ def counters(finished):
         "evictions": counts[4],
     }
     for name, part in (("slow", below.slow), ("fast", below.fast)):
-        sums = part.device.counts.sum(axis=0).tolist()
-        moves = sums[1:4] if len(sums) == 6 else [0, 0, 0]
-        names = ("move_ns", "rotation_ns", "transfer_ns", "read_bytes", "write_bytes")
-        found |= {f"{name}_{key}": value for key, value in zip(names, moves + sums[-2:])}
+        sums = part.device.totals(finished.clock[0])
+        found |= {f"{name}_{ours}": sums.get(theirs, 0) for ours, theirs in DEVICE_COUNTERS}
         found[f"{name}_rebuilt_bytes"] = part.totals().get("rebuilt_bytes", 0)
     return found

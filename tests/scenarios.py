@@ -9,7 +9,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Replay, Spread
+from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Order, Replay, Spread
 from hybridsim.reference import (
     CacheParameters,
     HddParameters,
@@ -166,26 +166,51 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
 
     shift = draw(st.integers(0, 2))
     steps = (tracks // surfaces >> shift) + 2
-    seek = draw(st.sampled_from([0, 100_000, 500_000]))
-    step = draw(st.sampled_from([0, 100_000, 250_000] if even else [0, 1000, 77_777, 250_000]))
     rev = 6_400_000 if even else draw(st.sampled_from([1_000_000, 8_333_333, 10_000_000]))
+    zones = len(zone_byte)
+    skews = [0, 100_000, 1_000_000 if even else 500_001]
+    more = [0, 50_000, -50_000 if even else 77_777]
+    moves = draw(move_tables(steps, even))
+    cache_bytes = draw(st.sampled_from([0, 0, 0, 4 * KIB, 24 * KIB, 200 * KIB]))
     return HddParameters(
         rev_ns=rev,
         zone_byte=zone_byte,
         zone_track=zone_track,
         zone_track_bytes=zone_track_bytes,
+        zone_angle_ns=[draw(st.sampled_from([0, 0, 250_000])) for _ in range(zones)],
+        zone_skew_ns=[draw(st.sampled_from(skews)) for _ in range(zones)],
+        zone_cylinder_skew_ns=[draw(st.sampled_from(more)) for _ in range(zones)],
         surfaces=surfaces,
-        seek_ns=[0] + [seek + step * each for each in range(1, steps + 1)],
         seek_shift=shift,
-        head_switch_ns=draw(st.sampled_from([0, 100_000, 900_000 if even else 333_333])),
-        skew_ns=draw(st.sampled_from([0, 100_000, 1_000_000 if even else 500_001])),
-        settle_ns=draw(st.sampled_from([0, 50_000, 2_000_000])),
-        overhead_ns=draw(st.sampled_from([0, 100_000] if even else [0, 1000, 100_000])),
+        move_ns=moves,
+        write_move_ns=draw(st.just(moves) | move_tables(steps, even)),
+        read_ns=draw(st.sampled_from([0, 100_000] if even else [0, 1000, 100_000])),
+        hit_ns=draw(st.sampled_from([0, 100_000] if even else [0, 500, 70_000])),
+        write_ns=draw(st.sampled_from([0, 100_000] if even else [0, 1000, 300_000])),
+        flush_ns=draw(st.sampled_from([0, 0, 5_000_000])),
+        host_ps_per_byte=draw(st.sampled_from([0, 0, 10_000, 200_000])),
+        order=draw(st.sampled_from(Order)),
         window=draw(st.integers(1, 8)),
         age_limit_ns=draw(st.sampled_from([0, 6_400_000, 30_000_000, 10**12])),
         read_ahead_bytes=draw(st.sampled_from([0, 512, 4 * KIB, 20 * KIB, 100_000])),
+        segments=draw(st.sampled_from([1, 1, 2, 4])),
+        read_behind_bytes=draw(st.sampled_from([0, 8 * KIB, 100_000])),
+        read_tracks=draw(st.booleans()),
+        reacquire_ns=draw(st.sampled_from([0, 0, 50_000])),
+        write_cache_bytes=cache_bytes,
+        write_cache_ranges=draw(st.integers(1, 6)),
+        destage_window=draw(st.integers(1, 4)),
         capacity_bytes=size // chunk * chunk,
     )
+
+
+@st.composite
+def move_tables(draw: st.DrawFn, steps: int, even: bool) -> list[int]:
+    """Times by cylinder distance, that of a head switch first."""
+    switch = draw(st.sampled_from([0, 100_000, 900_000 if even else 333_333]))
+    seek = draw(st.sampled_from([0, 100_000, 500_000]))
+    step = draw(st.sampled_from([0, 100_000, 250_000] if even else [0, 1000, 77_777, 250_000]))
+    return [switch] + [seek + step * each for each in range(1, steps + 1)]
 
 
 @st.composite
@@ -245,7 +270,7 @@ class Workload:
         return result
 
     def op(self) -> Op:
-        if self.percent(4):
+        if self.percent(6):
             return self.random.choice([Op.FLUSH, Op.DISCARD, Op.DISCARD, Op.WRITE_ZEROES])
         return Op.READ if self.percent(self.reads) else Op.WRITE
 

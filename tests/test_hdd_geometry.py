@@ -6,11 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import catalog
-from hybridsim.devices.hdd_geometry import TABLE_LENGTH_MAX, Geometry, geometry
+from hybridsim.devices.hdd_geometry import Geometry, geometry
+from hybridsim.devices.hdd_seek import TABLE_LENGTH_MAX
 from hybridsim.drives import HardDisk
 from hybridsim.errors import ScenarioError
 
-HDDS = catalog.names("hdd")
+ALL_HDDS = catalog.names("hdd")
+HDDS = [name for name in ALL_HDDS if "seek_average" in catalog.load(name).rows]  # from datasheets
+MEASURED = sorted(set(ALL_HDDS) - set(HDDS))
 CAPACITIES = [None, 300 * 10**9, 5 * 10**9, 10**9]
 
 
@@ -20,7 +23,7 @@ def drive(name: str, **changes: object) -> HardDisk:
 
 
 def seek(g: Geometry, distance):
-    return g.seek_ns[(distance + (1 << g.seek_shift) - 1) >> g.seek_shift]
+    return g.move_ns[(distance + (1 << g.seek_shift) - 1) >> g.seek_shift]
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
@@ -33,9 +36,9 @@ def test_seek_times_are_the_datasheets(name, capacity):
     average = (pairs * seek(g, distance)).sum() / pairs.sum()
     assert average == pytest.approx(d.seek_average_ns, rel=0.01)
     assert seek(g, g.cylinders - 1) == d.seek_full_ns
-    assert g.seek_ns[0] == 0
-    assert np.all(np.diff(g.seek_ns) >= 0)
-    assert len(g.seek_ns) <= TABLE_LENGTH_MAX
+    assert g.move_ns[0] == d.head_switch_ns
+    assert np.all(np.diff(g.move_ns[1:]) >= 0)
+    assert len(g.move_ns) <= TABLE_LENGTH_MAX
 
 
 @pytest.mark.parametrize("name", HDDS)
@@ -59,7 +62,7 @@ def test_a_shrunken_disk_keeps_its_stroke(name):
 def test_sequential_rates_are_the_datasheets(name, capacity):
     d = drive(name)
     g = geometry(d, capacity)
-    rates = g.zone_track_bytes * 1e9 / (g.rev_ns + g.skew_ns)
+    rates = g.zone_track_bytes * 1e9 / (g.rev_ns + g.zone_skew_ns)
     assert rates[0] == pytest.approx(d.rate_outer, rel=0.01)
     assert rates[-1] == pytest.approx(d.rate_inner, rel=0.01)
     assert np.all(np.diff(g.zone_track_bytes) <= 0)
@@ -70,12 +73,14 @@ def test_sequential_rates_are_the_datasheets(name, capacity):
 def test_the_next_track_is_reached_in_time(name):
     d = drive(name)
     g = geometry(d)
-    assert g.skew_ns >= g.head_switch_ns
-    assert g.skew_ns >= d.seek_track_ns
-    assert g.skew_ns < g.rev_ns
+    skew_ns = g.zone_skew_ns.min()
+    assert skew_ns >= d.head_switch_ns
+    assert d.skew_ns is not None or skew_ns >= d.seek_track_ns
+    assert skew_ns < g.rev_ns
+    assert not g.zone_cylinder_skew_ns.any()
 
 
-@given(st.sampled_from(HDDS), st.integers(512, 10**14))
+@given(st.sampled_from(ALL_HDDS), st.integers(512, 10**14))
 def test_every_byte_has_one_place(name, capacity):
     g = geometry(drive(name), capacity)
     assert g.zone_byte[0] == g.zone_track[0] == 0
@@ -83,22 +88,69 @@ def test_every_byte_has_one_place(name, capacity):
     assert len(g.zone_byte) - 1 == len(g.zone_track) == len(g.zone_track_bytes)
     assert np.all(np.diff(g.zone_byte) > 0)
     assert np.all(g.zone_track % g.surfaces == 0)
-    # zones fill whole tracks, and end where the next begins
+    # zones end before the next begins; where all is data, just before
     tracks, cut = np.divmod(np.diff(g.zone_byte), g.zone_track_bytes)
-    assert np.all(cut[:-1] == 0)
-    assert np.array_equal(g.zone_track[:-1] + tracks[:-1], g.zone_track[1:])
+    assert np.all(g.zone_track[:-1] + tracks[:-1] + (cut[:-1] > 0) <= g.zone_track[1:])
     last_track = g.zone_track[-1] + (capacity - 1 - g.zone_byte[-2]) // g.zone_track_bytes[-1]
-    assert last_track // g.surfaces == g.cylinders - 1
-    assert seek(g, g.cylinders - 1) <= drive(name).seek_full_ns
+    assert last_track // g.surfaces < g.cylinders
+    assert len(g.move_ns) > (g.cylinders - 1 + (1 << g.seek_shift) - 1) >> g.seek_shift
+    if name in HDDS:
+        assert np.all(cut[:-1] == 0)
+        assert np.array_equal(g.zone_track[:-1] + tracks[:-1], g.zone_track[1:])
+        assert last_track // g.surfaces == g.cylinders - 1
+        assert seek(g, g.cylinders - 1) <= drive(name).seek_full_ns
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_measured_disk_is_as_it_was_measured(name):
+    d = drive(name)
+    g = geometry(d)
+    assert g.surfaces == d.surfaces
+    if d.zones is not None and catalog.load(name).rows["zones"].mark == "measured":
+        assert g.cylinders == d.cylinders
+        assert g.zone_track.tolist() == [zone[0] * d.surfaces for zone in d.zones]
+        assert (g.zone_track_bytes // 512).tolist() == [zone[1] for zone in d.zones]
+        skew_ns = d.zones[0][2] / d.zones[0][1] * d.rev_ns
+        assert g.zone_skew_ns[0] == pytest.approx(skew_ns, abs=1)
+    for distance, ms in d.seek_table or []:
+        assert seek(g, int(distance)) == pytest.approx(ms * 1e6, rel=1e-6)
+    if d.seek_fit is not None:
+        a, b, split, c, e = d.seek_fit
+        scale = (d.cylinders - 1) / (g.cylinders - 1)  # cylinders of the table, of the zones
+        near, far = int(split / 4), int(split * 1.2)
+        assert seek(g, round(near / scale)) == pytest.approx((a + b * near**0.5) * 1e6, rel=0.01)
+        assert seek(g, round(far / scale)) == pytest.approx((c + e * far) * 1e6, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["seagate-cheetah-15k5", "hgst-ultrastar-7k8"])
+def test_outer_cylinders_keep_the_real_distances(name):
+    d = drive(name)
+    whole = geometry(d)
+    outer = geometry(d, d.capacity_bytes // 10, short_stroke=True)
+    assert outer.capacity_bytes == d.capacity_bytes // 10
+    assert np.array_equal(outer.zone_track_bytes, whole.zone_track_bytes)
+    assert np.array_equal(outer.move_ns, whole.move_ns)
+    assert outer.zone_byte[-1] == d.capacity_bytes
+    with pytest.raises(ScenarioError, match="are wanted of a disk of"):
+        geometry(d, d.capacity_bytes + 1, short_stroke=True)
+
+
+def test_writes_may_have_a_table_of_their_own():
+    settling = drive("seagate-cheetah-9lp")
+    g = geometry(settling)
+    assert np.all(g.write_move_ns == g.move_ns + settling.write_settle_ns)
+    own = drive("seagate-cheetah-9lp", write_seek_table=[[1, 2.0], [6961, 12.0]])
+    assert geometry(own).write_move_ns[1] == 2_000_000
+    assert geometry(own).write_move_ns[-1] == 12_000_000
 
 
 def test_arithmetic_by_hand():
     d = drive("seagate-cheetah-15k7")
     g = geometry(d)
     assert g.rev_ns == 4_000_000
-    assert g.skew_ns == 400_000
+    assert set(g.zone_skew_ns) == {400_000}
     assert g.zone_track_bytes[0] == 1753 * 512  # 204 MB/s * 4.4 ms = 897,600, in sectors
-    assert g.settle_ns == 500_000
+    assert set(g.write_move_ns - g.move_ns) == {500_000}
     assert len(g.zone_track) == 16
 
 
@@ -109,5 +161,13 @@ def test_impossible_arms_are_refused():
         drive("seagate-cheetah-15k7", rate_inner="1GB/s")
     with pytest.raises(ValueError, match="shorter than a revolution"):
         drive("seagate-cheetah-15k7", head_switch="4ms")
+    with pytest.raises(ValueError, match="say how the arm moves once"):
+        drive("seagate-cheetah-15k7", seek_table=[[1, 0.5], [1000, 7.0]])
+    with pytest.raises(ValueError, match="distances rising from 1"):
+        drive("seagate-cheetah-15k5", seek_table=[[5, 0.5], [4, 0.6]])
+    with pytest.raises(ValueError, match="needs cylinders"):
+        drive("maxtor-atlas-10k5", cylinders=None)
+    with pytest.raises(ValueError, match="first cylinders rising from 0"):
+        drive("seagate-cheetah-9lp", zones=[[1, 200, 20, 30]])
     with pytest.raises(ScenarioError, match="capacity above 0 bytes"):
         geometry(drive("seagate-cheetah-15k7"), 0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hybridsim.errors import ScenarioError
 from hybridsim.suggest import hint
@@ -24,7 +24,7 @@ MARKS = ("read", "measured", "fitted", "assumed", "recalled")
 class Row(NamedTuple):
     """One value of a drive, as its file gives it."""
 
-    value: str | int
+    value: str | int | list[Any]  # a list is a table, such as that of seek times
     mark: str
     source: str
 

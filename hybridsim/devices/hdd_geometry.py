@@ -1,34 +1,34 @@
-"""From a disk's datasheet to the integers that `DESIGN.md` 2.6 computes with.
+"""From what is known of a disk to the integers that `DESIGN.md` 2.6 computes with.
 
-The platters are 16 zones whose rates fall in even steps from the outer to the inner one.  A
-sequential read turns once and then skews once a track, so a track of `rate * (rev + skew)` bytes
-gives the datasheet's sustained rate.  The seek time over a share x of the stroke is
-a + b sqrt(x) + c x, through the datasheet's track-to-track, average and full stroke.
+Where a disk's zones are known they are laid out as they are; what spare sectors take of them is
+left at the end of each.  Else the platters are 16 zones whose rates fall in even steps from the
+outer to the inner one: a sequential read turns once and then skews once a track, so that a track
+of `rate * (rev + skew)` bytes gives the datasheet's sustained rate.
 
 A disk may be laid out for another capacity than its own.  It then keeps its rates and its stroke:
 the same curve is stretched over the cylinders there are, so that data spread over the whole
-volume costs what data spread over the whole disk costs.
+volume costs what data spread over the whole disk costs.  Or the volume takes its outer cylinders
+only, and the arm moves as far as these reach.
 """
 
 from __future__ import annotations
 
-from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hybridsim.codes import Order
+from hybridsim.devices.hdd_seek import Array, moves
 from hybridsim.errors import ScenarioError
+from hybridsim.units import human_size
 
 if TYPE_CHECKING:
     from hybridsim.drives import HardDisk
 
+ORDERS = {"sptf": Order.POSITION, "sstf": Order.DISTANCE, "clook": Order.SWEEP}
 ZONES = 16
 SECTOR_BYTES = 512
-TABLE_LENGTH_MAX = 65_537  # longer seek tables leave the processor's cache
 CYLINDERS_WANTED = 1024  # a shrunken disk gives up surfaces before it has fewer
-
-Array = npt.NDArray[np.int64]
 
 
 class Geometry(NamedTuple):
@@ -36,134 +36,162 @@ class Geometry(NamedTuple):
 
     capacity_bytes: int
     rev_ns: int
-    zone_byte: Array  # first byte of each zone, then the capacity
+    zone_byte: Array  # first byte of each zone, then the end of the last
     zone_track: Array  # first track of each zone
     zone_track_bytes: Array
+    zone_angle_ns: Array
+    zone_skew_ns: Array
+    zone_cylinder_skew_ns: Array
     surfaces: int  # tracks of a cylinder
     cylinders: int
-    seek_ns: Array  # by (distance + 2^seek_shift - 1) >> seek_shift
     seek_shift: int
-    head_switch_ns: int
-    skew_ns: int
-    settle_ns: int
-    overhead_ns: int
-    read_ahead_bytes: int
+    move_ns: Array  # by (distance + 2^seek_shift - 1) >> seek_shift
+    write_move_ns: Array
 
 
-class _Layout(NamedTuple):
-    """Zones of a capacity, before the arm is considered."""
+class _Zone(NamedTuple):
+    """A zone of a disk laid out for some capacity."""
 
-    zone_byte: Array
-    zone_track: Array
-    zone_track_bytes: Array
-    surfaces: int
+    bytes: int
     cylinders: int
+    track_bytes: int
+    skew_ns: int
+    cylinder_skew_ns: int
 
 
-def geometry(drive: HardDisk, capacity_bytes: int | None = None) -> Geometry:
-    """Return the drive laid out for a capacity; its own where none is given."""
+def geometry(
+    drive: HardDisk, capacity_bytes: int | None = None, short_stroke: bool = False
+) -> Geometry:
+    """Return the drive laid out for a capacity, its own where none is given.
+
+    With `short_stroke` the capacity is what its outer cylinders hold of the whole drive.
+    """
     capacity = drive.capacity_bytes if capacity_bytes is None else capacity_bytes
-    layout = _layout(drive, capacity)
-    whole_disk = _layout(drive, drive.capacity_bytes)
-    seek_ns, seek_shift = _seek_table(drive, layout.cylinders, whole_disk.cylinders)
+    if capacity <= 0:
+        raise ScenarioError(f"a disk needs a capacity above 0 bytes, not {capacity}")
+    if short_stroke and capacity > drive.capacity_bytes:
+        raise ScenarioError(
+            f"{human_size(capacity)} are wanted of a disk of {human_size(drive.capacity_bytes)}"
+        )
+    surfaces, zones = _layout(drive, drive.capacity_bytes if short_stroke else capacity)
+    whole_disk = drive.cylinders or sum(each.cylinders for each in _layout(drive)[1])
+    cylinders = sum(each.cylinders for each in zones)
+    arm = moves(drive, cylinders, whole_disk)
+    starts = np.cumsum([0, *(each.bytes for each in zones)])
+    first = np.cumsum([0, *(each.cylinders for each in zones[:-1])]) * surfaces
     return Geometry(
         capacity_bytes=capacity,
         rev_ns=drive.rev_ns,
-        zone_byte=layout.zone_byte,
-        zone_track=layout.zone_track,
-        zone_track_bytes=layout.zone_track_bytes,
-        surfaces=layout.surfaces,
-        cylinders=layout.cylinders,
-        seek_ns=seek_ns,
-        seek_shift=seek_shift,
-        head_switch_ns=drive.head_switch_ns,
-        skew_ns=skew_ns(drive),
-        settle_ns=drive.write_settle_ns,
-        overhead_ns=drive.overhead_ns,
-        read_ahead_bytes=drive.read_ahead_bytes,
+        zone_byte=starts.astype(np.int64),
+        zone_track=first.astype(np.int64),
+        zone_track_bytes=np.array([each.track_bytes for each in zones], np.int64),
+        zone_angle_ns=np.zeros(len(zones), np.int64),
+        zone_skew_ns=np.array([each.skew_ns for each in zones], np.int64),
+        zone_cylinder_skew_ns=np.array(
+            [each.cylinder_skew_ns - each.skew_ns for each in zones], np.int64
+        ),
+        surfaces=surfaces,
+        cylinders=cylinders,
+        seek_shift=arm.shift,
+        move_ns=arm.read_ns,
+        write_move_ns=arm.write_ns,
     )
+
+
+def hdd_parameters(
+    drive: HardDisk, capacity_bytes: int, short_stroke: bool = False, **how: Any
+) -> dict[str, Any]:
+    """Return all that `HDD.new` takes; `how` gives or replaces numbers, such as the order."""
+    return {
+        **geometry(drive, capacity_bytes, short_stroke)._asdict(),
+        "read_ns": drive.overhead_ns,
+        "hit_ns": _or(drive.hit_overhead_ns, drive.overhead_ns),
+        "write_ns": _or(drive.write_overhead_ns, drive.overhead_ns),
+        "flush_ns": drive.flush_ns,
+        "host_ps_per_byte": 0 if drive.interface is None else round(10**12 / drive.interface),
+        "window": drive.window,
+        "age_limit_ns": drive.age_limit_ns,
+        "order": int(ORDERS[drive.order]),
+        "reacquire_ns": drive.reacquire_ns,
+        "read_behind_bytes": _or(drive.read_behind_bytes, drive.read_ahead_bytes),
+        "read_tracks": int(drive.read_tracks),
+        "segments": drive.segments,
+        "read_ahead_bytes": drive.read_ahead_bytes,
+        "write_cache_bytes": drive.write_cache_bytes,
+        "write_cache_ranges": drive.write_cache_ranges,
+        "destage_window": drive.destage_window,
+        **how,
+    }
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
 
 
 def skew_ns(drive: HardDisk) -> int:
     """Return how far the next track starts behind: enough to change head or cylinder in time."""
-    return max(drive.head_switch_ns, drive.seek_track_ns)
+    if drive.skew_ns is not None:
+        return drive.skew_ns
+    return max(drive.head_switch_ns, drive.seek_points_ns[0])
 
 
-def _layout(drive: HardDisk, capacity_bytes: int) -> _Layout:
-    """Lay the capacity on zones of about equally many cylinders, the last as long as needed."""
-    if capacity_bytes <= 0:
-        raise ScenarioError(f"a disk needs a capacity above 0 bytes, not {capacity_bytes}")
-    outer = _track_bytes(drive, drive.rate_outer)
-    inner = _track_bytes(drive, drive.rate_inner)
-    tracks = 2 * capacity_bytes / (outer + inner)
+def _layout(drive: HardDisk, capacity_bytes: int | None = None) -> tuple[int, list[_Zone]]:
+    """Return how many surfaces and which zones hold a capacity, the drive's own where none is."""
+    capacity = drive.capacity_bytes if capacity_bytes is None else capacity_bytes
+    if drive.zones is None:
+        return _even_layout(drive, capacity)
+    return _known_layout(drive, drive.zones, capacity)
+
+
+def _known_layout(
+    drive: HardDisk, said: list[list[float]], capacity: int
+) -> tuple[int, list[_Zone]]:
+    """Lay a capacity on the zones of a real disk, each as much of it as on the whole disk."""
+    first = [int(zone[0]) for zone in said]
+    counts = np.diff([*first, drive.cylinders or first[-1] + 1])
+    weights = counts * np.array([zone[1] for zone in said])
+    ends = np.rint(np.cumsum(weights) / weights.sum() * capacity / SECTOR_BYTES) * SECTOR_BYTES
+    ends[-1] = capacity
+    share = capacity / drive.capacity_bytes
+    tracks = int(counts.sum() * drive.surfaces * share)
+    surfaces = min(drive.surfaces, max(1, tracks // CYLINDERS_WANTED))
+    zones = []
+    for zone, count, size in zip(said, counts, np.diff([0, *ends]), strict=True):
+        track_bytes = int(zone[1]) * SECTOR_BYTES
+        needed = -(-int(size) // (surfaces * track_bytes))
+        kept = round(int(count) * share * drive.surfaces / surfaces)
+        sector_ns = drive.rev_ns / zone[1]
+        skews = (round(zone[2] * sector_ns), round(zone[3] * sector_ns))
+        if size > 0:
+            zones.append(_Zone(int(size), max(needed, kept), track_bytes, *skews))
+    return surfaces, zones
+
+
+def _even_layout(drive: HardDisk, capacity: int) -> tuple[int, list[_Zone]]:
+    """Lay a capacity on zones of about equally many cylinders, the last as long as needed."""
+    rates = drive.rates
+    skew = skew_ns(drive)
+    outer, inner = (_track_bytes(drive, rate) for rate in rates)
+    tracks = 2 * capacity / (outer + inner)
     surfaces = min(drive.surfaces, max(1, int(tracks) // CYLINDERS_WANTED))
     cylinders = max(1, int(tracks / surfaces))
-    zones = min(ZONES, cylinders)
-    track_bytes = [_track_bytes(drive, rate) for rate in _rates(drive, zones)]
-    first = [zone * cylinders // zones for zone in range(zones)]
-    starts = [0]
-    for zone in range(zones - 1):
-        length = first[zone + 1] - first[zone]
-        starts.append(starts[zone] + length * surfaces * track_bytes[zone])
-    rest = capacity_bytes - starts[-1]
-    last = -(-rest // (surfaces * track_bytes[-1]))
-    return _Layout(
-        zone_byte=np.array([*starts, capacity_bytes], np.int64),
-        zone_track=np.array(first, np.int64) * surfaces,
-        zone_track_bytes=np.array(track_bytes, np.int64),
-        surfaces=surfaces,
-        cylinders=first[-1] + last,
-    )
-
-
-def _rates(drive: HardDisk, zones: int) -> list[float]:
-    """Return the rate of each zone: outer first, inner last."""
-    step = (drive.rate_outer - drive.rate_inner) / max(1, zones - 1)
-    return [drive.rate_outer - step * zone for zone in range(zones)]
+    count = min(ZONES, cylinders)
+    step = (rates[0] - rates[1]) / max(1, count - 1)
+    zones = []
+    rest = capacity
+    for zone in range(count):
+        track_bytes = _track_bytes(drive, rates[0] - step * zone)
+        length = (zone + 1) * cylinders // count - zone * cylinders // count
+        size = length * surfaces * track_bytes
+        if zone == count - 1:
+            size = rest
+            length = -(-rest // (surfaces * track_bytes))
+        zones.append(_Zone(size, length, track_bytes, skew, skew))
+        rest -= size
+    return surfaces, zones
 
 
 def _track_bytes(drive: HardDisk, rate: float) -> int:
     """Return the bytes of a track that sustains the rate, in whole sectors."""
     sectors = rate * (drive.rev_ns + skew_ns(drive)) / 1e9 / SECTOR_BYTES
     return max(1, round(sectors)) * SECTOR_BYTES
-
-
-def _seek_table(drive: HardDisk, cylinders: int, whole_disk: int) -> tuple[Array, int]:
-    """Return the seek times by distance, and how many bits of the distance the table drops."""
-    farthest = max(1, cylinders - 1)
-    shift = 0
-    while _index(farthest, shift) + 1 > TABLE_LENGTH_MAX:
-        shift += 1
-    entries = np.arange(_index(farthest, shift) + 1, dtype=np.int64)
-    share = np.minimum(entries << shift, farthest) / farthest
-    a, b, c = seek_curve(drive, whole_disk)
-    seek_ns = np.rint(a + b * np.sqrt(share) + c * share).astype(np.int64)
-    seek_ns[0] = 0
-    if np.any(np.diff(seek_ns) < 0):
-        raise ScenarioError(
-            f"the seek times of {drive.name or 'this disk'} do not make a rising curve: "
-            "check seek_track_to_track, seek_average and seek_full"
-        )
-    return seek_ns, shift
-
-
-def _index(distance: int, shift: int) -> int:
-    return (distance + (1 << shift) - 1) >> shift
-
-
-def seek_curve(drive: HardDisk, cylinders: int) -> tuple[float, float, float]:
-    """Return a, b, c (ns) of a + b sqrt(x) + c x, x the share of the stroke, for its cylinders.
-
-    Over random pairs of cylinders x has the density 2 (1 - x): the mean of sqrt(x) is 8/15, that
-    of x is 1/3.  With a = full - b - c two equations remain, for the average and for one track.
-    """
-    track = 1 / max(1, cylinders - 1)
-    root_part, linear_part = 1 - sqrt(track), 1 - track
-    short_of_average = drive.seek_full_ns - drive.seek_average_ns
-    short_of_track = drive.seek_full_ns - drive.seek_track_ns
-    determinant = 7 / 15 * linear_part - 2 / 3 * root_part
-    if determinant == 0:  # two cylinders: one distance, which is the full stroke
-        return float(drive.seek_full_ns), 0.0, 0.0
-    b = (short_of_average * linear_part - 2 / 3 * short_of_track) / determinant
-    c = (7 / 15 * short_of_track - short_of_average * root_part) / determinant
-    return drive.seek_full_ns - b - c, b, c

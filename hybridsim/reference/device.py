@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 
-from hybridsim.codes import OP_MASK, Op
+from hybridsim.codes import FUA, OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
 
 
@@ -21,8 +21,15 @@ class Device(ABC):
             self.counters["read_bytes"] += length
         elif plain == Op.WRITE:
             self.counters["write_bytes"] += length
-        self.accept(plain, offset, length, done)
+        if plain == Op.WRITE and op & FUA:
+            self.accept_through(offset, length, done)
+        else:
+            self.accept(plain, offset, length, done)
 
     @abstractmethod
     def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
         """Do what `submit` promises; this is what a device defines."""
+
+    def accept_through(self, offset: int, length: int, done: Done) -> None:
+        """Take a WRITE with FUA; where nothing volatile is cached, one like any other."""
+        self.accept(Op.WRITE, offset, length, done)

@@ -1,216 +1,367 @@
-"""The hard disk (2.6): an arm, a turning platter, a read-ahead buffer and a queue."""
+"""The hard disk (2.6): an arm over turning platters, what it has read ahead, what it has cached."""
 
-from bisect import bisect_right
-from dataclasses import dataclass
-
-from hybridsim.codes import Op
+from hybridsim.codes import Op, Order
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
+from hybridsim.reference.hdd_state import Command, Range, Reading, Segment
 from hybridsim.reference.parameters import HddParameters
-
-
-@dataclass
-class Command:
-    """A request in the disk's queue."""
-
-    op: Op
-    offset: int
-    length: int
-    submitted: int
-    done: Done
-
-    @property
-    def end(self) -> int:
-        """The byte after the last."""
-        return self.offset + self.length
-
-
-@dataclass
-class Segment:
-    """The buffer: from byte `start` up to `end`, which passed at `time`; the disk reads on."""
-
-    start: int
-    end: int
-    time: int
-
-
-@dataclass
-class Plan:
-    """How a command would go if it were chosen now."""
-
-    done: int
-    track: int  # where the arm will be
-    segment: Segment | None
-    move: int = 0  # settling included
-    rotation: int = 0
-    transfer: int = 0
-
-    @property
-    def cost(self) -> int:
-        """What the disk would spend on getting there; what the queue is ordered by."""
-        return self.move + self.rotation
+from hybridsim.reference.platters import Platters
 
 
 class Hdd(Device):
-    """A disk that serves one command at a time, the cheapest of those that have waited longest."""
+    """A disk whose arm serves one thing at a time; its electronics answer what needs no arm."""
 
     def __init__(self, clock: Clock, parameters: HddParameters) -> None:
         super().__init__(clock)
         self.parameters = parameters
+        self.platters = Platters(parameters)
         self.track = 0
-        self.segment: Segment | None = None
         self.busy = False
-        self.queue: list[Command] = []  # the oldest first
+        self.link_free = 0
+        self.queue: list[Command] = []  # for the arm; the oldest first, as in all lists here
+        # Reading.
+        self.segments: list[Segment] = []  # the least recently used first
+        self.reading: Reading | None = None
+        # The write cache.
+        self.ranges: list[Range] = []
+        self.writing: Range | None = None
+        self.without_room: list[Command] = []
+        self.flushes: list[Command] = []
+        self.admitted = 0
+        self.destaged_last = False
 
-    # The queue.
+    # The electronics.
 
     def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
-        """Queue a command; an idle disk starts it in this very instant."""
+        """Answer a command, or let it wait for the arm."""
+        p = self.parameters
         command = Command(op, offset, length, self.clock.now, done)
-        if self.busy:
-            self.queue.append(command)
+        if length > 0 and op == Op.READ:
+            if self.is_at_hand(command):
+                self.answer(self.clock.now + p.hit_ns, command)
+            else:
+                self.enqueue(command, p.read_ns)
+        elif length > 0 and op == Op.WRITE:
+            if length > p.write_cache_bytes:
+                self.enqueue(command, p.write_ns + self.wire(length))
+            elif self.without_room or not self.has_room(command):
+                self.without_room.append(command)
+            else:
+                self.admit(command)
+        elif op == Op.FLUSH and not self.is_written(self.admitted):
+            command.serial = self.admitted
+            self.flushes.append(command)
         else:
-            self.start(command)
+            self.finish_at(self.clock.now + p.hit_ns, command)
+        if not self.busy:
+            self.start()
 
-    def start(self, command: Command) -> None:
-        """Carry out a command, which is known to its end from here on."""
-        plan = self.plan(command)
-        self.busy = True
-        self.track = plan.track
-        self.segment = plan.segment
-        self.counters["move_ns"] += plan.move
-        self.counters["rotation_ns"] += plan.rotation
-        self.counters["transfer_ns"] += plan.transfer
-        self.clock.at(plan.done, lambda: self.complete(command))
+    def accept_through(self, offset: int, length: int, done: Done) -> None:
+        """Let a WRITE with FUA wait for the arm, past the write cache."""
+        if length == 0:
+            self.accept(Op.WRITE, offset, length, done)
+            return
+        command = Command(Op.WRITE, offset, length, self.clock.now, done)
+        self.enqueue(command, self.parameters.write_ns + self.wire(length))
+        if not self.busy:
+            self.start()
 
-    def complete(self, command: Command) -> None:
-        """Go on with the next command before the world hears that this one is complete."""
-        self.busy = False
-        if self.queue:
-            chosen = self.choose()
-            self.queue.remove(chosen)
-            self.start(chosen)
-        command.done()
+    def enqueue(self, command: Command, preparation: int) -> None:
+        """Let a command wait for the arm."""
+        command.prepared = self.clock.now + preparation
+        self.queue.append(command)
+
+    def wire(self, length: int) -> int:
+        """How long bytes take between host and disk."""
+        return length * self.parameters.host_ps_per_byte // 1000
+
+    def answer(self, ready: int, command: Command) -> int:
+        """Complete a command when its data have crossed the link; returns when."""
+        self.link_free = max(ready, self.link_free) + self.wire(command.length)
+        self.finish_at(self.link_free, command)
+        return self.link_free
+
+    def finish_at(self, time: int, command: Command) -> None:
+        """Complete a command that the arm has nothing to do with."""
+
+        def finish() -> None:
+            self.go_on()
+            command.done()
+
+        self.clock.at(time, finish)
+
+    def go_on(self) -> None:
+        """Do what an event has made possible: one flush, one write without room, the arm."""
+        p = self.parameters
+        if self.flushes and self.is_written(self.flushes[0].serial):
+            flush = self.flushes.pop(0)
+            ready = max(self.clock.now, flush.submitted + p.hit_ns)
+            self.finish_at(ready + p.flush_ns, flush)
+        if self.without_room and self.has_room(self.without_room[0]):
+            self.admit(self.without_room.pop(0))
+        if not self.busy:
+            self.start()
+
+    # The arm.
+
+    def start(self) -> None:
+        """Write out of the cache or serve a command, if there is anything to do."""
+        if self.is_destage_next():
+            self.destaged_last = True
+            self.destage()
+        elif self.queue:
+            command = self.choose()
+            self.queue.remove(command)
+            self.destaged_last = False
+            self.serve(command)
+
+    def is_destage_next(self) -> bool:
+        """Whether the write cache comes before the commands."""
+        if not self.ranges:
+            return False
+        if not self.queue or self.flushes:
+            return True
+        return not self.destaged_last and (bool(self.without_room) or self.is_crowded())
 
     def choose(self) -> Command:
-        """The oldest if it has waited too long, else the cheapest of the oldest few."""
+        """The oldest if it has waited too long, else the best of the oldest few."""
         oldest = self.queue[0]
         if self.clock.now - oldest.submitted >= self.parameters.age_limit_ns:
             return oldest
         # min() gives the first of equals: the older.
-        return min(self.queue[: self.parameters.window], key=lambda each: self.plan(each).cost)
+        return min(self.queue[: self.parameters.window], key=self.cost)
 
-    # One command.
+    def cost(self, command: Command) -> int:
+        """What speaks against a command; nothing, if it needs no movement."""
+        p = self.parameters
+        write = command.op == Op.WRITE
+        place = command.offset
+        reading = self.covering(command)
+        if reading is not None:
+            if self.is_streamed(command, reading):
+                return 0
+            place = reading.stop
+        track = self.platters.track(place)
+        if p.order == Order.POSITION:
+            ready = max(self.clock.now, command.prepared)
+            move = self.platters.move(self.track, track, write)
+            return move + (self.platters.angle(place) - (ready + move)) % p.rev_ns
+        if p.order == Order.DISTANCE:
+            return abs(track // p.surfaces - self.track // p.surfaces)
+        return track - self.track if track >= self.track else track - self.track + 2**40
 
-    def plan(self, command: Command) -> Plan:
-        """How the command would go, chosen now; changes nothing."""
-        # the electronics prepare a command while it waits
-        ready = max(self.clock.now, command.submitted + self.parameters.overhead_ns)
-        if command.length == 0 or command.op in (Op.FLUSH, Op.DISCARD):
-            return Plan(ready, self.track, self.segment)
+    def serve(self, command: Command) -> None:
+        """Carry out a command, which is known to its end from here on."""
         if command.op == Op.WRITE:
-            plan = self.access(ready, command.offset, command.end, write=True)
-            plan.segment = None
-            return plan
-        if self.segment is not None:
-            if self.segment.start <= command.offset <= self.stop(self.segment):
-                return self.plan_buffered(ready, command, self.segment)
-        plan = self.access(ready, command.offset, command.end)
-        plan.segment = self.buffer(command.offset, command.end, plan.done)
-        return plan
+            self.pause()
+            begin = self.reach(command.prepared, command.offset, write=True)
+            done = begin + self.pass_over(command.offset, command.length)
+        else:
+            reading = self.covering(command)
+            if reading is None:
+                done = self.read(command)
+            elif self.is_streamed(command, reading):
+                done = self.stream(command, reading)
+            else:
+                done = self.read_rest(command, reading)
 
-    def plan_buffered(self, ready: int, command: Command, segment: Segment) -> Plan:
-        """How a READ goes that begins in the buffer, or where the disk is about to read."""
-        if command.end <= segment.end:  # (a) all there
-            return Plan(ready, self.track, segment)
+        def finish() -> None:
+            self.busy = False
+            self.go_on()
+            command.done()
 
-        stop = self.stop(segment)
-        stopped = segment.time + self.stream(segment.end, stop - segment.end)
-        track = self.track_of(command.end - 1)
-        if stopped >= ready:  # (b) still reading: wait until the end passes under the head
-            passed = segment.time + self.stream(segment.end, command.end - segment.end)
-            return Plan(max(ready, passed), track, self.buffer(segment.start, command.end, passed))
-        if (
-            command.end <= stop
-        ):  # (c) all there; with room again, the disk reads on where it stopped
-            resumed = ready + (self.angle(stop) - ready) % self.parameters.rev_ns
-            passed = resumed - self.stream(command.end, stop - command.end)
-            return Plan(ready, track, self.buffer(segment.start, command.end, passed))
+        self.busy = True
+        self.clock.at(done, finish)
 
-        plan = self.access(ready, stop, command.end)  # (d) the beginning is there, the rest is not
-        plan.segment = self.buffer(segment.start, command.end, plan.done)
-        return plan
+    def reach(self, ready: int, place: int, write: bool) -> int:
+        """Bring the arm to a byte; returns when it is under the head."""
+        ready = max(ready, self.clock.now)
+        move = self.platters.move(self.track, self.platters.track(place), write)
+        rotation = (self.platters.angle(place) - (ready + move)) % self.parameters.rev_ns
+        self.counters["move_ns"] += move
+        self.counters["rotation_ns"] += rotation
+        return ready + move + rotation
 
-    def access(self, ready: int, offset: int, end: int, write: bool = False) -> Plan:
-        """Move the arm, wait for the first byte to come round, transfer."""
-        p = self.parameters
-        track = self.track_of(offset)
-        move = self.move(self.track, track)
-        if write and track != self.track:
-            move += p.settle_ns
-        rotation = (self.angle(offset) - (ready + move)) % p.rev_ns
-        transfer = self.transfer(offset, end - offset)
-        done = ready + move + rotation + transfer
-        return Plan(done, self.track_of(end - 1), None, move, rotation, transfer)
+    def pass_over(self, offset: int, length: int) -> int:
+        """Read or write from where the head is; returns how long it takes."""
+        self.track = self.platters.track(offset + length - 1)
+        time = self.platters.transfer(offset, length)
+        self.counters["transfer_ns"] += time
+        return time
 
-    # The read-ahead buffer.
+    # Reading.
 
-    def buffer(self, start: int, end: int, time: int) -> Segment | None:
-        """What is buffered after a READ; no more than the read-ahead is kept of what was read."""
-        size = self.parameters.read_ahead_bytes
-        if size == 0:
+    def is_at_hand(self, command: Command) -> bool:
+        """Whether the data of a READ are in the write cache, or have been read before."""
+        cached = [*self.ranges, self.writing] if self.writing else self.ranges
+        if any(each.has(command.offset, command.end) for each in cached):
+            self.counters["write_cache_hits"] += 1
+            return True
+        for segment in reversed(self.segments):
+            passed = segment.time <= self.clock.now
+            if segment.start <= command.offset and command.end <= segment.end and passed:
+                self.use(segment)
+                self.counters["read_ahead_hits"] += 1
+                return True
+        return False
+
+    def use(self, segment: Segment) -> None:
+        """Let a segment be the last to go."""
+        self.segments.remove(segment)
+        self.segments.append(segment)
+
+    def pause(self) -> None:
+        """Stop reading on; the segment keeps what has passed by now."""
+        if self.reading is None:
+            return
+        segment, now = self.reading.segment, self.clock.now
+        if now >= self.reading.time:
+            segment.end = self.reading.stop
+        else:
+            passed = self.platters.passed(segment.end, max(0, now - segment.time))
+            segment.end = min(segment.end + passed, self.reading.stop)
+        segment.time = now
+        self.reading = None
+
+    def covering(self, command: Command) -> Reading | None:
+        """The reading on that has, or comes to, the first byte of a READ."""
+        reading = self.reading
+        if command.op != Op.READ or reading is None:
             return None
-        return Segment(max(start, end - size), end, time)
+        return reading if reading.segment.start <= command.offset <= reading.stop else None
 
-    def stop(self, segment: Segment) -> int:
-        """Where the disk stops reading on."""
-        return min(segment.end + self.parameters.read_ahead_bytes, self.parameters.capacity_bytes)
+    def ready_for_hit(self, command: Command) -> int:
+        """When a command that needs no access of its own is ready."""
+        return max(self.clock.now, command.submitted + self.parameters.hit_ns)
 
-    # Geometry.
+    def is_streamed(self, command: Command, reading: Reading) -> bool:
+        """Whether a covered READ needs no access of its own."""
+        return command.end <= reading.stop or reading.time >= self.ready_for_hit(command)
 
-    def zone(self, byte: int) -> int:
-        """The zone of a byte."""
-        return bisect_right(self.parameters.zone_byte, byte) - 1
+    def stream(self, command: Command, reading: Reading) -> int:
+        """Serve a READ by reading on; returns when it is done."""
+        segment = reading.segment
+        ready = self.ready_for_hit(command)
+        arrived = ready + self.wire(command.length)
+        self.counters["read_ahead_hits"] += 1
+        if command.end <= segment.end:  # (a) all there
+            self.use(segment)
+            return arrived
+        self.track = self.platters.track(command.end - 1)
+        if reading.time >= ready:  # (b) still reading: wait until the end passes under the head
+            passed = segment.time + self.platters.stream(segment.end, command.end - segment.end)
+            self.read_on(segment, command.end, passed)
+            return max(arrived, passed)
+        # (c) all there; with room again, the disk reads on where it stopped
+        turn = (self.platters.angle(reading.stop) - ready) % self.parameters.rev_ns
+        back = self.platters.stream(command.end, reading.stop - command.end)
+        self.read_on(segment, command.end, ready + turn - back)
+        return arrived
 
-    def track_of(self, byte: int) -> int:
-        """The track of a byte."""
+    def read_rest(self, command: Command, reading: Reading) -> int:
+        """(d) Read what lies beyond the place where the disk stopped; returns when it is done."""
+        begin = self.reach(command.prepared, reading.stop, write=False)
+        length = command.end - reading.stop
+        passed = begin + self.pass_over(reading.stop, length)
+        self.read_on(reading.segment, command.end, passed)
+        return max(passed, begin + self.wire(length))
+
+    def read(self, command: Command) -> int:
+        """Read all of it from the platters; returns when it is done."""
         p = self.parameters
-        z = self.zone(byte)
-        return p.zone_track[z] + (byte - p.zone_byte[z]) // p.zone_track_bytes[z]
+        self.pause()
+        begin = self.reach(command.prepared, command.offset, write=False)
+        passed = begin + self.pass_over(command.offset, command.length)
+        done = max(passed, begin + self.wire(command.length))
+        if p.read_ahead_bytes == 0:
+            return done
+        for segment in reversed(self.segments):
+            if segment.start <= command.offset <= segment.end:
+                break
+        else:
+            if len(self.segments) == p.segments:
+                self.segments.pop(0)
+            segment = Segment(command.offset, command.end, passed)
+            self.segments.append(segment)
+        self.read_on(segment, command.end, passed)
+        return done
 
-    def angle(self, byte: int) -> int:
-        """The time after the start of a revolution at which a byte passes under the head."""
+    def read_on(self, segment: Segment, end: int, time: int) -> None:
+        """A segment has come to byte `end`; the disk reads on from there."""
         p = self.parameters
-        z = self.zone(byte)
-        within = (byte - p.zone_byte[z]) % p.zone_track_bytes[z]
-        turn = within * p.rev_ns // p.zone_track_bytes[z]
-        return (turn + self.track_of(byte) * p.skew_ns) % p.rev_ns
+        stop = min(end + p.read_ahead_bytes, p.capacity_bytes)
+        if p.read_tracks:
+            segment.start = self.platters.track_start(segment.start)
+            stop = min(stop, self.platters.track_end(end - 1))
+        segment.start = max(segment.start, end - p.read_behind_bytes)
+        segment.end = end
+        segment.time = time
+        self.reading = Reading(segment, stop, time + self.platters.stream(end, stop - end))
+        self.use(segment)
 
-    def move(self, here: int, there: int) -> int:
-        """How long the arm takes from track to track."""
-        p = self.parameters
-        if here == there:
-            return 0
-        distance = abs(here // p.surfaces - there // p.surfaces)
-        if distance == 0:
-            return p.head_switch_ns
-        index = (distance + (1 << p.seek_shift) - 1) >> p.seek_shift
-        return p.seek_ns[index]
+    # The write cache.
 
-    def transfer(self, byte: int, length: int) -> int:
-        """How long the bytes take to pass under the head, with the skew of each track border."""
+    def has_room(self, write: Command) -> bool:
+        """Whether a write fits into the cache."""
         p = self.parameters
-        if length == 0:
-            return 0
-        z = self.zone(byte)
-        track_bytes = p.zone_track_bytes[z]
-        within = (byte - p.zone_byte[z]) % track_bytes
-        borders = (within + length - 1) // track_bytes
-        return length * p.rev_ns // track_bytes + borders * p.skew_ns
+        fits = self.cached_bytes() + write.length <= p.write_cache_bytes
+        return fits and len(self.ranges) < p.write_cache_ranges
 
-    def stream(self, byte: int, length: int) -> int:
-        """How long the bytes take that follow those just read."""
+    def cached_bytes(self) -> int:
+        """How much is in the cache, with what is being written."""
+        cached = [*self.ranges, self.writing] if self.writing else self.ranges
+        return sum(each.end - each.start for each in cached)
+
+    def is_crowded(self) -> bool:
+        """Whether more than three quarters of the cache are used."""
         p = self.parameters
-        z = self.zone(byte)
-        begins_track = (byte - p.zone_byte[z]) % p.zone_track_bytes[z] == 0
-        return self.transfer(byte, length) + (p.skew_ns if begins_track and length > 0 else 0)
+        ranges = 4 * len(self.ranges) > 3 * p.write_cache_ranges
+        return ranges or 4 * self.cached_bytes() > 3 * p.write_cache_bytes
+
+    def admit(self, write: Command) -> None:
+        """Take a write into the cache; it is complete when its data have come."""
+        ready = max(self.clock.now, write.submitted + self.parameters.write_ns)
+        here = self.answer(ready, write)
+        self.admitted += 1
+        for each in self.ranges:
+            if each.start <= write.end and write.offset <= each.end:
+                each.start = min(each.start, write.offset)
+                each.end = max(each.end, write.end)
+                each.ready = here
+                return
+        self.ranges.append(Range(write.offset, write.end, here, self.admitted))
+
+    def is_written(self, serial: int) -> bool:
+        """Whether all writes up to this one are on the platters."""
+        cached = [*self.ranges, self.writing] if self.writing else self.ranges
+        return all(each.serial > serial for each in cached)
+
+    def destage(self) -> None:
+        """Write the range that is reached first: of the oldest, and of those a flush waits for."""
+        choice = self.ranges[: self.parameters.destage_window]
+        if self.flushes:
+            wanted = [each for each in choice if each.serial <= self.flushes[0].serial]
+            choice = wanted or choice[:1]
+        chosen = min(choice, key=self.destage_cost)
+        self.ranges.remove(chosen)
+        self.writing = chosen
+        self.counters["destages"] += 1
+        self.pause()
+        begin = self.reach(chosen.ready, chosen.start, write=True)
+        done = begin + self.pass_over(chosen.start, chosen.end - chosen.start)
+
+        def finish() -> None:
+            self.busy = False
+            self.writing = None
+            self.go_on()
+
+        self.busy = True
+        self.clock.at(done, finish)
+
+    def destage_cost(self, each: Range) -> int:
+        """How long it takes until a range can be written."""
+        p = self.parameters
+        ready = max(self.clock.now, each.ready)
+        move = self.platters.move(self.track, self.platters.track(each.start), write=True)
+        rotation = (self.platters.angle(each.start) - (ready + move)) % p.rev_ns
+        return ready + move + rotation - self.clock.now

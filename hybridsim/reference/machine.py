@@ -22,17 +22,26 @@ from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSo
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
 
+DEVICE_COUNTERS = (
+    "read_bytes",
+    "write_bytes",
+    "move_ns",
+    "rotation_ns",
+    "transfer_ns",
+    "read_ahead_hits",
+    "write_cache_hits",
+    "destages",
+)
+
 
 class Machine:
     """A source, a cache and two tiers; override a `make_` method to put in a part of your own.
 
     >>> class FailingDisk(Hdd):
     ...     '''A disk that needs three more turns for everything after its first second.'''
-    ...     def plan(self, command):
-    ...         plan = super().plan(command)
-    ...         if self.clock.now > 10**9:
-    ...             plan.done += 3 * self.parameters.rev_ns
-    ...         return plan
+    ...     def pass_over(self, offset, length):
+    ...         time = super().pass_over(offset, length)
+    ...         return time + 3 * self.parameters.rev_ns * (self.clock.now > 10**9)
     >>> class FailingMachine(Machine):
     ...     def make_device(self, parameters, tier, member):
     ...         if tier == "slow" and member == 0:
@@ -101,7 +110,7 @@ class Machine:
         result = dict(self.cache.counters)
         for name in ("slow", "fast"):
             devices = self.tiers[name].devices if name in self.tiers else []
-            for key in ("read_bytes", "write_bytes", "move_ns", "rotation_ns", "transfer_ns"):
+            for key in DEVICE_COUNTERS:
                 result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
             rebuild = self.tiers[name].rebuild if name in self.tiers else None
             if rebuild is not None:

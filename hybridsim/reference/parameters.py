@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hybridsim.codes import Level, Mode, Op, Path, Reason, Replay, Spread
+from hybridsim.codes import Level, Mode, Op, Order, Path, Reason, Replay, Spread
 
 
 def _plain(value: Any) -> Any:
@@ -31,17 +31,30 @@ class HddParameters(_Plain):
     zone_byte: list[int]
     zone_track: list[int]
     zone_track_bytes: list[int]
+    zone_angle_ns: list[int]
+    zone_skew_ns: list[int]
+    zone_cylinder_skew_ns: list[int]  # more than zone_skew_ns at the border of a cylinder
     surfaces: int
-    seek_ns: list[int]
     seek_shift: int
-    head_switch_ns: int
-    skew_ns: int
-    settle_ns: int
-    overhead_ns: int
+    move_ns: list[int]
+    write_move_ns: list[int]
+    read_ns: int
+    hit_ns: int
+    write_ns: int
     window: int
     age_limit_ns: int
-    read_ahead_bytes: int
     capacity_bytes: int
+    read_ahead_bytes: int
+    read_behind_bytes: int
+    segments: int = 1
+    read_tracks: bool = False
+    reacquire_ns: int = 0
+    flush_ns: int = 0
+    host_ps_per_byte: int = 0
+    order: Order = Order.POSITION
+    write_cache_bytes: int = 0
+    write_cache_ranges: int = 1
+    destage_window: int = 1
 
 
 @dataclass

@@ -1,0 +1,56 @@
+"""What a hard disk remembers (2.6)."""
+
+from dataclasses import dataclass
+
+from hybridsim.codes import Op
+from hybridsim.reference.clock import Done
+
+
+@dataclass
+class Command:
+    """What the host wants."""
+
+    op: Op
+    offset: int
+    length: int
+    submitted: int
+    done: Done
+    prepared: int = 0  # when it can go to the platters
+    serial: int = 0  # of a FLUSH: the last write that it waits for
+
+    @property
+    def end(self) -> int:
+        """The byte after the last."""
+        return self.offset + self.length
+
+
+@dataclass
+class Segment:
+    """What was read: from byte `start` up to `end`, of which the last passed at `time`."""
+
+    start: int
+    end: int
+    time: int
+
+
+@dataclass
+class Reading:
+    """The disk reads a segment on, up to byte `stop`, which it reaches at `time`."""
+
+    segment: Segment
+    stop: int
+    time: int
+
+
+@dataclass
+class Range:
+    """Bytes in the write cache."""
+
+    start: int
+    end: int
+    ready: int  # when they have come from the host
+    serial: int
+
+    def has(self, offset: int, end: int) -> bool:
+        """Whether all these bytes are in the range."""
+        return self.start <= offset and end <= self.end
