@@ -79,7 +79,8 @@ class Machine(NamedTuple):
         slow, fast = self.below.slow, self.below.fast
         of_slow = slow.demand(longest) + pages * slow.demand(page_bytes)
         of_fast = pages * fast.demand(page_bytes)
-        wanted = np.array([of_slow, of_fast, of_slow + of_fast, pages])
+        events = 2 * (of_slow + of_fast)  # a disk may answer a request, and start its arm
+        wanted = np.array([of_slow, of_fast, events, pages])
         np.maximum(self.demand, wanted, out=self.demand)
 
     def grown(self) -> Machine:

@@ -383,10 +383,12 @@ def disk(**changes):
     track = 512 * KIB
     values = {
         "rev_ns": 8_000_000, "zone_byte": [0], "zone_track": [0], "zone_track_bytes": [track],
-        "surfaces": 1, "seek_ns": [0] + [500_000 + 50_000 * d for d in range(101)],
-        "seek_shift": 0, "head_switch_ns": 0, "skew_ns": 800_000, "settle_ns": 0,
-        "overhead_ns": 100_000, "window": 16, "age_limit_ns": 200_000_000,
-        "read_ahead_bytes": 256 * KIB, "capacity_bytes": 100 * track,
+        "zone_angle_ns": [0], "zone_skew_ns": [800_000], "zone_cylinder_skew_ns": [0],
+        "surfaces": 1, "seek_shift": 0, "move_ns": [0] + [500_000 + 50_000 * d for d in range(101)],
+        "write_move_ns": [0] + [500_000 + 50_000 * d for d in range(101)],
+        "read_ns": 100_000, "hit_ns": 100_000, "write_ns": 100_000, "window": 16,
+        "age_limit_ns": 200_000_000, "read_ahead_bytes": 256 * KIB, "read_behind_bytes": 256 * KIB,
+        "capacity_bytes": 100 * track,
     }  # fmt: skip
     return HddParameters(**values | changes)
 
