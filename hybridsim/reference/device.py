@@ -16,13 +16,13 @@ class Device(ABC):
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request; `done` is called when it completes, never from within this call."""
-        plain = Op(op & OP_MASK)
-        if plain == Op.READ:
+        what = op & OP_MASK
+        if what == Op.READ:
             self.counters["read_bytes"] += length
-        elif plain == Op.WRITE:
+        elif what == Op.WRITE:
             self.counters["write_bytes"] += length
-        self.accept(plain, offset, length, done)
+        self.accept(op, offset, length, done)
 
     @abstractmethod
-    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
-        """Do what `submit` promises; this is what a device defines."""
+    def accept(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Do what `submit` promises; this is what a device defines. `op` may have FUA, PREFLUSH."""

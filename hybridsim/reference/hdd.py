@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from hybridsim.codes import Op
+from hybridsim.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.parameters import HddParameters
@@ -64,9 +64,9 @@ class Hdd(Device):
 
     # The queue.
 
-    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
+    def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Queue a command; an idle disk starts it in this very instant."""
-        command = Command(op, offset, length, self.clock.now, done)
+        command = Command(Op(op & OP_MASK), offset, length, self.clock.now, done)
         if self.busy:
             self.queue.append(command)
         else:

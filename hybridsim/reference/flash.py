@@ -1,0 +1,392 @@
+"""The solid-state disk in detail (2.8): a line of requests, dies, channels."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.device import Device
+from hybridsim.reference.ftl import Mapping
+from hybridsim.reference.parameters import FlashParameters
+from hybridsim.reference.ssd import level
+
+
+@dataclass
+class Sense:
+    """What one die reads for one request."""
+
+    length: int = 0
+    duration: int = 0
+    arrived: Done = lambda: None
+
+
+@dataclass
+class Program:
+    """What a die programs; `left` is what remains of it while it is suspended."""
+
+    work: int
+    complete: Done
+    left: int = 0
+
+
+@dataclass(eq=False)
+class Die:
+    """A die: at work on one thing, with others to come."""
+
+    senses: deque[Sense] = field(default_factory=deque)
+    programs: deque[Program] = field(default_factory=deque)
+    work: int = 0  # before the next program
+    at: Sense | Program | None = None
+    suspended: Program | None = None
+    running: Program | None = None
+    runs: int = 0  # how often a program was begun or resumed
+    end: int = 0  # of the program that runs
+
+
+@dataclass
+class Channel:
+    """A channel: busy or not, dies with data to send, dies that wait for a command."""
+
+    busy: bool = False
+    out: deque[Die] = field(default_factory=deque)
+    commands: deque[Die] = field(default_factory=deque)
+
+
+class Nand:
+    """Dies and channels (2.8.2)."""
+
+    def __init__(self, clock: Clock, parameters: FlashParameters) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.dies = [Die() for _ in range(parameters.dies)]
+        self.channels = [Channel() for _ in range(parameters.channels)]
+
+    def sense(self, number: int, sense: Sense) -> None:
+        """Give a die something to read."""
+        p = self.parameters
+        die = self.dies[number]
+        die.senses.append(sense)
+        if die.at is None:
+            self.go_on(number)
+        elif die.running is not None and die.end > self.clock.now + p.suspend_ns:
+            program = die.running
+            program.left = die.end - (self.clock.now + p.suspend_ns)
+            die.running = None
+            die.suspended = program
+            self.clock.at(self.clock.now + p.suspend_ns, lambda: self.suspended(number))
+
+    def program(self, number: int, program: Program) -> None:
+        """Give a die something to program."""
+        die = self.dies[number]
+        die.programs.append(program)
+        die.work += program.work
+        if die.at is None:
+            self.go_on(number)
+
+    def go_on(self, number: int) -> None:
+        """Let a die do the next thing."""
+        die = self.dies[number]
+        if die.senses:
+            die.at = die.senses.popleft()
+        elif die.suspended is not None:
+            die.at = program = die.suspended
+            die.suspended = None
+            self.run(number, program, program.left)
+            return
+        elif die.programs:
+            die.at = die.programs.popleft()
+        else:
+            die.at = None
+            return
+        channel = self.channel(number)
+        channel.commands.append(die)
+        self.look(channel)
+
+    def channel(self, number: int) -> Channel:
+        """The channel that a die is on."""
+        return self.channels[number % self.parameters.channels]
+
+    def look(self, channel: Channel) -> None:
+        """Let dies use a channel as long as it is free."""
+        while not channel.busy:
+            if channel.out:
+                die = channel.out.popleft()
+                assert isinstance(die.at, Sense)
+                self.occupy(channel, die.at.length, self.bound(self.sent, die))
+            elif channel.commands:
+                die = channel.commands.popleft()
+                if isinstance(die.at, Sense):
+                    at = self.clock.now + die.at.duration
+                    self.clock.at(at, self.bound(self.sensed, die))
+                else:
+                    size = self.parameters.program_units * self.parameters.unit_bytes
+                    self.occupy(channel, size, self.bound(self.received, die))
+            else:
+                return
+
+    def bound(self, action: Callable[[int], None], die: Die) -> Done:
+        """What happens to this die."""
+        number = self.dies.index(die)
+        return lambda: action(number)
+
+    def occupy(self, channel: Channel, size: int, done: Done) -> None:
+        """Keep a channel busy with so many bytes."""
+        channel.busy = True
+        wire = size * 10**9 // self.parameters.channel_bytes_per_s
+        self.clock.at(self.clock.now + self.parameters.bus_ns + wire, done)
+
+    def sensed(self, number: int) -> None:
+        """The data are in the die's register."""
+        channel = self.channel(number)
+        channel.out.append(self.dies[number])
+        self.look(channel)
+
+    def sent(self, number: int) -> None:
+        """The data are at the controller."""
+        channel = self.channel(number)
+        channel.busy = False
+        sense = self.dies[number].at
+        assert isinstance(sense, Sense)
+        self.go_on(number)
+        self.look(channel)
+        sense.arrived()
+
+    def received(self, number: int) -> None:
+        """The data to program are in the die."""
+        channel = self.channel(number)
+        channel.busy = False
+        die = self.dies[number]
+        assert isinstance(die.at, Program)
+        self.run(number, die.at, die.work + self.parameters.program_ns)
+        die.work = 0
+        self.look(channel)
+
+    def run(self, number: int, program: Program, duration: int) -> None:
+        """Program for so long, unless it is suspended before."""
+        die = self.dies[number]
+        die.running = program
+        die.end = self.clock.now + duration
+        die.runs += 1
+        this_run = die.runs
+
+        def ended() -> None:
+            if die.running is program and die.runs == this_run:
+                die.running = None
+                self.go_on(number)
+                self.look(self.channel(number))
+                program.complete()
+
+        self.clock.at(die.end, ended)
+
+    def suspended(self, number: int) -> None:
+        """The program stands still."""
+        self.go_on(number)
+        self.look(self.channel(number))
+
+
+@dataclass
+class Waiting:
+    """A request in the drive's line."""
+
+    op: int
+    offset: int
+    length: int
+    done: Done
+    ready: int = 0
+
+
+class Flash(Device):
+    """A drive with a buffer, a line of requests, and dies behind channels (2.8.1)."""
+
+    def __init__(self, clock: Clock, parameters: FlashParameters) -> None:
+        super().__init__(clock)
+        self.parameters = parameters
+        self.nand = Nand(clock, parameters)
+        self.mapping = Mapping(parameters) if parameters.mapped_units else None
+        self.line: deque[Waiting] = deque()
+        self.link_free = self.used = self.open = self.open_die = self.issued = 0
+        self.programming = self.reading = self.barriers = 0
+        self.dirty = self.flushing = False
+
+    def accept(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Take a request."""
+        p = self.parameters
+        what = op & OP_MASK
+        if what == Op.FLUSH:
+            self.accept_flush(done)
+        elif length == 0 or what == Op.DISCARD:
+            if what == Op.DISCARD and self.mapping is not None:
+                first = -(-offset // p.unit_bytes)
+                for unit in range(first, (offset + length) // p.unit_bytes):
+                    self.mapping.forget(unit)
+            self.clock.at(self.clock.now + p.command_ns, done)
+        elif what == Op.READ:
+            if p.is_blocking and self.barriers > 0:
+                self.line.append(Waiting(Op.READ, offset, length, done))
+            else:
+                self.read(offset, length, done)
+        else:
+            self.accept_write(op, offset, length, done)
+
+    def accept_flush(self, done: Done) -> None:
+        """Flush at once, where power loss can do no harm; else as the line's last."""
+        p = self.parameters
+        if p.is_protected:
+            cost = p.flush_ns if self.dirty else 0
+            self.dirty = False
+            self.clock.at(self.clock.now + p.command_ns + cost, done)
+        else:
+            self.wait(Waiting(Op.FLUSH, 0, 0, done))
+
+    def accept_write(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Take data over the link into the buffer, if there is room."""
+        p = self.parameters
+        ready = self.cross(length) + p.command_ns + p.write_ns
+        if p.is_protected:
+            if op & PREFLUSH and self.dirty:
+                ready += p.flush_ns
+            op = Op.WRITE
+        op &= OP_MASK | FUA | PREFLUSH
+        if op == Op.WRITE and not self.line and self.used < p.buffer_units:
+            self.store(offset, length)
+            self.clock.at(ready, done)
+        else:
+            self.wait(Waiting(op, offset, length, done, ready))
+
+    def cross(self, length: int) -> int:
+        """Say when data from or to the host are across the link, and occupy it."""
+        p = self.parameters
+        wire = length * 10**9 // p.link_bytes_per_s
+        out = max(self.clock.now, self.link_free)
+        self.link_free = out + max(wire, p.interval_ns)
+        return out + wire
+
+    # The line.
+
+    def wait(self, request: Waiting) -> None:
+        """Let a request join the line."""
+        if request.op != Op.WRITE:
+            self.barriers += 1
+        self.line.append(request)
+        self.look()
+
+    def look(self) -> None:
+        """Serve the line as far as that goes."""
+        while self.line and not self.flushing:
+            request = self.line[0]
+            if request.op == Op.FLUSH or request.op & PREFLUSH:
+                if not self.drained():
+                    return
+                self.start_flush()
+            elif request.op == Op.READ:
+                self.line.popleft()
+                self.read(request.offset, request.length, request.done)
+            elif self.used < self.parameters.buffer_units:
+                self.store(request.offset, request.length)
+                if request.op & FUA:
+                    request.op = Op.FLUSH
+                else:
+                    self.line.popleft()
+                    self.clock.at(max(self.clock.now, request.ready), request.done)
+            else:
+                return
+
+    def drained(self) -> bool:
+        """Whether nothing is left to program, after closing the program that is open."""
+        if self.open > 0:
+            self.used += self.parameters.program_units - self.open
+            self.issue()
+        if self.programming > 0:
+            return False
+        return self.reading == 0 or not self.parameters.is_blocking
+
+    def start_flush(self) -> None:
+        """The last part of a flush."""
+        p = self.parameters
+        cost = p.flush_ns if self.dirty else 0
+        self.dirty = False
+        self.flushing = True
+        self.clock.at(self.clock.now + p.command_ns + cost, self.end_flush)
+
+    def end_flush(self) -> None:
+        """The flush has ended; so has a FLUSH."""
+        self.flushing = False
+        request = self.line[0]
+        if request.op == Op.FLUSH:
+            self.line.popleft()
+            self.barriers -= 1
+            self.look()
+            request.done()
+        else:
+            request.op &= ~PREFLUSH
+            if request.op == Op.WRITE:
+                self.barriers -= 1
+            self.look()
+
+    # Data.
+
+    def units(self, offset: int, length: int) -> range:
+        """The units that a request touches."""
+        size = self.parameters.unit_bytes
+        return range(offset // size, (offset + length - 1) // size + 1)
+
+    def read(self, offset: int, length: int, done: Done) -> None:
+        """Sense on all dies that hold a part."""
+        p = self.parameters
+        senses: dict[int, Sense] = {}
+        for unit in self.units(offset, length):
+            at = self.mapping.where.get(unit) if self.mapping else None
+            die = unit % p.dies if at is None else at // p.program_units % p.dies
+            sense = senses.setdefault(die, Sense())
+            start, end = unit * p.unit_bytes, (unit + 1) * p.unit_bytes
+            sense.length += min(end, offset + length) - max(start, offset)
+            sense.duration += p.read_ns + p.step_ns * level(unit if at is None else at)
+        self.reading += 1
+        parts = Parts(lambda: self.arrived(length, done))
+        for sense in senses.values():
+            sense.arrived = parts.another()
+        for die, sense in senses.items():
+            self.nand.sense(die, sense)
+
+    def arrived(self, length: int, done: Done) -> None:
+        """All data of a read are at the controller."""
+        completion = self.cross(length) + self.parameters.command_ns
+        self.reading -= 1
+        if self.parameters.is_blocking:
+            self.look()
+        if completion == self.clock.now:
+            done()
+        else:
+            self.clock.at(completion, done)
+
+    def store(self, offset: int, length: int) -> None:
+        """Put data into the buffer."""
+        p = self.parameters
+        self.dirty = True
+        units = self.units(offset, length)
+        self.used += len(units)
+        for unit in units:
+            if self.mapping is None:
+                self.open_die = self.issued % p.dies
+            else:
+                self.open_die = self.mapping.write(unit) // p.program_units % p.dies
+            self.open += 1
+            if self.open == p.program_units:
+                self.issue()
+
+    def issue(self) -> None:
+        """Have what was put together programmed."""
+        self.open = 0
+        self.issued += 1
+        self.programming += 1
+        work = self.parameters.collect_ns
+        if self.mapping is not None:
+            work += self.mapping.debt.pop(self.open_die, 0)
+        self.nand.program(self.open_die, Program(work, self.programmed))
+
+    def programmed(self) -> None:
+        """A program is complete."""
+        self.programming -= 1
+        self.used -= self.parameters.program_units
+        self.look()
