@@ -6,7 +6,8 @@ from typing import Any
 
 from hybridsim.caches import PageCache
 from hybridsim.codes import Level, Mode, Replay
-from hybridsim.devices import HDD, SSD
+from hybridsim.devices import HDD, SSD, Flash
+from hybridsim.devices.flash_timing import flash_timing
 from hybridsim.devices.hdd_geometry import geometry
 from hybridsim.devices.ssd_timing import timing
 from hybridsim.drives import HardDisk
@@ -77,10 +78,11 @@ def slow_tier(said: Backing, volume_bytes: int) -> Tier:
 
 
 def fast_tier(said: Cache, pages: int) -> Tier:
-    """Build the idle cache device, one drive at least as large as the cache."""
-    needed = max(pages, 1) * said.page_bytes
-    device = bank(said.drive, 1, max(needed, said.drive.capacity_bytes), 1, 0)
-    return Tier.new(FAST, int(Level.STRIPE), 1, said.page_bytes, device)
+    """Build the idle cache device: drives that together are at least as large as the cache."""
+    rows = -(-max(pages, 1) * said.page_bytes // (said.members * said.chunk_bytes))
+    needed = rows * said.chunk_bytes
+    device = bank(said.drive, said.members, max(needed, said.drive.capacity_bytes), 1, 0)
+    return Tier.new(FAST, int(Level.STRIPE), said.members, said.chunk_bytes, device)
 
 
 def bank(drive: Any, members: int, capacity_bytes: int, window: int, age_limit_ns: int) -> Any:
@@ -89,4 +91,6 @@ def bank(drive: Any, members: int, capacity_bytes: int, window: int, age_limit_n
         parameters = geometry(drive, capacity_bytes)._asdict()
         parameters |= {"window": window, "age_limit_ns": age_limit_ns}
         return HDD.new(members, parameters)
+    if drive.flash is not None:
+        return Flash.new(members, flash_timing(drive, drive.flash, capacity_bytes))
     return SSD.new(members, timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})

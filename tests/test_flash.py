@@ -1,10 +1,8 @@
 """SSDs, by datasheet and in detail: what one does, and that engine and reference agree on it."""
 
 import os
-from dataclasses import replace
 from random import Random
 
-import pytest
 from engine import device
 from hypothesis import given, settings
 from hypothesis import strategies as st

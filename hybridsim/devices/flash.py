@@ -1,4 +1,4 @@
-"""Solid-state drives in detail: channels that dies share, programs, suspends, garbage collection."""
+"""Solid-state drives in detail: what requests do; dies and mapping have files of their own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class Requests(NamedTuple):
         """Make room for `capacity` requests."""
         columns = [np.zeros(capacity, np.int64) for _ in range(5)]
         waiting = Lines.new(members + 1, capacity).extend(members, range(capacity))
-        return cls(*columns, np.zeros(capacity, np.int32), waiting, np.array([capacity]))
+        pending = np.zeros(capacity, np.int32)
+        return cls._make([*columns, pending, waiting, np.array([capacity])])
 
     def grown(self, capacity: int) -> Requests:
         """Return the same requests with room for `capacity`."""

@@ -33,7 +33,7 @@ class Senses(NamedTuple):
         """Make room for `capacity` entries."""
         waiting = Lines.new(dies + 1, capacity).extend(dies, range(capacity))
         columns = (np.zeros(capacity, kind) for kind in (np.int32, np.int64, np.int64))
-        return cls(*columns, waiting)
+        return cls._make([*columns, waiting])
 
     def grown(self, capacity: int) -> Senses:
         """Return the same entries with room for `capacity`."""
@@ -63,8 +63,8 @@ class Dies(NamedTuple):
     """Dies read before they program, and share the channel that they are on (DESIGN.md 2.8.2).
 
     Die d of a drive is on its channel d % channels; the dies of all drives of a bank are numbered
-    through, and so are the channels. An event is a die and how many events that die had before: a suspended program leaves
-    one behind that no longer counts.
+    through, and so are the channels. An event is a die and how many events that die had before: a
+    suspended program leaves one behind that no longer counts.
     """
 
     dies: int  # of a drive

@@ -19,7 +19,7 @@ FRONTIER, POSITION, FIRST_FREE, FREE, PLACED, MOVED = range(6)
 class Mapping(NamedTuple):
     """Logical units of each member and where they lie (DESIGN.md 2.8.3); rows are members.
 
-    Drives whose garbage collection is not simulated have a mapping of no units, which costs nothing.
+    Drives whose garbage collection is not simulated have a mapping of no units.
     """
 
     dies: int
@@ -52,15 +52,10 @@ class Mapping(NamedTuple):
         free = np.roll(np.arange(blocks, dtype=np.int32), -frontier - 1)
         state = np.array([frontier, position, 0, blocks - frontier - 1, 0, 0])
         columns = (np.tile(column, (members, 1)) for column in (where, owner, valid, free, state))
-        return cls(
-            flash["dies"],
-            flash["program_units"],
-            block_units,
-            (flash["read_ns"] + flash["program_ns"]) // flash["program_units"],
-            flash["erase_ns"],
-            *columns,
-            debt_ns=np.zeros((members, flash["dies"]), np.int64),
-        )
+        move_ns = (flash["read_ns"] + flash["program_ns"]) // flash["program_units"]
+        numbers = (flash["dies"], flash["program_units"], block_units, move_ns, flash["erase_ns"])
+        debt_ns = np.zeros((members, flash["dies"]), np.int64)
+        return cls._make([*numbers, *columns, debt_ns])
 
     @method
     def is_simulated(self):

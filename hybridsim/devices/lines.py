@@ -24,7 +24,7 @@ class Lines(NamedTuple):
     def new(cls, lines: int, items: int) -> Lines:
         """Make empty lines; none of the items is in one yet."""
         ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
-        return cls(*ends, np.full(items, NOTHING, np.int32))
+        return cls._make([*ends, np.full(items, NOTHING, np.int32)])
 
     def grown(self, items: int) -> Lines:
         """Return the same lines over more items."""

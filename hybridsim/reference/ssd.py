@@ -7,7 +7,7 @@ from hybridsim.reference.parameters import SsdParameters
 
 
 def level(address: int) -> int:
-    """How many levels more than the fastest a page needs: 0, 1 or 3, as its address is scattered."""
+    """How many levels more than the fastest a page needs: 0, 1 or 3, scattered by its address."""
     scattered = address % 2**31 * 1_327_217_885 % 2**31
     return [0, 1, 3][scattered // 65_536 % 3]
 
