@@ -1,4 +1,4 @@
-"""Solid-state drives in detail: what requests do; dies and mapping have files of their own."""
+"""Solid-state drives in detail: what requests do; dies and the mapping have files of their own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Int32s, Ints, longer
+from hybridsim.arrays import Ints
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
-from hybridsim.devices.flash_dies import PROGRAMMED, Dies
+from hybridsim.devices.flash_dies import PROGRAM_ENDS, Dies
+from hybridsim.devices.flash_requests import Requests
 from hybridsim.devices.ftl import Mapping
-from hybridsim.devices.lines import NOTHING, Lines
+from hybridsim.devices.lines import NOTHING
 from hybridsim.devices.ssd_levels import level
 from hybridsim.jit import method, state_machine
 
@@ -33,55 +34,6 @@ BYTES_READ, BYTES_WRITTEN = 0, 1
     FLUSHING,
     BARRIERS,
 ) = range(10)
-
-
-@state_machine
-class Requests(NamedTuple):
-    """Requests that a drive still has to do with, one slot each."""
-
-    tag: Ints
-    op: Ints
-    offset: Ints
-    length: Ints
-    ready_ns: Ints  # write: when its data are in the drive
-    pending: Int32s  # read: dies that have not sent their part
-    waiting: Lines  # by member; the last line is of free slots
-    free: Ints  # [free slots]
-
-    @classmethod
-    def new(cls, members: int, capacity: int) -> Requests:
-        """Make room for `capacity` requests."""
-        columns = [np.zeros(capacity, np.int64) for _ in range(5)]
-        waiting = Lines.new(members + 1, capacity).extend(members, range(capacity))
-        pending = np.zeros(capacity, np.int32)
-        return cls._make([*columns, pending, waiting, np.array([capacity])])
-
-    def grown(self, capacity: int) -> Requests:
-        """Return the same requests with room for `capacity`."""
-        size = len(self.tag)
-        columns = [longer(column, capacity) for column in self[:6]]
-        waiting = self.waiting.grown(capacity)
-        waiting.extend(len(waiting.first) - 1, range(size, capacity))
-        return Requests._make([*columns, waiting, self.free + capacity - size])
-
-    @method
-    def take(self, tag, op, offset, length):
-        """Put a request into a free slot; return the slot."""
-        self.free[0] -= 1
-        slot = self.waiting.pop(len(self.waiting.first) - 1)
-        self.tag[slot] = tag
-        self.op[slot] = op
-        self.offset[slot] = offset
-        self.length[slot] = length
-        self.pending[slot] = 0
-        return slot
-
-    @method
-    def release(self, slot):
-        """Give a slot back; return the tag that was in it."""
-        self.free[0] += 1
-        self.waiting.append(len(self.waiting.first) - 1, slot)
-        return self.tag[slot]
 
 
 @state_machine
@@ -198,21 +150,25 @@ class Flash(NamedTuple):
         ready = out + wire_ns + self.command_ns + self.write_ns
         if self.is_protected == 1 and op & PREFLUSH and drive[member, DIRTY] == 1:
             ready += self.flush_ns
-        ordered = self.is_protected == 0 and op & (FUA | PREFLUSH) != 0
-        if ordered or not self.requests.waiting.is_empty(member) or not self.has_space(member):
-            if self.is_protected == 1:
-                op = WRITE
+        if self.is_protected == 1:
+            op = WRITE
+        in_line = not self.requests.waiting.is_empty(member) or not self.has_space(member)
+        if in_line or op & PREFLUSH != 0:
             self.wait(now, member, tag, op, offset, length, ready, kind, events)
-            return
-        self.store(now, member, offset, length, kind, events)
-        events.push(ready, kind, tag)
+        elif op & FUA != 0:
+            slot = self.requests.take(tag, op, offset, length)
+            self.requests.ready_ns[slot] = ready
+            self.store(now, member, offset, length, slot, kind, events)
+        else:
+            self.store(now, member, offset, length, NOTHING, kind, events)
+            events.push(ready, kind, tag)
 
     @method
     def wait(self, now, member, tag, op, offset, length, ready, kind, events):
         """Put a request in the drive's line, and see whether it is its turn."""
         slot = self.requests.take(tag, op, offset, length)
         self.requests.ready_ns[slot] = ready
-        if op != WRITE:
+        if op == FLUSH or op & PREFLUSH != 0:
             self.drive[member, BARRIERS] += 1
         self.requests.waiting.append(member, slot)
         self.proceed(now, member, kind, events)
@@ -238,14 +194,14 @@ class Flash(NamedTuple):
                 waiting.pop(member)
                 self.read(now, member, slot, kind, events)
             elif self.has_space(member):
-                length = requests.length[slot]
-                self.store(now, member, requests.offset[slot], length, kind, events)
+                waiting.pop(member)
+                offset, length = requests.offset[slot], requests.length[slot]
                 if op & FUA != 0:
-                    requests.op[slot] = FLUSH  # it is complete with a flush
+                    self.store(now, member, offset, length, slot, kind, events)
                 else:
-                    waiting.pop(member)
-                    ready = requests.ready_ns[slot]
-                    events.push(max(now, ready), kind, requests.release(slot))
+                    self.store(now, member, offset, length, NOTHING, kind, events)
+                    ready = max(now, requests.ready_ns[slot])
+                    events.push(ready, kind, requests.release(slot))
             else:
                 return
 
@@ -254,8 +210,7 @@ class Flash(NamedTuple):
         """Tell whether all that was written is programmed; see to it that it will be."""
         drive = self.drive
         if drive[member, OPEN] > 0:
-            drive[member, USED] += self.program_units - drive[member, OPEN]
-            self.issue(now, member, kind, events)
+            self.close(now, member, NOTHING, kind, events)
         if drive[member, UNPROGRAMMED] > 0:
             return False
         return self.is_blocking == 0 or drive[member, READING] == 0
@@ -278,11 +233,9 @@ class Flash(NamedTuple):
         if requests.op[slot] == FLUSH:
             requests.waiting.pop(member)
             tag = requests.release(slot)
-            self.drive[member, BARRIERS] -= 1
         else:
             requests.op[slot] -= PREFLUSH
-            if requests.op[slot] == WRITE:
-                self.drive[member, BARRIERS] -= 1
+        self.drive[member, BARRIERS] -= 1
         self.proceed(now, member, kind, events)
         return tag
 
@@ -318,8 +271,11 @@ class Flash(NamedTuple):
                 self.nand.read(now, nand_die, slot, length, sense_ns, kind, events)
 
     @method
-    def store(self, now, member, offset, length, kind, events):
-        """Put data into the buffer; as soon as there are enough, a die is to program them."""
+    def store(self, now, member, offset, length, forced, kind, events):
+        """Put data into the buffer; as soon as there are enough, a die is to program them.
+
+        `forced` is the slot of a request that waits until its data are programmed, or NOTHING.
+        """
         drive = self.drive
         first = offset // self.unit_bytes
         last = (offset + length - 1) // self.unit_bytes
@@ -332,18 +288,24 @@ class Flash(NamedTuple):
                 drive[member, OPEN_DIE] = drive[member, ISSUED] % self.dies
             drive[member, OPEN] += 1
             if drive[member, OPEN] == self.program_units:
-                self.issue(now, member, kind, events)
+                self.close(now, member, forced, kind, events)
+        if forced != NOTHING and drive[member, OPEN] > 0:
+            self.close(now, member, forced, kind, events)
 
     @method
-    def issue(self, now, member, kind, events):
+    def close(self, now, member, forced, kind, events):
         """Have a die program what was put together, after the collection that is due there."""
         drive = self.drive
+        drive[member, USED] += self.program_units - drive[member, OPEN]
         die = drive[member, OPEN_DIE]
         drive[member, OPEN] = 0
         drive[member, ISSUED] += 1
         drive[member, UNPROGRAMMED] += 1
         work_ns = self.collect_ns + self.mapping.take_debt(member, die)
-        self.nand.program(now, member * self.dies + die, work_ns, kind, events)
+        die += member * self.dies
+        self.nand.program(now, die, work_ns, kind, events)
+        if forced != NOTHING and self.nand.force(die, forced):
+            self.requests.pending[forced] += 1
 
     @method
     def complete(self, now, number, kind, events):
@@ -357,15 +319,28 @@ class Flash(NamedTuple):
         if result == NOTHING:
             return NOTHING
         member = event % len(self.nand.state) // self.dies
-        if result == PROGRAMMED:
-            self.drive[member, USED] -= self.program_units
-            self.drive[member, UNPROGRAMMED] -= 1
-            self.proceed(now, member, kind, events)
+        if result == PROGRAM_ENDS:
+            self.end_program(now, member, event % len(self.nand.state), kind, events)
             return NOTHING
         self.requests.pending[result] -= 1
         if self.requests.pending[result] > 0:
             return NOTHING
         return self.end_read(now, member, result, kind, events)
+
+    @method
+    def end_program(self, now, member, die, kind, events):
+        """Free the space in the buffer, and tell who waited for that."""
+        requests = self.requests
+        self.drive[member, USED] -= self.program_units
+        self.drive[member, UNPROGRAMMED] -= 1
+        slot = self.nand.forced(die)
+        while slot != NOTHING:
+            requests.pending[slot] -= 1
+            if requests.pending[slot] == 0:
+                done = max(now, requests.ready_ns[slot]) + self.flush_ns
+                events.push(done, kind, requests.release(slot))
+            slot = self.nand.forced(die)
+        self.proceed(now, member, kind, events)
 
     @method
     def end_read(self, now, member, slot, kind, events):

@@ -13,43 +13,60 @@ from hybridsim.jit import method, state_machine
 # What a die is doing.
 IDLE, WANTS_BUS, SENSING, HOLDS_DATA, RECEIVING, PROGRAMMING = range(6)
 # Of a die: what it is doing; when its program ends or is suspended; what is left of the program
-# then; programs to come, and other work before the next of them; what it reads; its last event.
-DOING, UNTIL_NS, LEFT_NS, PROGRAMS, WORK_NS, SENSE, EVENT = range(7)
+# then; programs to come, and other work before the next of them; what it reads; its last event;
+# programs that it was given, and that are complete.
+DOING, UNTIL_NS, LEFT_NS, PROGRAMS, WORK_NS, SENSE, EVENT, GIVEN, PROGRAMMED = range(9)
 
-PROGRAMMED = -2  # what an event may mean, besides the request that has all of a die's data
+PROGRAM_ENDS = -2  # what an event may mean, besides the request that has all of a die's data
 
 
 @state_machine
 class Senses(NamedTuple):
-    """What one die has to read for one request, one entry each."""
+    """What one die has to do for one request, one entry each: to read, or to have programmed."""
 
     request: Int32s
     length: Ints
-    sense_ns: Ints
+    sense_ns: Ints  # of what it is to have programmed: the number of the program on its die
     waiting: Lines  # by die; the last line is of free entries
+    forced: Lines  # by die: what is complete with a program
 
     @classmethod
     def new(cls, dies: int, capacity: int) -> Senses:
         """Make room for `capacity` entries."""
         waiting = Lines.new(dies + 1, capacity).extend(dies, range(capacity))
         columns = (np.zeros(capacity, kind) for kind in (np.int32, np.int64, np.int64))
-        return cls._make([*columns, waiting])
+        return cls._make([*columns, waiting, Lines.new(dies, capacity)])
 
     def grown(self, capacity: int) -> Senses:
         """Return the same entries with room for `capacity`."""
         columns = [longer(column, capacity) for column in self[:3]]
         waiting = self.waiting.grown(capacity)
         waiting.extend(len(waiting.first) - 1, range(len(self.request), capacity))
-        return Senses._make([*columns, waiting])
+        return Senses._make([*columns, waiting, self.forced.grown(capacity)])
 
     @method
-    def append(self, die, request, length, sense_ns):
-        """Let a die read once more, after what it has to read already."""
+    def take(self, request, length, sense_ns):
+        """Fill a free entry and return it."""
         entry = self.waiting.pop(len(self.waiting.first) - 1)
         self.request[entry] = request
         self.length[entry] = length
         self.sense_ns[entry] = sense_ns
-        self.waiting.append(die, entry)
+        return entry
+
+    @method
+    def append(self, die, request, length, sense_ns):
+        """Let a die read once more, after what it has to read already."""
+        self.waiting.append(die, self.take(request, length, sense_ns))
+
+    @method
+    def force(self, die, request, program):
+        """Remember a request that waits for a program of a die; tell whether it did not before."""
+        last = self.forced.last[die]
+        if not self.forced.is_empty(die) and self.request[last] == request:
+            self.sense_ns[last] = program
+            return False
+        self.forced.append(die, self.take(request, 0, program))
+        return True
 
     @method
     def release(self, entry):
@@ -91,7 +108,7 @@ class Dies(NamedTuple):
             going_out=Lines.new(channels, dies),
             going_in=Lines.new(channels, dies),
             is_busy=np.zeros(channels, np.int32),
-            state=np.zeros((dies, 7), np.int64),
+            state=np.zeros((dies, 9), np.int64),
         )
 
     @method
@@ -116,9 +133,26 @@ class Dies(NamedTuple):
     def program(self, now, die, work_ns, kind, events):
         """Let a die program once more, and before that do other work for so long."""
         self.state[die, PROGRAMS] += 1
+        self.state[die, GIVEN] += 1
         self.state[die, WORK_NS] += work_ns
         if self.state[die, DOING] == IDLE:
             self.go_on(now, die, kind, events)
+
+    @method
+    def force(self, die, request):
+        """Have a request wait for a die's last program; tell whether it did not for another."""
+        return self.senses.force(die, request, self.state[die, GIVEN])
+
+    @method
+    def forced(self, die):
+        """Return a request for which the program that ends was the last on a die, or NOTHING."""
+        senses = self.senses
+        if senses.forced.is_empty(die):
+            return NOTHING
+        entry = senses.forced.first[die]
+        if senses.sense_ns[entry] != self.state[die, PROGRAMMED]:
+            return NOTHING
+        return senses.release(senses.forced.pop(die))
 
     @method
     def go_on(self, now, die, kind, events):
@@ -180,7 +214,7 @@ class Dies(NamedTuple):
 
     @method
     def happen(self, now, event, kind, events):
-        """Take a die's event; return a request whose part is here, PROGRAMMED, or NOTHING."""
+        """Take a die's event; return a request whose part is here, PROGRAM_ENDS, or NOTHING."""
         state = self.state
         die = event % len(state)
         if event // len(state) != state[die, EVENT]:
@@ -204,7 +238,8 @@ class Dies(NamedTuple):
             self.until(now + work_ns + self.program_ns, die, kind, events)
         else:  # a program ends, or is suspended
             if state[die, LEFT_NS] == 0:
-                result = PROGRAMMED
+                result = PROGRAM_ENDS
+                state[die, PROGRAMMED] += 1
             self.go_on(now, die, kind, events)
         self.transfer(now, channel, kind, events)
         return result

@@ -28,6 +28,7 @@ class Program:
     work: int
     complete: Done
     left: int = 0
+    forced: list[Done] = field(default_factory=list)  # who waits for it
 
 
 @dataclass(eq=False)
@@ -248,11 +249,11 @@ class Flash(Device):
                 ready += p.flush_ns
             op = Op.WRITE
         op &= OP_MASK | FUA | PREFLUSH
-        if op == Op.WRITE and not self.line and self.used < p.buffer_units:
-            self.store(offset, length)
-            self.clock.at(ready, done)
+        request = Waiting(op, offset, length, done, ready)
+        if op & PREFLUSH or self.line or self.used >= p.buffer_units:
+            self.wait(request)
         else:
-            self.wait(Waiting(op, offset, length, done, ready))
+            self.store(request)
 
     def cross(self, length: int) -> int:
         """Say when data from or to the host are across the link, and occupy it."""
@@ -266,7 +267,7 @@ class Flash(Device):
 
     def wait(self, request: Waiting) -> None:
         """Let a request join the line."""
-        if request.op != Op.WRITE:
+        if request.op == Op.FLUSH or request.op & PREFLUSH:
             self.barriers += 1
         self.line.append(request)
         self.look()
@@ -283,20 +284,15 @@ class Flash(Device):
                 self.line.popleft()
                 self.read(request.offset, request.length, request.done)
             elif self.used < self.parameters.buffer_units:
-                self.store(request.offset, request.length)
-                if request.op & FUA:
-                    request.op = Op.FLUSH
-                else:
-                    self.line.popleft()
-                    self.clock.at(max(self.clock.now, request.ready), request.done)
+                self.line.popleft()
+                self.store(request)
             else:
                 return
 
     def drained(self) -> bool:
         """Whether nothing is left to program, after closing the program that is open."""
         if self.open > 0:
-            self.used += self.parameters.program_units - self.open
-            self.issue()
+            self.close()
         if self.programming > 0:
             return False
         return self.reading == 0 or not self.parameters.is_blocking
@@ -312,16 +308,14 @@ class Flash(Device):
     def end_flush(self) -> None:
         """The flush has ended; so has a FLUSH."""
         self.flushing = False
+        self.barriers -= 1
         request = self.line[0]
         if request.op == Op.FLUSH:
             self.line.popleft()
-            self.barriers -= 1
             self.look()
             request.done()
         else:
             request.op &= ~PREFLUSH
-            if request.op == Op.WRITE:
-                self.barriers -= 1
             self.look()
 
     # Data.
@@ -360,12 +354,13 @@ class Flash(Device):
         else:
             self.clock.at(completion, done)
 
-    def store(self, offset: int, length: int) -> None:
-        """Put data into the buffer."""
+    def store(self, request: Waiting) -> None:
+        """Put a write's data into the buffer; FUA closes its last program and waits for them."""
         p = self.parameters
         self.dirty = True
-        units = self.units(offset, length)
+        units = self.units(request.offset, request.length)
         self.used += len(units)
+        programs: list[Program] = []
         for unit in units:
             if self.mapping is None:
                 self.open_die = self.issued % p.dies
@@ -373,20 +368,38 @@ class Flash(Device):
                 self.open_die = self.mapping.write(unit) // p.program_units % p.dies
             self.open += 1
             if self.open == p.program_units:
-                self.issue()
+                programs.append(self.close())
+        if request.op & FUA:
+            if self.open > 0:
+                programs.append(self.close())
+            parts = Parts(lambda: self.forced(request))
+            for program in programs:
+                program.forced.append(parts.another())
+        else:
+            self.clock.at(max(self.clock.now, request.ready), request.done)
 
-    def issue(self) -> None:
+    def forced(self, request: Waiting) -> None:
+        """All that a write with FUA waited for is programmed."""
+        done = max(self.clock.now, request.ready) + self.parameters.flush_ns
+        self.clock.at(done, request.done)
+
+    def close(self) -> Program:
         """Have what was put together programmed."""
+        self.used += self.parameters.program_units - self.open
         self.open = 0
         self.issued += 1
         self.programming += 1
         work = self.parameters.collect_ns
         if self.mapping is not None:
             work += self.mapping.debt.pop(self.open_die, 0)
-        self.nand.program(self.open_die, Program(work, self.programmed))
+        program = Program(work, lambda: self.programmed(program))
+        self.nand.program(self.open_die, program)
+        return program
 
-    def programmed(self) -> None:
+    def programmed(self, program: Program) -> None:
         """A program is complete."""
         self.programming -= 1
         self.used -= self.parameters.program_units
+        for done in program.forced:
+            done()
         self.look()
