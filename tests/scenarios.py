@@ -237,6 +237,7 @@ def flashes(draw: st.DrawFn, chunk: int) -> FlashParameters:
         bus_ns=draw(st.sampled_from([0, 400])),
         is_protected=draw(st.integers(0, 1)),
         is_blocking=draw(st.integers(0, 1)),
+        is_static=draw(st.integers(0, 1)),
         buffer_units=program_units * draw(st.integers(1, 8)),
         channel_bytes_per_s=draw(st.sampled_from([10**8, 800_000_000, 10**12])),
         link_bytes_per_s=draw(st.sampled_from([10**9, 550_000_000, 10**14])),

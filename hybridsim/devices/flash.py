@@ -56,6 +56,7 @@ class Flash(NamedTuple):
     flush_ns: int
     is_protected: int
     is_blocking: int
+    is_static: int  # the address says which die a write goes to
     buffer_units: int
     link_bytes_per_s: int
     capacity_bytes: int
@@ -70,7 +71,7 @@ class Flash(NamedTuple):
     def new(cls, members: int, flash: dict[str, Any], capacity: int = 256) -> Flash:
         """Make `members` idle drives; `flash` gives the parameters by name."""
         return cls(
-            **{name: flash[name] for name in cls._fields[:15]},
+            **{name: flash[name] for name in cls._fields[:16]},
             requests=Requests.new(members, capacity),
             nand=Dies.new(members, flash, capacity),
             mapping=Mapping.new(members, flash),
@@ -284,6 +285,8 @@ class Flash(NamedTuple):
         for unit in range(first, last + 1):
             if self.mapping.is_simulated():
                 drive[member, OPEN_DIE] = self.mapping.write(member, unit)
+            elif self.is_static == 1:
+                drive[member, OPEN_DIE] = unit % self.dies
             else:
                 drive[member, OPEN_DIE] = drive[member, ISSUED] % self.dies
             drive[member, OPEN] += 1

@@ -60,6 +60,7 @@ def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[s
         "bus_ns": bus_ns,
         "is_protected": int(drive.power_loss_protection),
         "is_blocking": int(drive.blocking_flush),
+        "is_static": int(flash.placement == "by-address"),
         "buffer_units": max(drive.write_buffer_bytes // UNIT_BYTES, program_units),
         "channel_bytes_per_s": flash.channel_rate,
         "link_bytes_per_s": drive.sequential_read,

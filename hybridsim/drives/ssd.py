@@ -25,6 +25,8 @@ class Flash(Part):
 
     gc: Literal["closed-form", "simulated"] = "simulated"
     over_provisioning: Annotated[str, BeforeValidator(_share)] = "7%"  # of what the host sees
+    # with the closed form: writes go to the dies in turn, as in a log, or where their address says
+    placement: Literal["in-turn", "by-address"] = "in-turn"
     filled: bool = True  # every unit has been written once, in order; or none has
     channels: int = Field(8, ge=1, le=1024)
     channel_rate: Rate = 800_000_000
@@ -111,6 +113,11 @@ class SolidState(Part):
             return
         if self.flash.channels > self.dies:
             yield "dies", f"{self.dies} dies cannot use {self.flash.channels} channels"
+        if self.flash.placement == "by-address" and self.flash.gc == "simulated":
+            yield (
+                "flash",
+                'placement "by-address" needs gc = "closed-form": a simulated map is a log',
+            )
         if (self.flash.block_bytes or 0) % self.program_bytes:
             yield "flash", f"a block is whole programs of {self.program_bytes} bytes"
         if self.flash.gc == "simulated":

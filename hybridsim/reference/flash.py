@@ -363,7 +363,7 @@ class Flash(Device):
         programs: list[Program] = []
         for unit in units:
             if self.mapping is None:
-                self.open_die = self.issued % p.dies
+                self.open_die = (unit if p.is_static else self.issued) % p.dies
             else:
                 self.open_die = self.mapping.write(unit) // p.program_units % p.dies
             self.open += 1

@@ -96,6 +96,7 @@ class FlashParameters(_Plain):
     block_units: int = 0
     erase_ns: int = 0
     filled: int = 0
+    is_static: int = 0
 
 
 @dataclass
