@@ -74,7 +74,6 @@ class SSD(NamedTuple):
     @method
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request; its completion is scheduled at once."""
-        op &= OP_MASK
         start = max(now, self.controller_free_ns[member])
         self.controller_free_ns[member] = start + self.interval_ns
         begin = start + self.command_ns

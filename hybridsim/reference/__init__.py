@@ -11,7 +11,7 @@ it to the nanosecond. One file per section of the text:
     tier, member, parity, rebuild
                  2.5  arrays
     hdd, ssd     2.6, 2.7  devices
-    flash, ftl   2.8  SSDs in detail
+    flash, nand, ftl  2.8  SSDs in detail
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which

@@ -24,15 +24,19 @@ class Mapping:
         self.parameters = parameters
         self.where: dict[int, int] = {}
         self.blocks = [Block() for _ in range(parameters.blocks)]
-        self.frontier = 0
+        self.frontier: int | None = 0  # None: it was full and is collected
         self.free = list(range(1, parameters.blocks))
         self.debt: Counter[int] = Counter()  # by die
         self.placed = self.moved = 0
         if parameters.filled:
             for unit in range(parameters.mapped_units):
                 self.append(unit)
-            if self.is_full(self.frontier):
+            if self.needs_frontier():
                 self.frontier = self.free.pop(0)
+
+    def needs_frontier(self) -> bool:
+        """Whether nothing can be put at the frontier."""
+        return self.frontier is None or self.is_full(self.frontier)
 
     def is_full(self, block: int) -> bool:
         """Whether a block has been written to its end."""
@@ -40,7 +44,7 @@ class Mapping:
 
     def write(self, unit: int) -> int:
         """Give a unit a new place and return that."""
-        while self.is_full(self.frontier) and len(self.free) < 2:
+        while self.needs_frontier() and len(self.free) < 2:
             self.collect()
         self.forget(unit)
         self.placed += 1
@@ -55,7 +59,7 @@ class Mapping:
 
     def append(self, unit: int) -> int:
         """Put a unit at the frontier."""
-        if self.is_full(self.frontier):
+        if self.frontier is None or self.is_full(self.frontier):
             self.frontier = self.free.pop(0)
         block = self.blocks[self.frontier]
         at = self.frontier * self.parameters.block_units + len(block.units)
@@ -76,6 +80,8 @@ class Mapping:
                 ) // p.program_units
                 self.moved += 1
         self.blocks[victim] = Block()
+        if victim == self.frontier:
+            self.frontier = None
         self.free.append(victim)
         first = victim * p.block_units // p.program_units
         for each in range(min(p.block_units // p.program_units, p.dies)):
