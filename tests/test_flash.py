@@ -284,7 +284,7 @@ def test_a_simulated_drive_has_a_map_of_its_capacity():
 
 def test_a_cache_may_lie_on_several_drives():
     tier = build.machine(site("", members=3), "open", 10**9, 100).below.fast
-    assert (tier.members, tier.chunk_bytes) == (3, 65_536)
+    assert (tier.members, tier.layout.chunk_bytes) == (3, 65_536)
     assert site("", members=3, size="3GB").cache.endurance_bytes == 3 * 7008 * 10**12
     with pytest.raises(ScenarioError, match=r"4GB is more than the drives hold \(3GB\)"):
         site("", members=3, size="4GB")
