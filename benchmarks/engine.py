@@ -69,6 +69,15 @@ def cases():
     yield "one disk, depth 1", disk, 0, 1, wide, 0.0
     yield "one disk, depth 16, NCQ", disk, 0, 16, wide, 0.0
     yield "one disk, depth 32, NCQ", disk, 0, 32, wide, 0.0
+    ssd = disk.with_options(backing_drive="samsung-pm9a3-1920gb")
+    flash = Scenario.loads(
+        '[backing]\nkind = "single"\n[backing.drive]\nlike = "samsung-pm9a3-1920gb"\n'
+        '[backing.drive.flash]\ngc = "closed-form"\nchannels = 16\n'
+    )
+    yield "SSD, depth 1", ssd, 0, 1, wide, 0.0
+    yield "SSD, depth 32", ssd, 0, 32, wide, 0.0
+    yield "SSD, depth 32, 30% writes", ssd, 0, 32, wide, 0.3
+    yield "SSD in detail, depth 32", flash, 0, 32, wide, 0.0
     yield "RAID-5 of 4, 30% writes, depth 16", raid, 0, 16, wide[:400_000], 0.3
     yield "cache, 10% of pages, all new", raid, 1000, 16, wide[:400_000], 0.0
 

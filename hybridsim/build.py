@@ -6,7 +6,8 @@ from typing import Any
 
 from hybridsim.caches import PageCache
 from hybridsim.codes import Level, Mode, Replay
-from hybridsim.devices import HDD, SSD
+from hybridsim.devices import HDD, SSD, Flash
+from hybridsim.devices.flash_timing import flash_timing
 from hybridsim.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.devices.ssd_timing import timing
 from hybridsim.drives import HardDisk
@@ -84,10 +85,11 @@ def slow_tier(said: Backing, volume_bytes: int) -> Tier:
 
 
 def fast_tier(said: Cache, pages: int) -> Tier:
-    """Build the idle cache device, one drive at least as large as the cache."""
-    needed = max(pages, 1) * said.page_bytes
-    device = bank(said.drive, 1, max(needed, said.drive.capacity_bytes), 1, 0)
-    return Tier.new(FAST, int(Level.STRIPE), 1, said.page_bytes, device)
+    """Build the idle cache device: drives that together are at least as large as the cache."""
+    rows = -(-max(pages, 1) * said.page_bytes // (said.members * said.chunk_bytes))
+    needed = rows * said.chunk_bytes
+    device = bank(said.drive, said.members, max(needed, said.drive.capacity_bytes), 1, 0)
+    return Tier.new(FAST, int(Level.STRIPE), said.members, said.chunk_bytes, device)
 
 
 def bank(
@@ -103,4 +105,6 @@ def bank(
     if isinstance(drive, HardDisk):
         how |= {"window": window, "age_limit_ns": age_limit_ns}
         return HDD.new(members, hdd_parameters(drive, capacity_bytes, short_stroke, **how))
+    if drive.flash is not None:
+        return Flash.new(members, flash_timing(drive, drive.flash, capacity_bytes))
     return SSD.new(members, timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})

@@ -125,7 +125,8 @@ class Outcome:
 
     def _counted(self, start: int, end: int) -> dict[str, int]:
         names = (
-            "fast_bytes_read", "fast_bytes_written", "slow_bytes_read", "slow_bytes_written",
+            "fast_bytes_read", "fast_bytes_written", "fast_bytes_placed", "fast_bytes_moved",
+            "slow_bytes_read", "slow_bytes_written",
             "fills_started", "fills_done", "fills_doomed", "evictions",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}

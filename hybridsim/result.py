@@ -86,7 +86,8 @@ def conclude(
     """Bring two runs of one trace to their result: the machine with the cache, and without.
 
     Read of `trace`: name, span_ns, footprint_bytes, has_completions.  Of `scenario`: summary, file,
-    mode (open, closed, think), cache_mode, cache_bytes, cache_pages, endurance_bytes (of all SSDs).
+    mode (open, closed, think), cache_mode, cache_bytes, cache_pages, endurance_bytes and
+    capacity_bytes (of all SSDs).
     Each may be absent; both go into the JSON as they are.
     """
     is_open = scenario.get("mode", "open") == "open"
@@ -109,7 +110,8 @@ def conclude(
     case = Case(with_cache, without, warm_up, judged, beside, trace, scenario)
     return Result(
         trace, scenario, with_cache, without, warm_up, phases, judge(case),
-        wear(judged, scenario.get("endurance_bytes")), list(warnings or []), seed, engine,
+        wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
+        list(warnings or []), seed, engine,
     )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ OPTIONS: dict[str, Path] = {
     "cache_page": ("cache", "page"),
     "cache_size": ("cache", "size"),
     "cache_drive": ("cache", "drive"),
+    "cache_members": ("cache", "members"),
     "cache_mode": ("cache", "mode"),
     "admission": ("cache", "admission"),
     "touches": ("cache", "touches"),
@@ -160,6 +161,8 @@ class Cache(Part):
     kind: Literal["none", "page"] = "page"
     page_bytes: Size = Field(64 * 1024, alias="page", ge=SECTOR_BYTES, le=2**30)
     size: Annotated[str, BeforeValidator(_share_or_size)] = "10%"  # bytes or share of footprint
+    members: int = Field(1, ge=1, le=64)  # equal drives, striped
+    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     mode: Literal["read-only", "write-through"] = "write-through"
     admission: Literal["learned", "always", "touches"] = "learned"
     touches: int = Field(2, ge=1, le=255)  # with admission "touches": cached from this access on
@@ -167,6 +170,12 @@ class Cache(Part):
     sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff")  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)
     drive: Annotated[Drive, Field(discriminator="kind")]
+
+    @property
+    def endurance_bytes(self) -> int | None:
+        """What may be written to all drives together in their life, where that is known."""
+        rated: int | None = getattr(self.drive, "endurance_bytes", None)
+        return None if rated is None else self.members * rated
 
     def pages(self, footprint_bytes: int) -> int:
         """Return how many pages the cache has, for a trace that touches so many bytes.
@@ -183,13 +192,16 @@ class Cache(Part):
         """Refuse caches that hold no page or more than their drive."""
         if self.page_bytes % SECTOR_BYTES:
             yield "page", f"a page is whole sectors of {SECTOR_BYTES} bytes"
+        if self.chunk_bytes % SECTOR_BYTES:
+            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
         if "%" not in self.size:
             size_bytes = parse_size(self.size)
             if size_bytes < self.page_bytes:
                 yield "size", f'less than one page ({format_size(self.page_bytes)}): kind = "none"?'
-            if size_bytes > self.drive.capacity_bytes:
-                holds = format_size(self.drive.capacity_bytes)
-                yield "size", f"{self.size} is more than the drive holds ({holds})"
+            if size_bytes > self.members * self.drive.capacity_bytes:
+                holds = format_size(self.members * self.drive.capacity_bytes)
+                who = "drive holds" if self.members == 1 else "drives hold"
+                yield "size", f"{self.size} is more than the {who} ({holds})"
 
 
 class Replay(Part):

@@ -7,13 +7,13 @@ import numpy as np
 from hybridsim import loops
 from hybridsim.caches import PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
-from hybridsim.devices import HDD, SSD
+from hybridsim.devices import HDD, SSD, Flash
 from hybridsim.events import FAST, SLOW
 from hybridsim.inflight import Batch
 from hybridsim.machine import Machine, Run
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
-from hybridsim.reference import Fact, HddParameters
+from hybridsim.reference import Fact, FlashParameters, HddParameters
 from hybridsim.source import Source
 from hybridsim.think import Waits
 
@@ -37,6 +37,8 @@ def device(parameters, members):
             for name, value in vars(parameters).items()
         }
         return HDD.new(members, values, capacity=4)
+    if isinstance(parameters, FlashParameters):
+        return Flash.new(members, vars(parameters), capacity=4)
     return SSD.new(members, vars(parameters))
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Order, Replay, Spread
 from hybridsim.reference import (
     CacheParameters,
+    FlashParameters,
     HddParameters,
     Outcome,
     RebuildParameters,
@@ -91,7 +92,7 @@ def tiers(draw: st.DrawFn) -> TierParameters:
     """An array of disks or SSDs."""
     level = draw(st.sampled_from(Level))
     chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB, 72 * KIB]))
-    device = draw(hdds(chunk) | ssds(chunk))
+    device = draw(hdds(chunk) | ssds(chunk) | flashes(chunk))
     members = draw(st.integers(LEAST_MEMBERS[level], 6))
     spread = Spread.NEAR
     if level == Level.RAID10 and device.capacity_bytes >= 2 * chunk:
@@ -229,7 +230,53 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         buffer_ns=draw(st.sampled_from([0, 100_000, 1_000_000])),
         link_bytes_per_s=draw(st.sampled_from([10**9, 550_000_000, 10**12])),
         capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
+        step_ns=draw(st.sampled_from([0, 25_000])),
+        program_units=draw(st.sampled_from([1, 1, 4])),
+        flush_ns=draw(st.sampled_from([0, 15_000, 1_000_000])),
+        is_protected=draw(st.integers(0, 1)),
+        is_blocking=draw(st.integers(0, 1)),
     )
+
+
+@st.composite
+def flashes(draw: st.DrawFn, chunk: int) -> FlashParameters:
+    """An SSD of a few dies, in detail; so small that much of it is collected again and again."""
+    unit_bytes = draw(st.sampled_from([4 * KIB, 4 * KIB, 16 * KIB, 3 * KIB]))
+    capacity = draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk
+    dies = draw(st.integers(1, 5))
+    program_units = draw(st.sampled_from([1, 1, 2, 4]))
+    drive = FlashParameters(
+        dies=dies,
+        channels=draw(st.integers(1, dies)),
+        unit_bytes=unit_bytes,
+        program_units=program_units,
+        interval_ns=draw(st.sampled_from([0, 1000, 7000])),
+        command_ns=draw(st.sampled_from([0, 0, 10_000])),
+        write_ns=draw(st.sampled_from([0, 5000])),
+        read_ns=draw(st.sampled_from([0, 50_000, 60_000])),
+        step_ns=draw(st.sampled_from([0, 0, 25_000])),
+        program_ns=draw(st.sampled_from([0, 50_000, 200_000, 1_000_000])),
+        collect_ns=draw(st.sampled_from([0, 0, 300_000])),
+        suspend_ns=draw(st.sampled_from([0, 10_000, 10_000, 10**12])),
+        flush_ns=draw(st.sampled_from([0, 15_000, 1_000_000])),
+        bus_ns=draw(st.sampled_from([0, 400])),
+        is_protected=draw(st.integers(0, 1)),
+        is_blocking=draw(st.integers(0, 1)),
+        is_static=draw(st.integers(0, 1)),
+        buffer_units=program_units * draw(st.integers(1, 8)),
+        channel_bytes_per_s=draw(st.sampled_from([10**8, 800_000_000, 10**12])),
+        link_bytes_per_s=draw(st.sampled_from([10**9, 550_000_000, 10**14])),
+        capacity_bytes=capacity,
+    )
+    if draw(st.booleans()):
+        units = -(-capacity // unit_bytes)
+        drive.mapped_units = units
+        drive.block_units = program_units * draw(st.integers(1, 6))
+        full = -(-units // drive.block_units)
+        drive.blocks = full + draw(st.integers(2, 3) | st.integers(2, 2 + full))
+        drive.erase_ns = draw(st.sampled_from([0, 500_000]))
+        drive.filled = draw(st.integers(0, 1))
+    return drive
 
 
 # Workloads.

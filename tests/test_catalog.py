@@ -8,7 +8,7 @@ from hybridsim.errors import ScenarioError
 from hybridsim.units import parse_size
 
 MODELS = {"hdd": HardDisk, "ssd": SolidState}
-NOT_IN_FILES = {"kind", "like", "name"}
+NOT_IN_FILES = {"kind", "like", "name", "flash"}
 
 
 @pytest.mark.parametrize("name", catalog.names())
@@ -17,9 +17,8 @@ def test_an_entry_is_complete(name):
     model = MODELS[entry.kind]
     fields = model.model_fields.items()
     keys = {fact.alias or key for key, fact in fields} - NOT_IN_FILES
-    # what has no default of its own can be said in another way, or follows from the rest
-    instead = {fact.alias or key for key, fact in fields if fact.default is None}
-    assert keys - instead <= set(entry.rows) <= keys
+    needed = {fact.alias or key for key, fact in fields if fact.is_required()} - NOT_IN_FILES
+    assert needed <= set(entry.rows) <= keys
     values = {key: row.value for key, row in entry.rows.items()}
     model.model_validate({"kind": entry.kind, "name": entry.name, **values})
 

@@ -2,6 +2,7 @@
 
 import heapq
 import random
+from statistics import mean
 
 import pytest
 
@@ -10,6 +11,11 @@ from hybridsim.devices.ssd_timing import Timing, timing
 from hybridsim.drives import SolidState
 
 SSDS = catalog.names("ssd")
+
+
+def level(unit: int) -> int:
+    """Return 0, 1 or 3, as the unit's number is scattered."""
+    return [0, 1, 3][unit % 2**31 * 1_327_217_885 % 2**31 // 65_536 % 3]
 
 
 def drive(name: str, **changes: object) -> SolidState:
@@ -26,6 +32,7 @@ class Ssd:
         self.read_free = [0] * timing.dies
         self.write_free = [0] * timing.dies
         self.units = self.requests = 0
+        self.period = timing.program_ns * timing.program_units
 
     def submit(self, now: int, write: bool, offset: int, length: int) -> int:
         t = self.t
@@ -36,19 +43,26 @@ class Ssd:
         units = range(offset // t.unit_bytes, -(-(offset + length) // t.unit_bytes))
         if write:
             return self.write(units)
-        return max(self.link_free, *(self.read(u % t.dies, begin) for u in units))
+        return max(self.link_free, *(self.read(unit, begin) for unit in units))
 
-    def read(self, die: int, begin: int) -> int:
+    def read(self, unit: int, begin: int) -> int:
+        die = unit % self.t.dies
         t = max(begin, self.read_free[die])
+        sense = self.t.read_ns + self.t.step_ns * level(unit)
         if self.write_free[die] > t:
-            t += self.t.suspend_ns
-            self.write_free[die] += self.t.read_ns + self.t.suspend_ns
-        self.read_free[die] = t + self.t.read_ns
+            left = (self.write_free[die] - t - 1) % self.period + 1
+            if left > self.t.suspend_ns:
+                left = self.t.suspend_ns
+                self.write_free[die] += left
+            t += left
+            self.write_free[die] += sense
+        self.read_free[die] = t + sense
         return self.read_free[die] + self.wire(self.t.unit_bytes)
 
     def write(self, units: range) -> int:
         buffered = self.link_free + self.t.write_ns
-        free = [self.work(self.units + i, buffered, self.t.program_ns) for i in range(len(units))]
+        turns = [(self.units + i) // self.t.program_units for i in range(len(units))]
+        free = [self.work(turn, buffered, self.t.program_ns) for turn in turns]
         self.units += len(units)
         if self.t.scatter_ns:
             free.append(self.work(self.requests, buffered, self.t.scatter_ns))
@@ -93,7 +107,10 @@ def filling(t: Timing, length: int) -> int:
 @pytest.mark.parametrize("name", SSDS)
 def test_latency_at_depth_1_is_the_datasheets(name):
     d = drive(name)
-    assert Ssd(timing(d)).submit(0, False, 0, 4096) == d.read_latency_ns
+    reads = [Ssd(timing(d)).submit(0, False, u * 4096, 4096) for u in range(3 * 10_000)]
+    if d.read_step_ns == 0:
+        assert set(reads) == {d.read_latency_ns}
+    assert mean(reads) == pytest.approx(d.read_latency_ns, rel=0.001)  # a third of each kind
     assert Ssd(timing(d)).submit(0, True, 0, 4096) == d.write_latency_ns
 
 
@@ -104,7 +121,9 @@ def test_random_reads_a_second(name):
     reached = closed_loop(
         timing(d), write=False, length=4096, depth=depth, count=20_000, pattern="random"
     )
-    assert reached == pytest.approx(d.random_read_iops, rel=0.02)
+    # where the link's own limit is lower, that is what counts
+    expected = min(d.random_read_iops, d.sequential_read / 4096)
+    assert reached == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("name", SSDS)

@@ -26,6 +26,7 @@ Examples:
 @click.option(
     "--cache-size", metavar="SIZE", help="SSD space: 64GiB, or 10% of what the trace touches."
 )
+@click.option("--cache-members", type=int, metavar="N", help="How many SSDs the cache is on.")
 @click.option("--cache-page", metavar="SIZE", help="What is cached at a time, 64KiB by default.")
 @click.option(
     "--cache-mode",

@@ -6,11 +6,12 @@ where it keeps requests itself, `totals(now_ns)` and `capacity_bytes`.
 A new device is one file and one line here.
 """
 
+from hybridsim.devices.flash import Flash
 from hybridsim.devices.hdd import HDD
 from hybridsim.devices.ssd import SSD
 
-DEVICES = {"hdd": HDD, "ssd": SSD}
+DEVICES = {"hdd": HDD, "ssd": SSD, "flash": Flash}
 
 DEVICE_METHODS = ("submit", "complete", "room")
 
-__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD"]
+__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD", "Flash"]

@@ -39,11 +39,17 @@ class Timing(NamedTuple):
     write_ns: int
     buffer_ns: int  # die time of writes that the buffer holds back from the host
     link_bytes_per_s: int
+    step_ns: int
+    program_units: int  # that follow each other on a die
+    flush_ns: int
+    is_protected: int
+    is_blocking: int
 
 
 def timing(drive: SolidState) -> Timing:
     """Return the parameters that give the drive's datasheet figures back."""
     dies = drive.dies
+    program_units = max(drive.program_bytes // UNIT_BYTES, 1)
     program_ns, scatter_ns = _die_time_of_writes(drive, dies)
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
     return Timing(
@@ -58,8 +64,13 @@ def timing(drive: SolidState) -> Timing:
         suspend_ns=drive.suspend_ns,
         write_ns=drive.write_latency_ns - drive.command_ns - drive.wire_ns,
         # at depth 1 the host must not wait for the die
-        buffer_ns=max(drain_ns, program_ns + scatter_ns),
+        buffer_ns=max(drain_ns, program_units * program_ns + scatter_ns),
         link_bytes_per_s=drive.sequential_read,
+        step_ns=drive.read_step_ns,
+        program_units=program_units,
+        flush_ns=drive.flush_ns,
+        is_protected=int(drive.power_loss_protection),
+        is_blocking=int(drive.blocking_flush),
     )
 
 

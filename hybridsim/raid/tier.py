@@ -149,7 +149,7 @@ class Tier(NamedTuple):
         """Take a request, its op with flags; `complete` or `wake` will return its tag."""
         self.counts[OUTSTANDING] += 1
         plain = op & OP_MASK
-        if length == 0 or plain == FLUSH or plain == DISCARD:
+        if length == 0 or plain == FLUSH or (plain == DISCARD and self.is_redundant()):
             group = self.groups.take(NOTHING, tag)
             self.fork_to_all(now, group, plain, events)
         elif plain == READ:
@@ -163,6 +163,11 @@ class Tier(NamedTuple):
             self.fork_to_all(now, group, FLUSH, events)
         else:
             self.write(now, tag, op, offset, length, events)
+
+    @method
+    def is_redundant(self):
+        """Tell whether the members hold more than the data once."""
+        return self.layout.copies > 1 or self.layout.parities > 0
 
     @method
     def complete(self, now, number, events):

@@ -11,6 +11,7 @@ it to the nanosecond. One file per section of the text:
     tier, member, parity, rebuild
                  2.5  arrays
     hdd, ssd     2.6, 2.7  devices
+    flash, nand, ftl  2.8  SSDs in detail
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
@@ -20,11 +21,13 @@ calls `done()` when it is complete: later, from an event, never from within `sub
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
+from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.parameters import (
     CacheParameters,
     Fact,
+    FlashParameters,
     HddParameters,
     Outcome,
     RebuildParameters,
@@ -46,6 +49,8 @@ __all__ = [
     "Device",
     "Done",
     "Fact",
+    "Flash",
+    "FlashParameters",
     "Hdd",
     "HddParameters",
     "Learned",

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 
-from hybridsim.codes import FUA, OP_MASK, Op
+from hybridsim.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
 
 
@@ -16,20 +16,13 @@ class Device(ABC):
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request; `done` is called when it completes, never from within this call."""
-        plain = Op(op & OP_MASK)
-        if plain == Op.READ:
+        what = op & OP_MASK
+        if what == Op.READ:
             self.counters["read_bytes"] += length
-        elif plain == Op.WRITE:
+        elif what == Op.WRITE:
             self.counters["write_bytes"] += length
-        if plain == Op.WRITE and op & FUA:
-            self.accept_through(offset, length, done)
-        else:
-            self.accept(plain, offset, length, done)
+        self.accept(op, offset, length, done)
 
     @abstractmethod
-    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
-        """Do what `submit` promises; this is what a device defines."""
-
-    def accept_through(self, offset: int, length: int, done: Done) -> None:
-        """Take a WRITE with FUA; where nothing volatile is cached, one like any other."""
-        self.accept(Op.WRITE, offset, length, done)
+    def accept(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Do what `submit` promises; this is what a device defines. `op` may have FUA, PREFLUSH."""

@@ -1,6 +1,6 @@
 """The hard disk (2.6): an arm over turning platters, what it has read ahead, what it has cached."""
 
-from hybridsim.codes import Op, Order
+from hybridsim.codes import FUA, OP_MASK, Op, Order
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.hdd_state import Command, Range, Reading, Segment
@@ -32,37 +32,28 @@ class Hdd(Device):
 
     # The electronics.
 
-    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
+    def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Answer a command, or let it wait for the arm."""
         p = self.parameters
-        command = Command(op, offset, length, self.clock.now, done)
-        if length > 0 and op == Op.READ:
+        what = Op(op & OP_MASK)
+        command = Command(what, offset, length, self.clock.now, done)
+        if length > 0 and what == Op.READ:
             if self.is_at_hand(command):
                 self.answer(self.clock.now + p.hit_ns, command)
             else:
                 self.enqueue(command, p.read_ns)
-        elif length > 0 and op == Op.WRITE:
-            if length > p.write_cache_bytes:
+        elif length > 0 and what == Op.WRITE:
+            if op & FUA or length > p.write_cache_bytes:
                 self.enqueue(command, p.write_ns + self.wire(length))
             elif self.without_room or not self.has_room(command):
                 self.without_room.append(command)
             else:
                 self.admit(command)
-        elif op == Op.FLUSH and not self.is_written(self.admitted):
+        elif what == Op.FLUSH and not self.is_written(self.admitted):
             command.serial = self.admitted
             self.flushes.append(command)
         else:
             self.finish_at(self.clock.now + p.hit_ns, command)
-        if not self.busy:
-            self.start()
-
-    def accept_through(self, offset: int, length: int, done: Done) -> None:
-        """Let a WRITE with FUA wait for the arm, past the write cache."""
-        if length == 0:
-            self.accept(Op.WRITE, offset, length, done)
-            return
-        command = Command(Op.WRITE, offset, length, self.clock.now, done)
-        self.enqueue(command, self.parameters.write_ns + self.wire(length))
         if not self.busy:
             self.start()
 

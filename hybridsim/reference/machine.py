@@ -6,10 +6,12 @@ from hybridsim.codes import Op, Replay
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.device import Device
+from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.parameters import (
     CacheParameters,
     Fact,
+    FlashParameters,
     HddParameters,
     Outcome,
     Request,
@@ -161,11 +163,13 @@ class Machine:
         return Tier(parameters, devices)
 
     def make_device(
-        self, parameters: HddParameters | SsdParameters, tier: str, member: int
+        self, parameters: HddParameters | SsdParameters | FlashParameters, tier: str, member: int
     ) -> Device:
         """Make one member of the tier named "slow" or "fast"."""
         if isinstance(parameters, HddParameters):
             return Hdd(self.clock, parameters)
+        if isinstance(parameters, FlashParameters):
+            return Flash(self.clock, parameters)
         return Ssd(self.clock, parameters)
 
 

@@ -73,6 +73,43 @@ class SsdParameters(_Plain):
     buffer_ns: int
     link_bytes_per_s: int
     capacity_bytes: int
+    step_ns: int = 0
+    program_units: int = 1
+    flush_ns: int = 0
+    is_protected: int = 1
+    is_blocking: int = 0
+
+
+@dataclass
+class FlashParameters(_Plain):
+    """A solid-state disk in detail (2.8); mapped_units = 0: its mapping is not simulated."""
+
+    dies: int
+    channels: int
+    unit_bytes: int
+    program_units: int
+    interval_ns: int
+    command_ns: int
+    write_ns: int
+    read_ns: int
+    step_ns: int
+    program_ns: int
+    collect_ns: int
+    suspend_ns: int
+    flush_ns: int
+    bus_ns: int
+    is_protected: int
+    is_blocking: int
+    buffer_units: int
+    channel_bytes_per_s: int
+    link_bytes_per_s: int
+    capacity_bytes: int
+    mapped_units: int = 0
+    blocks: int = 0
+    block_units: int = 0
+    erase_ns: int = 0
+    filled: int = 0
+    is_static: int = 0
 
 
 @dataclass
@@ -91,7 +128,7 @@ class TierParameters(_Plain):
     level: Level
     members: int
     chunk_bytes: int
-    device: HddParameters | SsdParameters
+    device: HddParameters | SsdParameters | FlashParameters
     capacity_bytes: int
     spread: Spread = Spread.NEAR
     rmw_level: int = 1

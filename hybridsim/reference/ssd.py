@@ -1,9 +1,15 @@
 """The solid-state disk (2.7): dies that work in parallel behind one controller and one link."""
 
-from hybridsim.codes import Op
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.parameters import SsdParameters
+
+
+def level(address: int) -> int:
+    """How many levels more than the fastest a page needs: 0, 1 or 3, scattered by its address."""
+    scattered = address % 2**31 * 1_327_217_885 % 2**31
+    return [0, 1, 3][scattered // 65_536 % 3]
 
 
 class Ssd(Device):
@@ -20,47 +26,80 @@ class Ssd(Device):
         self.read_free = [0] * parameters.dies
         self.write_free = [0] * parameters.dies
         self.units_written = self.requests_written = 0
+        self.written = False  # since the last flush
+        self.last_completion = 0
 
-    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
+    def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Compute when the request will complete, and schedule that."""
         start = max(self.clock.now, self.controller_free)
         self.controller_free = start + self.parameters.interval_ns
         begin = start + self.parameters.command_ns
-        if length == 0 or op in (Op.FLUSH, Op.DISCARD):
+        what = op & OP_MASK
+        if what == Op.FLUSH or op & PREFLUSH:
+            begin = self.flush(begin)
+        if length == 0 or what in (Op.FLUSH, Op.DISCARD):
             completion = begin
         else:
             self.link_free = max(self.link_free, begin) + self.wire(length)
-            if op == Op.READ:
+            if what == Op.READ:
                 completion = self.read(begin, offset, length)
             else:
-                completion = self.write(offset, length)
+                completion = self.write(offset, length, forced=bool(op & FUA))
+        self.last_completion = max(self.last_completion, completion)
         self.clock.at(completion, done)
+
+    def flush(self, begin: int) -> int:
+        """Make durable what was written; say when that is done."""
+        p = self.parameters
+        if not self.written:
+            return begin
+        self.written = False
+        if p.is_protected:
+            return begin + p.flush_ns
+        drained = max(begin, *self.write_free)
+        if not p.is_blocking:
+            return drained + p.flush_ns
+        end = max(drained, self.last_completion) + p.flush_ns
+        self.controller_free = max(self.controller_free, end)
+        return end
 
     def read(self, begin: int, offset: int, length: int) -> int:
         """Read each unit from its die; what is read goes over the link."""
         p = self.parameters
+        period = p.program_ns * p.program_units
         completion = self.link_free
         for unit, size in self.units(offset, length):
             die = unit % p.dies
+            duration = p.read_ns + p.step_ns * level(unit)
             sense = max(begin, self.read_free[die])
             if self.write_free[die] > sense:
-                sense += p.suspend_ns
-                self.write_free[die] += p.read_ns + p.suspend_ns
-            self.read_free[die] = sense + p.read_ns
-            completion = max(completion, sense + p.read_ns + self.wire(size))
+                rest = self.write_free[die] - sense  # of all programs, then of the one under way
+                if period > 0:
+                    rest = (rest - 1) % period + 1
+                if rest > p.suspend_ns:
+                    sense += p.suspend_ns
+                    self.write_free[die] += p.suspend_ns
+                else:
+                    sense += rest
+                self.write_free[die] += duration
+            self.read_free[die] = sense + duration
+            completion = max(completion, sense + duration + self.wire(size))
         return completion
 
-    def write(self, offset: int, length: int) -> int:
+    def write(self, offset: int, length: int, forced: bool) -> int:
         """Take the data into the buffer; a die that has too much to program yet makes it wait."""
         p = self.parameters
+        self.written = True
         buffered = self.link_free + p.write_ns
         free = []
         for _ in self.units(offset, length):
-            free.append(self.program(self.units_written, buffered, p.program_ns))
+            free.append(self.program(self.units_written // p.program_units, buffered, p.program_ns))
             self.units_written += 1
         if p.scatter_ns > 0:
             free.append(self.program(self.requests_written, buffered, p.scatter_ns))
             self.requests_written += 1
+        if forced and not p.is_protected:
+            return max(buffered, *free) + p.flush_ns
         return max(buffered, max(free) - p.buffer_ns)
 
     def program(self, turn: int, begin: int, duration: int) -> int:

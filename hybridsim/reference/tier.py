@@ -51,7 +51,8 @@ class Tier:
             done()
 
         plain = op & OP_MASK
-        if length == 0 or plain in (Op.FLUSH, Op.DISCARD):
+        is_redundant = self.parities > 0 or self.copies > 1
+        if length == 0 or plain == Op.FLUSH or (plain == Op.DISCARD and is_redundant):
             self.to_all(plain, complete)
         elif plain == Op.READ:
             self.read(offset, length, complete)

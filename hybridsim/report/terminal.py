@@ -342,6 +342,10 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
         parts.append(f"{per_byte} bytes per byte the host writes")
     if wear.read_per_written is not None:
         parts.append(f"{wear.read_per_written:.2f} bytes read from it per byte written")
+    if wear.in_flash is not None:
+        parts.append(f"{wear.in_flash:.2f} bytes in the flash per byte written to it")
+    if wear.drive_writes_per_day is not None and is_long:
+        parts.append(f"{wear.drive_writes_per_day:.2g} DWPD")
     if wear.years is not None and is_long:
         parts.append(f"rated life {lasting(wear.years)}")
     yield LABELS["wear"], _joined(parts)

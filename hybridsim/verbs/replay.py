@@ -268,7 +268,8 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         array += f", {len(backing.failed)} failed"
     if backing.rebuild:
         array += f", member {backing.rebuild.member} being rebuilt"
-    drive = f"{human_size(cache_bytes)} of {said.drive.name}, {said.mode}, {said.admission}"
+    drives = said.drive.name if said.members == 1 else f"{said.members} x {said.drive.name}"
+    drive = f"{human_size(cache_bytes)} of {drives}, {said.mode}, {said.admission}"
     with_cache = drive if pages else "none"
     return {
         "summary": f"{array}; cache: {with_cache}",
@@ -278,6 +279,7 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "cache_mode": said.mode,
         "cache_bytes": cache_bytes,
         "cache_pages": pages,
-        "endurance_bytes": getattr(said.drive, "endurance_bytes", None),
+        "endurance_bytes": said.endurance_bytes,
+        "capacity_bytes": said.members * said.drive.capacity_bytes,
         "toml": scenario.to_toml(),
     }
