@@ -6,11 +6,12 @@ from typing import Any
 
 from hybridsim.caches import PageCache
 from hybridsim.codes import Level, Mode, Replay
-from hybridsim.devices import HDD, SSD
+from hybridsim.devices import HDD, SSD, Volume, volume_timing
 from hybridsim.devices.hdd_geometry import geometry
 from hybridsim.devices.ssd_timing import timing
-from hybridsim.drives import HardDisk
+from hybridsim.drives import CloudVolume, HardDisk
 from hybridsim.events import FAST, SLOW
+from hybridsim.host import Host
 from hybridsim.levels import KINDS, SPREADS
 from hybridsim.machine import Machine
 from hybridsim.policies import LRU, Learned, Touches
@@ -31,9 +32,16 @@ def machine(scenario: Scenario, mode: str, volume_bytes: int, pages: int) -> Mac
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
         cache(scenario.cache, pages),
-        slow_tier(scenario.backing, volume_bytes),
-        fast_tier(scenario.cache, pages),
+        slow_tier(scenario.backing, volume_bytes, scenario.seed),
+        fast_tier(scenario.cache, pages, scenario.seed + 1),
+        host(scenario),
     )
+
+
+def host(scenario: Scenario) -> Host:
+    """Build the host in front of the cache."""
+    said = scenario.host
+    return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
 
 
 def cache(said: Cache, pages: int) -> PageCache:
@@ -57,10 +65,10 @@ def admission(said: Cache, pages: int) -> Any:
     return Touches.new(IDS, pages, 1 if said.admission == "always" else said.touches)
 
 
-def slow_tier(said: Backing, volume_bytes: int) -> Tier:
+def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier:
     """Build the idle array below the cache."""
     member_bytes = said.member_bytes(volume_bytes)
-    device = bank(said.drive, said.members, member_bytes, said.window, said.age_limit_ns)
+    device = bank(said.drive, said.members, member_bytes, said.window, said.age_limit_ns, seed)
     new = said.rebuild
     return Tier.new(
         SLOW,
@@ -76,15 +84,21 @@ def slow_tier(said: Backing, volume_bytes: int) -> Tier:
     )
 
 
-def fast_tier(said: Cache, pages: int) -> Tier:
+def fast_tier(said: Cache, pages: int, seed: int = 0) -> Tier:
     """Build the idle cache device, one drive at least as large as the cache."""
     needed = max(pages, 1) * said.page_bytes
-    device = bank(said.drive, 1, max(needed, said.drive.capacity_bytes), 1, 0)
+    device = bank(said.drive, 1, max(needed, said.drive.capacity_bytes), 1, 0, seed)
     return Tier.new(FAST, int(Level.STRIPE), 1, said.page_bytes, device)
 
 
-def bank(drive: Any, members: int, capacity_bytes: int, window: int, age_limit_ns: int) -> Any:
+def bank(
+    drive: Any, members: int, capacity_bytes: int, window: int, age_limit_ns: int, seed: int = 0
+) -> Any:
     """Build idle drives of one model."""
+    if isinstance(drive, CloudVolume):
+        return Volume.new(
+            members, **volume_timing.parameters(drive), capacity_bytes=capacity_bytes, seed=seed
+        )
     if isinstance(drive, HardDisk):
         parameters = geometry(drive, capacity_bytes)._asdict()
         parameters |= {"window": window, "age_limit_ns": age_limit_ns}

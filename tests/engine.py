@@ -7,16 +7,22 @@ import numpy as np
 from hybridsim import loops
 from hybridsim.caches import PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
-from hybridsim.devices import HDD, SSD
+from hybridsim.devices import HDD, SSD, Volume
 from hybridsim.events import FAST, SLOW
+from hybridsim.host import Host
 from hybridsim.inflight import Batch
+from hybridsim.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.machine import Machine, Run
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
-from hybridsim.reference import Fact, HddParameters
+from hybridsim.reference import Fact, HddParameters, VolumeParameters
 from hybridsim.source import Source
 from hybridsim.think import Waits
 
+COUNTERS = {  # what stands before the bytes read and written
+    HDD: ("move_ns", "rotation_ns", "transfer_ns"),
+    Volume: ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns"),
+}
 IDS = 16  # so small that it has to grow
 
 
@@ -27,7 +33,24 @@ def device(parameters, members):
             for name, value in vars(parameters).items()
         }
         return HDD.new(members, values, capacity=4)
+    if isinstance(parameters, VolumeParameters):
+        return volume(parameters, members)
     return SSD.new(members, vars(parameters))
+
+
+def volume(parameters, members):
+    bits = {Op.READ: READS, Op.WRITE: WRITES}
+    return Volume.new(
+        members,
+        [
+            Limit(sum(bits.get(op, OTHERS) for op in set(each.ops)), *list(vars(each).values())[1:])
+            for each in parameters.limits
+        ],
+        np.array([parameters.read_latency_ns, parameters.write_latency_ns]),
+        parameters.stream_bytes_per_s,
+        parameters.capacity_bytes,
+        parameters.seed,
+    )
 
 
 def tier(kind, parameters):
@@ -64,7 +87,8 @@ def machine(scenario):
         IDS,
     )
     source = Source.new(int(scenario.source.mode), scenario.source.depth)
-    return Machine.new(source, pages, tier(SLOW, scenario.slow), tier(FAST, scenario.fast))
+    host = Host.new(**vars(scenario.host)) if scenario.host else None
+    return Machine.new(source, pages, tier(SLOW, scenario.slow), tier(FAST, scenario.fast), host)
 
 
 def batches(scenario, sizes):
@@ -134,8 +158,8 @@ def counters(finished):
     }
     for name, part in (("slow", below.slow), ("fast", below.fast)):
         sums = part.device.counts.sum(axis=0).tolist()
-        moves = sums[1:4] if len(sums) == 6 else [0, 0, 0]
-        names = ("move_ns", "rotation_ns", "transfer_ns", "read_bytes", "write_bytes")
-        found |= {f"{name}_{key}": value for key, value in zip(names, moves + sums[-2:])}
+        names = COUNTERS.get(type(part.device), ())
+        values = zip((*names, "read_bytes", "write_bytes"), sums[-2 - len(names) :], strict=True)
+        found |= {f"{name}_{key}": value for key, value in values}
         found[f"{name}_rebuilt_bytes"] = part.totals().get("rebuilt_bytes", 0)
     return found

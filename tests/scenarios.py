@@ -13,12 +13,15 @@ from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Replay, Spread
 from hybridsim.reference import (
     CacheParameters,
     HddParameters,
+    HostParameters,
+    LimitParameters,
     Outcome,
     RebuildParameters,
     Request,
     SourceParameters,
     SsdParameters,
     TierParameters,
+    VolumeParameters,
     simulate,
 )
 
@@ -42,9 +45,12 @@ class Scenario:
     cache: CacheParameters
     slow: TierParameters
     fast: TierParameters
+    host: HostParameters | None = None
 
     def run(self) -> Outcome:
-        return simulate(self.requests, self.source, self.cache, self.slow, self.fast)
+        return simulate(
+            self.requests, self.source, self.cache, self.slow, self.fast, self.host
+        )
 
 
 @st.composite
@@ -80,7 +86,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     # Every request comes from the one before and the seed: fewer of them are a prefix of more, so
     # that Hypothesis finds the shortest workload that fails.
     count = draw(st.integers(0, 40) | st.integers(0, 40) | st.integers(0, 600))
-    return Scenario(workload.requests(count), source, cache, slow, fast)
+    host = draw(st.none() | st.none() | hosts())
+    return Scenario(workload.requests(count), source, cache, slow, fast, host)
 
 
 # Machines.
@@ -91,7 +98,7 @@ def tiers(draw: st.DrawFn) -> TierParameters:
     """An array of disks or SSDs."""
     level = draw(st.sampled_from(Level))
     chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB, 72 * KIB]))
-    device = draw(hdds(chunk) | ssds(chunk))
+    device = draw(hdds(chunk) | ssds(chunk) | volumes(chunk))
     members = draw(st.integers(LEAST_MEMBERS[level], 6))
     spread = Spread.NEAR
     if level == Level.RAID10 and device.capacity_bytes >= 2 * chunk:
@@ -204,6 +211,50 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         buffer_ns=draw(st.sampled_from([0, 100_000, 1_000_000])),
         link_bytes_per_s=draw(st.sampled_from([10**9, 550_000_000, 10**12])),
         capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
+    )
+
+
+@st.composite
+def volumes(draw: st.DrawFn, chunk: int) -> VolumeParameters:
+    """A volume with few or many limits, some of which do not divide a second evenly."""
+    ops = st.sampled_from([[Op.READ, Op.WRITE], [Op.READ, Op.WRITE], [Op.READ], [Op.WRITE]])
+    requests = st.builds(
+        LimitParameters,
+        ops=ops,
+        unit_bytes=st.sampled_from([2**62, 16 * KIB, 3000]),
+        units_per_s=st.sampled_from([1000, 10_000, 7, 2999]),
+        burst_ns=st.sampled_from([0, 0, 1_000_000, 300_000_000]),
+    )
+    size = st.builds(
+        LimitParameters,
+        ops=ops,
+        unit_bytes=st.just(1),
+        units_per_s=st.sampled_from([10**9, 40_960_000, 140 * 2**20, 999_983]),
+        burst_ns=st.sampled_from([0, 100_000, 10**9]),
+    )
+    times = st.lists(st.sampled_from([0, 1, 100_000, 100_000, 2_000_000]), min_size=1, max_size=4)
+    return VolumeParameters(
+        limits=draw(st.lists(requests | size, max_size=3)),
+        read_latency_ns=latencies(draw(times)),
+        write_latency_ns=latencies(draw(times)),
+        stream_bytes_per_s=draw(st.sampled_from([2**62, 10**9, 333_333_333])),
+        capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
+        seed=draw(st.sampled_from([0, 1, 2**63 - 1])),
+    )
+
+
+def latencies(times: list[int]) -> list[int]:
+    """A table of 1,024, each of the times as often."""
+    return sorted((times * 1024)[:1024])
+
+
+def hosts() -> st.SearchStrategy[HostParameters]:
+    """A host with caps that bind or do not."""
+    return st.builds(
+        HostParameters,
+        max_iops=st.sampled_from([0, 1000, 23_500, 10**6]),
+        max_bytes_per_s=st.sampled_from([0, 10**8, 3 * 2**20]),
+        overhead_ns=st.sampled_from([0, 0, 17_000]),
     )
 
 

@@ -37,6 +37,7 @@ Examples:
     type=click.Choice(["learned", "always", "touches"]),
     help="Who is let into the cache.",
 )
+@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
 @click.option(
     "--backing",
     type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
@@ -51,6 +52,9 @@ Examples:
 )
 @click.option("--speed", type=float, metavar="X", help="2 replays twice as fast as recorded.")
 @click.option("--depth", type=int, metavar="N", help="Requests under way in --mode closed.")
+@click.option("--max-iops", type=int, metavar="N", help="Requests a second the host gets through.")
+@click.option("--max-bandwidth", metavar="RATE", help="Bytes a second it gets through: 300MB/s.")
+@click.option("--host-overhead", metavar="TIME", help="What it adds to each request: 20us.")
 @click.option(
     "--format", "format_", metavar="NAME", help="The trace's format, where it cannot be told."
 )

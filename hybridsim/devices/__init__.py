@@ -8,9 +8,10 @@ A new device is one file and one line here.
 
 from hybridsim.devices.hdd import HDD
 from hybridsim.devices.ssd import SSD
+from hybridsim.devices.volume import Volume
 
-DEVICES = {"hdd": HDD, "ssd": SSD}
+DEVICES = {"hdd": HDD, "ssd": SSD, "volume": Volume}
 
 DEVICE_METHODS = ("submit", "complete", "room")
 
-__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD"]
+__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD", "Volume"]
