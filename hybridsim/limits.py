@@ -43,8 +43,8 @@ class Limits(NamedTuple):
     def new(cls, members: int, limits: Sequence[Limit]) -> Limits:
         """Make full buckets."""
         columns = np.array(limits, np.int64).reshape(len(limits), 4).T.copy()
-        rows = (members, len(limits))
-        return cls(*columns, np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+        buckets = np.zeros((2, members, len(limits)), np.int64)
+        return cls._make([*columns, *buckets])
 
     @method
     def admit(self, now, member, what, length):

@@ -355,7 +355,7 @@ def _resolve(origin: Origin) -> Scenario:
 def _begun(origin: Origin, problems: list[Problem]) -> dict[str, Any]:
     """Return what is said, over what the preset says if one is named."""
     said = copy.deepcopy(dict(origin.said))
-    if "preset" not in said:
+    if said.get("preset", "") == "":
         return said
     try:
         return scenario_preset.overlaid(scenario_preset.load(said["preset"]), said)

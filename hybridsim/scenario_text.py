@@ -31,6 +31,9 @@ def to_toml(scenario: Scenario) -> str:
         ("price", scenario.price),
     ]
     lines = [_line(scenario, ("seed",), scenario.seed)]
+    preset = scenario.origin.said.get("preset")
+    if preset:
+        lines.insert(0, _line(scenario, ("preset",), preset))
     for name, part in sections:
         if part is not None:
             lines += _table(scenario, (name,), part.model_dump(by_alias=True, exclude_none=True))

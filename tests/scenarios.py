@@ -48,9 +48,7 @@ class Scenario:
     host: HostParameters | None = None
 
     def run(self) -> Outcome:
-        return simulate(
-            self.requests, self.source, self.cache, self.slow, self.fast, self.host
-        )
+        return simulate(self.requests, self.source, self.cache, self.slow, self.fast, self.host)
 
 
 @st.composite

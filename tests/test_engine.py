@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scenarios import scenarios
 
 from hybridsim.codes import Level
-from hybridsim.reference import HddParameters
+from hybridsim.reference import HddParameters, SsdParameters, VolumeParameters
 
 relaxed = settings(
     max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),  # 3000: some minutes
@@ -43,12 +43,19 @@ def test_interpreted_engine_equals_reference(scenario):
 
 
 def kind(parameters):
-    return "disk" if isinstance(parameters, HddParameters) else "ssd"
+    return {HddParameters: "disk", SsdParameters: "ssd", VolumeParameters: "volume"}[
+        type(parameters)
+    ]
 
 
 @pytest.mark.parametrize(
     ("admission", "slow", "fast"),
-    [("learned", "disk", "ssd"), ("touches", "disk", "ssd"), ("touches", "ssd", "disk")],
+    [
+        ("learned", "disk", "ssd"),
+        ("learned", "volume", "ssd"),
+        ("touches", "disk", "ssd"),
+        ("touches", "ssd", "disk"),
+    ],
 )
 def test_compiled_engine_equals_reference(admission, slow, fast):
     def fits(scenario):

@@ -11,6 +11,7 @@ Examples:
   hybridsim replay sda.blktrace.0
   hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think
   hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json
+  hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
   blktrace -d /dev/sda -w 600 -o - | hybridsim replay -
 """
 
@@ -23,6 +24,7 @@ Examples:
     metavar="FILE",
     help="The machine: see `hybridsim scenario show`.",
 )
+@click.option("--cache", type=click.Choice(["page", "none"]), help="The kind of cache.")
 @click.option(
     "--cache-size", metavar="SIZE", help="SSD space: 64GiB, or 10% of what the trace touches."
 )

@@ -1,7 +1,8 @@
 """From a provider's rules for a volume to the limits and tables that `DESIGN.md` 2.8 computes with.
 
 A rate that scales with size is min(max(base + per GiB * size, least), most).  A volume that may
-burst has two buckets: one that fills at this rate and holds its credits, and one for the peak rate.
+burst has two buckets: one that fills at this rate and holds its credits, and one for the peak rate;
+one so large that the peak is not above its own rate has no use for credits.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def limits(drive: CloudVolume) -> Iterator[Limit]:
         (1, drive.sustained_bandwidth, drive.bandwidth_peak, drive.bandwidth_credits_bytes),
     )
     for unit, rate, peak, credits in counted:
-        if rate and peak:
+        if rate and peak and peak > rate:
             yield Limit(BOTH, unit, rate, credits * S_NS // rate)
             yield Limit(BOTH, unit, peak, drive.burst_ns)
         elif rate:
