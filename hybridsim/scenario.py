@@ -334,7 +334,12 @@ class Origin:
 def _resolve(origin: Origin) -> Scenario:
     """Fill in drives and defaults, check everything, and report all that is wrong."""
     problems: list[Problem] = []
-    said = _begun(origin, problems)
+    said = copy.deepcopy(dict(origin.said))
+    try:
+        said = scenario_preset.under(said)
+    except ScenarioError as error:
+        problems.append(origin.problem(("preset",), str(error)))
+        said["preset"] = ""
     for section in DEFAULT_DRIVES:
         table = said.setdefault(section, {})
         if isinstance(table, dict):
@@ -350,18 +355,6 @@ def _resolve(origin: Origin) -> Scenario:
         raise ScenarioError(report(problems))
     parts = (machine.backing, machine.cache, machine.host, machine.replay, machine.price)
     return Scenario(machine.seed, *parts, origin)
-
-
-def _begun(origin: Origin, problems: list[Problem]) -> dict[str, Any]:
-    """Return what is said, over what the preset says if one is named."""
-    said = copy.deepcopy(dict(origin.said))
-    if said.get("preset", "") == "":
-        return said
-    try:
-        return scenario_preset.overlaid(scenario_preset.load(said["preset"]), said)
-    except ScenarioError as error:
-        problems.append(origin.problem(("preset",), str(error)))
-        return {**said, "preset": ""}
 
 
 def _drive(origin: Origin, section: str, said: Any, problems: list[Problem]) -> Any:

@@ -36,6 +36,12 @@ def load(name: object) -> dict[str, Any]:
     return tomllib.loads(text(name))
 
 
+def under(said: dict[str, Any]) -> dict[str, Any]:
+    """Return what a scenario says with its preset, if it names one, beneath."""
+    name = said.get("preset", "")
+    return said if name == "" else overlaid(load(name), said)
+
+
 def says(name: str, path: tuple[str | int, ...]) -> bool:
     """Tell whether a preset gives the value at this path."""
     value: Any = load(name)

@@ -26,10 +26,8 @@ from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
 
-COUNTERS = (
-    "read_bytes", "write_bytes", "move_ns", "rotation_ns", "transfer_ns",
-    "throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns",
-)  # fmt: skip
+COUNTERS = ("read_bytes", "write_bytes", "move_ns", "rotation_ns", "transfer_ns")
+VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns")
 
 
 class Machine:
@@ -119,7 +117,8 @@ class Machine:
         result = dict(self.cache.counters)
         for name in ("slow", "fast"):
             devices = self.tiers[name].devices if name in self.tiers else []
-            for key in COUNTERS:
+            is_volume = any(isinstance(device, Volume) for device in devices)
+            for key in COUNTERS + VOLUME_COUNTERS * is_volume:
                 result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
             rebuild = self.tiers[name].rebuild if name in self.tiers else None
             if rebuild is not None:
