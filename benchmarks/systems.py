@@ -212,7 +212,7 @@ def figures(quick=False):
         for figure in system():
             load = figure.load
             if quick:
-                load = load._replace(requests=min(load.requests, 20_000))
+                load = load._replace(requests=min(load.requests, 60_000))
             key = (figure.system, json.dumps(figure.drive), load)
             if key not in runs:
                 runs[key] = simulate(figure.system, figure.drive, load)
@@ -229,7 +229,7 @@ def words(figure):
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="at most 20,000 requests a row")
+    parser.add_argument("--quick", action="store_true", help="at most 60,000 requests a row")
     parser.add_argument("--json", action="store_true", help="one object a figure instead")
     options = parser.parse_args()
     rows = []

@@ -52,10 +52,15 @@ class Scenario:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
+def scenarios(
+    draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", admission: str = "any"
+) -> Scenario:
     """A machine and a workload for it."""
-    slow = draw(tiers())
-    fast = draw(st.just(slow) | tiers())  # two tiers in lockstep make ties
+    slow = draw(tiers(slow_kind))
+    fast = tiers(fast_kind)
+    if fast_kind == slow_kind:
+        fast = st.just(slow) | fast  # two tiers in lockstep make ties
+    fast = draw(fast)
     page_bytes = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB, 12 * KIB]))
     pages = min(draw(st.integers(0, 20) | st.integers(1, 60)), fast.capacity_bytes // page_bytes)
     cache = CacheParameters(
@@ -64,7 +69,9 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         mode=draw(st.sampled_from(Mode)),
         cutoff_bytes=draw(st.sampled_from([0, 0, 8 * KIB, 32 * KIB, 128 * KIB])),
         fills_max=draw(st.sampled_from([1, 2, 3, 100])),
-        admission=draw(st.sampled_from(ADMISSIONS)),
+        admission=draw(
+            st.sampled_from([one for one in ADMISSIONS if admission in ("any", one[0])])
+        ),
     )
     source = SourceParameters(
         mode=draw(st.sampled_from(Replay)),
@@ -92,11 +99,12 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 
 @st.composite
-def tiers(draw: st.DrawFn) -> TierParameters:
-    """An array of disks or SSDs."""
+def tiers(draw: st.DrawFn, kind: str = "any") -> TierParameters:
+    """An array of disks, SSDs or volumes."""
     level = draw(st.sampled_from(Level))
     chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB, 72 * KIB]))
-    device = draw(hdds(chunk) | ssds(chunk) | volumes(chunk))
+    kinds = {"disk": hdds(chunk), "ssd": ssds(chunk), "volume": volumes(chunk)}
+    device = draw(kinds[kind] if kind in kinds else st.one_of(*kinds.values()))
     members = draw(st.integers(LEAST_MEMBERS[level], 6))
     spread = Spread.NEAR
     if level == Level.RAID10 and device.capacity_bytes >= 2 * chunk:

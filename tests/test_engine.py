@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scenarios import scenarios
 
 from hybridsim.codes import Level
-from hybridsim.reference import HddParameters, SsdParameters, VolumeParameters
 
 relaxed = settings(
     max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),  # 3000: some minutes
@@ -42,12 +41,6 @@ def test_interpreted_engine_equals_reference(scenario):
     check(scenario, interpreted=True)
 
 
-def kind(parameters):
-    return {HddParameters: "disk", SsdParameters: "ssd", VolumeParameters: "volume"}[
-        type(parameters)
-    ]
-
-
 @pytest.mark.parametrize(
     ("admission", "slow", "fast"),
     [
@@ -58,12 +51,8 @@ def kind(parameters):
     ],
 )
 def test_compiled_engine_equals_reference(admission, slow, fast):
-    def fits(scenario):
-        kinds = kind(scenario.slow.device), kind(scenario.fast.device)
-        return (scenario.cache.admission[0], *kinds) == (admission, slow, fast)
-
-    @settings(relaxed, max_examples=100, suppress_health_check=list(HealthCheck))
-    @given(scenarios().filter(fits))
+    @settings(relaxed, max_examples=100)
+    @given(scenarios(slow, fast, admission))
     def compare(scenario):
         check(scenario)
 
