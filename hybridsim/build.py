@@ -6,12 +6,13 @@ from typing import Any
 
 from hybridsim.caches import PageCache
 from hybridsim.codes import Level, Mode, Replay
-from hybridsim.devices import HDD, SSD, Flash
+from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
 from hybridsim.devices.flash_timing import flash_timing
 from hybridsim.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.devices.ssd_timing import timing
-from hybridsim.drives import HardDisk
+from hybridsim.drives import CloudVolume, HardDisk
 from hybridsim.events import FAST, SLOW
+from hybridsim.host import Host
 from hybridsim.levels import KINDS, SPREADS
 from hybridsim.machine import Machine
 from hybridsim.policies import LRU, Learned, Touches
@@ -32,9 +33,16 @@ def machine(scenario: Scenario, mode: str, volume_bytes: int, pages: int) -> Mac
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
         cache(scenario.cache, pages),
-        slow_tier(scenario.backing, volume_bytes),
-        fast_tier(scenario.cache, pages),
+        slow_tier(scenario.backing, volume_bytes, scenario.seed),
+        fast_tier(scenario.cache, pages, scenario.seed + 1),
+        host(scenario),
     )
+
+
+def host(scenario: Scenario) -> Host:
+    """Build the host in front of the cache."""
+    said = scenario.host
+    return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
 
 
 def cache(said: Cache, pages: int) -> PageCache:
@@ -58,10 +66,10 @@ def admission(said: Cache, pages: int) -> Any:
     return Touches.new(IDS, pages, 1 if said.admission == "always" else said.touches)
 
 
-def slow_tier(said: Backing, volume_bytes: int) -> Tier:
+def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier:
     """Build the idle array below the cache."""
     member_bytes = said.member_bytes(volume_bytes)
-    how: dict[str, int] = {}
+    how: dict[str, int] = {"seed": seed}
     if said.scheduler in ORDERS:
         how["order"] = int(ORDERS[said.scheduler])
     if said.write_cache == "off":
@@ -84,11 +92,11 @@ def slow_tier(said: Backing, volume_bytes: int) -> Tier:
     )
 
 
-def fast_tier(said: Cache, pages: int) -> Tier:
+def fast_tier(said: Cache, pages: int, seed: int = 0) -> Tier:
     """Build the idle cache device: drives that together are at least as large as the cache."""
     rows = -(-max(pages, 1) * said.page_bytes // (said.members * said.chunk_bytes))
-    needed = rows * said.chunk_bytes
-    device = bank(said.drive, said.members, max(needed, said.drive.capacity_bytes), 1, 0)
+    needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
+    device = bank(said.drive, said.members, needed, 1, 0, seed=seed)
     return Tier.new(FAST, int(Level.STRIPE), said.members, said.chunk_bytes, device)
 
 
@@ -99,9 +107,14 @@ def bank(
     window: int,
     age_limit_ns: int,
     short_stroke: bool = False,
+    seed: int = 0,
     **how: int,
 ) -> Any:
     """Build idle drives of one model; what follows the capacity is of hard disks only."""
+    if isinstance(drive, CloudVolume):
+        return Volume.new(
+            members, **volume_timing.parameters(drive), capacity_bytes=capacity_bytes, seed=seed
+        )
     if isinstance(drive, HardDisk):
         how |= {"window": window, "age_limit_ns": age_limit_ns}
         return HDD.new(members, hdd_parameters(drive, capacity_bytes, short_stroke, **how))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.events import FAST, FAST_TIMER, KIND_BITS, KIND_MASK, SLOW, SLOW_TIMER
+from hybridsim.events import FAST, FAST_TIMER, HOST, KIND_BITS, KIND_MASK, SLOW, SLOW_TIMER
 from hybridsim.jit import loop
 from hybridsim.source import NEVER, WANTS_BATCH
 
@@ -23,6 +23,7 @@ def run(machine, batch, facts, until_ns):
     source, requests, cache = machine.source, machine.requests, machine.cache
     below, events = machine.below, machine.below.events
     slow, fast, heap = below.slow, below.fast, events.heap
+    host = machine.host
     now = machine.clock[0]
     while True:
         if facts.used[0] == len(facts.number):
@@ -41,7 +42,10 @@ def run(machine, batch, facts, until_ns):
             now = arrival_ns
             machine.clock[0] = now
             slot = source.issue(now, batch, requests)
-            cache.submit(now, slot, requests, below)
+            if host.is_on:
+                host.submit(now, slot, requests, events)
+            else:
+                cache.submit(now, slot, requests, below)
             continue
         now = event_ns
         machine.clock[0] = now
@@ -52,6 +56,9 @@ def run(machine, batch, facts, until_ns):
             tag = slow.complete(now, number, events)
         elif what & KIND_MASK == FAST:
             tag = fast.complete(now, number, events)
+        elif what & KIND_MASK == HOST:
+            cache.submit(now, number, requests, below)
+            continue
         elif what & KIND_MASK == SLOW_TIMER:
             tag = slow.wake(now, number, events)
         elif what & KIND_MASK == FAST_TIMER:

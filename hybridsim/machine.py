@@ -12,6 +12,7 @@ from hybridsim.caches import CACHE_METHODS, PageCache
 from hybridsim.codes import OP_MASK, Op, Replay
 from hybridsim.devices import DEVICE_METHODS
 from hybridsim.events import Events
+from hybridsim.host import Host
 from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.jit import method, state_machine
 from hybridsim.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
@@ -38,11 +39,14 @@ class Machine(NamedTuple):
     requests: InFlight
     cache: Any
     below: Below
+    host: Host
     clock: Ints  # [now]
     demand: Ints  # most that one step can take: [SLOW_DEMAND ... PAGES_DEMAND]
 
     @classmethod
-    def new(cls, source: Source, cache: Any, slow: Tier, fast: Tier) -> Machine:
+    def new(
+        cls, source: Source, cache: Any, slow: Tier, fast: Tier, host: Host | None = None
+    ) -> Machine:
         """Put an idle machine together."""
         slots = 2 * WINDOW if source.mode == Replay.THINK else 256
         events = Events.new(256)
@@ -53,6 +57,7 @@ class Machine(NamedTuple):
             InFlight.new(slots),
             cache,
             Below(slow, fast, events),
+            host or Host.new(),
             np.zeros(1, np.int64),
             np.zeros(4, np.int64),
         )

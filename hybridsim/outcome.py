@@ -15,6 +15,7 @@ DAY = 86400 * SECOND
 BUSY = 0.97  # of the time: disks that always have something to do are hardly busier
 QUEUE_NS = SECOND  # work for longer than this waiting at busy disks is a backlog, not a burst
 DISK_TIME = ("seek", "rotation", "transfer")
+VOLUME_TIME = ("iops_limit", "bandwidth_limit", "latency")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Phase:
 
     figures: Figures
     utilisation: float | None  # of the disks of the slow tier
-    disk_time_ns: dict[str, int]  # what the disks' busy time was spent on
+    disk_time_ns: dict[str, int]  # what the disks' busy time was spent on; or volumes' requests'
     overloaded: float  # share of the time in which a backlog waited at busy disks
     counters: dict[str, int]
 
@@ -137,10 +138,11 @@ class Outcome:
         return None if busy is None or end <= start else busy / (self.members * (end - start))
 
     def _disk_time(self, start: int, end: int) -> dict[str, int]:
-        parts = {name: self.counters.between(f"slow_{name}_ns", start, end) for name in DISK_TIME}
+        names = (*DISK_TIME, *VOLUME_TIME)
+        parts = {name: self.counters.between(f"slow_{name}_ns", start, end) for name in names}
         known = {name: part for name, part in parts.items() if part is not None}
         busy = self.counters.between("slow_busy_ns", start, end)
-        if busy is not None and known:
+        if busy is not None and known.keys() & set(DISK_TIME):
             known["other"] = max(busy - sum(known.values()), 0)
         return known
 

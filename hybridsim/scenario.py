@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from hybridsim import catalog, levels
+from hybridsim import catalog, levels, scenario_preset
 from hybridsim.drives import Drive, Part, Size, Time
 from hybridsim.errors import ScenarioError
 from hybridsim.scenario_errors import Problem, explain, report
+from hybridsim.scenario_host import Host
 from hybridsim.suggest import hint
 from hybridsim.toml_places import Path, Places
 from hybridsim.units import format_size, human_size, parse_percent, parse_size
@@ -30,6 +31,7 @@ ALIASES = {"raid0": "stripe"}
 
 # options of the command line and of `with_options`, and what they set
 OPTIONS: dict[str, Path] = {
+    "preset": ("preset",),
     "seed": ("seed",),
     "backing": ("backing", "kind"),
     "members": ("backing", "members"),
@@ -55,6 +57,9 @@ OPTIONS: dict[str, Path] = {
     "replacement": ("cache", "replacement"),
     "sequential_cutoff": ("cache", "sequential_cutoff"),
     "max_fills": ("cache", "max_fills"),
+    "max_iops": ("host", "max_iops"),
+    "max_bandwidth": ("host", "max_bandwidth"),
+    "host_overhead": ("host", "overhead"),
     "mode": ("replay", "mode"),
     "speed": ("replay", "speed"),
     "depth": ("replay", "depth"),
@@ -124,9 +129,12 @@ class Backing(Part):
         rows = own // self.chunk_bytes
         chunks = levels.chunks_held(self.kind, self.members, self.layout, rows)
         if chunks * self.chunk_bytes < volume_bytes:
+            mend = 'capacity = "trace" fits it'
+            if self.drive.kind == "volume":
+                mend = "take larger volumes (capacity in [backing.drive]) or more members"
             raise ScenarioError(
                 f"the trace touches {human_size(volume_bytes)}, the array holds "
-                f'{human_size(chunks * self.chunk_bytes)}: capacity = "trace" fits it'
+                f"{human_size(chunks * self.chunk_bytes)}: {mend}"
             )
         return rows * self.chunk_bytes
 
@@ -225,9 +233,11 @@ class Price(Part):
 class Machine(Part):
     """All that a scenario says."""
 
+    preset: str = ""  # the system of the catalog that it begins from
     seed: int = Field(1, ge=0, lt=2**63)
     backing: Backing
     cache: Cache
+    host: Host = Field(default_factory=lambda: Host.model_validate({}))
     replay: Replay = Field(default_factory=lambda: Replay.model_validate({}))
     price: Price | None = None
 
@@ -239,6 +249,7 @@ class Scenario:
     seed: int
     backing: Backing
     cache: Cache
+    host: Host
     replay: Replay
     price: Price | None
     origin: Origin = field(compare=False, repr=False)
@@ -347,8 +358,13 @@ class Origin:
 
 def _resolve(origin: Origin) -> Scenario:
     """Fill in drives and defaults, check everything, and report all that is wrong."""
-    said = copy.deepcopy(dict(origin.said))
     problems: list[Problem] = []
+    said = copy.deepcopy(dict(origin.said))
+    try:
+        said = scenario_preset.under(said)
+    except ScenarioError as error:
+        problems.append(origin.problem(("preset",), str(error)))
+        said["preset"] = ""
     for section in DEFAULT_DRIVES:
         table = said.setdefault(section, {})
         if isinstance(table, dict):
@@ -362,9 +378,8 @@ def _resolve(origin: Origin) -> Scenario:
         machine = None
     if problems or machine is None:
         raise ScenarioError(report(problems))
-    return Scenario(
-        machine.seed, machine.backing, machine.cache, machine.replay, machine.price, origin
-    )
+    parts = (machine.backing, machine.cache, machine.host, machine.replay, machine.price)
+    return Scenario(machine.seed, *parts, origin)
 
 
 def _drive(origin: Origin, section: str, said: Any, problems: list[Problem]) -> Any:
@@ -390,12 +405,15 @@ def _drive(origin: Origin, section: str, said: Any, problems: list[Problem]) -> 
 
 def _complete(backing: dict[str, Any]) -> None:
     """Fill in what has no default of its own: it follows from the kind or the drive."""
-    kind = backing.get("kind", "raid5")
+    drive = backing["drive"] if isinstance(backing["drive"], dict) else {}
+    is_volume = drive.get("kind") == "volume"
+    kind = backing.setdefault("kind", "single" if is_volume else "raid5")
     if isinstance(kind, str) and kind in ALIASES:
         backing["kind"] = kind = ALIASES[kind]
     known = levels.KINDS.get(kind) if isinstance(kind, str) else None
     backing.setdefault("members", known.usual_members if known else 4)
-    drive = backing["drive"] if isinstance(backing["drive"], dict) else {}
+    if is_volume:
+        backing.setdefault("capacity", "drive")  # its size is bought, and decides its rates
     if backing.get("scheduler") == "fcfs":
         backing.setdefault("window", 1)
     if drive.get("kind") == "hdd":

@@ -101,19 +101,21 @@ def _unknown(path: Path, missing: set[Path], origin: Locates) -> Problem:
 
 def _known(path: Path) -> list[str]:
     """Return the keys of the table that the path lies in."""
-    from hybridsim.drives import HardDisk, SolidState
+    from hybridsim.drives import CloudVolume, HardDisk, SolidState
     from hybridsim.levels import Rebuild
     from hybridsim.scenario import Backing, Cache, Machine, Price, Replay
+    from hybridsim.scenario_host import Host
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
         ("backing",): [Backing],
         ("cache",): [Cache],
+        ("host",): [Host],
         ("replay",): [Replay],
         ("price",): [Price],
         ("backing", "rebuild"): [Rebuild],
-        ("backing", "drive"): [HardDisk, SolidState],
-        ("cache", "drive"): [SolidState, HardDisk],
+        ("backing", "drive"): [HardDisk, SolidState, CloudVolume],
+        ("cache", "drive"): [SolidState, HardDisk, CloudVolume],
     }
     known = {
         fact.alias or name: None
@@ -176,6 +178,6 @@ _BOUNDS = {
 
 def _path(loc: Path) -> Path:
     """Drop the kind that pydantic puts into the path of a drive."""
-    if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd"):
+    if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
         return (*loc[:2], *loc[3:])
     return loc

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hybridsim import catalog
+from hybridsim import catalog, scenario_preset
 
 if TYPE_CHECKING:
     from hybridsim.drives import Part
@@ -26,10 +26,14 @@ def to_toml(scenario: Scenario) -> str:
     sections: list[tuple[str, Part | None]] = [
         ("backing", scenario.backing),
         ("cache", scenario.cache),
+        ("host", scenario.host),
         ("replay", scenario.replay),
         ("price", scenario.price),
     ]
     lines = [_line(scenario, ("seed",), scenario.seed)]
+    preset = scenario.origin.said.get("preset")
+    if preset:
+        lines.insert(0, _line(scenario, ("preset",), preset))
     for name, part in sections:
         if part is not None:
             lines += _table(scenario, (name,), part.model_dump(by_alias=True, exclude_none=True))
@@ -64,6 +68,9 @@ def _source(scenario: Scenario, path: Path) -> str:
         return origin.options[path]
     if origin.says(path):
         return f"{origin.name}:{origin.places.line_column(path)[0]}"
+    preset = origin.said.get("preset")
+    if preset and scenario_preset.says(preset, path):
+        return f"preset {preset}"
     if path[1:2] == ("drive",) and len(path) > 2:
         return _source_in_drive(scenario, path)
     if path in (("backing", "window"), ("backing", "age_limit")) and _follows(scenario, path):

@@ -63,6 +63,11 @@ class Case:
     scenario: Mapping[str, Any]
 
     @property
+    def has_cache(self) -> bool:
+        """Whether there is a cache at all."""
+        return self.scenario.get("cache_pages") != 0
+
+    @property
     def gain(self) -> float | None:
         """How many times lower the mean read latency is."""
         return _ratio(self.without.figures.reads.mean_ns, self.with_cache.figures.reads.mean_ns)
@@ -108,6 +113,8 @@ def judge(case: Case) -> Verdict:
 
 
 def _answer(case: Case) -> tuple[str, str]:
+    if not case.has_cache:
+        return UNSURE, "The scenario has no cache to judge; this is the machine alone."
     if not case.cached.whole.figures.reads.count:
         return NO, "The capture holds no reads, and this cache serves nothing else."
     if _endless(case):
@@ -162,6 +169,10 @@ def _change(gain: float | None) -> str:
 
 
 def _reasons(case: Case, answer: str) -> Iterator[str]:
+    if not case.has_cache:
+        if case.without.saturated:
+            yield f"It cannot keep up: its disks are {percent(case.without.utilisation)} busy."
+        return
     if not case.cached.whole.figures.reads.count:
         yield from _about_writes(case)
         return
@@ -269,6 +280,10 @@ def _about_writes(case: Case) -> Iterator[str]:
 def _advice(case: Case) -> Iterator[Advice]:
     if _endless(case):
         yield _against_backlog(case)
+    if not case.has_cache:
+        text = "Give it a cache: `kind` and `size` under [cache] in the scenario."
+        yield Advice(text, _replay(case, "--cache page"))
+        return
     has_reads = case.cached.whole.figures.reads.count > 0
     settled = case.warm_up.state in (State.FALLING, State.RESTLESS)
     if has_reads and case.warm_up.needed_ns and not settled:

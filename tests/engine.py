@@ -7,13 +7,15 @@ import numpy as np
 from hybridsim import loops
 from hybridsim.caches import PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
-from hybridsim.devices import HDD, SSD, Flash
+from hybridsim.devices import HDD, SSD, Flash, Volume
 from hybridsim.events import FAST, SLOW
+from hybridsim.host import Host
 from hybridsim.inflight import Batch
+from hybridsim.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.machine import Machine, Run
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
-from hybridsim.reference import Fact, FlashParameters, HddParameters
+from hybridsim.reference import Fact, FlashParameters, HddParameters, VolumeParameters
 from hybridsim.source import Source
 from hybridsim.think import Waits
 
@@ -27,6 +29,12 @@ DEVICE_COUNTERS = [
     ("write_cache_hits", "write_cache_hits"),
     ("destages", "destages"),
 ]
+VOLUME_COUNTERS = [
+    ("throttled_ns", "busy_ns"),
+    ("iops_limit_ns", "iops_limit_ns"),
+    ("bandwidth_limit_ns", "bandwidth_limit_ns"),
+    ("latency_ns", "latency_ns"),
+]
 IDS = 16  # so small that it has to grow
 
 
@@ -39,7 +47,24 @@ def device(parameters, members):
         return HDD.new(members, values, capacity=4)
     if isinstance(parameters, FlashParameters):
         return Flash.new(members, vars(parameters), capacity=4)
+    if isinstance(parameters, VolumeParameters):
+        return volume(parameters, members)
     return SSD.new(members, vars(parameters))
+
+
+def volume(parameters, members):
+    bits = {Op.READ: READS, Op.WRITE: WRITES}
+    return Volume.new(
+        members,
+        [
+            Limit(sum(bits.get(op, OTHERS) for op in set(each.ops)), *list(vars(each).values())[1:])
+            for each in parameters.limits
+        ],
+        np.array([parameters.read_latency_ns, parameters.write_latency_ns]),
+        parameters.stream_bytes_per_s,
+        parameters.capacity_bytes,
+        parameters.seed,
+    )
 
 
 def tier(kind, parameters):
@@ -76,7 +101,8 @@ def machine(scenario):
         IDS,
     )
     source = Source.new(int(scenario.source.mode), scenario.source.depth)
-    return Machine.new(source, pages, tier(SLOW, scenario.slow), tier(FAST, scenario.fast))
+    host = Host.new(**vars(scenario.host)) if scenario.host else None
+    return Machine.new(source, pages, tier(SLOW, scenario.slow), tier(FAST, scenario.fast), host)
 
 
 def batches(scenario, sizes):
@@ -146,6 +172,7 @@ def counters(finished):
     }
     for name, part in (("slow", below.slow), ("fast", below.fast)):
         sums = part.device.totals(finished.clock[0])
-        found |= {f"{name}_{ours}": sums.get(theirs, 0) for ours, theirs in DEVICE_COUNTERS}
+        names = DEVICE_COUNTERS + VOLUME_COUNTERS * isinstance(part.device, Volume)
+        found |= {f"{name}_{ours}": sums.get(theirs, 0) for ours, theirs in names}
         found[f"{name}_rebuilt_bytes"] = part.totals().get("rebuilt_bytes", 0)
     return found

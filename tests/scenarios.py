@@ -14,12 +14,15 @@ from hybridsim.reference import (
     CacheParameters,
     FlashParameters,
     HddParameters,
+    HostParameters,
+    LimitParameters,
     Outcome,
     RebuildParameters,
     Request,
     SourceParameters,
     SsdParameters,
     TierParameters,
+    VolumeParameters,
     simulate,
 )
 
@@ -43,16 +46,22 @@ class Scenario:
     cache: CacheParameters
     slow: TierParameters
     fast: TierParameters
+    host: HostParameters | None = None
 
     def run(self) -> Outcome:
-        return simulate(self.requests, self.source, self.cache, self.slow, self.fast)
+        return simulate(self.requests, self.source, self.cache, self.slow, self.fast, self.host)
 
 
 @st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
+def scenarios(
+    draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", admission: str = "any"
+) -> Scenario:
     """A machine and a workload for it."""
-    slow = draw(tiers())
-    fast = draw(st.just(slow) | tiers())  # two tiers in lockstep make ties
+    slow = draw(tiers(slow_kind))
+    fast = tiers(fast_kind)
+    if fast_kind == slow_kind:
+        fast = st.just(slow) | fast  # two tiers in lockstep make ties
+    fast = draw(fast)
     page_bytes = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB, 12 * KIB]))
     pages = min(draw(st.integers(0, 20) | st.integers(1, 60)), fast.capacity_bytes // page_bytes)
     cache = CacheParameters(
@@ -61,7 +70,9 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         mode=draw(st.sampled_from(Mode)),
         cutoff_bytes=draw(st.sampled_from([0, 0, 8 * KIB, 32 * KIB, 128 * KIB])),
         fills_max=draw(st.sampled_from([1, 2, 3, 100])),
-        admission=draw(st.sampled_from(ADMISSIONS)),
+        admission=draw(
+            st.sampled_from([one for one in ADMISSIONS if admission in ("any", one[0])])
+        ),
     )
     source = SourceParameters(
         mode=draw(st.sampled_from(Replay)),
@@ -81,18 +92,25 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     # Every request comes from the one before and the seed: fewer of them are a prefix of more, so
     # that Hypothesis finds the shortest workload that fails.
     count = draw(st.integers(0, 40) | st.integers(0, 40) | st.integers(0, 600))
-    return Scenario(workload.requests(count), source, cache, slow, fast)
+    host = draw(st.none() | st.none() | hosts())
+    return Scenario(workload.requests(count), source, cache, slow, fast, host)
 
 
 # Machines.
 
 
 @st.composite
-def tiers(draw: st.DrawFn) -> TierParameters:
-    """An array of disks or SSDs."""
+def tiers(draw: st.DrawFn, kind: str = "any") -> TierParameters:
+    """An array of disks, SSDs or volumes."""
     level = draw(st.sampled_from(Level))
     chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB, 72 * KIB]))
-    device = draw(hdds(chunk) | ssds(chunk) | flashes(chunk))
+    kinds = {
+        "disk": hdds(chunk),
+        "ssd": ssds(chunk),
+        "flash": flashes(chunk),
+        "volume": volumes(chunk),
+    }
+    device = draw(kinds[kind] if kind in kinds else st.one_of(*kinds.values()))
     members = draw(st.integers(LEAST_MEMBERS[level], 6))
     spread = Spread.NEAR
     if level == Level.RAID10 and device.capacity_bytes >= 2 * chunk:
@@ -277,6 +295,50 @@ def flashes(draw: st.DrawFn, chunk: int) -> FlashParameters:
         drive.erase_ns = draw(st.sampled_from([0, 500_000]))
         drive.filled = draw(st.integers(0, 1))
     return drive
+
+
+@st.composite
+def volumes(draw: st.DrawFn, chunk: int) -> VolumeParameters:
+    """A volume with few or many limits, some of which do not divide a second evenly."""
+    ops = st.sampled_from([[Op.READ, Op.WRITE], [Op.READ, Op.WRITE], [Op.READ], [Op.WRITE]])
+    requests = st.builds(
+        LimitParameters,
+        ops=ops,
+        unit_bytes=st.sampled_from([2**62, 16 * KIB, 3000]),
+        units_per_s=st.sampled_from([1000, 10_000, 7, 2999]),
+        burst_ns=st.sampled_from([0, 0, 1_000_000, 300_000_000]),
+    )
+    size = st.builds(
+        LimitParameters,
+        ops=ops,
+        unit_bytes=st.just(1),
+        units_per_s=st.sampled_from([10**9, 40_960_000, 140 * 2**20, 999_983]),
+        burst_ns=st.sampled_from([0, 100_000, 10**9]),
+    )
+    times = st.lists(st.sampled_from([0, 1, 100_000, 100_000, 2_000_000]), min_size=1, max_size=4)
+    return VolumeParameters(
+        limits=draw(st.lists(requests | size, max_size=3)),
+        read_latency_ns=latencies(draw(times)),
+        write_latency_ns=latencies(draw(times)),
+        stream_bytes_per_s=draw(st.sampled_from([2**62, 10**9, 333_333_333])),
+        capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
+        seed=draw(st.sampled_from([0, 1, 2**63 - 1])),
+    )
+
+
+def latencies(times: list[int]) -> list[int]:
+    """A table of 1,024, each of the times as often."""
+    return sorted((times * 1024)[:1024])
+
+
+def hosts() -> st.SearchStrategy[HostParameters]:
+    """A host with caps that bind or do not."""
+    return st.builds(
+        HostParameters,
+        max_iops=st.sampled_from([0, 1000, 23_500, 10**6]),
+        max_bytes_per_s=st.sampled_from([0, 10**8, 3 * 2**20]),
+        overhead_ns=st.sampled_from([0, 0, 17_000]),
+    )
 
 
 # Workloads.

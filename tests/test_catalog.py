@@ -3,11 +3,11 @@
 import pytest
 
 from hybridsim import catalog
-from hybridsim.drives import HardDisk, SolidState
+from hybridsim.drives import CloudVolume, HardDisk, SolidState
 from hybridsim.errors import ScenarioError
 from hybridsim.units import parse_size
 
-MODELS = {"hdd": HardDisk, "ssd": SolidState}
+MODELS = {"hdd": HardDisk, "ssd": SolidState, "volume": CloudVolume}
 NOT_IN_FILES = {"kind", "like", "name", "flash"}
 
 
@@ -31,7 +31,7 @@ def test_every_value_says_how_far_to_trust_it(name):
 
 
 def test_names_are_sorted_by_kind():
-    assert catalog.names() == catalog.names("hdd") + catalog.names("ssd")
+    assert catalog.names() == catalog.names("hdd") + catalog.names("ssd") + catalog.names("volume")
     assert "samsung-pm883-960gb" in catalog.names("ssd")
     assert len(set(catalog.names())) == len(catalog.names())
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scenarios import scenarios
 
 from hybridsim.codes import Level
-from hybridsim.reference import FlashParameters, HddParameters
 
 relaxed = settings(
     max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),  # 3000: some minutes
@@ -42,23 +41,18 @@ def test_interpreted_engine_equals_reference(scenario):
     check(scenario, interpreted=True)
 
 
-def kind(parameters):
-    if isinstance(parameters, FlashParameters):
-        return "flash"
-    return "disk" if isinstance(parameters, HddParameters) else "ssd"
-
-
 @pytest.mark.parametrize(
     ("admission", "slow", "fast"),
-    [("learned", "disk", "ssd"), ("touches", "disk", "ssd"), ("touches", "ssd", "flash")],
+    [
+        ("learned", "disk", "ssd"),
+        ("learned", "volume", "ssd"),
+        ("touches", "disk", "ssd"),
+        ("touches", "ssd", "flash"),
+    ],
 )
 def test_compiled_engine_equals_reference(admission, slow, fast):
-    def fits(scenario):
-        kinds = kind(scenario.slow.device), kind(scenario.fast.device)
-        return (scenario.cache.admission[0], *kinds) == (admission, slow, fast)
-
-    @settings(relaxed, max_examples=100, suppress_health_check=list(HealthCheck))
-    @given(scenarios().filter(fits))
+    @settings(relaxed, max_examples=100)
+    @given(scenarios(slow, fast, admission))
     def compare(scenario):
         check(scenario)
 

@@ -181,3 +181,14 @@ def test_nothing_is_drawn_where_nothing_was_read():
     times = np.array([0.5, 1.5, 2.5, 8.5, 9.5])
     (line,) = draw(times, np.ones(5), end=10.0, top=1.0, width=10, height=1, ascii_only=True)
     assert line == "****   ***"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_cache_the_machine_is_shown_alone(mode):
+    found = result(SHORT, scenario={**SCENARIO, "cache_pages": 0, "mode": mode})
+    assert found.verdict.answer == "unsure"
+    assert "no cache to judge" in found.verdict.headline
+    text = render(found)
+    assert "with cache" not in text
+    assert "SSD writes" not in text
+    assert "--cache page" in text

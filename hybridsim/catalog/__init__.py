@@ -17,7 +17,7 @@ from hybridsim.errors import ScenarioError
 from hybridsim.suggest import hint
 
 FOLDER = Path(__file__).parent
-KINDS = ("hdd", "ssd")
+KINDS = ("hdd", "ssd", "volume")
 MARKS = ("read", "measured", "fitted", "assumed", "recalled")
 
 

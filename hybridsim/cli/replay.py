@@ -11,6 +11,7 @@ Examples:
   hybridsim replay sda.blktrace.0
   hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think
   hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json
+  hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
   blktrace -d /dev/sda -w 600 -o - | hybridsim replay -
 """
 
@@ -23,6 +24,7 @@ Examples:
     metavar="FILE",
     help="The machine: see `hybridsim scenario show`.",
 )
+@click.option("--cache", type=click.Choice(["page", "none"]), help="The kind of cache.")
 @click.option(
     "--cache-size", metavar="SIZE", help="SSD space: 64GiB, or 10% of what the trace touches."
 )
@@ -38,6 +40,7 @@ Examples:
     type=click.Choice(["learned", "always", "touches"]),
     help="Who is let into the cache.",
 )
+@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
 @click.option(
     "--backing",
     type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
@@ -52,6 +55,9 @@ Examples:
 )
 @click.option("--speed", type=float, metavar="X", help="2 replays twice as fast as recorded.")
 @click.option("--depth", type=int, metavar="N", help="Requests under way in --mode closed.")
+@click.option("--max-iops", type=int, metavar="N", help="Requests a second the host gets through.")
+@click.option("--max-bandwidth", metavar="RATE", help="Bytes a second it gets through: 300MB/s.")
+@click.option("--host-overhead", metavar="TIME", help="What it adds to each request: 20us.")
 @click.option(
     "--format", "format_", metavar="NAME", help="The trace's format, where it cannot be told."
 )

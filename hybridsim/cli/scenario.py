@@ -9,6 +9,7 @@ Examples:
   hybridsim scenario show
   hybridsim scenario show > site.toml
   hybridsim scenario show site.toml
+  hybridsim scenario show --preset digitalocean-volume
 """
 CHECK_EXAMPLES = """\b
 Examples:
@@ -23,7 +24,8 @@ def scenario() -> None:
 
 @scenario.command(epilog=SHOW_EXAMPLES)
 @click.argument("file", required=False)
-def show(file: str | None) -> None:
+@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
+def show(file: str | None, preset: str | None) -> None:
     """Print a scenario with every default filled in and where each value came from.
 
     Without FILE, print the default scenario: a file to start from.
@@ -31,6 +33,7 @@ def show(file: str | None) -> None:
     from hybridsim.scenario import Scenario
 
     shown = Scenario.load(file) if file else Scenario.default()
+    shown = shown.with_options(preset=preset)
     click.echo(shown.to_toml(), nl=False)
 
 

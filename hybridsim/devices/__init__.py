@@ -9,9 +9,10 @@ A new device is one file and one line here.
 from hybridsim.devices.flash import Flash
 from hybridsim.devices.hdd import HDD
 from hybridsim.devices.ssd import SSD
+from hybridsim.devices.volume import Volume
 
-DEVICES = {"hdd": HDD, "ssd": SSD, "flash": Flash}
+DEVICES = {"hdd": HDD, "ssd": SSD, "flash": Flash, "volume": Volume}
 
 DEVICE_METHODS = ("submit", "complete", "room")
 
-__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD", "Flash"]
+__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD", "Flash", "Volume"]

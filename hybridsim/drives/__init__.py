@@ -7,7 +7,18 @@ of a datasheet (`seek_average = "8.5ms"`).  A new kind of drive is one file and 
 from hybridsim.drives.hdd import HardDisk
 from hybridsim.drives.part import ContradictionError, Part, Rate, Size, Time
 from hybridsim.drives.ssd import SolidState
+from hybridsim.drives.volume import CloudVolume
 
-Drive = HardDisk | SolidState
+Drive = HardDisk | SolidState | CloudVolume
 
-__all__ = ["ContradictionError", "Drive", "HardDisk", "Part", "Rate", "Size", "SolidState", "Time"]
+__all__ = [
+    "CloudVolume",
+    "ContradictionError",
+    "Drive",
+    "HardDisk",
+    "Part",
+    "Rate",
+    "Size",
+    "SolidState",
+    "Time",
+]

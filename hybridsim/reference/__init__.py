@@ -12,6 +12,7 @@ it to the nanosecond. One file per section of the text:
                  2.5  arrays
     hdd, ssd     2.6, 2.7  devices
     flash, nand, ftl  2.8  SSDs in detail
+    volume, host 2.9, 2.10  cloud volumes and what is in front of the cache; both use `limits`
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
@@ -29,17 +30,21 @@ from hybridsim.reference.parameters import (
     Fact,
     FlashParameters,
     HddParameters,
+    HostParameters,
+    LimitParameters,
     Outcome,
     RebuildParameters,
     Request,
     SourceParameters,
     SsdParameters,
     TierParameters,
+    VolumeParameters,
 )
 from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.volume import Volume
 
 __all__ = [
     "Admission",
@@ -53,7 +58,9 @@ __all__ = [
     "FlashParameters",
     "Hdd",
     "HddParameters",
+    "HostParameters",
     "Learned",
+    "LimitParameters",
     "Lru",
     "Machine",
     "OpenSource",
@@ -72,5 +79,7 @@ __all__ = [
     "TierParameters",
     "Touches",
     "Verdict",
+    "Volume",
+    "VolumeParameters",
     "simulate",
 ]

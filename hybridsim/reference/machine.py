@@ -8,23 +8,27 @@ from hybridsim.reference.clock import Clock
 from hybridsim.reference.device import Device
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
+from hybridsim.reference.host import Host
 from hybridsim.reference.parameters import (
     CacheParameters,
+    DeviceParameters,
     Fact,
     FlashParameters,
     HddParameters,
+    HostParameters,
     Outcome,
     Request,
     SourceParameters,
-    SsdParameters,
     TierParameters,
+    VolumeParameters,
 )
 from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.volume import Volume
 
-DEVICE_COUNTERS = (
+COUNTERS = (
     "read_bytes",
     "write_bytes",
     "move_ns",
@@ -34,6 +38,7 @@ DEVICE_COUNTERS = (
     "write_cache_hits",
     "destages",
 )
+VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns")
 
 
 class Machine:
@@ -58,6 +63,7 @@ class Machine:
         cache: CacheParameters,
         slow: TierParameters,
         fast: TierParameters | None,
+        host: HostParameters | None = None,
     ) -> None:
         if fast is None and cache.pages > 0:
             raise ValueError("a cache with pages needs a fast tier")
@@ -69,6 +75,7 @@ class Machine:
             self.tiers["fast"] = self.make_tier(fast, "fast")
         self.cache = self.make_cache(cache)
         self.source = self.make_source(source)
+        self.host = None if host is None else Host(self.clock, host)
 
     def run(self) -> Outcome:
         """Run until all requests are complete, those of the cache to the tiers too."""
@@ -105,14 +112,22 @@ class Machine:
             )
             self.source.completed(number)
 
-        verdict = self.cache.submit(request.op, request.offset, request.length, done, flags)
+        def submit() -> None:
+            nonlocal verdict
+            verdict = self.cache.submit(request.op, request.offset, request.length, done, flags)
+
+        if self.host is None:
+            submit()
+        else:
+            self.host.submit(request.op, request.length, submit)
 
     def counters(self) -> dict[str, int]:
         """The sums of the cache, and those of the devices of each tier."""
         result = dict(self.cache.counters)
         for name in ("slow", "fast"):
             devices = self.tiers[name].devices if name in self.tiers else []
-            for key in DEVICE_COUNTERS:
+            is_volume = any(isinstance(device, Volume) for device in devices)
+            for key in COUNTERS + VOLUME_COUNTERS * is_volume:
                 result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
             rebuild = self.tiers[name].rebuild if name in self.tiers else None
             if rebuild is not None:
@@ -162,14 +177,14 @@ class Machine:
         ]
         return Tier(parameters, devices)
 
-    def make_device(
-        self, parameters: HddParameters | SsdParameters | FlashParameters, tier: str, member: int
-    ) -> Device:
+    def make_device(self, parameters: DeviceParameters, tier: str, member: int) -> Device:
         """Make one member of the tier named "slow" or "fast"."""
         if isinstance(parameters, HddParameters):
             return Hdd(self.clock, parameters)
         if isinstance(parameters, FlashParameters):
             return Flash(self.clock, parameters)
+        if isinstance(parameters, VolumeParameters):
+            return Volume(self.clock, parameters, member)
         return Ssd(self.clock, parameters)
 
 
@@ -179,6 +194,7 @@ def simulate(
     cache: CacheParameters,
     slow: TierParameters,
     fast: TierParameters | None,
+    host: HostParameters | None = None,
 ) -> Outcome:
     """Run a trace through a machine; `fast` may be None where the cache has no pages."""
-    return Machine(requests, source, cache, slow, fast).run()
+    return Machine(requests, source, cache, slow, fast, host).run()

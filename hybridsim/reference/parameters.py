@@ -122,13 +122,47 @@ class RebuildParameters(_Plain):
 
 
 @dataclass
+class LimitParameters(_Plain):
+    """A token bucket (2.9): units that pass a second; it may be ahead of that by burst_ns."""
+
+    ops: list[Op]  # that it counts
+    unit_bytes: int
+    units_per_s: int
+    burst_ns: int = 0
+
+
+@dataclass
+class VolumeParameters(_Plain):
+    """A cloud volume (2.9); the tables of latencies have 1,024 entries, ascending."""
+
+    limits: list[LimitParameters]
+    read_latency_ns: list[int]
+    write_latency_ns: list[int]
+    stream_bytes_per_s: int
+    capacity_bytes: int
+    seed: int = 0
+
+
+DeviceParameters = HddParameters | SsdParameters | FlashParameters | VolumeParameters
+
+
+@dataclass
+class HostParameters(_Plain):
+    """What the host in front of the cache gets through (2.10); 0 is no cap."""
+
+    max_iops: int = 0
+    max_bytes_per_s: int = 0
+    overhead_ns: int = 0
+
+
+@dataclass
 class TierParameters(_Plain):
     """An array of equal devices (2.5); capacity_bytes is what the whole array offers."""
 
     level: Level
     members: int
     chunk_bytes: int
-    device: HddParameters | SsdParameters | FlashParameters
+    device: DeviceParameters
     capacity_bytes: int
     spread: Spread = Spread.NEAR
     rmw_level: int = 1
@@ -199,7 +233,8 @@ class Outcome:
     Counters: `fills_started` (pages reserved) is `fills_completed` + `fills_doomed` at the end;
     `evictions`; for each tier (slow_, fast_), of all its devices together, `read_bytes` and
     `write_bytes`, and of hard disks' accesses to the media `move_ns` (with settling), `rotation_ns`
-    and `transfer_ns`.
+    and `transfer_ns`, of volumes `iops_limit_ns`, `bandwidth_limit_ns` and `latency_ns` (of all
+    requests) and `throttled_ns` (of the volume, while any request waited).
     """
 
     facts: list[Fact] = field(default_factory=list)

@@ -54,6 +54,9 @@ LABELS = {
     "page_hits": "page hits",
     "wear": "SSD writes",
     "disk_time": "disk time",
+    "volume_time": "volume time",
+    "iops_limit": "IOPS limit",
+    "bandwidth_limit": "bandwidth limit",
     "notes": "notes",
     "next": "next",
 }
@@ -109,11 +112,13 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     yield ""
     yield _verdict(result)
     yield ""
-    if len(result.warm_up.times_ns) > 1:
+    if len(result.warm_up.times_ns) > 1 and _rows(result):
         yield from _curve(result, width, ascii_only)
         yield ""
     yield _table(result)
-    yield Text(f"{LABELS['none']}: the same disks alone, with the requests of the last row", "dim")
+    if _rows(result):
+        same = "the same disks alone, with the requests of the last row"
+        yield Text(f"{LABELS['none']}: {same}", "dim")
     if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
@@ -258,7 +263,9 @@ def _full_ns(result: Result) -> int | None:
 
 
 def _rows(result: Result) -> list[tuple[str, Phase]]:
-    """The rows of the machine with the cache."""
+    """The rows of the machine with the cache; none where there is no cache."""
+    if result.scenario.get("cache_pages") == 0:
+        return []
     cold, warm = result.phases["cold"], result.phases["warm"]
     state = result.warm_up.state
     if state == State.FLAT or not cold.span_ns:
@@ -313,7 +320,7 @@ def _iops(result: Result) -> Iterator[tuple[str, str]]:
 def _misses(result: Result) -> Iterator[tuple[str, str]]:
     phase = result.phases["warm"]
     reasons = phase.figures.read_reasons
-    if not reasons:
+    if not reasons or not _rows(result):
         return
     all_of_them = phase.share_of_reads(sum(reasons.values()))
     parts = [
@@ -329,7 +336,7 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:
     wear = result.wear
-    if wear is None:
+    if wear is None or not _rows(result):
         return
     judged = result.phases["warm"].span_ns
     is_long = judged >= SHORTEST_NS  # enough to speak of days and years
@@ -352,12 +359,14 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
-    for label, phase in ((LABELS["none"], result.phases["none"]), _rows(result)[-1]):
+    for label, phase in ((LABELS["none"], result.phases["none"]), *_rows(result)[-1:]):
         spent = sum(phase.disk_time_ns.values())
         if spent:
-            parts = [f"{what} {percent(ns / spent)}" for what, ns in phase.disk_time_ns.items()]
+            shares = {what: percent(ns / spent) for what, ns in phase.disk_time_ns.items()}
+            parts = [f"{LABELS.get(what, what)} {share}" for what, share in shares.items()]
+            kind = "volume_time" if "latency" in shares else "disk_time"
             first = phase is result.phases["none"]
-            yield LABELS["disk_time"] if first else "", f"{label}: " + _joined(parts)
+            yield LABELS[kind] if first else "", f"{label}: " + _joined(parts)
 
 
 def _next(result: Result) -> Iterator[RenderableType]:

@@ -1,0 +1,78 @@
+"""Token buckets: how many requests and bytes a second something lets pass, and how much at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+READS, WRITES, OTHERS = 1, 2, 4  # what a limit counts, as bits
+WHOLE_REQUEST = 1 << 62  # unit_bytes of a limit that counts requests of any length as one
+S_NS = 10**9
+
+
+class Limit(NamedTuple):
+    """One bucket: units that pass a second, and for how long it may run ahead of that rate."""
+
+    counts: int  # READS | WRITES | OTHERS
+    unit_bytes: int  # a request is one unit for each of these that it begins; 1: bytes
+    units_per_s: int
+    burst_ns: int  # bucket size over rate
+
+
+@state_machine
+class Limits(NamedTuple):
+    """The same buckets for each of several members (DESIGN.md 2.9).
+
+    `due_ns` is when a bucket will be full again: all that has passed, paid for at its rate.
+    """
+
+    counts: Ints  # by limit
+    unit_bytes: Ints
+    units_per_s: Ints
+    burst_ns: Ints
+    due_ns: Ints  # [member, limit], rounded down
+    rest: Ints  # [member, limit]: what is lost by that, in 1 / units_per_s ns
+
+    @classmethod
+    def new(cls, members: int, limits: Sequence[Limit]) -> Limits:
+        """Make full buckets."""
+        columns = np.array(limits, np.int64).reshape(len(limits), 4).T.copy()
+        buckets = np.zeros((2, members, len(limits)), np.int64)
+        return cls._make([*columns, *buckets])
+
+    @method
+    def admit(self, now, member, what, length):
+        """Charge all limits that count such a request.
+
+        Returns when it may pass, and the limit that holds it up, or NOTHING.
+        """
+        start = now
+        binding = NOTHING
+        for limit in range(len(self.counts)):
+            if self.counts[limit] & what:
+                free = self.due_ns[member, limit] - self.burst_ns[limit]
+                if free > start:
+                    start = free
+                    binding = limit
+        for limit in range(len(self.counts)):
+            if self.counts[limit] & what:
+                self.charge(member, limit, start, length)
+        return start, binding
+
+    @method
+    def charge(self, member, limit, start, length):
+        """Take a request that passes at `start` out of a bucket."""
+        if self.due_ns[member, limit] < start:
+            self.due_ns[member, limit] = start
+            self.rest[member, limit] = 0
+        units = max(-(-length // self.unit_bytes[limit]), 1)
+        rate = self.units_per_s[limit]
+        owed = units * S_NS + self.rest[member, limit]
+        self.due_ns[member, limit] += owed // rate
+        self.rest[member, limit] = owed % rate

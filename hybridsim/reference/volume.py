@@ -1,0 +1,56 @@
+"""The cloud volume (2.9): buckets in front of storage whose latency is drawn from a table."""
+
+from hybridsim.codes import OP_MASK, Op
+from hybridsim.reference.clock import Clock, Done
+from hybridsim.reference.device import Device
+from hybridsim.reference.limits import Buckets
+from hybridsim.reference.parameters import VolumeParameters
+
+
+class Volume(Device):
+    """A volume that lets requests pass in turn, each of which then takes its own time."""
+
+    def __init__(self, clock: Clock, parameters: VolumeParameters, member: int) -> None:
+        super().__init__(clock)
+        self.parameters = parameters
+        self.buckets = Buckets(parameters.limits)
+        self.first_draw = mixed((parameters.seed + 0x9E3779B1 * (member + 1)) % 2**32)
+        self.requests = 0
+        self.throttled_until = 0
+
+    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
+        """Wait for the limits, then take the latency and the time of the bytes."""
+        op = Op(op & OP_MASK)
+        latency = self.draw(op)
+        start = self.clock.now
+        if op in (Op.READ, Op.WRITE) and length > 0:
+            start = self.admit(op, length)
+            latency += length * 10**9 // self.parameters.stream_bytes_per_s
+        self.counters["latency_ns"] += latency
+        self.clock.at(start + latency, done)
+
+    def draw(self, op: Op) -> int:
+        """The latency of the next request."""
+        p = self.parameters
+        table = p.read_latency_ns if op == Op.READ else p.write_latency_ns
+        random = mixed((self.first_draw + self.requests) % 2**32)
+        self.requests += 1
+        return table[random >> 22]
+
+    def admit(self, op: Op, length: int) -> int:
+        """When the request may pass; counts what it waits, and for what."""
+        now = self.clock.now
+        start, binding = self.buckets.admit(now, op, length)
+        if binding is not None:
+            kind = "bandwidth" if binding.parameters.unit_bytes == 1 else "iops"
+            self.counters[f"{kind}_limit_ns"] += start - now
+            self.counters["throttled_ns"] += max(0, start - max(now, self.throttled_until))
+            self.throttled_until = max(self.throttled_until, start)
+        return start
+
+
+def mixed(x: int) -> int:
+    """The integer hash of 2.9, a permutation of the numbers of 32 bits."""
+    for _ in range(2):
+        x = (x ^ x >> 16) * 0x45D9F3B % 2**32
+    return x ^ x >> 16

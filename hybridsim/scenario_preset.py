@@ -1,0 +1,71 @@
+"""Whole systems as data: scenario files of the catalog that others begin from.
+
+`preset = "digitalocean-volume"` takes all that the file of this name in `catalog/system` says;
+what the scenario says itself goes over it.
+"""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from functools import cache
+from typing import Any
+
+from hybridsim.catalog import FOLDER
+from hybridsim.errors import ScenarioError
+from hybridsim.suggest import hint
+
+
+def names() -> list[str]:
+    """Return the presets there are."""
+    return sorted(path.stem for path in (FOLDER / "system").glob("*.toml"))
+
+
+@cache
+def text(name: str) -> str:
+    """Return a preset's file; say which was meant where there is none."""
+    if name not in names():
+        raise ScenarioError(f"no preset {name!r}: {hint(name, names())}")
+    return (FOLDER / "system" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def load(name: object) -> dict[str, Any]:
+    """Return what a preset says."""
+    if not isinstance(name, str):
+        raise ScenarioError(f"a preset is a name in quotes, not {name!r}: {hint('', names())}")
+    return tomllib.loads(text(name))
+
+
+def under(said: dict[str, Any]) -> dict[str, Any]:
+    """Return what a scenario says with its preset, if it names one, beneath."""
+    name = said.get("preset", "")
+    return said if name == "" else overlaid(load(name), said)
+
+
+def says(name: str, path: tuple[str | int, ...]) -> bool:
+    """Tell whether a preset gives the value at this path."""
+    value: Any = load(name)
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+def overlaid(preset: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return the preset with a scenario's own values over it, table by table.
+
+    A few values of a drive's table change the preset's drive; a name or a `like` replaces it.
+    """
+    result = copy.deepcopy(preset)
+    for key, value in own.items():
+        below = result.get(key)
+        if isinstance(value, dict) and key == "drive":
+            keeps = "like" not in value and "kind" not in value
+            below = {"like": below} if isinstance(below, str) else below
+            result[key] = {**below, **value} if keeps and isinstance(below, dict) else value
+        elif isinstance(value, dict) and isinstance(below, dict):
+            result[key] = overlaid(below, value)
+        else:
+            result[key] = value
+    return result

@@ -1,0 +1,271 @@
+"""Cloud volumes: what their limits let pass, how their latency varies, and rules with numbers."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from engine import simulate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenarios import Scenario, latencies
+
+from hybridsim import catalog
+from hybridsim.codes import Level, Mode, Op, Replay
+from hybridsim.devices import volume_timing
+from hybridsim.drives import CloudVolume, ContradictionError
+from hybridsim.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
+from hybridsim.reference import (
+    CacheParameters,
+    LimitParameters,
+    Request,
+    SourceParameters,
+    TierParameters,
+    VolumeParameters,
+)
+
+MIB = 2**20
+SECOND = 10**9
+BOTH = [Op.READ, Op.WRITE]
+
+
+def volume(limits=(), latency=(400_000,), **changes):
+    parameters = {
+        "limits": list(limits),
+        "read_latency_ns": latencies(list(latency)),
+        "write_latency_ns": latencies(list(latency)),
+        "stream_bytes_per_s": 2**62,
+        "capacity_bytes": 2**30,
+    }
+    return VolumeParameters(**parameters | changes)
+
+
+def machine(device, requests, depth=1, members=1, host=None, mode=Replay.CLOSED):
+    tier = TierParameters(Level.STRIPE, members, MIB, device, members * device.capacity_bytes)
+    cache = CacheParameters(4096, 0, Mode.READ_ONLY, 0, 1, ("touches", 1))
+    return Scenario(requests, SourceParameters(mode, depth), cache, tier, tier, host)
+
+
+def same(count, op=Op.READ, length=4096):
+    return [Request(0, op, 0, length)] * count
+
+
+def run(scenario):
+    facts, finished = simulate(scenario, interpreted=True)
+    return facts, finished.below.slow.device.totals(finished.clock[0])
+
+
+# --- token buckets ------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([7, 1000, 2999, 10**6, 140 * MIB]),
+    st.sampled_from([0, 1, 10**6, 10**9]),
+    st.sampled_from([1, 4096, WHOLE_REQUEST]),
+    st.lists(
+        st.tuples(st.sampled_from([0, 0, 1, 10**5, 3 * 10**8]), st.integers(0, 10**6)), max_size=40
+    ),
+)
+def test_no_more_passes_than_rate_and_burst_allow(rate, burst_ns, unit, arrivals):
+    """In any stretch of time, the last request of it not counted, which may overdraw."""
+    limits = Limits.new(1, [Limit(READS, unit, rate, burst_ns)])
+    now, starts, units = 0, [], [0]
+    for gap, length in arrivals:
+        now += gap
+        start, _ = limits.admit(now, 0, READS, length)
+        assert start >= now
+        starts.append(start)
+        units.append(units[-1] + max(-(-length // unit), 1))
+    assert starts == sorted(starts)
+    for i, first in enumerate(starts):
+        for j in range(i, len(starts)):
+            allowed = rate * (starts[j] - first + burst_ns + 1)
+            assert (units[j] - units[i]) * SECOND <= allowed
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 10**9), st.integers(0, 10**9), st.lists(st.integers(1, MIB), min_size=1))
+def test_a_backlog_passes_at_exactly_the_rate(rate, burst_ns, lengths):
+    """However many requests there are, no fraction of a nanosecond is lost."""
+    limits = Limits.new(1, [Limit(WRITES, 1, rate, burst_ns)])
+    for number, length in enumerate(lengths):
+        start, _ = limits.admit(0, 0, WRITES, length)
+        assert start == max(0, sum(lengths[:number]) * SECOND // rate - burst_ns)
+
+
+def test_the_tightest_limit_decides_and_is_named():
+    limits = Limits.new(2, [Limit(READS, WHOLE_REQUEST, 1000, 0), Limit(READS | WRITES, 1, MIB, 0)])
+    assert limits.admit(0, 0, READS, 512) == (0, NOTHING)
+    assert limits.admit(0, 0, READS, MIB) == (1_000_000, 0)  # a millisecond of requests
+    assert limits.admit(0, 0, READS, 512) == (1_001_000_000, 1)  # a second of bytes after that
+    assert limits.admit(0, 1, READS, 512) == (0, NOTHING)  # each member has its own
+
+
+def test_credits_are_spent_and_come_back():
+    """gp2 of 100 GiB: 3,000 IOPS while credits last, then 300; a thousandth of its credits here."""
+    like = catalog.load("aws-gp2")
+    rows = {key: row.value for key, row in like.rows.items()}
+    rows |= {"capacity": "100GiB", "iops_credits": rows["iops_credits"] // 1000}
+    limits = Limits.new(1, list(volume_timing.limits(CloudVolume(kind="volume", **rows))))
+    lasts_s = 5400 // (3000 - 300)
+    starts = [limits.admit(0, 0, READS, 4096)[0] for _ in range(3000 * lasts_s + 3000)]
+    first_second, spent = np.searchsorted(starts, [SECOND, lasts_s * SECOND])
+    assert first_second == 3000
+    assert spent == 3000 * lasts_s
+    assert np.searchsorted(starts, (lasts_s + 5) * SECOND) - spent == pytest.approx(5 * 300, abs=1)
+    rested = starts[-1] + 9 * SECOND  # 2,700 credits: a second at 3,000
+    later = [limits.admit(rested, 0, READS, 4096)[0] for _ in range(3301)]
+    assert later[3000] - rested == pytest.approx(SECOND, rel=0.01)
+    assert later[3300] - later[3000] == pytest.approx(SECOND, rel=0.01)
+
+
+# --- the device ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [4, 32])
+@pytest.mark.parametrize(
+    ("length", "limit", "iops"),
+    [
+        (4096, LimitParameters(BOTH, 2**62, 5000), 5000),
+        (65_536, LimitParameters(BOTH, 16_384, 5000), 1250),  # counts as four
+        (65_536, LimitParameters(BOTH, 1, 100 * 65_536), 100),
+    ],
+)
+def test_enough_requests_under_way_reach_the_cap(length, limit, iops, depth):
+    facts, _ = run(machine(volume([limit]), same(1000, length=length), depth))
+    assert len(facts) / facts[-1].done_ns * SECOND == pytest.approx(iops, rel=0.01)
+
+
+def test_littles_law():
+    limit = LimitParameters(BOTH, 2**62, 5000)
+    facts, _ = run(machine(volume([limit], latency=(1, 500_000, 9_000_000)), same(3000), 16))
+    under_way = sum(fact.done_ns - fact.issue_ns for fact in facts) / facts[-1].done_ns
+    assert under_way == pytest.approx(16, rel=0.02)
+
+
+def test_alone_a_request_takes_the_latency_and_its_bytes():
+    facts, _ = run(machine(volume(stream_bytes_per_s=MIB * 100), same(3, length=MIB)))
+    assert [fact.done_ns - fact.issue_ns for fact in facts] == [10_400_000] * 3
+
+
+def test_limits_of_one_direction():
+    limits = [LimitParameters([Op.READ], 2**62, 1000), LimitParameters([Op.WRITE], 2**62, 500)]
+    for op, iops in ((Op.READ, 1000), (Op.WRITE, 500)):
+        facts, _ = run(machine(volume(limits), same(500, op), 8))
+        assert len(facts) / facts[-1].done_ns * SECOND == pytest.approx(iops, rel=0.01)
+
+
+def test_flushes_and_discards_are_a_round_trip_that_no_limit_counts():
+    device = volume([LimitParameters(BOTH, 2**62, 1)], write_latency_ns=[7] * 1024)
+    facts, _ = run(machine(device, [Request(0, op, 0, 0) for op in (Op.FLUSH, Op.DISCARD)] * 2))
+    assert [fact.done_ns - fact.issue_ns for fact in facts] == [7] * 4
+
+
+def test_latencies_come_as_often_as_the_table_says():
+    table = [1] * 512 + [1000] * 502 + [10**6] * 10
+    facts, _ = run(machine(volume(read_latency_ns=table), same(10_000)))
+    found = np.array([fact.done_ns - fact.issue_ns for fact in facts])
+    assert (found == 1).mean() == pytest.approx(0.5, abs=0.015)
+    assert (found == 10**6).mean() == pytest.approx(10 / 1024, rel=0.3)
+    runs = np.count_nonzero(np.diff(found == 1)) / len(found)
+    assert runs == pytest.approx(0.5, abs=0.015)  # of one another they know nothing
+
+
+def test_seeds_and_members_draw_differently_and_runs_alike():
+    table = list(range(1024))
+    random = Random(1)
+    requests = [Request(0, Op.READ, random.randrange(200) * MIB, 4096) for _ in range(200)]
+
+    def times(seed, members):
+        device = volume(read_latency_ns=table, seed=seed)
+        facts, _ = run(machine(device, requests, members=members))
+        return [fact.done_ns - fact.issue_ns for fact in facts]
+
+    assert times(1, 1) == times(1, 1)
+    assert times(1, 1) != times(2, 1)
+    assert times(1, 2) != times(1, 1)
+
+
+def test_busy_is_the_time_in_which_requests_wait_for_a_limit():
+    limit = LimitParameters(BOTH, 2**62, 1000)
+    idle = [Request(number * 10_000_000, Op.READ, 0, 4096) for number in range(100)]
+    facts, totals = run(machine(volume([limit]), idle, mode=Replay.OPEN))
+    assert totals["busy_ns"] == totals["iops_limit_ns"] == 0
+    assert totals["latency_ns"] == sum(fact.done_ns - fact.issue_ns for fact in facts)
+    facts, totals = run(machine(volume([limit]), same(1000), 8))
+    assert totals["busy_ns"] / facts[-1].done_ns == pytest.approx(1, abs=0.01)
+    assert totals["bandwidth_limit_ns"] == 0
+    waited = totals["iops_limit_ns"] + totals["latency_ns"]
+    assert waited == sum(fact.done_ns - fact.issue_ns for fact in facts)
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+def model(**rows):
+    return CloudVolume(
+        kind="volume", **{"read_latency": "1ms", "write_latency": "1ms", "capacity": "1GiB"} | rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "capacity", "iops", "bandwidth"),
+    [
+        ("alibaba-ultra", "399GiB", 4992, 140 * MIB),  # the document's examples
+        ("alibaba-ultra", "2TiB", 5000, 140 * MIB),
+        ("alibaba-ssd", "500GiB", 16_800, 300 * MIB),
+        ("alibaba-ssd", "774GiB", 25_000, 300 * MIB),
+        ("oracle-balanced", "50GiB", 3000, 24_000_000),
+        ("oracle-balanced", "1024GiB", 25_000, 480_000_000),
+        ("aws-gp2", "20GiB", 100, 250 * MIB),
+        ("aws-gp2", "900GiB", 2700, 250 * MIB),
+        ("aws-gp2", "8TiB", 16_000, 250 * MIB),
+    ],
+)
+def test_rates_scale_with_size(name, capacity, iops, bandwidth):
+    rows = {key: row.value for key, row in catalog.load(name).rows.items()}
+    drive = model(**rows | {"capacity": capacity})
+    assert (drive.sustained_iops, drive.sustained_bandwidth) == (iops, bandwidth)
+
+
+def test_percentiles_become_a_table():
+    table = volume_timing.quantiles(model(read_latency="p1 1ms, p50 2ms, p99 8ms").read_latency)
+    assert len(table) == 1024
+    assert (np.diff(table) >= 0).all()
+    assert (table[0], table[-1]) == (1_000_000, 8_000_000)
+    assert table[511:513].mean() == pytest.approx(2_000_000, rel=1e-3)
+    normal = volume_timing.quantiles(model(read_latency="p10 1ms, p90 4ms").read_latency)
+    assert normal[512] == pytest.approx(2_000_000, rel=0.01)  # log-normal between two of them
+    constant = volume_timing.quantiles(model(read_latency="300us").read_latency)
+    assert set(constant.tolist()) == {300_000}
+
+
+@pytest.mark.parametrize("text", ["500us", "p50 500us, p99 2ms", "p0.1 1us, p99.95 1s"])
+def test_percentiles_read_back(text):
+    assert model(read_latency=text).model_dump()["read_latency"] == text
+
+
+@pytest.mark.parametrize(
+    "text", ["fast", 3, "p50", "p50 1ms p99 2ms", "p0 1ms", "p101 1ms", "p99 1ms, p50 2ms",
+             "p50 2ms, p99 1ms", "50 1ms", "p50 0ms"],
+)  # fmt: skip
+def test_what_is_no_latency(text):
+    with pytest.raises(ValueError, match=r"latency|percentile|time|ascend"):
+        model(read_latency=text)
+
+
+@pytest.mark.parametrize(
+    ("rows", "key"),
+    [
+        ({"iops_peak": 50, "iops_credits": 9}, "iops_peak"),
+        ({"iops": 100, "iops_peak": 200}, "iops_credits"),
+        ({"bandwidth": "1MB/s", "bandwidth_credits": "1GB"}, "bandwidth_credits"),
+        ({"iops": 0}, "iops"),
+        ({"iops_per_gib": 3}, "iops"),
+        ({"iops_max": 3}, "iops_max"),
+    ],
+)
+def test_rules_that_contradict_each_other(rows, key):
+    with pytest.raises(ValueError, match=key) as error:
+        model(**rows)
+    assert isinstance(error.value.errors()[0]["ctx"]["error"], ContradictionError)
