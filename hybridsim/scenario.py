@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from hybridsim import catalog, levels
 from hybridsim.drives import Drive, Part, Size, Time
 from hybridsim.errors import ScenarioError
+from hybridsim.scenario_controller import ControllerDram
 from hybridsim.scenario_errors import Problem, explain, report
 from hybridsim.suggest import hint
 from hybridsim.toml_places import Path, Places
@@ -101,6 +102,7 @@ class Backing(Part):
     window: int = Field(32, ge=1, le=1024)
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
     drive: Annotated[Drive, Field(discriminator="kind")]
+    controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
 
     def member_bytes(self, volume_bytes: int) -> int:
         """Return what each member holds of a volume; refuse one that is too large."""
@@ -139,6 +141,9 @@ class Backing(Part):
             yield "window", 'first come, first served looks at 1 command: scheduler = "ncq" at more'
         if self.capacity not in ("trace", "drive") and parse_size(self.capacity) < self.chunk_bytes:
             yield "capacity", f"a member must hold a chunk ({format_size(self.chunk_bytes)})"
+        if self.controller is not None and self.chunk_bytes % self.controller.line_bytes:
+            line = format_size(self.controller.line_bytes)
+            yield "chunk", f"a chunk is whole lines of the controller ({line})"
 
 
 class Cache(Part):

@@ -104,6 +104,7 @@ def _known(path: Path) -> list[str]:
     from hybridsim.drives import HardDisk, SolidState
     from hybridsim.levels import Rebuild
     from hybridsim.scenario import Backing, Cache, Machine, Price, Replay
+    from hybridsim.scenario_controller import ControllerDram
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
@@ -112,6 +113,7 @@ def _known(path: Path) -> list[str]:
         ("replay",): [Replay],
         ("price",): [Price],
         ("backing", "rebuild"): [Rebuild],
+        ("backing", "controller"): [ControllerDram],
         ("backing", "drive"): [HardDisk, SolidState],
         ("cache", "drive"): [SolidState, HardDisk],
     }

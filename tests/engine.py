@@ -7,6 +7,7 @@ import numpy as np
 from hybridsim import loops
 from hybridsim.caches import PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
+from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD
 from hybridsim.events import FAST, SLOW
 from hybridsim.inflight import Batch
@@ -64,7 +65,10 @@ def machine(scenario):
         IDS,
     )
     source = Source.new(int(scenario.source.mode), scenario.source.depth)
-    return Machine.new(source, pages, tier(SLOW, scenario.slow), tier(FAST, scenario.fast))
+    slow = tier(SLOW, scenario.slow)
+    if scenario.controller is not None:
+        slow = Controller.new(slow, vars(scenario.controller), capacity=4)
+    return Machine.new(source, pages, slow, tier(FAST, scenario.fast))
 
 
 def batches(scenario, sizes):
@@ -138,4 +142,6 @@ def counters(finished):
         names = ("move_ns", "rotation_ns", "transfer_ns", "read_bytes", "write_bytes")
         found |= {f"{name}_{key}": value for key, value in zip(names, moves + sums[-2:])}
         found[f"{name}_rebuilt_bytes"] = part.totals().get("rebuilt_bytes", 0)
+    if isinstance(below.slow, Controller):
+        found |= below.slow.dram_totals()
     return found

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Replay, Spread
 from hybridsim.reference import (
     CacheParameters,
+    ControllerParameters,
     HddParameters,
     Outcome,
     RebuildParameters,
@@ -23,6 +24,7 @@ from hybridsim.reference import (
 )
 
 KIB = 1024
+LINES = [512, KIB, 4 * KIB, 8 * KIB]
 
 ADMISSIONS: list[tuple[str, int] | tuple[str]] = [
     ("touches", 1),
@@ -42,9 +44,12 @@ class Scenario:
     cache: CacheParameters
     slow: TierParameters
     fast: TierParameters
+    controller: ControllerParameters | None = None
 
     def run(self) -> Outcome:
-        return simulate(self.requests, self.source, self.cache, self.slow, self.fast)
+        return simulate(
+            self.requests, self.source, self.cache, self.slow, self.fast, self.controller
+        )
 
 
 @st.composite
@@ -80,7 +85,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     # Every request comes from the one before and the seed: fewer of them are a prefix of more, so
     # that Hypothesis finds the shortest workload that fails.
     count = draw(st.integers(0, 40) | st.integers(0, 40) | st.integers(0, 600))
-    return Scenario(workload.requests(count), source, cache, slow, fast)
+    controller = draw(st.none() | controllers(slow))
+    return Scenario(workload.requests(count), source, cache, slow, fast, controller)
 
 
 # Machines.
@@ -204,6 +210,34 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         buffer_ns=draw(st.sampled_from([0, 100_000, 1_000_000])),
         link_bytes_per_s=draw(st.sampled_from([10**9, 550_000_000, 10**12])),
         capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
+    )
+
+
+@st.composite
+def controllers(draw: st.DrawFn, array: TierParameters) -> ControllerParameters:
+    """A RAID controller with DRAM for a few lines and windows, or for none of them."""
+    lines = draw(st.just(0) | st.integers(0, 3) | st.integers(0, 40))
+    low = draw(st.integers(0, max(lines - 1, 0)))
+    fitting = [size for size in LINES if array.chunk_bytes in range(size, 17 * size, size)]
+    line_bytes = draw(st.sampled_from(fitting))
+    window_bytes = line_bytes * draw(st.sampled_from([1, 2, 8, 9]))
+    return ControllerParameters(
+        protected=int(draw(st.booleans())),
+        high_lines=draw(st.integers(low + 1, max(lines, low + 1))),
+        low_lines=low,
+        oldest_above_lines=draw(st.sampled_from([0, low, lines])),
+        idle_ns=draw(st.sampled_from([0, 1000, 20_000_000, 1 << 62])),
+        destages_max=draw(st.integers(1, 6)),
+        window_bytes=window_bytes,
+        windows=draw(st.integers(0, 6)),
+        ahead_bytes=draw(st.sampled_from([1, window_bytes, 3 * window_bytes])),
+        after=draw(st.integers(1, 3)),
+        streams=draw(st.integers(1, 3)),
+        line_bytes=line_bytes,
+        lines=lines,
+        stripe_bytes=draw(st.integers(1, array.members)) * array.chunk_bytes,
+        latency_ns=draw(st.sampled_from([0, 1000, 50_000])),
+        bytes_per_s=draw(st.sampled_from([10**9, 333_333_333, 10**12])),
     )
 
 

@@ -47,13 +47,19 @@ def kind(parameters):
 
 
 @pytest.mark.parametrize(
-    ("admission", "slow", "fast"),
-    [("learned", "disk", "ssd"), ("touches", "disk", "ssd"), ("touches", "ssd", "disk")],
+    ("admission", "controller", "slow", "fast"),
+    [
+        ("learned", False, "disk", "ssd"),
+        ("touches", False, "disk", "ssd"),
+        ("touches", False, "ssd", "disk"),
+        ("learned", True, "disk", "ssd"),
+    ],
 )
-def test_compiled_engine_equals_reference(admission, slow, fast):
+def test_compiled_engine_equals_reference(admission, controller, slow, fast):
     def fits(scenario):
         kinds = kind(scenario.slow.device), kind(scenario.fast.device)
-        return (scenario.cache.admission[0], *kinds) == (admission, slow, fast)
+        parts = scenario.cache.admission[0], scenario.controller is not None, *kinds
+        return parts == (admission, controller, slow, fast)
 
     @settings(relaxed, max_examples=100, suppress_health_check=list(HealthCheck))
     @given(scenarios().filter(fits))
@@ -89,6 +95,7 @@ def test_arrays_of_many_members(scenario, members):
     slow = scenario.slow
     capacity = (members - 1) * slow.device.capacity_bytes // slow.chunk_bytes * slow.chunk_bytes
     scenario.slow = replace(slow, level=Level.RAID5, members=members, capacity_bytes=capacity)
+    scenario.controller = None
     row_bytes = (members - 1) * slow.chunk_bytes
     for i, request in enumerate(scenario.requests):
         if i % 3 == 0 and request.length > 0:

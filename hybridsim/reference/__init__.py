@@ -8,9 +8,11 @@ it to the nanosecond. One file per section of the text:
     source       2.2  when requests are issued
     cache        2.3  the page cache
     policies     2.4  admission and replacement
+    runs         2.3, 2.10  sequential runs
     tier, member, parity, rebuild
                  2.5  arrays
     hdd, ssd     2.6, 2.7  devices
+    controller   2.10  a RAID controller's DRAM
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
@@ -19,11 +21,13 @@ calls `done()` when it is complete: later, from an event, never from within `sub
 
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.parameters import (
     CacheParameters,
+    ControllerParameters,
     Fact,
     HddParameters,
     Outcome,
@@ -43,6 +47,8 @@ __all__ = [
     "CacheParameters",
     "Clock",
     "ClosedSource",
+    "Controller",
+    "ControllerParameters",
     "Device",
     "Done",
     "Fact",
