@@ -12,7 +12,8 @@ it to the nanosecond. One file per section of the text:
     tier, member, parity, rebuild
                  2.5  arrays
     hdd, ssd     2.6, 2.7  devices
-    controller   2.10  a RAID controller's DRAM
+    controller, link
+                 2.10  a RAID controller's DRAM
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which

@@ -7,41 +7,13 @@ from enum import Enum
 
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.link import Link
 from hybridsim.reference.parameters import ControllerParameters
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
 
 SECTOR = 512
 NEVER = 2**62
-
-
-class Link:
-    """The way between DRAM and host, one transfer after the other."""
-
-    def __init__(self, clock: Clock, latency_ns: int, bytes_per_s: int) -> None:
-        self.clock = clock
-        self.latency_ns = latency_ns
-        self.bytes_per_s = bytes_per_s
-        self.free = 0
-        self.transfers: deque[tuple[int, Done]] = deque()  # (completion, whom it concerns)
-
-    def send(self, size: int, done: Done) -> None:
-        """Carry some bytes after all that were asked for before."""
-        self.free = max(self.free, self.clock.now) + size * 10**9 // self.bytes_per_s
-        self.transfers.append((self.free + self.latency_ns, done))
-        if len(self.transfers) == 1:
-            self.schedule()
-
-    def schedule(self) -> None:
-        """Let the first transfer be complete in time."""
-        self.clock.at(self.transfers[0][0], self.complete)
-
-    def complete(self) -> None:
-        """Go on to the next transfer before the world hears of this one."""
-        _, done = self.transfers.popleft()
-        if self.transfers:
-            self.schedule()
-        done()
 
 
 class State(Enum):
