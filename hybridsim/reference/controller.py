@@ -276,10 +276,12 @@ class Controller:
         def flushed() -> None:
             request.flushing = False
             request.steps.popleft()
-            if not request.steps:
+            if request.steps:
+                self.go_on()
+            else:
                 self.queue.popleft()
+                self.go_on()  # before the world hears of it
                 request.turn()
-            self.go_on()
 
         if not self.lines and not request.flushing:
             request.flushing = True
