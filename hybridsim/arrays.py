@@ -19,6 +19,14 @@ def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
     return grown
 
 
+def doubled(size: int, room: int, demand: int) -> int:
+    """Return `size` doubled until the room left in it is no less than the demand."""
+    grown = size
+    while room + grown - size < demand:
+        grown *= 2
+    return grown
+
+
 def free_list(length: int, used: int = 0) -> Int32s:
     """Return the links of a free list over entries used..length-1, the last linked to -1."""
     links = np.arange(1, length + 1, dtype=np.int32)

@@ -6,6 +6,7 @@ from typing import Any
 
 from hybridsim.caches import PageCache
 from hybridsim.codes import Level, Mode, Replay
+from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
 from hybridsim.devices.flash_timing import flash_timing
 from hybridsim.devices.hdd_geometry import ORDERS, hdd_parameters
@@ -13,11 +14,12 @@ from hybridsim.devices.ssd_timing import timing
 from hybridsim.drives import CloudVolume, HardDisk
 from hybridsim.events import FAST, SLOW
 from hybridsim.host import Host
-from hybridsim.levels import KINDS, SPREADS
+from hybridsim.levels import KINDS, SPREADS, row_chunks
 from hybridsim.machine import Machine
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
+from hybridsim.scenario_controller import ControllerDram
 from hybridsim.source import Source
 
 MODES = {"read-only": Mode.READ_ONLY, "write-through": Mode.WRITE_THROUGH}
@@ -66,8 +68,8 @@ def admission(said: Cache, pages: int) -> Any:
     return Touches.new(IDS, pages, 1 if said.admission == "always" else said.touches)
 
 
-def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier:
-    """Build the idle array below the cache."""
+def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:
+    """Build the idle array below the cache, behind its controller if it has one."""
     member_bytes = said.member_bytes(volume_bytes)
     how: dict[str, int] = {"seed": seed}
     if said.scheduler in ORDERS:
@@ -78,7 +80,7 @@ def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier:
     short = said.stroke == "short"
     device = bank(said.drive, said.members, member_bytes, *queue, short, **how)
     new = said.rebuild
-    return Tier.new(
+    array = Tier.new(
         SLOW,
         int(KINDS[said.kind].level),
         said.members,
@@ -90,6 +92,33 @@ def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier:
         failed=said.failed,
         rebuild=(new.member, new.min_bytes_per_s, new.max_bytes_per_s) if new else None,
     )
+    if said.controller is None:
+        return array
+    stripe_bytes = row_chunks(said.kind, said.members) * said.chunk_bytes
+    return controller(said.controller, array, stripe_bytes)
+
+
+def controller(said: ControllerDram, array: Tier, stripe_bytes: int) -> Controller:
+    """Put empty DRAM in front of an array."""
+    parameters = {
+        "protected": int(said.protected),
+        "high_lines": said.share_of_lines(said.high_water),
+        "low_lines": said.share_of_lines(said.low_water),
+        "oldest_above_lines": said.share_of_lines(said.oldest_first_above),
+        "idle_ns": said.idle_ns,
+        "destages_max": said.max_destages,
+        "window_bytes": said.window_bytes,
+        "windows": said.read_memory_bytes // said.window_bytes,
+        "ahead_bytes": said.read_ahead_bytes,
+        "after": said.sequential_after,
+        "streams": said.streams,
+        "line_bytes": said.line_bytes,
+        "lines": said.lines,
+        "stripe_bytes": stripe_bytes,
+        "latency_ns": said.latency_ns,
+        "bytes_per_s": said.rate,
+    }
+    return Controller.new(array, parameters)
 
 
 def fast_tier(said: Cache, pages: int, seed: int = 0) -> Tier:

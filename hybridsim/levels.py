@@ -62,6 +62,14 @@ def chunks_held(kind: str, members: int, layout: str, rows: int) -> int:
     return rows // copies * members
 
 
+def row_chunks(kind: str, members: int) -> int:
+    """Return how many chunks of data lie side by side: what is written best in one piece."""
+    if kind == "linear":
+        return 1
+    about = KINDS[kind]
+    return max(1, (members - about.parities) // (about.copies or members))
+
+
 def rows_needed(kind: str, members: int, layout: str, chunks: int) -> int:
     """Return how many chunks a member must have for the array to hold so many."""
     about = KINDS[kind]

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from hybridsim.events import FAST, FAST_TIMER, HOST, KIND_BITS, KIND_MASK, SLOW, SLOW_TIMER
+from hybridsim.events import (
+    CONTROLLER,
+    FAST,
+    FAST_TIMER,
+    HOST,
+    KIND_BITS,
+    KIND_MASK,
+    SLOW,
+    SLOW_TIMER,
+)
 from hybridsim.jit import loop
 from hybridsim.source import NEVER, WANTS_BATCH
 
@@ -63,6 +72,8 @@ def run(machine, batch, facts, until_ns):
             tag = slow.wake(now, number, events)
         elif what & KIND_MASK == FAST_TIMER:
             tag = fast.wake(now, number, events)
+        elif what & KIND_MASK == CONTROLLER:
+            tag = slow.own_event(now, number, events)
         else:
             cache.wake(now, number, requests, below)
             continue

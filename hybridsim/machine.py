@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim import jit, loops
-from hybridsim.arrays import Ints
+from hybridsim.arrays import Ints, doubled
 from hybridsim.caches import CACHE_METHODS, PageCache
 from hybridsim.codes import OP_MASK, Op, Replay
+from hybridsim.controller import Controller
 from hybridsim.devices import DEVICE_METHODS
 from hybridsim.events import Events
 from hybridsim.host import Host
@@ -45,7 +46,12 @@ class Machine(NamedTuple):
 
     @classmethod
     def new(
-        cls, source: Source, cache: Any, slow: Tier, fast: Tier, host: Host | None = None
+        cls,
+        source: Source,
+        cache: Any,
+        slow: Tier | Controller,
+        fast: Tier,
+        host: Host | None = None,
     ) -> Machine:
         """Put an idle machine together."""
         slots = 2 * WINDOW if source.mode == Replay.THINK else 256
@@ -95,13 +101,13 @@ class Machine(NamedTuple):
         if requests.free[1] == 0:
             requests = requests.grown(2 * len(requests.number))
         if cache.room() < demand[PAGES_DEMAND]:
-            cache = cache.grown(_doubled(len(cache.state), cache.room(), demand[PAGES_DEMAND]))
+            cache = cache.grown(doubled(len(cache.state), cache.room(), demand[PAGES_DEMAND]))
         events = self.below.events
         room = events.heap.room()
         wanted = demand[EVENTS_DEMAND]
         wanted += int(self.below.slow.reserved() + self.below.fast.reserved())
         if room < wanted:
-            size = _doubled(len(events.heap.time_ns), room, wanted)
+            size = doubled(len(events.heap.time_ns), room, wanted)
             events = events.grown(size)
         slow = _roomy(self.below.slow, demand[SLOW_DEMAND])
         fast = _roomy(self.below.fast, demand[FAST_DEMAND])
@@ -119,21 +125,16 @@ def check_parts(machine: Machine) -> None:
         jit.check_part(cache.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"])
 
 
-def _doubled(size: int, room: int, demand: int) -> int:
-    grown = size
-    while room + grown - size < demand:
-        grown *= 2
-    return grown
-
-
-def _roomy(tier: Tier, demand: int) -> Tier:
+def _roomy(tier: Any, demand: int) -> Any:
+    if isinstance(tier, Controller):
+        return tier.grown(demand, _roomy(tier.array, demand))
     groups = tier.groups
     if groups.free[1] < demand:
-        groups = groups.grown(_doubled(len(groups.pending), int(groups.free[1]), demand))
+        groups = groups.grown(doubled(len(groups.pending), int(groups.free[1]), demand))
     device = tier.device
     demand += int(tier.reserved())
     if device.room() < demand:
-        device = device.grown(_doubled(device.size(), device.room(), demand))
+        device = device.grown(doubled(device.size(), device.room(), demand))
     return tier._replace(groups=groups, device=device)
 
 

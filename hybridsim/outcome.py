@@ -129,6 +129,10 @@ class Outcome:
             "fast_bytes_read", "fast_bytes_written", "fast_bytes_placed", "fast_bytes_moved",
             "slow_bytes_read", "slow_bytes_written",
             "fills_started", "fills_done", "fills_doomed", "evictions",
+            "controller_dram_read_bytes", "controller_waited_bytes", "controller_ahead_bytes",
+            "controller_write_back_bytes", "controller_overwritten_bytes",
+            "controller_discarded_bytes", "controller_destaged_bytes", "controller_destages",
+            "controller_full_stripes",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from hybridsim import catalog, levels, scenario_preset
 from hybridsim.drives import Drive, Part, Size, Time
 from hybridsim.errors import ScenarioError
+from hybridsim.scenario_controller import ControllerDram
 from hybridsim.scenario_errors import Problem, explain, report
 from hybridsim.scenario_host import Host
 from hybridsim.suggest import hint
@@ -112,6 +113,7 @@ class Backing(Part):
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
     write_cache: Literal["drive", "off"] = "drive"
     drive: Annotated[Drive, Field(discriminator="kind")]
+    controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
 
     def member_bytes(self, volume_bytes: int) -> int:
         """Return what each member holds of a volume; refuse one that is too large."""
@@ -161,6 +163,9 @@ class Backing(Part):
             yield "capacity", f"a member must hold a chunk ({format_size(self.chunk_bytes)})"
         if self.stroke == "short" and self.drive.kind != "hdd":
             yield "stroke", 'only a hard disk has outer cylinders: stroke = "full"'
+        if self.controller is not None and self.chunk_bytes % self.controller.line_bytes:
+            line = format_size(self.controller.line_bytes)
+            yield "chunk", f"a chunk is whole lines of the controller ({line})"
 
 
 class Cache(Part):

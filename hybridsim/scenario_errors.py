@@ -104,6 +104,7 @@ def _known(path: Path) -> list[str]:
     from hybridsim.drives import CloudVolume, HardDisk, SolidState
     from hybridsim.levels import Rebuild
     from hybridsim.scenario import Backing, Cache, Machine, Price, Replay
+    from hybridsim.scenario_controller import ControllerDram
     from hybridsim.scenario_host import Host
 
     models: dict[Path, list[Any]] = {
@@ -114,6 +115,7 @@ def _known(path: Path) -> list[str]:
         ("replay",): [Replay],
         ("price",): [Price],
         ("backing", "rebuild"): [Rebuild],
+        ("backing", "controller"): [ControllerDram],
         ("backing", "drive"): [HardDisk, SolidState, CloudVolume],
         ("cache", "drive"): [SolidState, HardDisk, CloudVolume],
     }

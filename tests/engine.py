@@ -7,6 +7,7 @@ import numpy as np
 from hybridsim import loops
 from hybridsim.caches import PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
+from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume
 from hybridsim.events import FAST, SLOW
 from hybridsim.host import Host
@@ -102,7 +103,10 @@ def machine(scenario):
     )
     source = Source.new(int(scenario.source.mode), scenario.source.depth)
     host = Host.new(**vars(scenario.host)) if scenario.host else None
-    return Machine.new(source, pages, tier(SLOW, scenario.slow), tier(FAST, scenario.fast), host)
+    slow = tier(SLOW, scenario.slow)
+    if scenario.controller is not None:
+        slow = Controller.new(slow, vars(scenario.controller), capacity=4)
+    return Machine.new(source, pages, slow, tier(FAST, scenario.fast), host)
 
 
 def batches(scenario, sizes):
@@ -175,4 +179,6 @@ def counters(finished):
         names = DEVICE_COUNTERS + VOLUME_COUNTERS * isinstance(part.device, Volume)
         found |= {f"{name}_{ours}": sums.get(theirs, 0) for ours, theirs in names}
         found[f"{name}_rebuilt_bytes"] = part.totals().get("rebuilt_bytes", 0)
+    if isinstance(below.slow, Controller):
+        found |= below.slow.dram_totals()
     return found

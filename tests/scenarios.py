@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Order, Replay, Spread
 from hybridsim.reference import (
     CacheParameters,
+    ControllerParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
@@ -27,6 +28,7 @@ from hybridsim.reference import (
 )
 
 KIB = 1024
+LINES = [512, KIB, 4 * KIB, 8 * KIB]
 
 ADMISSIONS: list[tuple[str, int] | tuple[str]] = [
     ("touches", 1),
@@ -47,14 +49,27 @@ class Scenario:
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None
+    controller: ControllerParameters | None = None
 
     def run(self) -> Outcome:
-        return simulate(self.requests, self.source, self.cache, self.slow, self.fast, self.host)
+        return simulate(
+            self.requests,
+            self.source,
+            self.cache,
+            self.slow,
+            self.fast,
+            self.host,
+            self.controller,
+        )
 
 
 @st.composite
 def scenarios(
-    draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", admission: str = "any"
+    draw: st.DrawFn,
+    slow_kind: str = "any",
+    fast_kind: str = "any",
+    admission: str = "any",
+    controller: bool | None = None,
 ) -> Scenario:
     """A machine and a workload for it."""
     slow = draw(tiers(slow_kind))
@@ -93,7 +108,9 @@ def scenarios(
     # that Hypothesis finds the shortest workload that fails.
     count = draw(st.integers(0, 40) | st.integers(0, 40) | st.integers(0, 600))
     host = draw(st.none() | st.none() | hosts())
-    return Scenario(workload.requests(count), source, cache, slow, fast, host)
+    drams = {None: st.none() | controllers(slow), True: controllers(slow), False: st.none()}
+    dram = draw(drams[controller])
+    return Scenario(workload.requests(count), source, cache, slow, fast, host, dram)
 
 
 # Machines.
@@ -338,6 +355,34 @@ def hosts() -> st.SearchStrategy[HostParameters]:
         max_iops=st.sampled_from([0, 1000, 23_500, 10**6]),
         max_bytes_per_s=st.sampled_from([0, 10**8, 3 * 2**20]),
         overhead_ns=st.sampled_from([0, 0, 17_000]),
+    )
+
+
+@st.composite
+def controllers(draw: st.DrawFn, array: TierParameters) -> ControllerParameters:
+    """A RAID controller with DRAM for a few lines and windows, or for none of them."""
+    lines = draw(st.just(0) | st.integers(0, 3) | st.integers(0, 40))
+    low = draw(st.integers(0, max(lines - 1, 0)))
+    fitting = [size for size in LINES if array.chunk_bytes in range(size, 17 * size, size)]
+    line_bytes = draw(st.sampled_from(fitting))
+    window_bytes = line_bytes * draw(st.sampled_from([1, 2, 8, 9]))
+    return ControllerParameters(
+        protected=int(draw(st.booleans())),
+        high_lines=draw(st.integers(low + 1, max(lines, low + 1))),
+        low_lines=low,
+        oldest_above_lines=draw(st.sampled_from([0, low, lines])),
+        idle_ns=draw(st.sampled_from([0, 1000, 20_000_000, 1 << 62])),
+        destages_max=draw(st.integers(1, 6)),
+        window_bytes=window_bytes,
+        windows=draw(st.integers(0, 6)),
+        ahead_bytes=draw(st.sampled_from([1, window_bytes, 3 * window_bytes])),
+        after=draw(st.integers(1, 3)),
+        streams=draw(st.integers(1, 3)),
+        line_bytes=line_bytes,
+        lines=lines,
+        stripe_bytes=draw(st.integers(1, array.members)) * array.chunk_bytes,
+        latency_ns=draw(st.sampled_from([0, 1000, 50_000])),
+        bytes_per_s=draw(st.sampled_from([10**9, 333_333_333, 10**12])),
     )
 
 

@@ -205,7 +205,14 @@ def test_pages_of_a_cache():
 # --- where it came from -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", SITE])
+CONTROLLER = """
+[backing.controller]
+write_memory = "1GiB"
+protected = false
+"""
+
+
+@pytest.mark.parametrize("text", ["", SITE, CONTROLLER])
 def test_what_is_shown_reads_back(text):
     site = Scenario.loads(text)
     assert Scenario.loads(site.to_toml()) == site
@@ -346,6 +353,17 @@ def test_all_errors_in_one_pass():
         (
             '[backing.drive]\nlike = "seagate-exos-x18"\nseek_average = "1ms"',
             "site.toml:3:16: no a",
+        ),
+        ('[backing.controller]\nlin = "4k"', "unknown key 'lin': did you mean 'line'?"),
+        ('[backing.controller]\nline = "3k"', "a line is a power of two of bytes"),
+        ('[backing.controller]\nwindow = "1000B"', "a window is whole sectors of 512 bytes"),
+        ('[backing.controller]\nread_memory = "1MiB"', "two windows need 2MiB: 0 reads nothing"),
+        ('[backing.controller]\nwrite_memory = "1k"', "site.toml:2:16: less than one line (4KiB)"),
+        ('[backing.controller]\nlow_water = "90%"', "low_water must be below high_water (80%)"),
+        ('[backing.controller]\nhigh_water = "101%"', "'101%' is no share: from '0%' to '100%'"),
+        (
+            '[backing]\nchunk = "2k"\n[backing.controller]',
+            "a chunk is whole lines of the controller",
         ),
         ('[cache]\nsize = "4TB"', "site.toml:2:8: 4TB is more than the drive holds (1920GB)"),
         ('[cache]\nsize = "4k"', 'less than one page (64KiB): kind = "none"?'),

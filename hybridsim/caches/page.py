@@ -252,8 +252,8 @@ class PageCache(NamedTuple):
     @method
     def is_sequential(self, offset, length):
         """Note a request's place; tell whether it continues a long run."""
-        run_bytes = self.streams.extend(offset, length)
-        return self.cutoff_bytes > 0 and run_bytes >= self.cutoff_bytes
+        stream = self.streams.extend(offset, length)
+        return self.cutoff_bytes > 0 and self.streams.run_bytes[stream] >= self.cutoff_bytes
 
     @method
     def why(self, page):

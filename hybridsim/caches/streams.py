@@ -18,26 +18,28 @@ class Streams(NamedTuple):
 
     end: Ints
     run_bytes: Ints
+    run_requests: Ints
     used: Ints  # when last used, in requests
     clock: Ints  # [requests seen]
 
     @classmethod
-    def new(cls) -> Streams:
+    def new(cls, count: int = STREAMS) -> Streams:
         """Know of no stream."""
         return cls(
-            end=np.full(STREAMS, -1, np.int64),
-            run_bytes=np.zeros(STREAMS, np.int64),
-            used=np.zeros(STREAMS, np.int64),
+            end=np.full(count, -1, np.int64),
+            run_bytes=np.zeros(count, np.int64),
+            run_requests=np.zeros(count, np.int64),
+            used=np.zeros(count, np.int64),
             clock=np.zeros(1, np.int64),
         )
 
     @method
     def extend(self, offset, length):
-        """Note a request; return the bytes of the run that it ends, itself included."""
+        """Note a request; return the stream whose run it ends, which counts it."""
         self.clock[0] += 1
         best = -1
         oldest = 0
-        for i in range(STREAMS):
+        for i in range(len(self.end)):
             if self.end[i] == offset and (best < 0 or self.used[i] > self.used[best]):
                 best = i
             if self.used[i] < self.used[oldest]:
@@ -45,7 +47,9 @@ class Streams(NamedTuple):
         if best < 0:
             best = oldest
             self.run_bytes[best] = 0
+            self.run_requests[best] = 0
         self.run_bytes[best] += length
+        self.run_requests[best] += 1
         self.end[best] = offset + length
         self.used[best] = self.clock[0]
-        return self.run_bytes[best]
+        return best

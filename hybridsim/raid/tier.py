@@ -194,6 +194,11 @@ class Tier(NamedTuple):
         return NOTHING
 
     @method
+    def own_event(self, now, number, events):
+        """Hear nothing: that is for a controller."""
+        return NOTHING
+
+    @method
     def completed(self, now, tag, events):
         """Count a request that is complete; return its tag."""
         self.counts[OUTSTANDING] -= 1

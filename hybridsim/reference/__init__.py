@@ -8,11 +8,14 @@ it to the nanosecond. One file per section of the text:
     source       2.2  when requests are issued
     cache        2.3  the page cache
     policies     2.4  admission and replacement
+    runs         2.3, 2.11  sequential runs
     tier, member, parity, rebuild
                  2.5  arrays
     hdd, ssd     2.6, 2.7  devices
     flash, nand, ftl  2.8  SSDs in detail
     volume, host 2.9, 2.10  cloud volumes and what is in front of the cache; both use `limits`
+    controller, link
+                 2.11  a RAID controller's DRAM
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
@@ -21,12 +24,14 @@ calls `done()` when it is complete: later, from an event, never from within `sub
 
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.parameters import (
     CacheParameters,
+    ControllerParameters,
     Fact,
     FlashParameters,
     HddParameters,
@@ -51,6 +56,8 @@ __all__ = [
     "CacheParameters",
     "Clock",
     "ClosedSource",
+    "Controller",
+    "ControllerParameters",
     "Device",
     "Done",
     "Fact",

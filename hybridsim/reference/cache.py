@@ -6,8 +6,10 @@ from enum import Enum
 
 from hybridsim.codes import Mode, Op, Path, Reason
 from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.controller import Controller
 from hybridsim.reference.parameters import CacheParameters
 from hybridsim.reference.policies import Admission, Replacement
+from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
 
 
@@ -52,37 +54,6 @@ class Verdict:
     reason: Reason
     pages: int
     pages_hit: int = 0
-
-
-@dataclass
-class Run:
-    """Requests that continue each other."""
-
-    end: int
-    length: int
-
-
-class Runs:
-    """The sequential runs of late."""
-
-    COUNT = 32
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []  # the most recently used first
-
-    def extend(self, offset: int, length: int) -> int:
-        """Add a request to the run that it continues, or to a new one; returns its length."""
-        for run in self.runs:
-            if run.end == offset:
-                self.runs.remove(run)
-                break
-        else:
-            run = Run(offset, 0)
-        run.end += length
-        run.length += length
-        self.runs.insert(0, run)
-        del self.runs[self.COUNT :]
-        return run.length
 
 
 class Slots:
@@ -137,7 +108,7 @@ class PageCache:
         parameters: CacheParameters,
         admission: Admission,
         replacement: Replacement,
-        slow: Tier,
+        slow: Tier | Controller,
         fast: Tier | None,
     ) -> None:
         self.clock = clock
@@ -174,7 +145,7 @@ class PageCache:
             self.to_slow(job, op | flags, offset, length)
             return Verdict(Path.BYPASS, Reason.NO_CACHE, 0)
         run = self.runs.extend(offset, length)
-        sequential = 0 < self.parameters.cutoff_bytes <= run
+        sequential = 0 < self.parameters.cutoff_bytes <= run.length
         if op == Op.WRITE:
             self.write(job, pieces, sequential)
             self.to_slow(job, Op.WRITE | flags, offset, length)

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from hybridsim.codes import Op, Replay
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
+from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
 from hybridsim.reference.parameters import (
     CacheParameters,
+    ControllerParameters,
     DeviceParameters,
     Fact,
     FlashParameters,
@@ -64,6 +66,7 @@ class Machine:
         slow: TierParameters,
         fast: TierParameters | None,
         host: HostParameters | None = None,
+        controller: ControllerParameters | None = None,
     ) -> None:
         if fast is None and cache.pages > 0:
             raise ValueError("a cache with pages needs a fast tier")
@@ -73,6 +76,9 @@ class Machine:
         self.tiers = {"slow": self.make_tier(slow, "slow")}
         if fast is not None:
             self.tiers["fast"] = self.make_tier(fast, "fast")
+        self.controller: Controller | None = None
+        if controller is not None:
+            self.controller = self.make_controller(controller, self.tiers["slow"])
         self.cache = self.make_cache(cache)
         self.source = self.make_source(source)
         self.host = None if host is None else Host(self.clock, host)
@@ -132,6 +138,8 @@ class Machine:
             rebuild = self.tiers[name].rebuild if name in self.tiers else None
             if rebuild is not None:
                 result[f"{name}_rebuilt_bytes"] = rebuild.line
+        if self.controller is not None:
+            result |= self.controller.counters
         return result
 
     # What it is made of.
@@ -149,7 +157,7 @@ class Machine:
             parameters,
             self.make_admission(parameters),
             self.make_replacement(parameters),
-            self.tiers["slow"],
+            self.controller or self.tiers["slow"],
             self.tiers.get("fast"),
         )
 
@@ -168,6 +176,10 @@ class Machine:
         if parameters.replacement != "lru":
             raise ValueError(f"unknown replacement policy {parameters.replacement}")
         return Lru()
+
+    def make_controller(self, parameters: ControllerParameters, array: Tier) -> Controller:
+        """Make the controller between the cache and the slow tier."""
+        return Controller(self.clock, parameters, array)
 
     def make_tier(self, parameters: TierParameters, tier: str) -> Tier:
         """Make the tier named "slow" or "fast"."""
@@ -195,6 +207,7 @@ def simulate(
     slow: TierParameters,
     fast: TierParameters | None,
     host: HostParameters | None = None,
+    controller: ControllerParameters | None = None,
 ) -> Outcome:
     """Run a trace through a machine; `fast` may be None where the cache has no pages."""
-    return Machine(requests, source, cache, slow, fast, host).run()
+    return Machine(requests, source, cache, slow, fast, host, controller).run()

@@ -171,6 +171,28 @@ class TierParameters(_Plain):
 
 
 @dataclass
+class ControllerParameters(_Plain):
+    """A RAID controller's DRAM (2.11); windows = 0: no read-ahead; lines = 0: writes through."""
+
+    protected: int
+    high_lines: int
+    low_lines: int
+    oldest_above_lines: int
+    idle_ns: int
+    destages_max: int
+    window_bytes: int
+    windows: int
+    ahead_bytes: int
+    after: int
+    streams: int
+    line_bytes: int
+    lines: int
+    stripe_bytes: int
+    latency_ns: int
+    bytes_per_s: int
+
+
+@dataclass
 class CacheParameters(_Plain):
     """The page cache and its policies (2.3, 2.4); pages = 0 is a machine without one."""
 

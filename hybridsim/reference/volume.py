@@ -18,13 +18,13 @@ class Volume(Device):
         self.requests = 0
         self.throttled_until = 0
 
-    def accept(self, op: Op, offset: int, length: int, done: Done) -> None:
+    def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Wait for the limits, then take the latency and the time of the bytes."""
-        op = Op(op & OP_MASK)
-        latency = self.draw(op)
+        what = Op(op & OP_MASK)
+        latency = self.draw(what)
         start = self.clock.now
-        if op in (Op.READ, Op.WRITE) and length > 0:
-            start = self.admit(op, length)
+        if what in (Op.READ, Op.WRITE) and length > 0:
+            start = self.admit(what, length)
             latency += length * 10**9 // self.parameters.stream_bytes_per_s
         self.counters["latency_ns"] += latency
         self.clock.at(start + latency, done)

@@ -57,6 +57,7 @@ LABELS = {
     "volume_time": "volume time",
     "iops_limit": "IOPS limit",
     "bandwidth_limit": "bandwidth limit",
+    "controller": "controller",
     "notes": "notes",
     "next": "next",
 }
@@ -122,7 +123,8 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
-    yield _lines([*_iops(result), *_misses(result), *_wear(result), *_disk_time(result)])
+    findings = (_iops, _misses, _wear, _disk_time, _controller)
+    yield _lines([row for finding in findings for row in finding(result)])
     yield ""
     yield _lines(list(_notes(result)))
     yield from _next(result)
@@ -367,6 +369,24 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             kind = "volume_time" if "latency" in shares else "disk_time"
             first = phase is result.phases["none"]
             yield LABELS[kind] if first else "", f"{label}: " + _joined(parts)
+
+
+def _controller(result: Result) -> Iterator[tuple[str, str]]:
+    """What went through the DRAM of a RAID controller."""
+    label, phase = _rows(result)[-1]
+    counted = phase.counters
+    destages = counted.get("controller_destages")
+    if destages is None:
+        return
+    parts = [
+        f"{label}: {human_size(counted['controller_dram_read_bytes'])} read from its DRAM",
+        f"{human_size(counted['controller_write_back_bytes'])} written to it",
+        f"{human_size(counted['controller_destaged_bytes'])} from there to the disks",
+    ]
+    if destages:
+        share = counted["controller_full_stripes"] / destages
+        parts.append(f"{percent(share)} of those writes full stripes")
+    yield LABELS["controller"], _joined(parts)
 
 
 def _next(result: Result) -> Iterator[RenderableType]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hybridsim import build, loops
 from hybridsim.arrays import Ints
 from hybridsim.codes import FUA, PREFLUSH, Flag, Op
+from hybridsim.controller import Controller
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.inflight import Batch
@@ -235,6 +236,9 @@ class Pump:
         for name, tier in (("slow", machine.below.slow), ("fast", machine.below.fast)):
             totals = tier.device.totals(time_ns) | tier.totals()
             row |= {f"{name}_{key}": value for key, value in totals.items()}
+        if isinstance(machine.below.slow, Controller):
+            totals = machine.below.slow.dram_totals()
+            row |= {f"controller_{key}": value for key, value in totals.items()}
         self._rows.append(row | machine.cache.totals())
         if len(self._rows) == SAMPLES_MAX:
             del self._rows[::2]
@@ -268,6 +272,8 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         array += f", {len(backing.failed)} failed"
     if backing.rebuild:
         array += f", member {backing.rebuild.member} being rebuilt"
+    if backing.controller is not None:
+        array += f", {human_size(backing.controller.memory_bytes)} of controller DRAM"
     drives = said.drive.name if said.members == 1 else f"{said.members} x {said.drive.name}"
     drive = f"{human_size(cache_bytes)} of {drives}, {said.mode}, {said.admission}"
     with_cache = drive if pages else "none"

@@ -1,0 +1,377 @@
+"""The RAID controller (2.11): DRAM that reads ahead and writes back, in front of an array."""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.link import Link
+from hybridsim.reference.parameters import ControllerParameters
+from hybridsim.reference.runs import Runs
+from hybridsim.reference.tier import Tier
+
+SECTOR = 512
+NEVER = 2**62
+
+
+class State(Enum):
+    """Where a window is in its life."""
+
+    READING = "reading"
+    DOOMED = "doomed"  # being read, of no use on arrival
+    READY = "ready"
+
+
+@dataclass
+class Window:
+    """A piece of the array that is read ahead."""
+
+    number: int
+    start: int
+    end: int
+    state: State = State.READING
+    waiting: list[tuple[int, Done]] = field(default_factory=list)  # (bytes, whom they concern)
+
+
+@dataclass
+class Line:
+    """Sectors written and not yet safe on the array, by their number on it."""
+
+    dirty: set[int] = field(default_factory=set)
+    flying: set[int] = field(default_factory=set)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it can be destaged."""
+        return bool(self.dirty) and not self.flying
+
+
+@dataclass
+class Queued:
+    """A request that waits for its turn: what it has to do yet, and how far it is with that."""
+
+    steps: deque[Callable[["Queued"], bool]]  # each says whether it is done
+    offset: int
+    length: int
+    parts: Parts
+    turn: Done  # to be called when it has had its turn
+    sectors: deque[int]  # to be placed in DRAM
+    flushing: bool = False
+
+
+class Controller:
+    """Takes the place of the slow tier, which lies behind it."""
+
+    def __init__(self, clock: Clock, parameters: ControllerParameters, array: Tier) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.array = array
+        self.capacity_bytes = array.capacity_bytes
+        self.devices = array.devices
+        self.link = Link(clock, parameters.latency_ns, parameters.bytes_per_s)
+        self.windows: dict[int, Window] = {}
+        self.recent: OrderedDict[int, None] = OrderedDict()  # READY windows, most recent last
+        self.runs = Runs(parameters.streams)
+        self.lines: dict[int, Line] = {}
+        self.waiting: list[int] = []  # lines that wait, longest first
+        self.queue: deque[Queued] = deque()
+        self.last = 0  # request
+        self.row = 0  # of the last destage
+        self.destages = 0  # under way
+        self.draining = False
+        self.timer = False
+        self.counters: Counter[str] = Counter()
+
+    def submit(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Take a request; `done` is called when it completes, never from within this call."""
+        self.last = self.clock.now
+        kind = Op(op & OP_MASK)
+        if kind == Op.FLUSH or length == 0:
+            self.flush(done)
+        elif kind == Op.READ:
+            self.read(op, offset, length, done)
+        elif kind == Op.WRITE and self.parameters.lines:
+            self.write(op, offset, length, done)
+        else:
+            if kind == Op.DISCARD:
+                self.discard(offset, offset + length)
+            self.pass_on(op, offset, length, done)
+            self.go_on()
+
+    def pass_on(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Let the array do what changes its data."""
+
+        def complete() -> None:
+            self.invalidate(offset, offset + length)
+            done()
+
+        self.array.submit(op, offset, length, complete)
+
+    # Reads.
+
+    def read(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Read each sector from where it is, and ahead of who reads in sequence."""
+        size = self.parameters.window_bytes
+        sectors = range(offset // SECTOR, -(-(offset + length) // SECTOR))
+        parts = Parts(done)
+        in_dram = 0
+        missing: list[int] = []
+        coming: Counter[int] = Counter()
+        for sector in sectors:
+            window = self.window_of(sector)
+            if self.is_written(sector):
+                in_dram += SECTOR
+            elif window is None:
+                missing.append(sector)
+            elif window.state == State.READY:
+                self.recent.move_to_end(window.number)
+                in_dram += SECTOR
+            else:
+                coming[window.number] += SECTOR
+        for number, count in coming.items():
+            self.windows[number].waiting.append((count, parts.another()))
+        end = sectors.stop * SECTOR
+        for number in range(offset // size, (end - 1) // size + 1):
+            if number in self.windows and self.windows[number].end <= end:
+                self.give_up(number)
+        if in_dram:
+            self.link.send(in_dram, parts.another())
+        if missing:
+            start = max(offset, missing[0] * SECTOR)
+            stop = min(offset + length, (missing[-1] + 1) * SECTOR)
+            self.array.submit(op, start, stop - start, parts.another())
+        self.counters["dram_read_bytes"] += in_dram
+        self.counters["waited_bytes"] += coming.total()
+        if self.parameters.windows:
+            run = self.runs.extend(offset, length)
+            if run.requests >= self.parameters.after:
+                self.read_ahead(end)
+
+    def is_written(self, sector: int) -> bool:
+        """Whether a sector is in DRAM because it was written."""
+        line = self.lines.get(sector * SECTOR // self.parameters.line_bytes)
+        return line is not None and (sector in line.dirty or sector in line.flying)
+
+    def window_of(self, sector: int) -> Window | None:
+        """The window that holds a sector, or will hold it."""
+        window = self.windows.get(sector * SECTOR // self.parameters.window_bytes)
+        if window is None or window.state == State.DOOMED or sector * SECTOR < window.start:
+            return None
+        return window
+
+    def read_ahead(self, at: int) -> None:
+        """Ask for the windows that follow, as far as there is room for them."""
+        p = self.parameters
+        stop = min(at + p.ahead_bytes, self.capacity_bytes)
+        if at >= self.capacity_bytes:
+            return
+        for number in range(at // p.window_bytes, -(-stop // p.window_bytes)):
+            if number in self.windows:
+                continue
+            if len(self.windows) == p.windows:
+                if not self.recent:
+                    return
+                victim, _ = self.recent.popitem(last=False)
+                del self.windows[victim]
+            start = max(at, number * p.window_bytes)
+            end = min((number + 1) * p.window_bytes, self.capacity_bytes)
+            window = self.windows[number] = Window(number, start, end)
+            self.counters["ahead_bytes"] += end - start
+            self.array.submit(Op.READ, start, end - start, self.arrival(window))
+
+    def arrival(self, window: Window) -> Done:
+        """What is to happen when a window has been read."""
+
+        def arrived() -> None:
+            for size, done in window.waiting:
+                self.link.send(size, done)
+            if window.state == State.DOOMED:
+                del self.windows[window.number]
+            else:
+                window.state = State.READY
+                self.recent[window.number] = None
+
+        return arrived
+
+    def give_up(self, number: int) -> None:
+        """Do without a window."""
+        window = self.windows[number]
+        if window.state == State.READY:
+            del self.windows[number]
+            del self.recent[number]
+        else:
+            window.state = State.DOOMED
+
+    def invalidate(self, start: int, end: int) -> None:
+        """Give up the windows that have a byte of a range."""
+        size = self.parameters.window_bytes
+        for number in list(self.windows):
+            if number * size < end and start < self.windows[number].end:
+                self.give_up(number)
+
+    # Writes.
+
+    def flush(self, done: Done) -> None:
+        """Make safe what was written."""
+        if not self.parameters.lines:
+            self.array.submit(Op.FLUSH, 0, 0, done)
+        elif self.parameters.protected:
+            self.link.send(0, done)
+        else:
+            self.put_in_queue([self.drain], 0, 0, done)
+
+    def write(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Put data into DRAM when it is their turn."""
+        steps: list[Callable[[Queued], bool]] = [self.place]
+        if op & PREFLUSH and not self.parameters.protected:
+            steps.insert(0, self.drain)
+        if op & FUA and not self.parameters.protected:
+            steps.append(self.drain)
+        self.put_in_queue(steps, offset, length, done)
+
+    def put_in_queue(
+        self, steps: list[Callable[[Queued], bool]], offset: int, length: int, done: Done
+    ) -> None:
+        """Let a request wait for its turn."""
+        sectors = range(offset // SECTOR, -(-(offset + length) // SECTOR))
+        parts = Parts(done)
+        turn = parts.another()
+        self.queue.append(Queued(deque(steps), offset, length, parts, turn, deque(sectors)))
+        self.go_on()
+
+    def serve_queue(self) -> None:
+        """Do what can be done for the first in the queue, then for the next."""
+        while self.queue:
+            first = self.queue[0]
+            while first.steps and first.steps[0](first):
+                first.steps.popleft()
+            if first.steps:
+                return
+            self.queue.popleft()
+            first.turn()
+
+    def place(self, write: Queued) -> bool:
+        """Make a write's sectors dirty as far as there is room for their lines."""
+        while write.sectors:
+            sector = write.sectors[0]
+            number = sector * SECTOR // self.parameters.line_bytes
+            if number not in self.lines:
+                if len(self.lines) == self.parameters.lines:
+                    return False
+                self.lines[number] = Line()
+            line = self.lines[number]
+            self.counters["write_back_bytes"] += SECTOR
+            self.counters["overwritten_bytes"] += SECTOR * (sector in line.dirty)
+            line.dirty.add(sector)
+            self.note_waiting(number)
+            write.sectors.popleft()
+        self.link.send(write.length, write.parts.another())
+        return True
+
+    def drain(self, request: Queued) -> bool:
+        """Wait until nothing is in DRAM, and then for a FLUSH of the array."""
+
+        def flushed() -> None:
+            request.flushing = False
+            request.steps.popleft()
+            if request.steps:
+                self.go_on()
+            else:
+                self.queue.popleft()
+                self.go_on()  # before the world hears of it
+                request.turn()
+
+        if not self.lines and not request.flushing:
+            request.flushing = True
+            self.array.submit(Op.FLUSH, 0, 0, flushed)
+        return False
+
+    def discard(self, start: int, end: int) -> None:
+        """Forget what is dirty of whole sectors."""
+        for number, line in list(self.lines.items()):
+            for sector in list(line.dirty):
+                if start <= sector * SECTOR and (sector + 1) * SECTOR <= end:
+                    line.dirty.remove(sector)
+                    self.counters["discarded_bytes"] += SECTOR
+            self.note_waiting(number)
+
+    def note_waiting(self, number: int) -> None:
+        """Keep the order of lines that wait; forget a line that has nothing any more."""
+        line = self.lines[number]
+        if line.waits and number not in self.waiting:
+            self.waiting.append(number)
+        elif not line.waits and number in self.waiting:
+            self.waiting.remove(number)
+        if not line.dirty and not line.flying:
+            del self.lines[number]
+
+    # Destaging.
+
+    def go_on(self) -> None:
+        """Serve the queue, destage, and look again when it has been idle for long enough."""
+        p = self.parameters
+        self.serve_queue()
+        if not self.lines:
+            self.draining = False
+            return
+        if len(self.lines) >= p.high_lines:
+            self.draining = True
+        if len(self.lines) <= p.low_lines:
+            self.draining = False
+        idle = self.clock.now - self.last >= p.idle_ns
+        drains = bool(self.queue) and self.queue[0].steps[0] == self.drain
+        if self.draining or idle or drains:
+            for _ in range(2):
+                if self.destages < p.destages_max and self.waiting:
+                    self.destage(self.choose_row())
+        if p.idle_ns < NEVER and not idle and not self.timer:
+            self.timer = True
+            self.clock.at(self.last + p.idle_ns, self.wake)
+
+    def wake(self) -> None:
+        """Hear the timer."""
+        self.timer = False
+        self.go_on()
+
+    def row_of(self, line: int) -> int:
+        """The row of the array that a line lies in."""
+        return line * self.parameters.line_bytes // self.parameters.stripe_bytes
+
+    def choose_row(self) -> int:
+        """The row of the line that has been waiting longest, or the next in order of address."""
+        if len(self.lines) > self.parameters.oldest_above_lines:
+            return self.row_of(self.waiting[0])
+        rows = {self.row_of(line) for line in self.waiting}
+        return min(rows, key=lambda row: (row < self.row, row))
+
+    def destage(self, row: int) -> None:
+        """Write the first run of dirty sectors of a row to the array."""
+        p = self.parameters
+        self.row = row
+        sectors = {s for n in self.waiting if self.row_of(n) == row for s in self.lines[n].dirty}
+        start = end = min(sectors)
+        while end in sectors:
+            end += 1
+        numbers = sorted({sector * SECTOR // p.line_bytes for sector in range(start, end)})
+        for number in numbers:
+            line = self.lines[number]
+            line.flying = line.dirty & set(range(start, end))
+            line.dirty -= line.flying
+            self.note_waiting(number)
+        length = (end - start) * SECTOR
+        self.destages += 1
+        self.counters["destages"] += 1
+        self.counters["destaged_bytes"] += length
+        self.counters["full_stripes"] += length == p.stripe_bytes
+
+        def landed() -> None:
+            self.destages -= 1
+            for number in numbers:
+                self.lines[number].flying = set()
+                self.note_waiting(number)
+            self.invalidate(start * SECTOR, end * SECTOR)
+            self.go_on()
+
+        self.array.submit(Op.WRITE, start * SECTOR, length, landed)

@@ -1,0 +1,392 @@
+"""A RAID controller's DRAM: what it promises, and what it brings."""
+
+from collections import defaultdict
+from functools import partial
+from random import Random
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scenarios import controllers
+
+from hybridsim import build, loops
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Level, Op
+from hybridsim.controller import Controller
+from hybridsim.controller.ordered import OrderedSet
+from hybridsim.controller.slots import Slots
+from hybridsim.events import CONTROLLER, KIND_BITS, KIND_MASK, Events
+from hybridsim.inflight import Batch
+from hybridsim.machine import Run
+from hybridsim.reference import Clock, SsdParameters, TierParameters
+from hybridsim.reference import Controller as PlainController
+from hybridsim.scenario import Scenario
+
+KIB = 1024
+SECTOR = 512
+SECOND = 10**9
+CAPACITY = 512 * KIB
+ARRAY = TierParameters(Level.RAID5, 3, 16 * KIB, SsdParameters(*[1] * 12), CAPACITY)
+
+slowly = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+# A controller in front of an array that takes any time it likes.
+
+
+def delay_ns(number):
+    return (number * 7919 % 13 + 1) * 100_000
+
+
+class Media:
+    """An array for the reference; keeps the versions of sectors, and what was asked of it."""
+
+    capacity_bytes = CAPACITY
+    devices = ()
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.asked = []
+        self.version = defaultdict(int)
+
+    def submit(self, op, offset, length, done):
+        number = len(self.asked)
+        self.asked.append((self.clock.now, int(op), offset, length))
+        self.clock.at(self.clock.now + delay_ns(number), done)
+
+
+class Array:
+    """The same array for the engine."""
+
+    capacity_bytes = CAPACITY
+    members = 3
+    device = None
+
+    def __init__(self):
+        self.asked = []
+        self.tags = []
+
+    def submit(self, now, tag, op, offset, length, events):
+        number = len(self.asked)
+        self.asked.append((int(now), int(op), int(offset), int(length)))
+        self.tags.append(int(tag))
+        events.push(now + delay_ns(number), 0, number)
+
+    def complete(self, now, number, events):
+        return self.tags[number]
+
+
+@st.composite
+def workloads(draw):
+    """(time, op with its flags, offset, length) by chance, close enough to meet each other."""
+    random = Random(draw(st.integers(0, 2**32)))
+    interval_ns = draw(st.sampled_from([0, 10_000, 100_000, 1_000_000]))
+    region = draw(st.sampled_from([32 * KIB, CAPACITY])) // SECTOR
+    barriers = draw(st.sampled_from([0, 0, 10]))
+    now = end = 0
+    requests = []
+    for _ in range(draw(st.integers(0, 30) | st.integers(0, 200))):
+        now += random.choice([0, 1, 1, 3, 20]) * interval_ns
+        op = random.choice([Op.READ] * 5 + [Op.WRITE] * 5 + [Op.DISCARD])
+        if random.randrange(100) < barriers:
+            op = random.choice([Op.FLUSH, Op.WRITE | FUA, Op.WRITE | PREFLUSH | FUA])
+        length = random.choice([1, 1, 2, 8, 8, 16, 64, 200])
+        offset = random.choice([end, end, random.randrange(region)]) % region
+        length = min(length, CAPACITY // SECTOR - offset)
+        end = offset + length
+        if op == Op.FLUSH:
+            offset = length = 0
+        requests.append((now, int(op), offset * SECTOR, length * SECTOR))
+    return requests
+
+
+def run_reference(parameters, requests):
+    """Return the completions, what the array was asked for, and the counters."""
+    clock = Clock()
+    media = Media(clock)
+    controller = PlainController(clock, parameters, media)
+    done = []
+
+    def complete(number):
+        done.append((clock.now, number))
+
+    for number, (time, *request) in enumerate(requests):
+        clock.arrive(time, number, partial(controller.submit, *request, partial(complete, number)))
+    clock.run()
+    return done, media.asked, dict(controller.counters)
+
+
+def run_engine(parameters, requests):
+    events = Events.new(4096)
+    array = Array()
+    controller = Controller.new(array, vars(parameters), capacity=4096)
+    done = []
+    upcoming = 0
+    while upcoming < len(requests) or not events.heap.is_empty():
+        event_ns = loops.NEVER if events.heap.is_empty() else int(events.heap.time_ns[0])
+        if upcoming < len(requests) and requests[upcoming][0] < event_ns:
+            time, op, offset, length = requests[upcoming]
+            controller.submit(time, upcoming, op, offset, length, events)
+            upcoming += 1
+            continue
+        what = int(events.heap.what[0])
+        events.heap.pop()
+        hear = controller.own_event if what & KIND_MASK == CONTROLLER else controller.complete
+        tag = hear(event_ns, what >> KIND_BITS, events)
+        if tag >= 0:
+            done.append((event_ns, int(tag)))
+    return done, array.asked, controller.dram_totals()
+
+
+@slowly
+@given(controllers(ARRAY), workloads())
+def test_engine_equals_reference_with_barriers(parameters, requests):
+    done, asked, counters = run_engine(parameters, requests)
+    expected = run_reference(parameters, requests)
+    assert (done, asked) == expected[:2]
+    assert counters == {name: expected[2].get(name, 0) for name in counters}
+    assert len(done) == len(requests)
+
+
+# What it promises.
+
+
+class Witness(PlainController):
+    """A controller that knows which version of each sector a READ gets, and the array holds.
+
+    The k-th WRITE writes version k.  The array's data change, or are read, when it is asked or when
+    it completes, by chance.
+    """
+
+    def __init__(self, clock, parameters, media, random):
+        super().__init__(clock, parameters, media)
+        self.random = random
+        self.media = media
+        self.submit_to_media = media.submit
+        media.submit = self.witness
+        self.writes = self.writes_placed = 0
+        self.newest = defaultdict(int)  # version in DRAM, or on its way through, of each sector
+        self.known = defaultdict(int)  # version acknowledged
+        self.discarded = defaultdict(int)  # versions up to this one may be gone
+        self.reads_ahead_to = None  # window that is about to be asked for
+        self.missing = {}  # what a READ finds on the array
+
+    def submit(self, op, offset, length, done):
+        sectors = range(offset // SECTOR, (offset + length) // SECTOR)
+        known = dict(self.known)
+        kind = op & OP_MASK
+        self.missing = {}
+        sources = {sector: self.source(sector) for sector in sectors}
+        self.writes += kind == Op.WRITE
+        version = self.writes
+        if kind == Op.DISCARD:
+            self.discarded |= dict.fromkeys(sectors, version)
+        if kind == Op.WRITE and not self.parameters.lines:
+            self.newest |= dict.fromkeys(sectors, version)
+
+        def complete():
+            if kind == Op.READ:
+                found = {sector: source[sector] for sector, source in sources.items()}
+                self.check(found, {sector: known.get(sector, 0) for sector in sectors})
+            if kind == Op.WRITE:
+                self.known |= {s: max(self.known[s], version) for s in sectors}
+            if not (self.parameters.lines and self.parameters.protected):
+                if kind == Op.FLUSH or op & PREFLUSH:
+                    self.check(self.media.version, known)
+                if op & FUA:
+                    self.check(self.media.version, dict.fromkeys(sectors, version))
+            done()
+
+        super().submit(op, offset, length, complete)
+
+    def check(self, found, least):
+        """No version is older than it may be, unless it was discarded meanwhile."""
+        for sector, version in least.items():
+            assert found[sector] >= version or version <= self.discarded[sector]
+
+    def source(self, sector):
+        """Where a READ that comes now gets this sector from."""
+        window = self.window_of(sector)
+        if self.is_written(sector):
+            return {sector: self.newest[sector]}
+        return self.missing if window is None else window.found
+
+    def place(self, write):
+        left = list(write.sectors)
+        if not hasattr(write, "version"):
+            self.writes_placed += 1
+            write.version = self.writes_placed
+        placed = super().place(write)
+        now_there = left[: len(left) - len(write.sectors)]
+        self.newest |= dict.fromkeys(now_there, write.version)
+        return placed
+
+    def arrival(self, window):
+        self.reads_ahead_to = window.found = {}
+        return super().arrival(window)
+
+    def witness(self, op, offset, length, done):
+        """Take the place of the array's submit."""
+        sectors = range(offset // SECTOR, (offset + length) // SECTOR)
+        newest = {sector: self.newest[sector] for sector in sectors}
+        found = self.missing if self.reads_ahead_to is None else self.reads_ahead_to
+        self.reads_ahead_to = None
+
+        def act():
+            if op & OP_MASK == Op.WRITE:
+                for sector, version in newest.items():
+                    if self.parameters.lines or version > self.media.version[sector]:
+                        self.media.version[sector] = version  # else: who wrote at once, any may win
+            elif op & OP_MASK == Op.READ:
+                found.update({sector: self.media.version[sector] for sector in sectors})
+
+        def complete():
+            if late:
+                act()
+            done()
+
+        late = self.random.random() < 0.5
+        if not late:
+            act()
+        self.submit_to_media(op, offset, length, complete)
+
+
+@slowly
+@given(controllers(ARRAY), workloads(), st.integers(0, 2**32))
+def test_reads_are_never_stale_and_barriers_hold(parameters, requests, seed):
+    """What was acknowledged is read; what was flushed is on the array."""
+    clock = Clock()
+    media = Media(clock)
+    controller = Witness(clock, parameters, media, Random(seed))
+    done = []
+    for number, (time, *request) in enumerate(requests):
+        submit = partial(controller.submit, *request, partial(done.append, number))
+        clock.arrive(time, number, submit)
+    clock.run()
+    assert sorted(done) == list(range(len(requests)))
+    if not controller.lines:
+        controller.check(media.version, controller.known)
+
+
+@slowly
+@given(controllers(ARRAY), workloads())
+def test_every_dirty_byte_has_one_end(parameters, requests):
+    """It is destaged, overwritten or discarded; what is idle for long enough is all destaged."""
+    clock = Clock()
+    media = Media(clock)
+    controller = PlainController(clock, parameters, media)
+    for number, (time, *request) in enumerate(requests):
+        clock.arrive(time, number, partial(controller.submit, *request, lambda: None))
+    clock.run()
+    count = controller.counters
+    left = sum(len(line.dirty) for line in controller.lines.values()) * SECTOR
+    ends = count["destaged_bytes"] + count["overwritten_bytes"] + count["discarded_bytes"]
+    assert count["write_back_bytes"] == ends + left
+    if parameters.idle_ns < loops.NEVER:
+        assert left == 0
+
+
+# What it brings: RAID-5 of three disks, told in bytes and times that follow from the scenario.
+
+SITE = """
+[backing]
+members = 3
+[backing.controller]
+write_memory = "{write}"
+idle = "1h"
+max_destages = 16
+"""
+LATENCY_NS = 50_000
+
+
+def wire_ns(length):
+    return length * SECOND // 1_500_000_000
+
+
+def closed_loop(offsets, length, op, depth=1, write="4MiB"):
+    """Return latencies by request, and the machine when all were complete."""
+    site = Scenario.loads(SITE.format(write=write)).with_options(depth=depth)
+    n = len(offsets)
+    none, zero = np.full(n, -1), np.zeros(n, np.int64)
+    ops, lengths = np.full(n, op, np.uint8), np.full(n, length)
+    run = Run(build.machine(site, "closed", 1 << 33, 0), n + 1, interpreted=True)
+    run.feed(Batch(zero, ops, np.asarray(offsets), lengths, none, zero, np.array([0, 1, 0])))
+    until_ns = 0
+    while run.facts.used[0] < n:  # an hour later, all would be destaged
+        until_ns += SECOND // 10
+        run.advance(until_ns)
+    facts = run.facts.drained()
+    return (facts.done_ns - facts.issue_ns)[np.argsort(facts.number)], run.machine
+
+
+def test_sequential_reads_come_from_dram():
+    latency, machine = closed_loop(np.arange(400) * 64 * KIB, 64 * KIB, Op.READ)
+    assert np.median(latency) == LATENCY_NS + wire_ns(64 * KIB)
+    counts = machine.below.slow.dram_totals()
+    assert counts["dram_read_bytes"] + counts["waited_bytes"] >= 396 * 64 * KIB
+
+
+def test_random_reads_are_left_to_the_disks():
+    offsets = np.random.default_rng(1).permutation(1 << 16)[:200] * 64 * KIB
+    _, machine = closed_loop(offsets, 4 * KIB, Op.READ)
+    counts = machine.below.slow.dram_totals()
+    assert counts["ahead_bytes"] == counts["dram_read_bytes"] == 0
+
+
+def test_small_writes_are_quick_until_dram_is_full():
+    offsets = np.random.default_rng(1).permutation(1 << 20)[:1600] * 4096
+    latency, machine = closed_loop(offsets, 4096, Op.WRITE)
+    quick = LATENCY_NS + wire_ns(4096)
+    assert (latency[:1024] == quick).all()
+    assert np.median(latency[1200:]) > 20 * quick
+    controller = machine.below.slow
+    assert controller.lines.slots.used() <= controller.lines.slots.capacity == 1024
+
+
+def test_sequential_small_writes_need_no_reads_for_parity():
+    """4 KiB after 4 KiB become full stripes: two data chunks and their parity."""
+    _, machine = closed_loop(np.arange(3000) * 4096, 4096, Op.WRITE)
+    counts, disks = machine.below.slow.dram_totals(), machine.below.slow.device.totals(0)
+    assert counts["destages"] == counts["full_stripes"] > 10
+    assert disks["bytes_read"] == 0
+    started = counts["full_stripes"] * 3 * 64 * KIB
+    assert started - 16 * 3 * 64 * KIB <= disks["bytes_written"] <= started
+
+
+def test_writes_again_and_again_to_one_place_reach_the_disks_once():
+    _, machine = closed_loop(np.zeros(500, np.int64), 4096, Op.WRITE)
+    counts = machine.below.slow.dram_totals()
+    assert counts["overwritten_bytes"] == 499 * 4096
+    assert counts["destaged_bytes"] <= 4096
+
+
+# The containers that it is made of.
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5000)), max_size=100))
+def test_ordered_set(steps):
+    numbers, plain = OrderedSet.below(5001), set()
+    for what, number in steps:
+        if what == 0:
+            numbers.add(number)
+            plain.add(number)
+        elif what == 1:
+            numbers.discard(number)
+            plain.discard(number)
+        else:
+            later = [each for each in plain if each >= number]
+            assert numbers.at_least(number) == (min(later) if later else -1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 40), max_size=100))
+def test_slots_are_found_by_their_number(numbers):
+    slots, where = Slots.new(8), {}
+    for number in numbers:
+        assert slots.find(number) == where.get(number, -1)
+        if number in where:
+            slots.release(where.pop(number))
+        elif slots.free[1] > 0:
+            where[number] = slots.take(number)
+        assert slots.used() == len(where)
+    assert len(set(where.values())) == len(where)
