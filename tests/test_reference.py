@@ -344,7 +344,7 @@ class TestWriteCache:
     def test_writes_that_touch_become_one(self) -> None:
         # The first is under way when the others come.
         requests = [write(0, 50 * SECTOR)]
-        requests += [write(1, place * SECTOR) for place in (10, 11, 9)]
+        requests += [write(1, place * SECTOR) for place in (10, 11, 9)] + [read(60, 0)]
         outcome = on(self.DISK, requests)
         assert outcome.counters["slow_destages"] == 2
         assert outcome.counters["slow_write_bytes"] == 4 * SECTOR

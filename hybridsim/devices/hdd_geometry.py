@@ -151,6 +151,7 @@ def _known_layout(
     counts = np.diff([*first, drive.cylinders or first[-1] + 1])
     weights = counts * np.array([zone[1] for zone in said])
     ends = np.rint(np.cumsum(weights) / weights.sum() * capacity / SECTOR_BYTES) * SECTOR_BYTES
+    ends = np.minimum(ends, capacity)
     ends[-1] = capacity
     share = capacity / drive.capacity_bytes
     tracks = int(counts.sum() * drive.surfaces * share)

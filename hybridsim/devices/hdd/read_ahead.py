@@ -51,8 +51,9 @@ class ReadAhead(NamedTuple):
     def holds(self, now, member, offset, end, platters):
         """Tell whether a whole range has been read into a segment, which is then used."""
         newest = NOTHING
-        for segment in range(self.start.shape[1]):
-            if self.start[member, segment] <= offset and end <= self.stop[member, segment]:
+        starts, stops = self.start[member], self.stop[member]
+        for segment in range(len(starts)):
+            if starts[segment] <= offset and end <= stops[segment]:
                 self.find_end(member, segment, platters)
                 if (
                     end <= self.end[member, segment]
@@ -130,18 +131,21 @@ class ReadAhead(NamedTuple):
     @method
     def choose(self, member, offset, platters):
         """Return the segment that a read goes on in, or one that has no other use."""
-        oldest = 0
         newest = NOTHING
-        for segment in range(self.start.shape[1]):
-            if self.is_newer(member, oldest, segment):
-                oldest = segment
-            if self.start[member, segment] <= offset and offset <= self.stop[member, segment]:
+        starts, stops = self.start[member], self.stop[member]
+        for segment in range(len(starts)):
+            if starts[segment] <= offset and offset <= stops[segment]:
                 self.find_end(member, segment, platters)
                 if offset <= self.end[member, segment]:
                     if newest == NOTHING or self.is_newer(member, segment, newest):
                         newest = segment
         if newest != NOTHING:
             return newest
+        used = self.used[member]
+        oldest = 0
+        for segment in range(1, len(used)):
+            if used[segment] < used[oldest]:
+                oldest = segment
         self.clear(member, oldest)
         return oldest
 
