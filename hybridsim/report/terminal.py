@@ -54,6 +54,7 @@ LABELS = {
     "page_hits": "page hits",
     "wear": "SSD writes",
     "disk_time": "disk time",
+    "rebuild": "rebuild",
     "notes": "notes",
     "next": "next",
 }
@@ -118,6 +119,7 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
     yield _lines([*_iops(result), *_misses(result), *_wear(result), *_disk_time(result)])
+    yield _lines(list(_rebuild(result)))
     yield ""
     yield _lines(list(_notes(result)))
     yield from _next(result)
@@ -354,6 +356,17 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             parts = [f"{what} {percent(ns / spent)}" for what, ns in phase.disk_time_ns.items()]
             first = phase is result.phases["none"]
             yield LABELS["disk_time"] if first else "", f"{label}: " + _joined(parts)
+
+
+def _rebuild(result: Result) -> Iterator[tuple[str, str]]:
+    ends = {LABELS["none"]: result.plain.rebuild, LABELS["cached"]: result.cached.rebuild}
+    for label, progress in ends.items():
+        if progress is not None:
+            words = f"{percent(progress.share)} done"
+            if progress.whole_ns is not None:
+                words += f", {span(progress.whole_ns)} in all"
+                words += " at this pace" if progress.share < 1 else ""
+            yield LABELS["rebuild"] if label == LABELS["none"] else "", f"{label}: {words}"
 
 
 def _next(result: Result) -> Iterator[RenderableType]:
