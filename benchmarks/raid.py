@@ -4,7 +4,7 @@
 
 The disks are the default scenario's, each 1 TB here, without a cache.  Random requests of 4 KiB, 32
 under way; sequential ones of 1 MiB, 4 under way.  The arithmetic: random reads come at n times what
-one disk reads with its share of the requests under way; writes at that of one disk's writes times n
+one disk reads with its share of the accesses under way; writes at that of one disk's writes times n
 divided by the write penalty (1 without redundancy, 2 on mirrors, 4 on RAID-5, 6 on RAID-6).
 """
 
@@ -25,6 +25,7 @@ KIB, MIB = 1 << 10, 1 << 20
 MEMBER = "1TB"
 DEPTH = 32
 PENALTY = {"raid0": 1, "raid1": 2, "raid5": 4, "raid6": 6, "raid10": 2}
+AT_A_TIME = {"raid0": 1, "raid1": 2, "raid5": 2, "raid6": 3, "raid10": 2}  # of a write's accesses
 ARRAYS = [("raid0", 4), ("raid1", 2), ("raid5", 5), ("raid6", 8), ("raid10", 4)]
 STATES = ("healthy", "degraded", "rebuilding")
 LOADS = [
@@ -78,9 +79,9 @@ def arithmetic(kind: str, members: int) -> dict[str, object]:
     """What is expected of a healthy array, from one disk."""
     one = scenario("single", 1)
     penalty = PENALTY[kind]
-    share = DEPTH // members
-    reads = members * rate(one, Op.READ, 4 * KIB, 8_000, share)
-    writes = members * rate(one, Op.WRITE, 4 * KIB, 8_000, share) / penalty
+    at_a_time = AT_A_TIME[kind]
+    reads = members * rate(one, Op.READ, 4 * KIB, 8_000, DEPTH // members)
+    writes = members * rate(one, Op.WRITE, 4 * KIB, 8_000, at_a_time * DEPTH // members) / penalty
     return {"expected read": round(reads, 1), "expected write": round(writes, 1)}
 
 
