@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import scenarios
 
-from hybridsim.codes import Level
+from hybridsim.codes import Level, Spread
 from hybridsim.reference import HddParameters
 
 relaxed = settings(
@@ -88,7 +88,14 @@ def test_arrays_of_many_members(scenario, members):
     """More than a machine word has bits."""
     slow = scenario.slow
     capacity = (members - 1) * slow.device.capacity_bytes // slow.chunk_bytes * slow.chunk_bytes
-    scenario.slow = replace(slow, level=Level.RAID5, members=members, capacity_bytes=capacity)
+    scenario.slow = replace(
+        slow,
+        level=Level.RAID5,
+        members=members,
+        capacity_bytes=capacity,
+        spread=Spread.NEAR,
+        failed=slow.failed[:1] if slow.rebuild is None else [],
+    )
     row_bytes = (members - 1) * slow.chunk_bytes
     for i, request in enumerate(scenario.requests):
         if i % 3 == 0 and request.length > 0:
