@@ -17,6 +17,10 @@ class Counters:
         self._columns = {name: np.atleast_1d(np.asarray(one)) for name, one in columns.items()}
         self._times = self._columns.get("time_ns", np.zeros(1, np.int64))
 
+    def column(self, name: str) -> Ints:
+        """What a counter showed, row by row; KeyError if there is no such counter."""
+        return self._columns[name]
+
     def at(self, name: str, times_ns: Ints) -> npt.NDArray[np.float64] | None:
         """What the counter showed at these times, or None if there is no such counter."""
         column = self._columns.get(name)

@@ -54,6 +54,14 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class RebuildProgress:
+    """How far the rebuild of a replaced member had come when the requests were done."""
+
+    share: float
+    whole_ns: int | None  # how long all of it takes, or would at this pace
+
+
+@dataclass(frozen=True)
 class Series:
     """Figures over time; None where a bin holds no read or the engine gave no counter."""
 
@@ -99,6 +107,20 @@ class Outcome:
         """Whether the machine fell behind and was behind at the end of the load."""
         last_fifth = self.phase(self.end_ns - self.end_ns // 5, self.end_ns)
         return last_fifth.saturated or self.whole.saturated
+
+    @property
+    def rebuild(self) -> RebuildProgress | None:
+        """How far the rebuild is; None where nothing is rebuilt."""
+        total = self.counters.constant("slow_rebuild_bytes", 0)
+        if not total:
+            return None
+        times_ns, rebuilt = (
+            self.counters.column("time_ns"),
+            self.counters.column("slow_rebuilt_bytes"),
+        )
+        when = int(np.searchsorted(rebuilt, rebuilt[-1]))  # the first time that it was so far
+        share = int(rebuilt[-1]) / total
+        return RebuildProgress(share, round(int(times_ns[when]) / share) if share else None)
 
     def phase(self, start_ns: int, end_ns: int) -> Phase:
         """What happened between these times, rounded up to whole time bins."""

@@ -65,6 +65,10 @@ class Result:
             "series": {**vars(self.cached.series()), "none": vars(self.plain.series())},
             "bypass": _reasons(self.cached.whole),
             "wear": None if self.wear is None else vars(self.wear),
+            "rebuild": {
+                name: None if each.rebuild is None else vars(each.rebuild)
+                for name, each in (("cached", self.cached), ("none", self.plain))
+            },
             "cost": None,
             "require": [],
             "warnings": [vars(one) for one in self.warnings],

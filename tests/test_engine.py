@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import scenarios
 
-from hybridsim.codes import Level
+from hybridsim.codes import Level, Spread
 
 relaxed = settings(
     max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),  # 3000: some minutes
@@ -86,7 +86,14 @@ def test_arrays_of_many_members(scenario, members):
     """More than a machine word has bits."""
     slow = scenario.slow
     capacity = (members - 1) * slow.device.capacity_bytes // slow.chunk_bytes * slow.chunk_bytes
-    scenario.slow = replace(slow, level=Level.RAID5, members=members, capacity_bytes=capacity)
+    scenario.slow = replace(
+        slow,
+        level=Level.RAID5,
+        members=members,
+        capacity_bytes=capacity,
+        spread=Spread.NEAR,
+        failed=slow.failed[:1] if slow.rebuild is None else [],
+    )
     scenario.controller = None
     row_bytes = (members - 1) * slow.chunk_bytes
     for i, request in enumerate(scenario.requests):

@@ -148,6 +148,9 @@ class Tier(NamedTuple):
     def submit(self, now, tag, op, offset, length, events):
         """Take a request, its op with flags; `complete` or `wake` will return its tag."""
         self.counts[OUTSTANDING] += 1
+        if self.members == 1 and op <= WRITE and length > 0:
+            self.issue(now, 2 * tag, 0, op, offset, length, events)
+            return
         plain = op & OP_MASK
         if length == 0 or plain == FLUSH or (plain == DISCARD and self.is_redundant()):
             group = self.groups.take(NOTHING, tag)
@@ -273,9 +276,6 @@ class Tier(NamedTuple):
     @method
     def read(self, now, tag, offset, length, events):
         """Read from where the data are."""
-        if self.members == 1:
-            self.issue(now, 2 * tag, 0, READ, offset, length, events)
-            return
         layout = self.layout
         with_parity = layout.parities > 0
         if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:

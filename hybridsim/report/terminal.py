@@ -58,6 +58,7 @@ LABELS = {
     "iops_limit": "IOPS limit",
     "bandwidth_limit": "bandwidth limit",
     "controller": "controller",
+    "rebuild": "rebuild",
     "notes": "notes",
     "next": "next",
 }
@@ -123,7 +124,7 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
-    findings = (_iops, _misses, _wear, _disk_time, _controller)
+    findings = (_iops, _misses, _wear, _disk_time, _controller, _rebuild)
     yield _lines([row for finding in findings for row in finding(result)])
     yield ""
     yield _lines(list(_notes(result)))
@@ -387,6 +388,17 @@ def _controller(result: Result) -> Iterator[tuple[str, str]]:
         share = counted["controller_full_stripes"] / destages
         parts.append(f"{percent(share)} of those writes full stripes")
     yield LABELS["controller"], _joined(parts)
+
+
+def _rebuild(result: Result) -> Iterator[tuple[str, str]]:
+    ends = {LABELS["none"]: result.plain.rebuild, LABELS["cached"]: result.cached.rebuild}
+    for label, progress in ends.items():
+        if progress is not None:
+            words = f"{percent(progress.share)} done"
+            if progress.whole_ns is not None:
+                words += f", {span(progress.whole_ns)} in all"
+                words += " at this pace" if progress.share < 1 else ""
+            yield LABELS["rebuild"] if label == LABELS["none"] else "", f"{label}: {words}"
 
 
 def _next(result: Result) -> Iterator[RenderableType]:
