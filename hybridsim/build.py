@@ -73,6 +73,7 @@ def slow_tier(said: Backing, volume_bytes: int) -> Tier:
         rotates=isinstance(said.drive, HardDisk),
         failed=said.failed,
         rebuild=(new.member, new.min_bytes_per_s, new.max_bytes_per_s) if new else None,
+        queue_depth=said.queue_depth,
     )
 
 

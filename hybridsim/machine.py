@@ -128,7 +128,10 @@ def _roomy(tier: Tier, demand: int) -> Tier:
     demand += int(tier.reserved())
     if device.room() < demand:
         device = device.grown(_doubled(device.size(), device.room(), demand))
-    return tier._replace(groups=groups, device=device)
+    line = tier.line
+    if not line.has_room(demand):
+        line = line.grown(_doubled(len(line.tag), len(line.tag) - int(line.state[1]), demand))
+    return tier._replace(groups=groups, device=device, line=line)
 
 
 class Run:

@@ -42,6 +42,7 @@ OPTIONS: dict[str, Path] = {
     "scheduler": ("backing", "scheduler"),
     "window": ("backing", "window"),
     "age_limit": ("backing", "age_limit"),
+    "queue_depth": ("backing", "queue_depth"),
     "cache": ("cache", "kind"),
     "cache_page": ("cache", "page"),
     "cache_size": ("cache", "size"),
@@ -100,6 +101,8 @@ class Backing(Part):
     scheduler: Literal["ncq", "fcfs"] = "ncq"
     window: int = Field(32, ge=1, le=1024)
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
+    # requests that the path to the array carries at a time, 0: any number
+    queue_depth: int = Field(0, ge=0, le=65_536)
     drive: Annotated[Drive, Field(discriminator="kind")]
 
     def member_bytes(self, volume_bytes: int) -> int:

@@ -11,6 +11,7 @@ from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.jit import method, state_machine
+from hybridsim.line import Line
 from hybridsim.raid.copying import end_copy, go_on_rebuilding, write_copy
 from hybridsim.raid.groups import (
     COPY_READ,
@@ -51,6 +52,7 @@ class Tier(NamedTuple):
     capacity_bytes: int
     layout: Layout
     groups: Groups
+    line: Line  # what waits to get in
     stripes: Stripes
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
@@ -76,11 +78,12 @@ class Tier(NamedTuple):
         rotates: bool = True,
         failed: Sequence[int] = (),
         rebuild: tuple[int, int, int] | None = None,
+        queue_depth: int = 0,
     ) -> Tier:
         """Join the members of a device bank; capacity is what whole rows of chunks hold.
 
         `failed` members are gone; `rebuild` is a replaced member and the rates, least and most in
-        bytes a second, at which it is written.
+        bytes a second, at which it is written; `queue_depth` requests are under way at most.
         """
         layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
         state = np.full(members, WHOLE, np.uint8)
@@ -101,6 +104,7 @@ class Tier(NamedTuple):
             else layout.chunks * layout.chunk_bytes,
             layout=layout,
             groups=Groups.new(256),
+            line=Line.new(queue_depth),
             stripes=Stripes.new(),
             rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
             counts=np.array([0, 0, lost]),
@@ -142,12 +146,24 @@ class Tier(NamedTuple):
     @method
     def has_room(self, demand):
         """Tell whether `demand` more groups and device requests fit."""
-        return self.groups.free[1] >= demand and self.device.room() >= demand + self.reserved()
+        return (
+            self.groups.free[1] >= demand
+            and self.device.room() >= demand + self.reserved()
+            and self.line.has_room(demand)
+        )
 
     @method
     def submit(self, now, tag, op, offset, length, events):
         """Take a request, its op with flags; `complete` or `wake` will return its tag."""
         self.counts[OUTSTANDING] += 1
+        if self.line.depth == 0 or self.line.lets_in():
+            self.begin(now, tag, op, offset, length, events)
+        else:
+            self.line.push(tag, op, offset, length)
+
+    @method
+    def begin(self, now, tag, op, offset, length, events):
+        """Issue a request to the members."""
         plain = op & OP_MASK
         if length == 0 or plain == FLUSH or plain == DISCARD:
             group = self.groups.take(NOTHING, tag)
@@ -192,10 +208,21 @@ class Tier(NamedTuple):
     def completed(self, now, tag, events):
         """Count a request that is complete; return its tag."""
         self.counts[OUTSTANDING] -= 1
+        if self.line.depth > 0:
+            self.begin_next(now, events)
         if self.counts[OUTSTANDING] == 0 and self.rebuild.is_under_way():
             self.rebuild.rest(now)
             go_on_rebuilding(self, now, events)
         return tag
+
+    @method
+    def begin_next(self, now, events):
+        """Let the next request in, as one has left."""
+        line = self.line
+        entry = line.left()
+        if entry >= 0:
+            offset, length = line.offset[entry], line.length[entry]
+            self.begin(now, line.tag[entry], line.op[entry], offset, length, events)
 
     @method
     def end_part(self, now, group, events):
