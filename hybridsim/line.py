@@ -33,8 +33,11 @@ class Line(NamedTuple):
         """Return the same line with room for `capacity` requests."""
         first, count, inside = self.state.tolist()
         longer = Line.new(self.depth, capacity)
-        for old, new in zip(self[1:5], longer[1:5]):
-            new[:count] = np.roll(old, -first)[:count]
+        entries = (first + np.arange(count)) % max(len(self.tag), 1)
+        longer.tag[:count] = self.tag[entries]
+        longer.op[:count] = self.op[entries]
+        longer.offset[:count] = self.offset[entries]
+        longer.length[:count] = self.length[entries]
         longer.state[:] = (0, count, inside)
         return longer
 

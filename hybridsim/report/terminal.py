@@ -54,6 +54,7 @@ LABELS = {
     "page_hits": "page hits",
     "wear": "SSD writes",
     "disk_time": "disk time",
+    "model": "model",
     "notes": "notes",
     "next": "next",
 }
@@ -117,7 +118,11 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
-    yield _lines([*_iops(result), *_misses(result), *_wear(result), *_disk_time(result)])
+    yield _lines(
+        [
+            *_iops(result), *_misses(result), *_wear(result), *_disk_time(result), *_model(result),
+        ]
+    )  # fmt: skip
     yield ""
     yield _lines(list(_notes(result)))
     yield from _next(result)
@@ -354,6 +359,30 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             parts = [f"{what} {percent(ns / spent)}" for what, ns in phase.disk_time_ns.items()]
             first = phase is result.phases["none"]
             yield LABELS["disk_time"] if first else "", f"{label}: " + _joined(parts)
+
+
+def _model(result: Result) -> Iterator[tuple[str, str]]:
+    """How well the disks alone give the recorded latencies back."""
+    fidelity = result.fidelity
+    if not fidelity.measured.count:
+        return
+    measured, modelled = (
+        latency(one.percentile(50)) for one in (fidelity.measured, fidelity.modelled)
+    )
+    if not fidelity.is_known:
+        text = f"not held against the recorded latencies: {fidelity.why_not}"
+    elif fidelity.is_other_kind:
+        text = (
+            f"your storage took {measured} at the median, as flash or a cache does; these disks "
+            f"alone take {modelled}"
+        )
+    else:
+        text = (
+            f"these disks alone take {modelled} at the median, recorded were {measured}; the "
+            f"distributions are {percent(fidelity.demerit)} of the mean apart, a "
+            f"{fidelity.likeness} likeness"
+        )
+    yield LABELS["model"], _unbroken(text)
 
 
 def _next(result: Result) -> Iterator[RenderableType]:

@@ -1,0 +1,1 @@
+"""From fio's results to a model."""
