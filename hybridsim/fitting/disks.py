@@ -95,7 +95,7 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     fixed = {name: UNTIL_KNOWN[name] for name in missing}
     numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
     found = _best(numbers, seen, fixed, only)
-    raw = (found.values["rotation_ms"], found.low["rotation_ms"], found.high["rotation_ms"])
+    raw = _rotation(found)
     usual = _usual(raw[1], raw[2])
     assumed = assumed_of(usual or raw[0])
     fixed = {name: assumed[name] for name in missing}
@@ -109,6 +109,12 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
             fixed[name] = assumed[name]
     if missing.keys() & numbers.keys():
         found = _again(numbers, seen, fixed, only, found)
+        if "rotation_ms" not in fixed:
+            raw = _rotation(found)
+            usual = _usual(raw[1], raw[2])
+            if usual:
+                fixed["rotation_ms"] = usual
+                found = _again(numbers, seen, fixed, only, found)
     values = {**found.values, **fixed}
     return DiskFit(replace(found, values=values), missing, share, used, raw)
 
@@ -170,6 +176,12 @@ def _untold(seen: Pieces) -> dict[str, str]:
         kind = "writes" if writes < FEWEST_OF_A_KIND else "reads"
         found["settle_ms"] = f"too few {kind} to hold reads and writes against each other"
     return found
+
+
+def _rotation(found: Likeliest) -> tuple[float, float, float]:
+    """Return the estimate of a revolution and its interval."""
+    name = "rotation_ms"
+    return found.values[name], found.low[name], found.high[name]
 
 
 def _usual(low_ms: float, high_ms: float) -> float | None:

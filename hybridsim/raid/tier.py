@@ -27,6 +27,7 @@ from hybridsim.raid.groups import (
     Stripes,
 )
 from hybridsim.raid.layout import FAILED, NEAR, REBUILDING, WHOLE, Layout
+from hybridsim.raid.mirrors import mirror
 from hybridsim.raid.parity import cut_rows, end_segment, write_segment
 from hybridsim.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuild
 
@@ -341,7 +342,7 @@ class Tier(NamedTuple):
         chunk = offset // layout.chunk_bytes
         within = offset % layout.chunk_bytes
         if layout.copies > 1:
-            return self.mirror(chunk, within, length)
+            return mirror(self, chunk, within, length)
         if layout.parities > 0:
             data = layout.members - layout.parities
             row = chunk // data
@@ -349,31 +350,6 @@ class Tier(NamedTuple):
             return member, row * layout.chunk_bytes + within
         member, row = layout.place(chunk, 0)
         return member, row * layout.chunk_bytes + within
-
-    @method
-    def mirror(self, chunk, within, length):
-        """Choose among the copies of a chunk, in essence as md does."""
-        layout = self.layout
-        best = NOTHING
-        best_start = least = 0
-        for copy in range(layout.copies):
-            member, row = layout.place(chunk, copy)
-            start = row * layout.chunk_bytes + within
-            if not self.can_read(member, start + length):
-                continue
-            if layout.spread != NEAR or self.head[member] == start:
-                best, best_start = member, start
-                break
-            if self.next_read[member] == start:
-                best, best_start = member, start
-                break
-            cost = self.pending[member]
-            if self.rotates == 1 and cost > 0:
-                cost = 1 + abs(start - self.head[member])
-            if best == NOTHING or cost < least:
-                best, best_start, least = member, start, cost
-        self.next_read[best] = best_start + length
-        return best, best_start
 
     @method
     def gather_chunks(self, now, group, op, offset, length, events):

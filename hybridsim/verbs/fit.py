@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,9 +11,10 @@ import numpy as np
 from hybridsim import build
 from hybridsim.errors import TraceError
 from hybridsim.fidelity import Fidelity
-from hybridsim.fitting import capture
+from hybridsim.fitting import capture, fio, fio_results
 from hybridsim.fitting.answer import Fit
 from hybridsim.fitting.arrangement import Progress
+from hybridsim.fitting.fio_results import looks_like_fio
 from hybridsim.fitting.observed import Observed, observe
 from hybridsim.formats.rows import Requests, no_requests
 from hybridsim.histogram import Distribution
@@ -30,11 +32,15 @@ def fit(
     progress: Progress = lambda what, done, of: None,
     check: bool = True,
 ) -> Fit:
-    """Fit a model of the device that a capture was taken on.
+    """Fit a model of the device that a capture was taken on, or that fio measured.
 
     With `check` the model is simulated under the capture's own requests, and the result says how
     far its latencies are from the recorded ones.  Raises FitError where nothing can be told.
     """
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    names = [os.fspath(each) for each in paths]
+    if names and all(looks_like_fio(each) for each in names):
+        return fio.fit(", ".join(names), fio_results.read(names))
     trace, by_arrival = _open(path, format, device)
     progress("reading the capture", 0, 1)
     observed, seen = observe(trace.chunks(), by_arrival)
