@@ -190,7 +190,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     for kind in ("read", "write"):
         values |= _of_kind(kind, [one for one in chosen if one.direction == kind], rows)
         values |= _streamed(kind, points, rows)
-    wanted = float(values["random_write_iops"].value) * 131_072
+    wanted = 0.9 * float(values["random_write_iops"].value) * 131_072
     streamed = values["sequential_write"]
     if float(streamed.value) > wanted:
         how = "no more than its random writes of that size"

@@ -114,7 +114,7 @@ def _interval(
     def off(log_interval: float) -> Floats:
         return np.abs(observed.complete_ns - _started(observed, np.exp(log_interval)) - own)
 
-    top = float(np.log(max(own.min(), 1e3)))
+    top = float(np.log(max(own.max(), 1e3)))
     grid = np.linspace(np.log(100.0), top, 25)
     table = np.stack([off(one) for one in grid])
     best = minimize_scalar(

@@ -59,7 +59,7 @@ def _pace(found: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
     """Return rates, and as many dies as they need."""
     reads, writes = (_iops(found, kind, rows[f"random_{kind}_iops"].value) for kind in KINDS)
     link = _link(found, parse_rate(str(rows["sequential_read"].value)))
-    streamed = min(float(link.value), float(writes.value) * STREAM_BYTES)
+    streamed = min(float(link.value), 0.9 * float(writes.value) * STREAM_BYTES)
     longest_ns = max((one.value for one in found.latency_ns.values()), default=1e3)
     busiest = max(float(reads.value), float(link.value) / KIB4)
     dies = int(busiest * longest_ns / S_NS) + 2
@@ -88,8 +88,11 @@ def _iops(found: FlashFit, kind: str, assumed: str | int) -> Estimate:
 
 def _link(found: FlashFit, assumed: int) -> Estimate:
     rate = found.bytes_per_s
-    if rate is None:
-        how = f"{found.untold['rate']}; as {LIKE}"
-        return Estimate(DRIVE, "sequential_read", assumed, "bytes/s", told=False, how=how)
+    shortest_ns = min((one.value for one in found.latency_ns.values()), default=S_NS)
+    least = 2 * KIB4 * S_NS / shortest_ns  # 4 KiB cross the link in half their latency
+    if rate is None or rate.value < least:
+        how = f"{found.untold.get('rate', 'slower than its latency')}; as {LIKE}"
+        value = max(float(assumed), least)
+        return Estimate(DRIVE, "sequential_read", value, "bytes/s", told=False, how=how)
     how = "from the size of requests"
     return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)
