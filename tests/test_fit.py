@@ -128,7 +128,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
     for seed in range(10):
         capture = one_disk(800, seed)
         seen = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
-        density = disks._density(seen, {"overhead_ms": 0.3}, None)
+        density = disks._density(seen, {"overhead_ms": 0.3}, seen.is_timed)
         found = disks.with_intervals(disks.likeliest(numbers, density), numbers, density)
         held += [found.low[name] <= value <= found.high[name] for name, value in truth.items()]
         assert found.values["per_mib_ms"] == pytest.approx(8.0, rel=0.1)

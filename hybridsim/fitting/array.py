@@ -60,6 +60,11 @@ def assumed(rotation_ms: float) -> dict[str, float]:
 
 
 def _check(name: str, fitted: DiskFit) -> None:
+    if fitted.used < disks.FEWEST and (fitted.chooses or 0.0) <= CHOOSES:
+        raise FitError(
+            f"{name}: only {fitted.used} requests lie on one disk and follow one that does; "
+            f"{disks.FEWEST} are needed to tell arm and platter"
+        )
     if fitted.used < disks.FEWEST:
         raise FitError(
             f"{name}: the disks chose among several requests nearly always; only {fitted.used} "
@@ -163,7 +168,11 @@ def _drive(observed: Observed, found: Arrangement, fitted: DiskFit) -> list[Esti
 def _rpm(fitted: DiskFit) -> Estimate:
     raw, low, high = (MINUTE_MS / each for each in fitted.free_rotation)
     rpm = MINUTE_MS / fitted.service.rotation_ms
-    how = "" if round(rpm) == round(raw) else f"a usual speed; alone the capture says {raw:,.0f}"
+    how = (
+        ""
+        if round(rpm) not in disks.USUAL_RPM
+        else f"a usual speed; alone the capture says {raw:,.0f}"
+    )
     return Estimate("backing.drive", "rpm", round(rpm), "rpm", round(high), round(low), how=how)
 
 

@@ -77,9 +77,10 @@ def guessed(seen: Pieces) -> float:
 
 def quick_fit(seen: Pieces, turns: int) -> Likeliest:
     """Search for so many turns only, to compare layouts."""
-    missing = _untold(seen)
+    everything = np.ones(len(seen.is_timed), np.bool_)
+    missing = _untold(seen, everything)
     numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
-    return likeliest(numbers, _density(seen, {}, None), turns)
+    return likeliest(numbers, _density(seen, {}, everything[: len(seen.first)]), turns)
 
 
 def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> DiskFit:
@@ -89,9 +90,11 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     `assumed_of` gives the values of what cannot be told, for a disk of this revolution in ms.
     """
     share = choice_share(seen)
-    only = _without_choice(seen) if share is not None and share > CHOOSES else None
-    used = len(seen.first) if only is None else int(only.sum())
-    missing = _untold(seen)
+    only = seen.is_timed[seen.first]  # of split requests only the last piece's time is known
+    if share is not None and share > CHOOSES:
+        only = only & _without_choice(seen)
+    used = int(only.sum())
+    missing = _untold(seen, seen.is_timed)
     fixed = {name: UNTIL_KNOWN[name] for name in missing}
     numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
     found = _best(numbers, seen, fixed, only)
@@ -120,7 +123,7 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
 
 
 def _best(
-    numbers: dict[str, Number], seen: Pieces, fixed: dict[str, float], only: Marks | None
+    numbers: dict[str, Number], seen: Pieces, fixed: dict[str, float], only: Marks
 ) -> Likeliest:
     """Search from disks of several speeds."""
     density = _density(seen, fixed, only)
@@ -136,7 +139,7 @@ def _again(
     numbers: dict[str, Number],
     seen: Pieces,
     fixed: dict[str, float],
-    only: Marks | None,
+    only: Marks,
     found: Likeliest,
 ) -> Likeliest:
     """Search from what was found, with some values fixed."""
@@ -149,10 +152,8 @@ def _again(
     return with_intervals(likeliest(free, density), free, density)
 
 
-def _density(seen: Pieces, fixed: Mapping[str, float], only: Marks | None) -> Density:
-    """Return the likelihood of each request, or of those chosen in `only`."""
-    if only is None:
-        return lambda values: log_likelihood(service({**values, **fixed}), seen)
+def _density(seen: Pieces, fixed: Mapping[str, float], only: Marks) -> Density:
+    """Return the likelihood of each request chosen in `only`."""
     return lambda values: log_likelihood(service({**values, **fixed}), seen)[only]
 
 
@@ -161,18 +162,20 @@ def _without_choice(seen: Pieces) -> Marks:
     return np.asarray(np.add.reduceat((seen.waiting > 0).astype(np.int64), seen.first) == 0)
 
 
-def _untold(seen: Pieces) -> dict[str, str]:
+def _untold(seen: Pieces, chosen: Marks) -> dict[str, str]:
     """Return the parameters that requests like these cannot tell, and why."""
     found = {}
-    idle = int((seen.entered_ns > seen.before_ns).sum())
+    if not chosen.any():
+        chosen = np.ones_like(chosen)
+    idle = int((seen.entered_ns > seen.before_ns)[chosen].sum())
     if idle < FEWEST_OF_A_KIND:
         found["overhead_ms"] = f"only {idle} requests found their disk idle"
-    low, high = np.percentile(seen.length_bytes, (2, 98)) / 1024
+    low, high = np.percentile(seen.length_bytes[chosen], (2, 98)) / 1024
     if (high - low) * 1024 < SIZES_APART:
         sizes = f"{low:.0f} KiB" if low == high else f"{low:.0f} to {high:.0f} KiB"
         found["per_mib_ms"] = f"nearly all requests are of {sizes}"
-    writes = int(seen.is_write.sum())
-    if min(writes, len(seen.is_write) - writes) < FEWEST_OF_A_KIND:
+    writes = int(seen.is_write[chosen].sum())
+    if min(writes, int(chosen.sum()) - writes) < FEWEST_OF_A_KIND:
         kind = "writes" if writes < FEWEST_OF_A_KIND else "reads"
         found["settle_ms"] = f"too few {kind} to hold reads and writes against each other"
     return found

@@ -41,6 +41,8 @@ class Pieces(NamedTuple):
     is_write: npt.NDArray[np.bool_]
     waiting: Ints  # other requests that the member could have served instead
     passed: npt.NDArray[np.bool_]  # one of them was there before it
+    is_whole: npt.NDArray[np.bool_]  # the only piece of its request: done exactly when that was
+    is_timed: npt.NDArray[np.bool_]  # whole, and so was what the member served before
 
 
 def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
@@ -56,7 +58,9 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
     entered = entered_ns[request].astype(np.float64)
     before, distance, is_next = _before(served, same, place, length, complete)
     share = np.where(distance < 0, USUAL_DISTANCE, np.minimum(distance / stroke, 1.0))
-    waiting, passed = _waiting(served, group, request, entered, np.maximum(before, entered))
+    is_whole = np.bincount(request, minlength=observed.rows)[request] == 1
+    begun = np.maximum(before, entered)
+    waiting, passed = _waiting(served, group, request, entered, begun, is_whole)
     return Pieces(
         np.flatnonzero(np.diff(request, prepend=-1)),
         entered,
@@ -68,6 +72,8 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
         observed.is_write[request],
         waiting,
         passed,
+        is_whole,
+        _timed(served, same, is_whole),
     )
 
 
@@ -107,17 +113,37 @@ def _before(
     return before, distance, is_next
 
 
+def _timed(
+    served: Ints, same: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Tell of each piece whether both its own completion and that before it are known."""
+    timed = is_whole.copy()
+    timed[served[same]] &= is_whole[served[np.flatnonzero(same) - 1]]
+    return timed
+
+
 def _waiting(
-    served: Ints, group: Ints, request: Ints, entered: Floats, begun: Floats
+    served: Ints,
+    group: Ints,
+    request: Ints,
+    entered: Floats,
+    begun: Floats,
+    is_whole: npt.NDArray[np.bool_],
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return how many pieces were there when each began, and if one of them had come earlier."""
+    """Return how many pieces were there when each began, and if a whole one of them came earlier.
+
+    Of a request in several pieces only the last one's completion is known, so that the others
+    seem to be served later than they were.
+    """
     waiting = np.zeros(len(served), np.int64)
     passed = np.zeros(len(served), np.bool_)
     start, came, key, rank = begun[served], entered[served], group[served], request[served]
+    whole = is_whole[served]
     for ahead in range(1, min(QUEUE_MAX, len(served))):
         there = (key[ahead:] == key[:-ahead]) & (came[ahead:] <= start[:-ahead])
         if not there.any():
             break
         waiting[served[:-ahead]] += there
-        passed[served[:-ahead]] |= there & (rank[ahead:] < rank[:-ahead])
+        earlier = rank[ahead:] < rank[:-ahead]
+        passed[served[:-ahead]] |= there & earlier & whole[ahead:] & whole[:-ahead]
     return waiting, passed
