@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hybridsim.result import Result
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
+    from hybridsim.verbs.fit import fit
     from hybridsim.verbs.replay import replay
 
 _HOME = {
@@ -25,10 +26,11 @@ _HOME = {
     "Result": "hybridsim.result",
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.trace",
+    "fit": "hybridsim.verbs.fit",
     "replay": "hybridsim.verbs.replay",
 }
 
-__all__ = ["HybridsimError", "Result", "Scenario", "Trace", "__version__", "replay"]
+__all__ = ["HybridsimError", "Result", "Scenario", "Trace", "__version__", "fit", "replay"]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,12 @@ class TraceError(HybridsimError):
     exit_code = 3
 
 
+class FitError(HybridsimError):
+    """A measurement that tells too little, or nothing that is modelled."""
+
+    exit_code = 3
+
+
 class RequirementError(HybridsimError):
     """A `--require` that the result does not meet."""
 

@@ -135,7 +135,10 @@ def _roomy(tier: Any, demand: int) -> Any:
     demand += int(tier.reserved())
     if device.room() < demand:
         device = device.grown(doubled(device.size(), device.room(), demand))
-    return tier._replace(groups=groups, device=device)
+    line = tier.line
+    if not line.has_room(demand):
+        line = line.grown(doubled(len(line.tag), len(line.tag) - int(line.state[1]), demand))
+    return tier._replace(groups=groups, device=device, line=line)
 
 
 class Run:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hybridsim import __version__
 from hybridsim.codes import Reason
 from hybridsim.counters import Counters
+from hybridsim.fidelity import Fidelity
 from hybridsim.histogram import Distribution
 from hybridsim.metrics import Collector, Kind
 from hybridsim.outcome import Outcome, Phase, Series
@@ -45,6 +46,7 @@ class Result:
     phases: dict[str, Phase]
     verdict: Verdict
     wear: Wear | None
+    fidelity: Fidelity
     warnings: list[Warning] = field(default_factory=list)
     seed: int = 0
     engine: str = "numba"
@@ -69,6 +71,7 @@ class Result:
                 name: None if each.rebuild is None else vars(each.rebuild)
                 for name, each in (("cached", self.cached), ("none", self.plain))
             },
+            "fidelity": self.fidelity.to_dict(),
             "cost": None,
             "require": [],
             "warnings": [vars(one) for one in self.warnings],
@@ -86,13 +89,15 @@ def conclude(
     warnings: list[Warning] | None = None,
     seed: int = 0,
     engine: str = "numba",
+    recorded: Distribution | None = None,
 ) -> Result:
     """Bring two runs of one trace to their result: the machine with the cache, and without.
 
     Read of `trace`: name, span_ns, footprint_bytes, has_completions.  Of `scenario`: summary, file,
-    mode (open, closed, think), cache_mode, cache_bytes, cache_pages, endurance_bytes and
+    mode (open, closed, think), speed, cache_mode, cache_bytes, cache_pages, endurance_bytes and
     capacity_bytes (of all SSDs).
-    Each may be absent; both go into the JSON as they are.
+    Each may be absent; both go into the JSON as they are.  `recorded` are the latencies
+    that the trace tells, to hold the model without its cache against.
     """
     is_open = scenario.get("mode", "open") == "open"
     with_cache = Outcome(cached, Counters(cached_counters), is_open)
@@ -111,12 +116,26 @@ def conclude(
         "none_whole": without.whole,
     }
     judged, beside = phases["warm"], phases["none"]
-    case = Case(with_cache, without, warm_up, judged, beside, trace, scenario)
+    fidelity = _fidelity(recorded or Distribution(), without, scenario)
+    case = Case(with_cache, without, warm_up, judged, beside, trace, scenario, fidelity)
     return Result(
         trace, scenario, with_cache, without, warm_up, phases, judge(case),
         wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
-        list(warnings or []), seed, engine,
+        fidelity, list(warnings or []), seed, engine,
     )  # fmt: skip
+
+
+def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:
+    """Hold the machine without a cache against what was recorded, where that means something."""
+    why_not = ""
+    if scenario.get("mode", "open") == "closed":
+        why_not = "a queue depth was replayed, not the recorded load"
+    elif scenario.get("speed", 1.0) != 1.0:
+        why_not = "the load was replayed at another speed"
+    elif plain.whole.saturated:
+        why_not = "the modelled disks cannot serve the recorded arrivals"
+    figures = plain.whole.figures
+    return Fidelity(recorded, figures.reads + figures.writes, why_not)
 
 
 def _warm_up_of(cached: Collector, plain: Collector, closed: bool) -> WarmUp:

@@ -47,6 +47,7 @@ OPTIONS: dict[str, Path] = {
     "window": ("backing", "window"),
     "age_limit": ("backing", "age_limit"),
     "write_cache": ("backing", "write_cache"),
+    "queue_depth": ("backing", "queue_depth"),
     "cache": ("cache", "kind"),
     "cache_page": ("cache", "page"),
     "cache_size": ("cache", "size"),
@@ -112,6 +113,8 @@ class Backing(Part):
     window: int = Field(32, ge=1, le=1024)
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
     write_cache: Literal["drive", "off"] = "drive"
+    # requests that the path to the array carries at a time, 0: any number
+    queue_depth: int = Field(0, ge=0, le=65_536)
     drive: Annotated[Drive, Field(discriminator="kind")]
     controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridsim.codes import Reason
+from hybridsim.fidelity import Fidelity
 from hybridsim.outcome import SECOND, Outcome, Phase
 from hybridsim.units import format_size, human_count
 from hybridsim.warmup import State, WarmUp
@@ -61,6 +62,7 @@ class Case:
     without: Phase  # of the plain one, over the same time
     trace: Mapping[str, Any]
     scenario: Mapping[str, Any]
+    fidelity: Fidelity
 
     @property
     def has_cache(self) -> bool:
@@ -212,7 +214,19 @@ def _about_run_time(case: Case) -> Iterator[str]:
 def _judged_on(case: Case) -> str:
     reads = human_count(case.with_cache.figures.reads.count)
     share = percent(case.with_cache.span_ns / case.cached.end_ns if case.cached.end_ns else 0.0)
-    return f"Judged on {share} of the run ({reads} reads), with models of drives, not with yours."
+    return f"Judged on {share} of the run ({reads} reads), {_by_which_model(case.fidelity)}."
+
+
+def _by_which_model(fidelity: Fidelity) -> str:
+    """How much the modelled disks are like those that the trace comes from."""
+    if not fidelity.is_known or fidelity.is_other_kind:
+        return "with models of drives, not with yours"
+    apart = f"{percent(fidelity.demerit)} of the mean from those recorded"
+    if fidelity.likeness == "good":
+        return f"with a model whose latencies are only {apart}"
+    if fidelity.likeness == "fair":
+        return f"with a model whose latencies are {apart}"
+    return f"with models of drives that are not like yours: latencies are {apart}"
 
 
 def _hit(case: Case) -> str:
@@ -303,8 +317,22 @@ def _advice(case: Case) -> Iterator[Advice]:
         yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:
         yield Advice("Try letting every miss in.", _replay(case, "--admission always"))
+    yield from _of_another_model(case)
     if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
         yield Advice("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
+
+
+def _of_another_model(case: Case) -> Iterator[Advice]:
+    """Where the modelled disks are not like those of the capture, a way to make them so."""
+    fidelity = case.fidelity
+    if not fidelity.is_known or fidelity.is_other_kind or fidelity.likeness == "good":
+        return
+    if not case.scenario.get("is_fitted"):
+        name = shlex.quote(_name(case))
+        yield Advice("Make the model one of your array.", f"hybridsim fit {name} -o array.toml")
+    elif case.scenario.get("mode", "open") == "open":
+        text = "Let each request wait for those it waited for when captured: programs do."
+        yield Advice(text, _replay(case, "--mode think"))
 
 
 def _larger(case: Case) -> Advice:
@@ -323,10 +351,15 @@ def _against_backlog(case: Case) -> Advice:
     return Advice(text, _replay(case, "--mode closed"))
 
 
+def _name(case: Case) -> str:
+    """The trace as a command names it; what came from a pipe must be given again."""
+    name = str(case.trace.get("name", "-"))
+    return "TRACE" if name == "-" else name
+
+
 def _replay(case: Case, option: str) -> str:
     """The command that replays the same again, but for one option."""
-    name = str(case.trace.get("name", "-"))
-    words = ["hybridsim replay", "TRACE" if name == "-" else shlex.quote(name)]
+    words = ["hybridsim replay", shlex.quote(_name(case))]
     if case.scenario.get("file"):
         words += ["--scenario", shlex.quote(str(case.scenario["file"]))]
     changed = option.split()[0]
@@ -344,6 +377,7 @@ def _confidence(case: Case) -> dict[str, Any]:
         "reads": case.with_cache.figures.reads.count,
         "mean_read_gain": None if _endless(case) else case.gain,
         "p99_read_gain": None if _endless(case) else case.tail_gain,
+        "model_demerit": case.fidelity.demerit if case.fidelity.is_known else None,
     }
 
 

@@ -81,6 +81,7 @@ def tier(kind, parameters):
         rotates=isinstance(parameters.device, HddParameters),
         failed=parameters.failed,
         rebuild=tuple(vars(parameters.rebuild).values()) if parameters.rebuild else None,
+        queue_depth=parameters.queue_depth,
     )
 
 

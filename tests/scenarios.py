@@ -147,6 +147,7 @@ def tiers(draw: st.DrawFn, kind: str = "any") -> TierParameters:
         rmw_level=draw(st.sampled_from([0, 1, 1, 2])),
         failed=lost,
         rebuild=rebuild,
+        queue_depth=draw(st.sampled_from([0, 0, 1, 2, 5])),
     )
 
 

@@ -16,6 +16,8 @@ COMMANDS = {
     "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": ("hybridsim.cli.trace", "Look at a trace: info, doctor, head, convert."),
+    "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from what you measured."),
+    "catalog": ("hybridsim.cli.catalog", "List the drives there are to simulate, with sources."),
     "scenario": ("hybridsim.cli.scenario", "Show or check the machine a scenario describes."),
     "explain": ("hybridsim.cli.explain", "What does a printed word or number mean?"),
 }

@@ -11,6 +11,7 @@ from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.jit import method, state_machine
+from hybridsim.line import Line
 from hybridsim.raid.copying import end_copy, go_on_rebuilding, write_copy
 from hybridsim.raid.groups import (
     COPY_READ,
@@ -26,6 +27,7 @@ from hybridsim.raid.groups import (
     Stripes,
 )
 from hybridsim.raid.layout import FAILED, NEAR, REBUILDING, WHOLE, Layout
+from hybridsim.raid.mirrors import mirror
 from hybridsim.raid.parity import cut_rows, end_segment, write_segment
 from hybridsim.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuild
 
@@ -51,6 +53,7 @@ class Tier(NamedTuple):
     capacity_bytes: int
     layout: Layout
     groups: Groups
+    line: Line  # what waits to get in
     stripes: Stripes
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
@@ -76,11 +79,12 @@ class Tier(NamedTuple):
         rotates: bool = True,
         failed: Sequence[int] = (),
         rebuild: tuple[int, int, int] | None = None,
+        queue_depth: int = 0,
     ) -> Tier:
         """Join the members of a device bank; capacity is what whole rows of chunks hold.
 
         `failed` members are gone; `rebuild` is a replaced member and the rates, least and most in
-        bytes a second, at which it is written.
+        bytes a second, at which it is written; `queue_depth` requests are under way at most.
         """
         layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
         state = np.full(members, WHOLE, np.uint8)
@@ -101,6 +105,7 @@ class Tier(NamedTuple):
             else layout.chunks * layout.chunk_bytes,
             layout=layout,
             groups=Groups.new(256),
+            line=Line.new(queue_depth),
             stripes=Stripes.new(),
             rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
             counts=np.array([0, 0, lost]),
@@ -142,12 +147,24 @@ class Tier(NamedTuple):
     @method
     def has_room(self, demand):
         """Tell whether `demand` more groups and device requests fit."""
-        return self.groups.free[1] >= demand and self.device.room() >= demand + self.reserved()
+        return (
+            self.groups.free[1] >= demand
+            and self.device.room() >= demand + self.reserved()
+            and self.line.has_room(demand)
+        )
 
     @method
     def submit(self, now, tag, op, offset, length, events):
         """Take a request, its op with flags; `complete` or `wake` will return its tag."""
         self.counts[OUTSTANDING] += 1
+        if self.line.depth == 0 or self.line.lets_in():
+            self.begin(now, tag, op, offset, length, events)
+        else:
+            self.line.push(tag, op, offset, length)
+
+    @method
+    def begin(self, now, tag, op, offset, length, events):
+        """Issue a request to the members."""
         if self.members == 1 and op <= WRITE and length > 0:
             self.issue(now, 2 * tag, 0, op, offset, length, events)
             return
@@ -205,10 +222,21 @@ class Tier(NamedTuple):
     def completed(self, now, tag, events):
         """Count a request that is complete; return its tag."""
         self.counts[OUTSTANDING] -= 1
+        if self.line.depth > 0:
+            self.begin_next(now, events)
         if self.counts[OUTSTANDING] == 0 and self.rebuild.is_under_way():
             self.rebuild.rest(now)
             go_on_rebuilding(self, now, events)
         return tag
+
+    @method
+    def begin_next(self, now, events):
+        """Let the next request in, as one has left."""
+        line = self.line
+        entry = line.left()
+        if entry >= 0:
+            offset, length = line.offset[entry], line.length[entry]
+            self.begin(now, line.tag[entry], line.op[entry], offset, length, events)
 
     @method
     def end_part(self, now, group, events):
@@ -324,7 +352,7 @@ class Tier(NamedTuple):
         chunk = offset // layout.chunk_bytes
         within = offset % layout.chunk_bytes
         if layout.copies > 1:
-            return self.mirror(chunk, within, length)
+            return mirror(self, chunk, within, length)
         if layout.parities > 0:
             data = layout.members - layout.parities
             row = chunk // data
@@ -332,31 +360,6 @@ class Tier(NamedTuple):
             return member, row * layout.chunk_bytes + within
         member, row = layout.place(chunk, 0)
         return member, row * layout.chunk_bytes + within
-
-    @method
-    def mirror(self, chunk, within, length):
-        """Choose among the copies of a chunk, in essence as md does."""
-        layout = self.layout
-        best = NOTHING
-        best_start = least = 0
-        for copy in range(layout.copies):
-            member, row = layout.place(chunk, copy)
-            start = row * layout.chunk_bytes + within
-            if not self.can_read(member, start + length):
-                continue
-            if layout.spread != NEAR or self.head[member] == start:
-                best, best_start = member, start
-                break
-            if self.next_read[member] == start:
-                best, best_start = member, start
-                break
-            cost = self.pending[member]
-            if self.rotates == 1 and cost > 0:
-                cost = 1 + abs(start - self.head[member])
-            if best == NOTHING or cost < least:
-                best, best_start, least = member, start, cost
-        self.next_read[best] = best_start + length
-        return best, best_start
 
     @method
     def gather_chunks(self, now, group, op, offset, length, events):

@@ -157,7 +157,10 @@ class HostParameters(_Plain):
 
 @dataclass
 class TierParameters(_Plain):
-    """An array of equal devices (2.5); capacity_bytes is what the whole array offers."""
+    """An array of equal devices (2.5); capacity_bytes is what the whole array offers.
+
+    It has `queue_depth` requests under way at most; 0 is no limit.
+    """
 
     level: Level
     members: int
@@ -168,6 +171,7 @@ class TierParameters(_Plain):
     rmw_level: int = 1
     failed: list[int] = field(default_factory=list)
     rebuild: RebuildParameters | None = None
+    queue_depth: int = 0
 
 
 @dataclass

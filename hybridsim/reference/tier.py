@@ -1,5 +1,6 @@
 """Arrays (2.5): equal devices behind one range of bytes."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
@@ -34,6 +35,8 @@ class Tier:
             self.chunk *= self.rows
             self.rows = 1
         self.outstanding = 0
+        self.under_way = 0
+        self.line: deque[tuple[int, int, int, Done]] = deque()
         self.parity_writes = ParityWrites(self)
         self.rebuild: Rebuild | None = None
         if p.rebuild is not None:
@@ -41,11 +44,22 @@ class Tier:
             self.rebuild = Rebuild(self, p.rebuild)
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take a request, its op with flags; it completes with its last part."""
+        """Take a request, its op with flags, or let it wait while there are too many."""
         self.outstanding += 1
+        if self.under_way == self.parameters.queue_depth > 0:
+            self.line.append((op, offset, length, done))
+        else:
+            self.begin(op, offset, length, done)
+
+    def begin(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Issue a request to the members; it completes with its last part."""
+        self.under_way += 1
 
         def complete() -> None:
             self.outstanding -= 1
+            self.under_way -= 1
+            if self.line:
+                self.begin(*self.line.popleft())
             if self.outstanding == 0 and self.rebuild is not None:
                 self.rebuild.rest()
             done()

@@ -59,6 +59,7 @@ LABELS = {
     "bandwidth_limit": "bandwidth limit",
     "controller": "controller",
     "rebuild": "rebuild",
+    "model": "model",
     "notes": "notes",
     "next": "next",
 }
@@ -124,7 +125,7 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
-    findings = (_iops, _misses, _wear, _disk_time, _controller, _rebuild)
+    findings = (_iops, _misses, _wear, _disk_time, _controller, _rebuild, _model)
     yield _lines([row for finding in findings for row in finding(result)])
     yield ""
     yield _lines(list(_notes(result)))
@@ -399,6 +400,30 @@ def _rebuild(result: Result) -> Iterator[tuple[str, str]]:
                 words += f", {span(progress.whole_ns)} in all"
                 words += " at this pace" if progress.share < 1 else ""
             yield LABELS["rebuild"] if label == LABELS["none"] else "", f"{label}: {words}"
+
+
+def _model(result: Result) -> Iterator[tuple[str, str]]:
+    """How well the disks alone give the recorded latencies back."""
+    fidelity = result.fidelity
+    if not fidelity.measured.count:
+        return
+    measured, modelled = (
+        latency(one.percentile(50)) for one in (fidelity.measured, fidelity.modelled)
+    )
+    if not fidelity.is_known:
+        text = f"not held against the recorded latencies: {fidelity.why_not}"
+    elif fidelity.is_other_kind:
+        text = (
+            f"your storage took {measured} at the median, as flash or a cache does; these disks "
+            f"alone take {modelled}"
+        )
+    else:
+        text = (
+            f"these disks alone take {modelled} at the median, recorded were {measured}; the "
+            f"distributions are {percent(fidelity.demerit)} of the mean apart, a "
+            f"{fidelity.likeness} likeness"
+        )
+    yield LABELS["model"], _unbroken(text)
 
 
 def _next(result: Result) -> Iterator[RenderableType]:

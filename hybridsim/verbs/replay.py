@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,13 @@ from hybridsim.arrays import Ints
 from hybridsim.codes import FUA, PREFLUSH, Flag, Op
 from hybridsim.controller import Controller
 from hybridsim.errors import TraceError, UsageError
+from hybridsim.fitting import answer
 from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.inflight import Batch
 from hybridsim.jit import compiled
 from hybridsim.machine import Machine, Run
 from hybridsim.metrics import Collector
+from hybridsim.recorded import Recorded
 from hybridsim.result import Result, Warning, conclude
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
@@ -87,8 +89,9 @@ def _replay(
     cached = Pump(build.machine(scenario, mode, volume_bytes, pages), step_ns)
     plain = Pump(build.machine(scenario, mode, volume_bytes, 0), step_ns)
     done = 0
+    recorded = Recorded()
     with ThreadPoolExecutor(2) as threads:
-        for batch in batches(trace, scenario.replay.speed, mode == "think"):
+        for batch in batches(trace, scenario.replay.speed, mode == "think", recorded.add):
             both = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
                 for pump in (cached, plain)
@@ -110,6 +113,7 @@ def _replay(
         warnings=[_warning(each) for each in summary.warnings],
         seed=scenario.seed,
         engine="numba" if compiled else "python",
+        recorded=recorded.latency,
     )
 
 
@@ -144,12 +148,29 @@ def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
         )
 
 
-def batches(trace: Trace, speed: float = 1.0, with_waits: bool = False) -> Iterator[Batch]:
-    """Return the requests of a trace as the engine takes them; the last batch says so."""
+class Chunked(Protocol):
+    """What has a name and hands out requests in order: a trace, or what was observed of one."""
+
+    name: str
+
+    def chunks(self) -> Iterator[Requests]: ...  # noqa: D102
+
+
+def batches(
+    trace: Chunked,
+    speed: float = 1.0,
+    with_waits: bool = False,
+    watch: Callable[[Requests], None] = lambda chunk: None,
+) -> Iterator[Batch]:
+    """Return the requests of a trace as the engine takes them; the last batch says so.
+
+    `watch` is shown each chunk of the trace.
+    """
     waits = Waits() if with_waits else None
     first = 0
     held: Requests | None = None
     for chunk in trace.chunks():
+        watch(chunk)
         if held is not None:
             yield _batch(held, speed, waits, first, False, trace.name)
             first += held.rows
@@ -282,6 +303,8 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "file": scenario.origin.name or None,
         "options": scenario.options,
         "mode": mode,
+        "speed": scenario.replay.speed,
+        "is_fitted": backing.drive.name == answer.NAME,
         "cache_mode": said.mode,
         "cache_bytes": cache_bytes,
         "cache_pages": pages,

@@ -1,0 +1,134 @@
+"""`hybridsim catalog`: which drives there are to simulate, and how well each is known."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from hybridsim.catalog import Entry, Row
+
+LIST_EXAMPLES = """\b
+Examples:
+  hybridsim catalog
+  hybridsim catalog --kind ssd
+  hybridsim catalog show hgst-ultrastar-7k8
+"""
+SHOW_EXAMPLES = """\b
+Examples:
+  hybridsim catalog show hgst-ultrastar-7k8
+  hybridsim catalog show --json samsung-pm9a3-1920gb
+"""
+# What tells entries of a kind apart, in this order, where an entry has it: key, how it is worded.
+HEADLINES = (
+    ("rpm", "{} rpm"),
+    ("seek_average", "seek {}"),
+    ("rate_outer", "{} outer"),
+    ("read_latency", "read {}"),
+    ("write_latency", "write {}"),
+    ("random_read_iops", "{} reads/s"),
+    ("random_write_iops", "{} writes/s"),
+    ("iops", "{} IOPS"),
+    ("throughput", "{}"),
+)
+JSON_HELP = "Print JSON."
+
+
+@click.group(invoke_without_command=True, epilog=LIST_EXAMPLES)
+@click.option("--kind", metavar="KIND", help="Only this kind, such as hdd or ssd.")
+@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+@click.pass_context
+def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
+    """List the drives that a scenario can name, or show one with its sources."""
+    if context.invoked_subcommand:
+        if kind or as_json:
+            raise click.UsageError(
+                "--kind and --json belong to the list; `show` has its own --json"
+            )
+        return
+    entries = _entries(kind)
+    if as_json:
+        click.echo(json.dumps([_short(entry) for entry in entries], indent=2))
+        return
+    for line in _list_text(entries):
+        click.echo(line)
+    click.echo()
+    click.echo('In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME')
+
+
+@catalog.command(epilog=SHOW_EXAMPLES)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+def show(name: str, as_json: bool) -> None:
+    """Show every value of NAME, how far it can be trusted, and where it comes from.
+
+    Marks: read in a published text, measured on a device, fitted to a measurement, assumed, or
+    recalled from a datasheet that was not at hand.
+    """
+    from hybridsim import catalog
+
+    entry = catalog.load(name)
+    if as_json:
+        click.echo(json.dumps(_whole(entry), indent=2))
+        return
+    for line in _show_text(entry):
+        click.echo(line)
+
+
+def _entries(kind: str | None) -> list[Entry]:
+    from hybridsim import catalog
+    from hybridsim.errors import UsageError
+    from hybridsim.suggest import hint
+
+    if kind is not None and kind not in catalog.KINDS:
+        raise UsageError(f"--kind {kind}: no such kind, {hint(kind, catalog.KINDS)}")
+    return [catalog.load(name) for name in catalog.names(kind)]
+
+
+def _headline(entry: Entry) -> dict[str, str | int]:
+    rows = entry.rows
+    return {key: rows[key].value for key, _ in HEADLINES if key in rows}
+
+
+def _short(entry: Entry) -> dict[str, Any]:
+    capacity = {"capacity": entry.rows["capacity"].value} if "capacity" in entry.rows else {}
+    return {"name": entry.key, "kind": entry.kind, "title": entry.name, **capacity} | _headline(
+        entry
+    )
+
+
+def _whole(entry: Entry) -> dict[str, Any]:
+    values = {key: row._asdict() for key, row in entry.rows.items()}
+    return {"name": entry.key, "kind": entry.kind, "title": entry.name, "values": values}
+
+
+def _list_text(entries: list[Entry]) -> list[str]:
+    rows = [("NAME", "KIND", "CAPACITY", "FIGURES")]
+    for entry in entries:
+        found = _headline(entry)
+        figures = [words.format(_number(found[key])) for key, words in HEADLINES if key in found]
+        capacity = entry.rows.get("capacity")
+        size = str(capacity.value) if capacity else ""
+        rows.append((entry.key, entry.kind, size, ", ".join(figures) or entry.name))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)) + f"  {row[3]}"
+        for row in rows
+    ]
+
+
+def _number(value: str | int) -> str:
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+
+
+def _show_text(entry: Entry) -> list[str]:
+    rows = [(key, _number(row.value), row) for key, row in entry.rows.items()]
+    width, room = (max(len(row[column]) for row in rows) for column in (0, 1))
+    lines = [f"{entry.name}  ({entry.key}, {entry.kind})", ""]
+    return lines + [f"{key:<{width}}  {value:<{room}}  {_known(row)}" for key, value, row in rows]
+
+
+def _known(row: Row) -> str:
+    return f"{row.mark:<8}  {row.source}".rstrip()

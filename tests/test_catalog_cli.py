@@ -1,0 +1,41 @@
+"""`hybridsim catalog` lists what a scenario can name, and says where each value comes from."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from hybridsim import catalog
+from hybridsim.cli import cli
+from hybridsim.errors import UsageError
+
+
+def run(*words):
+    return CliRunner().invoke(cli, ["catalog", *words], catch_exceptions=False)
+
+
+def test_every_entry_is_listed():
+    listed = run().output
+    for name in catalog.names():
+        assert name in listed
+
+
+@pytest.mark.parametrize("kind", catalog.KINDS)
+def test_one_kind_is_listed_alone(kind):
+    found = json.loads(run("--kind", kind, "--json").output)
+    assert [entry["name"] for entry in found] == catalog.names(kind)
+
+
+def test_an_unknown_kind_is_recognised():
+    with pytest.raises(UsageError, match="did you mean 'ssd'"):
+        CliRunner().invoke(cli, ["catalog", "--kind", "sdd"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_an_entry_is_shown_with_marks_and_sources(name):
+    shown = run("show", name).output
+    found = json.loads(run("show", "--json", name).output)
+    assert found["values"]
+    for key, row in catalog.load(name).rows.items():
+        assert f"{row.mark:<8}  {row.source}".rstrip() in shown
+        assert found["values"][key] == row._asdict()

@@ -1,0 +1,246 @@
+"""A model is recovered from what was measured on the device, or it is said that it cannot be."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from captures import TRACES
+
+from hybridsim import Scenario, fit
+from hybridsim.errors import FitError
+from hybridsim.fitting import disks, flash, order
+from hybridsim.fitting.observed import STRETCH, STRETCHES_MAX, Observed, observe
+from hybridsim.fitting.pieces import Layout, pieces
+from hybridsim.formats.rows import no_requests
+from hybridsim.trace import Trace
+from hybridsim.verbs.fit import fidelity
+
+# 4 disks in chunks of 64 KiB; 7,200 rpm, seeks of 0.5 to 8 ms; NBD carries 16 requests at a time
+ARRAY = TRACES / "array" / "bcache.csv.zst"
+KIB, MIB, MS = 1024, 2**20, 1e6
+
+
+def observed(dispatch, complete, offset, length=4096, is_write=False):
+    rows = len(dispatch)
+    offset = np.asarray(offset, np.int64)
+    length = np.broadcast_to(np.int64(length), rows)
+    return Observed(
+        np.asarray(dispatch, np.int64),
+        np.asarray(complete, np.int64),
+        offset,
+        length,
+        np.broadcast_to(is_write, rows),
+        np.zeros(rows, np.int64),
+        int((offset + length).max()),
+    )
+
+
+def csv(path, rows):
+    head = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
+    path.write_text(head + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+# The known array.
+
+
+@pytest.fixture(scope="module")
+def halves():
+    requests, _ = observe(Trace.read(ARRAY).chunks())
+    middle = requests.rows // 2
+    first = requests.of(np.arange(requests.rows) < middle)
+    second = requests.of(np.arange(requests.rows) >= middle)
+    return first, second
+
+
+@pytest.fixture(scope="module")
+def fitted(halves):
+    from hybridsim.fitting import array
+
+    return array.answer("the first half", halves[0], lambda what, done, of: None, [])
+
+
+def estimate(found, key):
+    return next(one for one in found.estimates if one.key == key)
+
+
+def test_the_known_array_is_recovered_from_half_a_capture(fitted):
+    assert estimate(fitted, "members").value == 4
+    assert estimate(fitted, "chunk").value == 64 * KIB
+    assert estimate(fitted, "queue_depth").value == 16
+    assert estimate(fitted, "scheduler").value == "fcfs"
+    for key, truth in (("rpm", 7200), ("seek_full", 8 * MS)):
+        one = estimate(fitted, key)
+        assert one.told
+        assert one.value == pytest.approx(truth, rel=0.15)
+        assert one.low <= truth <= one.high
+
+
+def test_what_the_capture_does_not_tell_is_said(fitted):
+    assert not estimate(fitted, "rate_outer").told
+    assert "4 KiB" in estimate(fitted, "rate_outer").how
+    assert not estimate(fitted, "write_settle").told
+
+
+def test_the_model_of_one_half_predicts_the_latencies_of_the_other(fitted, halves):
+    scenario = fitted.scenario()
+    held = fidelity(halves[1], scenario)
+    assert held.measured.count == halves[1].rows
+    assert held.demerit < 0.10
+    without_limit = scenario.with_options(queue_depth=0)
+    assert fidelity(halves[1], without_limit).demerit > 2 * held.demerit
+
+
+def test_the_scenario_reads_back_as_what_was_fitted(fitted):
+    scenario = Scenario.loads(fitted.to_toml())
+    assert scenario.backing.members == 4
+    assert scenario.backing.queue_depth == 16
+    assert scenario.backing.drive.rpm == estimate(fitted, "rpm").value
+    assert scenario.backing.window == 1
+
+
+# Recovery of invented devices.
+
+
+def one_disk(count, seed, overhead_ms=0.3, track_ms=0.8, full_ms=12.0, rotation_ms=8.333):
+    """Requests one after the other to a disk of the model that is fitted, with a little noise."""
+    random = np.random.default_rng(seed)
+    stroke = 1000 * MIB
+    place = random.integers(stroke // 4096, size=count) * 4096
+    length = random.choice([4 * KIB, 256 * KIB], size=count)
+    place = np.minimum(place, stroke - length)
+    distance = np.abs(np.diff(place, prepend=0) - np.concatenate([[0], length[:-1]]))
+    seek_ms = track_ms + (full_ms - track_ms) * np.sqrt(distance / stroke)
+    rotation = random.uniform(0, rotation_ms, count)
+    service = (
+        overhead_ms + seek_ms + rotation + length / MIB * 8.0 + random.logistic(0, 0.05, count)
+    )
+    idle = random.exponential(2.0, count)
+    done = np.cumsum((service + idle) * MS)
+    return observed(done - service * MS, done, place, length)
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    truth = {"track_ms": 0.8, "reach_ms": 11.2, "rotation_ms": 8.333, "per_mib_ms": 8.0}
+    held = []
+    untold = ("settle_ms", "overhead_ms")
+    numbers = {name: one for name, one in disks.NUMBERS.items() if name not in untold}
+    for seed in range(10):
+        capture = one_disk(800, seed)
+        seen = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
+        density = disks._density(seen, {"overhead_ms": 0.3}, seen.is_timed)
+        found = disks.with_intervals(disks.likeliest(numbers, density), numbers, density)
+        held += [found.low[name] <= value <= found.high[name] for name, value in truth.items()]
+        assert found.values["per_mib_ms"] == pytest.approx(8.0, rel=0.1)
+    assert np.mean(held) >= 0.85
+
+
+def test_flash_is_known_by_its_short_times_and_fitted_as_such(tmp_path):
+    random = np.random.default_rng(1)
+    rows, at, start = [], 0, 0
+    for number in range(3000):
+        at += int(random.exponential(400_000)) * (number % 5 == 0)  # in bursts of five
+        length = int(random.choice([4096, 131_072]))
+        start = max(at, start + 20_000)
+        done = start + 90_000 + (length - 4096) * 2
+        rows.append((at, "R", int(random.integers(10**5)) * 4096, length, at, done))
+    found = fit(csv(tmp_path / "flash.csv", rows), check=False)
+    assert estimate(found, "random_read_iops").value == pytest.approx(50_000, rel=0.15)
+    assert found.scenario().backing.drive.kind == "ssd"
+
+
+def test_latency_and_rate_of_flash_are_those_of_requests_alone():
+    random = np.random.default_rng(2)
+    length = random.choice([4096, 65_536, 131_072], size=2000)
+    start = np.arange(2000) * 1_000_000
+    done = start + 80_000 + (length - 4096) * 2 + random.integers(-3000, 3000, 2000)
+    found = flash.fit(observed(start, done, random.integers(10**6, size=2000) * 4096, length))
+    latency, rate = found.latency_ns["read"], found.bytes_per_s
+    assert latency.low - 500 <= 80_000 <= latency.high + 500
+    assert rate.value == pytest.approx(500e6, rel=0.05)
+    assert "idle" in found.untold["write_latency"]
+    assert "under way" in found.untold["interval"]
+
+
+# What is told of a layout.
+
+
+def test_pieces_lie_where_a_stripe_puts_them():
+    capture = observed([0, 1], [10, 20], [60 * KIB, 0], np.array([200 * KIB, 4 * KIB]))
+    seen = pieces(capture, capture.dispatch_ns, Layout(2, 64 * KIB))
+    # 60..260 KiB: 60..64 and 128..192 on member 0, 64..128 and 192..256 on 1, 256..260 on 0
+    assert sorted((seen.length_bytes / KIB).tolist()) == [4, 72, 128]
+    assert seen.first.tolist() == [0, 2]
+
+
+def test_the_order_of_service_tells_a_disk_that_chooses():
+    capture = observed([0, 0, 0, 0], [10, 20, 30, 40], [0, 4 * MIB, 2 * MIB, MIB])
+    one = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
+    assert order.choice_share(one) == 0
+    turned = replace(capture, complete_ns=capture.complete_ns[::-1].copy())
+    assert order.choice_share(pieces(turned, turned.dispatch_ns, Layout(1, MIB))) == 1
+
+
+def test_requests_beyond_the_depth_of_the_path_enter_when_another_is_done():
+    capture = observed([0, 1, 2], [30, 20, 50], [0, 0, 0])
+    assert capture.entered_ns(0).tolist() == [0, 1, 2]
+    assert capture.entered_ns(2).tolist() == [0, 1, 20]
+    assert capture.entered_ns(1).tolist() == [0, 30, 30]
+
+
+def test_of_a_long_capture_stretches_are_kept():
+    def chunks():
+        for number in range(100):
+            rows = no_requests(STRETCH)
+            yield rows._replace(
+                arrival_ns=rows.arrival_ns + number,
+                length_bytes=rows.length_bytes + 512,
+                dispatch_ns=rows.dispatch_ns + number,
+                complete_ns=rows.complete_ns + number + 1,
+            )
+
+    kept, seen = observe(chunks())
+    assert seen.requests == 100 * STRETCH
+    assert STRETCHES_MAX * STRETCH // 2 <= kept.rows <= STRETCHES_MAX * STRETCH
+    assert len(list(kept.stretches())) == kept.rows // STRETCH
+
+
+# What cannot be told.
+
+
+def test_without_completions_there_is_nothing_to_fit_to(tmp_path):
+    path = csv(tmp_path / "open.csv", [(i, "R", i * 4096, 4096, i, "") for i in range(300)])
+    with pytest.raises(FitError, match="no completions"):
+        fit(path)
+
+
+def test_too_few_requests_are_refused(tmp_path):
+    path = csv(tmp_path / "few.csv", [(i, "R", 0, 4096, i, i + 9) for i in range(20)])
+    with pytest.raises(FitError, match="only 20 reads and writes"):
+        fit(path)
+
+
+def test_a_sequential_capture_shows_no_arm(tmp_path):
+    rows = [(i * 10**6, "R", i * 4096, 4096, i * 10**6, i * 10**6 + 10**5) for i in range(500)]
+    with pytest.raises(FitError, match="not sequential"):
+        fit(csv(tmp_path / "stream.csv", rows))
+
+
+def test_times_of_no_disk_are_not_called_a_disk(tmp_path):
+    random = np.random.default_rng(3)
+    rows = []
+    for number in range(600):
+        at, took = number * 10**9, int(random.choice([2.5, 90, 300]) * MS)
+        rows.append((at, "R", int(random.integers(10**6)) * 4096, 4096, at, at + took))
+    with pytest.raises(FitError, match="not those of disks"):
+        fit(csv(tmp_path / "odd.csv", rows))
+
+
+def test_a_capture_without_dispatches_is_fitted_from_the_queue_and_says_so(tmp_path):
+    random = np.random.default_rng(4)
+    rows = [
+        (i * 10**6, "R", int(random.integers(10**5)) * 4096, 4096, "", i * 10**6 + 90_000)
+        for i in range(500)
+    ]
+    found = fit(csv(tmp_path / "queued.csv", rows), check=False)
+    assert any("no dispatch" in note for note in found.notes)

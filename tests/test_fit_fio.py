@@ -1,0 +1,88 @@
+"""fio's results make a disk or an SSD, or it is said why they do not."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hybridsim import fit
+from hybridsim.errors import FitError
+
+PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9)
+
+
+def job(latency_ns, depth=1, iops=None, **options):
+    count = len(latency_ns)
+    empty = {"total_ios": 0}
+    read = {
+        "total_ios": count,
+        "iops": iops or depth * 1e9 / float(np.mean(latency_ns)),
+        "bw_bytes": 0,
+        "clat_ns": {
+            "mean": float(np.mean(latency_ns)),
+            "percentile": {f"{p:.6f}": int(np.percentile(latency_ns, p)) for p in PERCENTS},
+        },
+    }
+    said = {"rw": "randread", "iodepth": str(depth), **options}
+    return {"jobname": "one", "job options": said, "read": read, "write": empty}
+
+
+def results(path, *jobs, **common):
+    options = {"bs": "4k", "direct": "1", **common}
+    whole = {"fio version": "fio-3.33", "global options": options, "jobs": list(jobs)}
+    path.write_text("fio: a message before it\n" + json.dumps(whole))
+    return path
+
+
+def disk(seed, count=4000):
+    random = np.random.default_rng(seed)
+    share = np.abs(np.diff(random.random(count + 1)))
+    return (0.9 + 11 * np.sqrt(share) + random.uniform(0, 60e3 / 7200, count)) * 1e6
+
+
+def estimate(found, key):
+    return next(one for one in found.estimates if one.key == key)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_disk_at_depth_1_is_recovered_within_its_intervals(tmp_path, seed):
+    """Percentiles alone hardly tell arm from platter; their sum they tell well."""
+    latency = disk(seed)
+    found = fit(results(tmp_path / "disk.json", job(latency)))
+    rpm, full = estimate(found, "rpm"), estimate(found, "seek_full")
+    assert rpm.low <= 7200 <= rpm.high
+    assert full.low <= 11.7e6 <= full.high or full.value == pytest.approx(11.7e6, rel=0.03)
+    drive = found.scenario().backing.drive
+    mean_ns = drive.overhead_ns + drive.seek_average_ns + drive.rev_ns / 2
+    assert mean_ns == pytest.approx(latency.mean(), rel=0.02)
+
+
+def test_an_ssd_at_several_depths_is_recovered(tmp_path):
+    latency = np.full(1000, 90_000)
+    found = fit(results(tmp_path / "ssd.json", job(latency), job(latency * 4, 32, iops=80_000)))
+    assert estimate(found, "read_latency").value == pytest.approx(90_000, rel=0.01)
+    assert estimate(found, "random_read_iops").value == 80_000
+    assert not estimate(found, "write_latency").told
+    assert found.scenario().backing.drive.kind == "ssd"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"direct": "0"}, "page cache"),
+        ({"random_distribution": "zipf:1.1"}, "hot spots"),
+        ({"rw": "randrw"}, "mixes reads and writes"),
+        ({"depth": 32}, "mostly waiting"),
+    ],
+)
+def test_what_tells_nothing_is_refused_with_the_reason(tmp_path, options, why):
+    path = results(tmp_path / "odd.json", job(disk(0), **options))
+    with pytest.raises(FitError, match=why):
+        fit(path)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "cut.json"
+    path.write_text('{"fio version": "fio-3.33", "jobs": [{')
+    with pytest.raises(FitError, match="not fio's JSON"):
+        fit(path)
