@@ -19,7 +19,7 @@ from hybridsim.machine import Machine
 from hybridsim.policies import LRU, Learned, Touches
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
-from hybridsim.scenario_controller import ControllerDram
+from hybridsim.scenario.controller import ControllerDram
 from hybridsim.source import Source
 
 MODES = {"read-only": Mode.READ_ONLY, "write-through": Mode.WRITE_THROUGH}

@@ -56,8 +56,9 @@ def test_compiled_equals_interpreted():
 
 def test_a_method_called_from_python_is_plain_python():
     streams = Streams.new()
-    assert streams.extend(0, 10) == 10
-    assert streams.extend(10, 5) == 15
+    run = streams.extend(0, 10)
+    assert streams.extend(10, 5) == run
+    assert streams.run_bytes[run] == 15
     assert streams.extend.__func__.__code__.co_name == "extend"
 
 
@@ -270,11 +271,11 @@ def test_a_plain_class_is_interpreted_and_gives_the_same_facts():
 
 @needs_compiler
 def test_a_state_machine_from_outside_is_compiled_and_not_cached():
-    files = sorted(jit.cache_folder().rglob("*.nb?"))
+    files = sorted(jit.cache_folder().rglob("loops.run-*.nb?"))
     assert simulated(Fifo(LRU.new(IDS))) == simulated(Fifo(LRU.new(IDS)), interpreted=True)
     assert simulated(Fifo(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
     assert jit.fresh(loops.run).signatures
-    assert sorted(jit.cache_folder().rglob("*.nb?")) == files
+    assert sorted(jit.cache_folder().rglob("loops.run-*.nb?")) == files
 
 
 class Clock:

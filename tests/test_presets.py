@@ -3,19 +3,18 @@
 import pytest
 from click.testing import CliRunner
 
-from hybridsim import scenario_preset
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.errors import ScenarioError
-from hybridsim.scenario import Scenario
+from hybridsim.scenario import Scenario, presets
 
 
-@pytest.mark.parametrize("name", scenario_preset.names())
+@pytest.mark.parametrize("name", presets.names())
 def test_every_preset_is_a_scenario_that_says_where_it_comes_from(name):
     site = Scenario.loads(f'preset = "{name}"')
     assert site == Scenario.default().with_options(preset=name)
     assert Scenario.loads(site.to_toml()) == site
-    assert scenario_preset.text(name).startswith("# ")
-    for line in scenario_preset.text(name).splitlines():
+    assert presets.text(name).startswith("# ")
+    for line in presets.text(name).splitlines():
         if "=" in line and line.split()[0] in ("members", "max_iops", "size"):
             assert "# " in line, line
 

@@ -660,9 +660,9 @@ class TestCache:
         runs = Runs()
         for start in range(33):
             runs.extend(1000 * start, 10)
-        assert runs.extend(1010, 10) == 20
-        assert runs.extend(10, 10) == 10  # the first was forgotten
-        assert runs.extend(20, 5) == 15
+        assert runs.extend(1010, 10).length == 20
+        assert runs.extend(10, 10).length == 10  # the first was forgotten
+        assert runs.extend(20, 5).length == 15
 
 
 class TestSource:

@@ -14,7 +14,7 @@ from hybridsim import catalog
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.errors import ScenarioError
 from hybridsim.scenario import OPTIONS, Scenario
-from hybridsim.toml_places import Places
+from hybridsim.scenario.toml_places import Places
 
 SITE = """\
 seed = 7

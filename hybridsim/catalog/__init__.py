@@ -28,6 +28,13 @@ class Row(NamedTuple):
     mark: str
     source: str
 
+    @property
+    def scalar(self) -> str | int:
+        """The value of a row that is no table."""
+        if isinstance(self.value, list):
+            raise TypeError("a table, not a value")
+        return self.value
+
 
 class Entry(NamedTuple):
     """A drive of the catalog."""

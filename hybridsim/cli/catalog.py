@@ -30,8 +30,8 @@ HEADLINES = (
     ("write_latency", "write {}"),
     ("random_read_iops", "{} reads/s"),
     ("random_write_iops", "{} writes/s"),
-    ("iops", "{} IOPS"),
-    ("throughput", "{}"),
+    ("sustained_iops", "{} IOPS"),
+    ("sustained_bandwidth", "{}"),
 )
 JSON_HELP = "Print JSON."
 
@@ -48,12 +48,17 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
                 "--kind and --json belong to the list; `show` has its own --json"
             )
         return
+    from hybridsim.scenario import presets
+
     entries = _entries(kind)
     if as_json:
         click.echo(json.dumps([_short(entry) for entry in entries], indent=2))
         return
     for line in _list_text(entries):
         click.echo(line)
+    if kind is None:
+        click.echo()
+        click.echo("Whole systems: " + ", ".join(presets.names()))
     click.echo()
     click.echo('In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME')
 
@@ -68,7 +73,12 @@ def show(name: str, as_json: bool) -> None:
     recalled from a datasheet that was not at hand.
     """
     from hybridsim import catalog
+    from hybridsim.scenario import presets
 
+    if name in presets.names():
+        known = presets.load(name)
+        click.echo(json.dumps(known, indent=2) if as_json else presets.text(name).rstrip())
+        return
     entry = catalog.load(name)
     if as_json:
         click.echo(json.dumps(_whole(entry), indent=2))
@@ -88,8 +98,25 @@ def _entries(kind: str | None) -> list[Entry]:
 
 
 def _headline(entry: Entry) -> dict[str, str | int]:
+    if entry.kind == "volume":
+        return _of_volume(entry)
     rows = entry.rows
-    return {key: rows[key].value for key, _ in HEADLINES if key in rows}
+    return {key: rows[key].scalar for key, _ in HEADLINES if key in rows}
+
+
+def _of_volume(entry: Entry) -> dict[str, str | int]:
+    """What its size makes of its provider's rules."""
+    from hybridsim.drives import CloudVolume
+    from hybridsim.units import format_rate
+
+    values = {key: row.value for key, row in entry.rows.items()}
+    volume = CloudVolume.model_validate({"kind": "volume", **values})
+    found: dict[str, str | int] = {}
+    if volume.sustained_iops:
+        found["sustained_iops"] = volume.sustained_iops
+    if volume.sustained_bandwidth:
+        found["sustained_bandwidth"] = format_rate(volume.sustained_bandwidth)
+    return found
 
 
 def _short(entry: Entry) -> dict[str, Any]:
@@ -119,7 +146,9 @@ def _list_text(entries: list[Entry]) -> list[str]:
     ]
 
 
-def _number(value: str | int) -> str:
+def _number(value: str | int | list[Any]) -> str:
+    if isinstance(value, list):
+        return f"a table of {len(value)}"
     return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
 
 

@@ -17,6 +17,8 @@ from hybridsim.units import parse_rate, parse_time
 
 MS = 1e6
 HEAD_SWITCH_NS = 500_000  # what a scenario assumes where nothing is said
+# what an entry of the catalog must say to lend its values
+DATASHEET = {"seek_track_to_track", "write_settle", "overhead", "rate_outer", "rate_inner"}
 MEAN_ROOT, MEAN_SHARE = 8 / 15, 1 / 3  # of sqrt(x) and x over random pairs of places
 
 
@@ -42,13 +44,12 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
 def assumed(rotation_ms: float) -> dict[str, float]:
     """Return what a catalog disk of about this speed has where a capture tells nothing."""
     rpm = MINUTE_MS / rotation_ms
-    like = min(
-        catalog.names("hdd"), key=lambda name: abs(int(catalog.load(name).rows["rpm"].value) - rpm)
-    )
-    rows = catalog.load(like).rows
+    disks = (catalog.load(name).rows for name in catalog.names("hdd"))
+    by_datasheet = (rows for rows in disks if rows.keys() >= DATASHEET)
+    rows = min(by_datasheet, key=lambda rows: abs(int(rows["rpm"].scalar) - rpm))
 
     def time_ms(key: str) -> float:
-        return parse_time(rows[key].value) / MS
+        return parse_time(rows[key].scalar) / MS
 
     rates = [parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")]
     return {

@@ -232,7 +232,7 @@ def _of_kind(
     deepest = max(points, key=lambda one: one.iops, default=None)
     if deepest is None or deepest.depth == 1:
         how = f"no random {kind}s at more than depth 1; as {LIKE_SSD}"
-        found[iops] = Estimate(DRIVE, iops, float(rows[iops].value), "/s", told=False, how=how)
+        found[iops] = Estimate(DRIVE, iops, float(rows[iops].scalar), "/s", told=False, how=how)
     else:
         how = f"the most measured, at depth {deepest.depth}: it may do more"
         found[iops] = Estimate(DRIVE, iops, deepest.iops, "/s", how=how)

@@ -31,7 +31,7 @@ def answer(name: str, observed: Observed, found: FlashFit, notes: list[str]) -> 
         Estimate(
             DRIVE, "capacity", _capacity(observed), "bytes", told=False, how="what is touched"
         ),
-        *(_latency(found, kind, parse_time(rows[f"{kind}_latency"].value)) for kind in KINDS),
+        *(_latency(found, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
         *_pace(found, rows),
     ]
     words = f"No arm: {each} for 4 KiB at rest, {pace}."
@@ -57,7 +57,7 @@ def _latency(found: FlashFit, kind: str, assumed_ns: int) -> Estimate:
 
 def _pace(found: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
     """Return rates, and as many dies as they need."""
-    reads, writes = (_iops(found, kind, rows[f"random_{kind}_iops"].value) for kind in KINDS)
+    reads, writes = (_iops(found, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS)
     link = _link(found, parse_rate(str(rows["sequential_read"].value)))
     streamed = min(float(link.value), 0.9 * float(writes.value) * STREAM_BYTES)
     longest_ns = max((one.value for one in found.latency_ns.values()), default=1e3)

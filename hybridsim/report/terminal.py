@@ -1,14 +1,10 @@
-"""The result for a person at a terminal: the verdict first, then what it rests on, then what to do.
-
-All words that stand before or above a figure are in LABELS; `hybridsim explain` knows each of them.
-"""
+"""The result for a person at a terminal: the verdict, then what it rests on, then what to do."""
 
 from __future__ import annotations
 
 import io
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TextIO
 
 import numpy as np
@@ -16,58 +12,20 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hybridsim.explain import REASONS
 from hybridsim.histogram import Distribution
 from hybridsim.metrics import Kind
 from hybridsim.outcome import Phase
 from hybridsim.report.curve import draw
+from hybridsim.report.findings import findings
+from hybridsim.report.words import GLUE, LABELS, joined, rows, unbroken
 from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
-from hybridsim.verdict import SHORTEST_NS
 from hybridsim.warmup import State
-from hybridsim.wording import NONE, lasting, latency, percent, span
+from hybridsim.wording import NONE, latency, percent, span
 
-LABELS = {
-    "trace": "trace",
-    "site": "site",
-    "verdict": "verdict",
-    "warm_up": "warm-up",
-    "hit_ratio": "hit ratio",
-    "iops": "IOPS",
-    "reads": "reads",
-    "writes": "writes",
-    "number": "number",
-    "hit": "hit",
-    "mean": "mean",
-    "p50": "p50",
-    "p99": "p99",
-    "p999": "p99.9",
-    "max": "max",
-    "busy": "busy",
-    "none": "no cache",
-    "cold": "cold",
-    "warm": "warm",
-    "cached": "with cache",
-    "before": "before",
-    "last_fifth": "last fifth",
-    "misses": "not from SSD",
-    "page_hits": "page hits",
-    "wear": "SSD writes",
-    "disk_time": "disk time",
-    "volume_time": "volume time",
-    "iops_limit": "IOPS limit",
-    "bandwidth_limit": "bandwidth limit",
-    "controller": "controller",
-    "rebuild": "rebuild",
-    "model": "model",
-    "notes": "notes",
-    "next": "next",
-}
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
 MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
-GLUE = "\ue000"  # stands for a space at which no line may break
-UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")
 NARROWEST, WIDEST = 80, 110
 PLOT_HEIGHT = 6
 ASCII = str.maketrans({"·": "|", NONE: "-", "⚠": "!", "▲": "^"})
@@ -115,32 +73,20 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     yield ""
     yield _verdict(result)
     yield ""
-    if len(result.warm_up.times_ns) > 1 and _rows(result):
+    if len(result.warm_up.times_ns) > 1 and rows(result):
         yield from _curve(result, width, ascii_only)
         yield ""
     yield _table(result)
-    if _rows(result):
+    if rows(result):
         same = "the same disks alone, with the requests of the last row"
         yield Text(f"{LABELS['none']}: {same}", "dim")
-    if result.phases["none"].saturated or any(phase.saturated for _, phase in _rows(result)):
+    if result.phases["none"].saturated or any(phase.saturated for _, phase in rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
-    findings = (_iops, _misses, _wear, _disk_time, _controller, _rebuild, _model)
-    yield _lines([row for finding in findings for row in finding(result)])
+    yield _lines(findings(result))
     yield ""
     yield _lines(list(_notes(result)))
     yield from _next(result)
-
-
-def _joined(parts: Iterable[str]) -> str:
-    """Parts in a row; a line breaks between two of them, unless one is a sentence."""
-    short = (part.replace(" ", GLUE) if len(part) < 60 else part for part in parts if part)
-    return f"{GLUE}· ".join(short)
-
-
-def _unbroken(text: str) -> str:
-    """The same, but for a number's unit staying with the number."""
-    return UNIT.sub(GLUE, text)
 
 
 def _lines(rows: list[tuple[str, str]]) -> Table:
@@ -164,7 +110,7 @@ def _trace(result: Result) -> list[tuple[str, str]]:
     ]
     if trace.get("footprint_bytes"):
         parts.append(f"touches {human_size(trace['footprint_bytes'])}")
-    rows = [(LABELS["trace"], _joined(parts))]
+    rows = [(LABELS["trace"], joined(parts))]
     if result.warnings:
         number = len(result.warnings)
         rows.append(("", f"⚠ {number} thing{'s' * (number != 1)} to know: see `{LABELS['notes']}`"))
@@ -195,11 +141,11 @@ def _verdict(result: Result) -> RenderableType:
     sentence = Text.assemble(
         (ANSWERS[verdict.answer], COLOURS[verdict.answer]),
         " ",
-        (_unbroken(verdict.headline), "bold"),
+        (unbroken(verdict.headline), "bold"),
     )
     grid.add_row(Text(LABELS["verdict"].upper(), COLOURS[verdict.answer]), sentence)
     for reason in verdict.reasons:
-        grid.add_row("", _unbroken(reason))
+        grid.add_row("", unbroken(reason))
     return grid
 
 
@@ -249,7 +195,7 @@ def _warm_up(result: Result) -> str:
     if full is not None:
         parts.append(f"SSD full {_after(full)}")
     parts.append(f"bins of {span(warm_up.bin_ns)}")
-    return _joined(parts)
+    return joined(parts)
 
 
 def _after(time_ns: int) -> str:
@@ -266,34 +212,20 @@ def _full_ns(result: Result) -> int | None:
     return (int(full[0]) + 1) * result.cached.collector.width_ns if len(full) else None
 
 
-def _rows(result: Result) -> list[tuple[str, Phase]]:
-    """The rows of the machine with the cache; none where there is no cache."""
-    if result.scenario.get("cache_pages") == 0:
-        return []
-    cold, warm = result.phases["cold"], result.phases["warm"]
-    state = result.warm_up.state
-    if state == State.FLAT or not cold.span_ns:
-        return [(LABELS["cached"], warm)]
-    border = span(cold.figures.end_ns)
-    if state == State.STEADY:
-        return [(f"{LABELS['cold']} < {border}", cold), (LABELS["warm"], warm)]
-    return [(f"{LABELS['before']} {border}", cold), (LABELS["last_fifth"], warm)]
-
-
 def _table(result: Result) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=True)
     table.add_column(LABELS["reads"], no_wrap=True, min_width=14, ratio=2)
     columns = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
     for name in columns:
         table.add_column(LABELS[name], justify="right", no_wrap=True, ratio=1)
-    rows = [(LABELS["none"], result.phases["none"]), *_rows(result)]
-    for label, phase in rows:
+    shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
+    for label, phase in shown:
         is_plain = phase is result.phases["none"]
         hit = NONE if is_plain else percent(phase.figures.hit_ratio)
         table.add_row(label, *_cells(phase, phase.figures.reads, hit), style=_style(label))
     if result.cached.whole.figures.latency[Kind.WRITE].count:
         table.add_row(Text(LABELS["writes"], "bold"))
-        for label, phase in rows:
+        for label, phase in shown:
             table.add_row(label, *_cells(phase, phase.figures.writes, ""), style=_style(label))
     return table
 
@@ -308,122 +240,6 @@ def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
     known = [NONE] * 5 if phase.saturated else [latency(one) for one in [*figures, most]]
     busy = percent(phase.utilisation) if hit else ""
     return [human_count(requests.count), hit, *known, busy]
-
-
-def _iops(result: Result) -> Iterator[tuple[str, str]]:
-    """Throughput, where it is a finding and not given by the trace."""
-    if result.scenario.get("mode", "open") == "open":
-        return
-    rows = [(LABELS["none"], result.phases["none"]), *_rows(result)]
-    yield (
-        LABELS["iops"],
-        _joined(f"{label} {human_count(phase.iops or 0)}" for label, phase in rows),
-    )
-
-
-def _misses(result: Result) -> Iterator[tuple[str, str]]:
-    phase = result.phases["warm"]
-    reasons = phase.figures.read_reasons
-    if not reasons or not _rows(result):
-        return
-    all_of_them = phase.share_of_reads(sum(reasons.values()))
-    parts = [
-        f"{REASONS[reason]} {percent(phase.share_of_reads(number))}"
-        for reason, number in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-    ]
-    when = _rows(result)[-1][0]
-    text = f"{percent(all_of_them)} of the reads ({when}): " + _joined(parts)
-    yield LABELS["misses"], text
-    pages = percent(phase.figures.page_hit_ratio)
-    yield LABELS["page_hits"], f"{pages} of the pages that reads touch ({when})"
-
-
-def _wear(result: Result) -> Iterator[tuple[str, str]]:
-    wear = result.wear
-    if wear is None or not _rows(result):
-        return
-    judged = result.phases["warm"].span_ns
-    is_long = judged >= SHORTEST_NS  # enough to speak of days and years
-    parts = [f"{human_size(wear.bytes_per_day)} a day"] if is_long else []
-    if not is_long:
-        parts.append(f"{human_size(wear.bytes_written)} in {span(judged)}")
-    if wear.per_host_write is not None:
-        often = wear.per_host_write > 99  # the host hardly writes: all of it is promotion
-        per_byte = "over 99" if often else f"{wear.per_host_write:.2f}"
-        parts.append(f"{per_byte} bytes per byte the host writes")
-    if wear.read_per_written is not None:
-        parts.append(f"{wear.read_per_written:.2f} bytes read from it per byte written")
-    if wear.in_flash is not None:
-        parts.append(f"{wear.in_flash:.2f} bytes in the flash per byte written to it")
-    if wear.drive_writes_per_day is not None and is_long:
-        parts.append(f"{wear.drive_writes_per_day:.2g} DWPD")
-    if wear.years is not None and is_long:
-        parts.append(f"rated life {lasting(wear.years)}")
-    yield LABELS["wear"], _joined(parts)
-
-
-def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
-    for label, phase in ((LABELS["none"], result.phases["none"]), *_rows(result)[-1:]):
-        spent = sum(phase.disk_time_ns.values())
-        if spent:
-            shares = {what: percent(ns / spent) for what, ns in phase.disk_time_ns.items()}
-            parts = [f"{LABELS.get(what, what)} {share}" for what, share in shares.items()]
-            kind = "volume_time" if "latency" in shares else "disk_time"
-            first = phase is result.phases["none"]
-            yield LABELS[kind] if first else "", f"{label}: " + _joined(parts)
-
-
-def _controller(result: Result) -> Iterator[tuple[str, str]]:
-    """What went through the DRAM of a RAID controller."""
-    label, phase = _rows(result)[-1]
-    counted = phase.counters
-    destages = counted.get("controller_destages")
-    if destages is None:
-        return
-    parts = [
-        f"{label}: {human_size(counted['controller_dram_read_bytes'])} read from its DRAM",
-        f"{human_size(counted['controller_write_back_bytes'])} written to it",
-        f"{human_size(counted['controller_destaged_bytes'])} from there to the disks",
-    ]
-    if destages:
-        share = counted["controller_full_stripes"] / destages
-        parts.append(f"{percent(share)} of those writes full stripes")
-    yield LABELS["controller"], _joined(parts)
-
-
-def _rebuild(result: Result) -> Iterator[tuple[str, str]]:
-    ends = {LABELS["none"]: result.plain.rebuild, LABELS["cached"]: result.cached.rebuild}
-    for label, progress in ends.items():
-        if progress is not None:
-            words = f"{percent(progress.share)} done"
-            if progress.whole_ns is not None:
-                words += f", {span(progress.whole_ns)} in all"
-                words += " at this pace" if progress.share < 1 else ""
-            yield LABELS["rebuild"] if label == LABELS["none"] else "", f"{label}: {words}"
-
-
-def _model(result: Result) -> Iterator[tuple[str, str]]:
-    """How well the disks alone give the recorded latencies back."""
-    fidelity = result.fidelity
-    if not fidelity.measured.count:
-        return
-    measured, modelled = (
-        latency(one.percentile(50)) for one in (fidelity.measured, fidelity.modelled)
-    )
-    if not fidelity.is_known:
-        text = f"not held against the recorded latencies: {fidelity.why_not}"
-    elif fidelity.is_other_kind:
-        text = (
-            f"your storage took {measured} at the median, as flash or a cache does; these disks "
-            f"alone take {modelled}"
-        )
-    else:
-        text = (
-            f"these disks alone take {modelled} at the median, recorded were {measured}; the "
-            f"distributions are {percent(fidelity.demerit)} of the mean apart, a "
-            f"{fidelity.likeness} likeness"
-        )
-    yield LABELS["model"], _unbroken(text)
 
 
 def _next(result: Result) -> Iterator[RenderableType]:

@@ -103,9 +103,11 @@ def _known(path: Path) -> list[str]:
     """Return the keys of the table that the path lies in."""
     from hybridsim.drives import CloudVolume, HardDisk, SolidState
     from hybridsim.levels import Rebuild
-    from hybridsim.scenario import Backing, Cache, Machine, Price, Replay
-    from hybridsim.scenario_controller import ControllerDram
-    from hybridsim.scenario_host import Host
+    from hybridsim.scenario.backing import Backing
+    from hybridsim.scenario.cache import Cache
+    from hybridsim.scenario.controller import ControllerDram
+    from hybridsim.scenario.host import Host
+    from hybridsim.scenario.machine import Machine, Price, Replay
 
     models: dict[Path, list[Any]] = {
         (): [Machine],

@@ -10,12 +10,13 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hybridsim import catalog, scenario_preset
+from hybridsim import catalog
+from hybridsim.scenario import presets
 
 if TYPE_CHECKING:
     from hybridsim.drives import Part
     from hybridsim.scenario import Scenario
-    from hybridsim.toml_places import Path
+    from hybridsim.scenario.toml_places import Path
 
 COMMENT_COLUMN = 40
 CATALOG = "catalog"  # begins the source of what `like` brings
@@ -69,7 +70,7 @@ def _source(scenario: Scenario, path: Path) -> str:
     if origin.says(path):
         return f"{origin.name}:{origin.places.line_column(path)[0]}"
     preset = origin.said.get("preset")
-    if preset and scenario_preset.says(preset, path):
+    if preset and presets.says(preset, path):
         return f"preset {preset}"
     if path[1:2] == ("drive",) and len(path) > 2:
         return _source_in_drive(scenario, path)

@@ -1,0 +1,108 @@
+"""The table `backing`: the slow tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from hybridsim import levels
+from hybridsim.drives import Drive, Part, Size, Time
+from hybridsim.errors import ScenarioError
+from hybridsim.scenario.controller import ControllerDram
+from hybridsim.units import format_size, human_size, parse_size
+
+SECTOR_BYTES = 512
+
+
+def _size_or(*words: str) -> BeforeValidator:
+    def check(text: Any) -> str:
+        if isinstance(text, int) and not isinstance(text, bool):
+            return format_size(parse_size(text))
+        if text not in words:
+            parse_size(text)
+        return str(text)
+
+    return BeforeValidator(check)
+
+
+def _tuple(said: Any) -> Any:
+    return tuple(said) if isinstance(said, list) else said
+
+
+class Backing(Part):
+    """The slow tier: an array of equal drives."""
+
+    kind: Literal["single", "linear", "stripe", "raid1", "raid5", "raid6", "raid10"] = "raid5"
+    members: int = Field(4, ge=1, le=1024)
+    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
+    # of each member: "trace" = as large as the trace needs, "drive" = the drive's own
+    capacity: Annotated[str, _size_or("trace", "drive")] = "trace"
+    layout: Literal["near", "far", "offset"] = "near"  # of raid10, as md names them
+    # md's: 0 never reads old parity, 1 where that saves reads, 2 also where it costs as many
+    rmw_level: int = Field(1, ge=0, le=2)
+    failed: Annotated[tuple[int, ...], BeforeValidator(_tuple)] = ()  # members that are gone
+    rebuild: levels.Rebuild | None = None
+    # "full": spread over the disk, whose arm crosses it all; "short": on the outer cylinders
+    stroke: Literal["full", "short"] = "full"
+    scheduler: Literal["ncq", "sptf", "sstf", "clook", "fcfs"] = "ncq"  # ncq: the drive's own
+    window: int = Field(32, ge=1, le=1024)
+    age_limit_ns: Time = Field(500_000_000, alias="age_limit")
+    write_cache: Literal["drive", "off"] = "drive"
+    # requests that the path to the array carries at a time, 0: any number
+    queue_depth: int = Field(0, ge=0, le=65_536)
+    drive: Annotated[Drive, Field(discriminator="kind")]
+    controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
+
+    def member_bytes(self, volume_bytes: int) -> int:
+        """Return what each member holds of a volume; refuse one that is too large."""
+        if self.capacity == "trace":
+            chunks = max(1, -(-volume_bytes // self.chunk_bytes))
+            rows = levels.rows_needed(self.kind, self.members, self.layout, chunks)
+            needed = rows * self.chunk_bytes
+            if self.stroke == "short" and needed > self.drive.capacity_bytes:
+                raise ScenarioError(
+                    f"each member must hold {human_size(needed)}, more than the drive's "
+                    f'{human_size(self.drive.capacity_bytes)}: stroke = "full" lets it'
+                )
+            return needed
+        own = self.drive.capacity_bytes if self.capacity == "drive" else parse_size(self.capacity)
+        rows = own // self.chunk_bytes
+        chunks = levels.chunks_held(self.kind, self.members, self.layout, rows)
+        if chunks * self.chunk_bytes < volume_bytes:
+            mend = 'capacity = "trace" fits it'
+            if self.drive.kind == "volume":
+                mend = "take larger volumes (capacity in [backing.drive]) or more members"
+            raise ScenarioError(
+                f"the trace touches {human_size(volume_bytes)}, the array holds "
+                f"{human_size(chunks * self.chunk_bytes)}: {mend}"
+            )
+        return rows * self.chunk_bytes
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse arrays that do not exist."""
+        least = levels.KINDS[self.kind].least_members
+        if self.members < least:
+            yield "members", f"{self.kind} needs {least} or more members, not {self.members}"
+        if self.kind == "single" and self.members != 1:
+            yield (
+                "members",
+                f'one drive has 1 member, not {self.members}: kind = "stripe" takes more',
+            )
+        if self.layout != "near" and self.kind != "raid10":
+            yield "layout", f'only raid10 has a layout "{self.layout}"'
+        wrong = levels.wrong_losses(self.kind, self.members, self.layout, self.failed, self.rebuild)
+        if wrong:
+            yield "failed" if self.failed else "rebuild", wrong
+        if self.chunk_bytes % SECTOR_BYTES:
+            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+        if self.scheduler == "fcfs" and self.window != 1:
+            yield "window", 'first come, first served looks at 1 command: scheduler = "ncq" at more'
+        if self.capacity not in ("trace", "drive") and parse_size(self.capacity) < self.chunk_bytes:
+            yield "capacity", f"a member must hold a chunk ({format_size(self.chunk_bytes)})"
+        if self.stroke == "short" and self.drive.kind != "hdd":
+            yield "stroke", 'only a hard disk has outer cylinders: stroke = "full"'
+        if self.controller is not None and self.chunk_bytes % self.controller.line_bytes:
+            line = format_size(self.controller.line_bytes)
+            yield "chunk", f"a chunk is whole lines of the controller ({line})"

@@ -1,0 +1,42 @@
+"""All tables of a scenario."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from hybridsim.drives import Part
+from hybridsim.scenario.backing import Backing
+from hybridsim.scenario.cache import Cache
+from hybridsim.scenario.host import Host
+
+
+class Replay(Part):
+    """When the requests of the trace are issued."""
+
+    # "auto": open; think where the recorded arrivals are more than machine and cache can serve
+    mode: Literal["auto", "open", "closed", "think"] = "auto"
+    speed: float = Field(1.0, ge=1e-3, le=1e6, allow_inf_nan=False)  # 2 = twice as fast as recorded
+    depth: int = Field(32, ge=1, le=65_536)  # with mode "closed": requests outstanding
+
+
+class Price(Part):
+    """What storage costs, on a day, in a currency."""
+
+    date: str
+    hdd_per_gb: float = Field(ge=0, allow_inf_nan=False)
+    ssd_per_gb: float = Field(ge=0, allow_inf_nan=False)
+    currency: str = Field(min_length=1, max_length=8)
+
+
+class Machine(Part):
+    """All that a scenario says."""
+
+    preset: str = ""  # the system of the catalog that it begins from
+    seed: int = Field(1, ge=0, lt=2**63)
+    backing: Backing
+    cache: Cache
+    host: Host = Field(default_factory=lambda: Host.model_validate({}))
+    replay: Replay = Field(default_factory=lambda: Replay.model_validate({}))
+    price: Price | None = None

@@ -1,0 +1,104 @@
+"""What was said of a scenario, and where: what errors point at."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hybridsim.errors import ScenarioError
+from hybridsim.scenario.problems import Problem, report
+from hybridsim.scenario.toml_places import Path, Places
+
+# options of the command line and of `with_options`, and what they set
+OPTIONS: dict[str, Path] = {
+    "preset": ("preset",),
+    "seed": ("seed",),
+    "backing": ("backing", "kind"),
+    "members": ("backing", "members"),
+    "chunk": ("backing", "chunk"),
+    "backing_drive": ("backing", "drive"),
+    "capacity": ("backing", "capacity"),
+    "layout": ("backing", "layout"),
+    "stroke": ("backing", "stroke"),
+    "rmw_level": ("backing", "rmw_level"),
+    "failed": ("backing", "failed"),
+    "scheduler": ("backing", "scheduler"),
+    "window": ("backing", "window"),
+    "age_limit": ("backing", "age_limit"),
+    "write_cache": ("backing", "write_cache"),
+    "queue_depth": ("backing", "queue_depth"),
+    "cache": ("cache", "kind"),
+    "cache_page": ("cache", "page"),
+    "cache_size": ("cache", "size"),
+    "cache_drive": ("cache", "drive"),
+    "cache_members": ("cache", "members"),
+    "cache_mode": ("cache", "mode"),
+    "admission": ("cache", "admission"),
+    "touches": ("cache", "touches"),
+    "replacement": ("cache", "replacement"),
+    "sequential_cutoff": ("cache", "sequential_cutoff"),
+    "max_fills": ("cache", "max_fills"),
+    "max_iops": ("host", "max_iops"),
+    "max_bandwidth": ("host", "max_bandwidth"),
+    "host_overhead": ("host", "overhead"),
+    "mode": ("replay", "mode"),
+    "speed": ("replay", "speed"),
+    "depth": ("replay", "depth"),
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What was said and where: a file, options over it."""
+
+    name: str = ""
+    text: str = ""
+    said: Mapping[str, Any] = field(default_factory=dict)
+    places: Places = field(default_factory=lambda: Places(""))
+    options: Mapping[Path, str] = field(default_factory=dict)  # path: option that set it
+
+    @classmethod
+    def read(cls, text: str, name: str) -> Origin:
+        """Parse a file's text."""
+        try:
+            said = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, ValueError) as error:
+            raise ScenarioError(report([Problem.of_syntax(str(error), text, name)])) from error
+        except RecursionError as error:
+            raise ScenarioError(f"{name}: brackets are nested too deep") from error
+        return cls(name, text, said, Places(text))
+
+    def over(self, options: Mapping[str, Any]) -> Origin:
+        """Return this with options set over what the file says."""
+        said = copy.deepcopy(dict(self.said))
+        for option, value in options.items():
+            *tables, key = OPTIONS[option]
+            table: Any = said
+            for name in tables:
+                table = table.setdefault(name, {})
+            table[key] = value
+        named = {OPTIONS[option]: "--" + option.replace("_", "-") for option in options}
+        return Origin(self.name, self.text, said, self.places, {**self.options, **named})
+
+    def option(self, path: Path) -> str | None:
+        """Return the option that set this path, or the table it lies in."""
+        return next(
+            (name for said, name in self.options.items() if path[: len(said)] == said), None
+        )
+
+    def says(self, path: Path) -> bool:
+        """Tell whether the file gives this value, and no option replaced it."""
+        return path in self.places.values and self.option(path) is None
+
+    def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
+        """Return a problem with the place of its path."""
+        option = self.option(path)
+        if option is not None:
+            return Problem(message, place=option)
+        if not self.text:
+            return Problem(message, place=".".join(map(str, path)))
+        line, column = self.places.line_column(path, of)
+        return Problem.at(message, self.text, self.name, line, column)
