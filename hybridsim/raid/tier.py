@@ -12,6 +12,7 @@ from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.jit import method, state_machine
 from hybridsim.line import Line
+from hybridsim.raid.chunks import gather_chunks
 from hybridsim.raid.copying import end_copy, go_on_rebuilding, write_copy
 from hybridsim.raid.groups import (
     COPY_READ,
@@ -316,7 +317,7 @@ class Tier(NamedTuple):
         if with_parity and self.counts[LOST] > 0:
             cut_rows(self, now, group, READ, offset, length, events)
         else:
-            self.gather_chunks(now, group, READ, offset, length, events)
+            gather_chunks(self, now, group, READ, offset, length, events)
         self.issue_gathered(now, group, READ, events)
 
     @method
@@ -336,7 +337,7 @@ class Tier(NamedTuple):
             cut_rows(self, now, group, op, offset, length, events)
             return
         self.open_start[:] = NOTHING
-        self.gather_chunks(now, group, op, offset, length, events)
+        gather_chunks(self, now, group, op, offset, length, events)
         self.issue_gathered(now, group, op, events)
 
     @method
@@ -360,27 +361,6 @@ class Tier(NamedTuple):
             return member, row * layout.chunk_bytes + within
         member, row = layout.place(chunk, 0)
         return member, row * layout.chunk_bytes + within
-
-    @method
-    def gather_chunks(self, now, group, op, offset, length, events):
-        """Gather what lies on each member, chunk by chunk."""
-        layout = self.layout
-        end = offset + length
-        at = offset
-        while at < end:
-            chunk = at // layout.chunk_bytes
-            upto = min((chunk + 1) * layout.chunk_bytes, end)
-            if op == READ or layout.copies == 1:
-                member, start = self.source(at, upto - at)
-                self.gather(now, group, member, op, start, start + upto - at, events)
-            else:
-                within = at % layout.chunk_bytes
-                for copy in range(layout.copies):
-                    member, row = layout.place(chunk, copy)
-                    start = row * layout.chunk_bytes + within
-                    if self.state[member] != FAILED:
-                        self.gather(now, group, member, op, start, start + upto - at, events)
-            at = upto
 
     @method
     def gather(self, now, group, member, op, start, end, events):
