@@ -27,12 +27,13 @@ def check(scenario, **how):
 
 
 def counted(finished):
-    """Counters, without the bytes of a rebuild that is cut short: it leaves them queued."""
+    """Counters, without what a rebuild that is cut short leaves queued or waiting."""
     found = counters(finished)
     slow = getattr(finished.below.slow, "array", finished.below.slow)  # behind a controller
     for name, tier in (("slow", slow), ("fast", finished.below.fast)):
         if tier.rebuild.is_under_way():
-            del found[f"{name}_read_bytes"], found[f"{name}_write_bytes"]
+            for what in ("read_bytes", "write_bytes", "throttled_ns"):
+                found.pop(f"{name}_{what}", None)
     return found
 
 

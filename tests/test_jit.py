@@ -271,11 +271,11 @@ def test_a_plain_class_is_interpreted_and_gives_the_same_facts():
 
 @needs_compiler
 def test_a_state_machine_from_outside_is_compiled_and_not_cached():
-    files = sorted(jit.cache_folder().rglob("loops.run-*.nb?"))
     assert simulated(Fifo(LRU.new(IDS))) == simulated(Fifo(LRU.new(IDS)), interpreted=True)
     assert simulated(Fifo(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
     assert jit.fresh(loops.run).signatures
-    assert sorted(jit.cache_folder().rglob("loops.run-*.nb?")) == files
+    kept = [file.read_bytes() for file in jit.cache_folder().rglob("loops.run-*.nbi")]
+    assert not any(b"Fifo" in index for index in kept)
 
 
 class Clock:

@@ -58,7 +58,9 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
         click.echo(line)
     if kind is None:
         click.echo()
-        click.echo("Whole systems: " + ", ".join(presets.names()))
+        click.echo(
+            "Whole systems (hybridsim scenario show --preset NAME): " + ", ".join(presets.names())
+        )
     click.echo()
     click.echo('In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME')
 
@@ -75,7 +77,7 @@ def show(name: str, as_json: bool) -> None:
     from hybridsim import catalog
     from hybridsim.scenario import presets
 
-    if name in presets.names():
+    if name not in catalog.names() and name in presets.names():
         known = presets.load(name)
         click.echo(json.dumps(known, indent=2) if as_json else presets.text(name).rstrip())
         return
@@ -107,7 +109,7 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 def _of_volume(entry: Entry) -> dict[str, str | int]:
     """What its size makes of its provider's rules."""
     from hybridsim.drives import CloudVolume
-    from hybridsim.units import format_rate
+    from hybridsim.units import human_size
 
     values = {key: row.value for key, row in entry.rows.items()}
     volume = CloudVolume.model_validate({"kind": "volume", **values})
@@ -115,7 +117,7 @@ def _of_volume(entry: Entry) -> dict[str, str | int]:
     if volume.sustained_iops:
         found["sustained_iops"] = volume.sustained_iops
     if volume.sustained_bandwidth:
-        found["sustained_bandwidth"] = format_rate(volume.sustained_bandwidth)
+        found["sustained_bandwidth"] = f"{human_size(volume.sustained_bandwidth)}/s"
     return found
 
 

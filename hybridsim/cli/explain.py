@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import click
 
 from hybridsim.errors import UsageError
@@ -25,7 +27,8 @@ def explain(term: tuple[str, ...]) -> None:
     from hybridsim.explain import explain as entry_of
 
     if not term:
-        click.echo(click.wrap_text(", ".join(sorted(TERMS, key=str.casefold)), 80))
+        words = ", ".join(sorted(TERMS, key=str.casefold))
+        click.echo(textwrap.fill(words, 80, break_on_hyphens=False))
         click.echo("\nhybridsim explain WORD says what a word means.")
         return
     word = " ".join(term)

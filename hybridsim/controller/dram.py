@@ -115,8 +115,8 @@ class Controller(NamedTuple):
 
     @method
     def is_idle(self):
-        """Tell whether the array has nothing to do, neither for the host nor for DRAM."""
-        return self.array.is_idle()
+        """Tell whether every request is complete, and the array has nothing to do for DRAM."""
+        return self.array.is_idle() and self.jobs.free[1] == len(self.jobs.tag)
 
     @method
     def reserved(self):

@@ -77,6 +77,7 @@ class Controller:
         self.lines: dict[int, Line] = {}
         self.waiting: list[int] = []  # lines that wait, longest first
         self.queue: deque[Queued] = deque()
+        self.outstanding = 0
         self.last = 0  # request
         self.row = 0  # of the last destage
         self.destages = 0  # under way
@@ -87,17 +88,23 @@ class Controller:
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request; `done` is called when it completes, never from within this call."""
         self.last = self.clock.now
+        self.outstanding += 1
+
+        def complete() -> None:
+            self.outstanding -= 1
+            done()
+
         kind = Op(op & OP_MASK)
         if kind == Op.FLUSH or length == 0:
-            self.flush(done)
+            self.flush(complete)
         elif kind == Op.READ:
-            self.read(op, offset, length, done)
+            self.read(op, offset, length, complete)
         elif kind == Op.WRITE and self.parameters.lines:
-            self.write(op, offset, length, done)
+            self.write(op, offset, length, complete)
         else:
             if kind == Op.DISCARD:
                 self.discard(offset, offset + length)
-            self.pass_on(op, offset, length, done)
+            self.pass_on(op, offset, length, complete)
             self.go_on()
 
     def pass_on(self, op: int, offset: int, length: int, done: Done) -> None:

@@ -93,7 +93,10 @@ class Machine:
     def is_over(self) -> bool:
         """Tell whether nobody waits for anything; a rebuild may be under way still."""
         answered = len(self.facts) == len(self.requests)
-        return answered and not any(tier.outstanding for tier in self.tiers.values())
+        waiting = [tier.outstanding for tier in self.tiers.values()]
+        if self.controller is not None:
+            waiting.append(self.controller.outstanding)
+        return answered and not any(waiting)
 
     def issue(self, number: int) -> None:
         """Give a request to the cache; write its fact and tell the source when it completes."""
