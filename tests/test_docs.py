@@ -100,4 +100,4 @@ def test_readme_python_runs(desk):
 def test_ci_runs_exactly_the_test_command_of_the_readme():
     (command,) = [line for line in README.splitlines() if "requirements-test.txt" in line]
     assert "requirements-test.txt' README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert command.endswith("-m pytest")
+    assert command.endswith("-m pytest -n auto")
