@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
     from hybridsim.verbs.fit import fit
+    from hybridsim.verbs.hits import hits
+    from hybridsim.verbs.mrc import miss_ratio_curve
     from hybridsim.verbs.replay import replay
 
 _HOME = {
@@ -27,10 +29,22 @@ _HOME = {
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.trace",
     "fit": "hybridsim.verbs.fit",
+    "hits": "hybridsim.verbs.hits",
+    "miss_ratio_curve": "hybridsim.verbs.mrc",
     "replay": "hybridsim.verbs.replay",
 }
 
-__all__ = ["HybridsimError", "Result", "Scenario", "Trace", "__version__", "fit", "replay"]
+__all__ = [
+    "HybridsimError",
+    "Result",
+    "Scenario",
+    "Trace",
+    "__version__",
+    "fit",
+    "hits",
+    "miss_ratio_curve",
+    "replay",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from hybridsim.events import FAST, SLOW
 from hybridsim.host import Host
 from hybridsim.levels import KINDS, SPREADS, row_chunks
 from hybridsim.machine import Machine
-from hybridsim.policies import LRU, Learned, Touches
+from hybridsim.policies import ADMISSION, REPLACEMENT, make
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.controller import ControllerDram
@@ -34,7 +34,7 @@ def machine(scenario: Scenario, mode: str, volume_bytes: int, pages: int) -> Mac
     """
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
-        cache(scenario.cache, pages),
+        cache(scenario.cache, pages, scenario.seed),
         slow_tier(scenario.backing, volume_bytes, scenario.seed),
         fast_tier(scenario.cache, pages, scenario.seed + 1),
         host(scenario),
@@ -47,25 +47,19 @@ def host(scenario: Scenario) -> Host:
     return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
 
 
-def cache(said: Cache, pages: int) -> PageCache:
+def cache(said: Cache, pages: int, seed: int) -> PageCache:
     """Build an empty cache."""
+    parameters = said.policy_parameters | {"seed": seed}
     return PageCache.new(
         page_bytes=said.page_bytes,
         pages=pages,
         mode=int(MODES[said.mode]),
         cutoff_bytes=said.sequential_cutoff_bytes,
         fills_max=said.max_fills,
-        admission=admission(said, pages),
-        replacement=LRU.new(IDS),
+        admission=make(ADMISSION[said.admission], IDS, pages, parameters),
+        replacement=make(REPLACEMENT[said.replacement], IDS, pages, parameters),
         ids=IDS,
     )
-
-
-def admission(said: Cache, pages: int) -> Any:
-    """Build the admission policy."""
-    if said.admission == "learned":
-        return Learned.new(IDS, pages)
-    return Touches.new(IDS, pages, 1 if said.admission == "always" else said.touches)
 
 
 def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:

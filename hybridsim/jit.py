@@ -119,6 +119,11 @@ class _QuickCache(FunctionCache):
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a loop, unless its library names modules that another process may not have."""
+        if all(function.__module__.startswith("hybridsim.") for function, _ in _methods):
+            super().save_overload(sig, data)
+
 
 _state_machines: set[type] = set()
 

@@ -14,7 +14,7 @@ from hybridsim.host import Host
 from hybridsim.inflight import Batch
 from hybridsim.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.machine import Machine, Run
-from hybridsim.policies import LRU, Learned, Touches
+from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.raid import Tier
 from hybridsim.reference import Fact, FlashParameters, HddParameters, VolumeParameters
 from hybridsim.source import Source
@@ -87,11 +87,9 @@ def tier(kind, parameters):
 
 def machine(scenario):
     cache = scenario.cache
-    admission = (
-        Learned.new(IDS, cache.pages)
-        if cache.admission[0] == "learned"
-        else Touches.new(IDS, cache.pages, cache.admission[1])
-    )
+    name, *said = cache.admission
+    admission = ADMISSION[name].new(IDS, cache.pages, *said)
+    replacement = REPLACEMENT[cache.replacement].new(IDS, cache.pages)
     pages = PageCache.new(
         cache.page_bytes,
         cache.pages,
@@ -99,7 +97,7 @@ def machine(scenario):
         cache.cutoff_bytes,
         cache.fills_max,
         admission,
-        LRU.new(IDS),
+        replacement,
         IDS,
     )
     source = Source.new(int(scenario.source.mode), scenario.source.depth)

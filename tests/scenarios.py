@@ -10,6 +10,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Order, Replay, Spread
+from hybridsim.policies import REPLACEMENT
 from hybridsim.reference import (
     CacheParameters,
     ControllerParameters,
@@ -30,13 +31,19 @@ from hybridsim.reference import (
 KIB = 1024
 LINES = [512, KIB, 4 * KIB, 8 * KIB]
 
-ADMISSIONS: list[tuple[str, int] | tuple[str]] = [
-    ("touches", 1),
-    ("touches", 1),
-    ("touches", 2),
-    ("learned",),
-    ("learned",),
+ADMISSIONS: list[tuple[object, ...]] = [
+    *[("touches", 1)] * 4,
+    *[("touches", 2)] * 2,
+    *[("learned",)] * 4,
+    ("always",),
+    ("reject-first",),
+    ("larc",),
+    ("tinylfu",),
+    ("sievestore",),
+    ("probabilistic", 300_000, 7),
+    ("request-size", 16 * KIB),
 ]
+REPLACEMENTS = [*["lru"] * len(REPLACEMENT), *REPLACEMENT]
 
 
 @dataclass
@@ -88,6 +95,7 @@ def scenarios(
         admission=draw(
             st.sampled_from([one for one in ADMISSIONS if admission in ("any", one[0])])
         ),
+        replacement=draw(st.sampled_from(REPLACEMENTS if admission == "any" else ["lru"])),
     )
     source = SourceParameters(
         mode=draw(st.sampled_from(Replay)),

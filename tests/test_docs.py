@@ -96,6 +96,14 @@ def test_readme_python_runs(desk):
     assert done.stdout.startswith("yes ")
 
 
+def test_readme_policy_runs(desk):
+    (code,) = re.findall(r"```py\n(.*?)```", README, re.DOTALL)
+    done = run(f"'{sys.executable}' - <<'END'\n{code}END", desk)
+    assert done.returncode == 0, done.stderr
+    own, lru, bound = (float(line.split()[1]) for line in done.stdout.splitlines())
+    assert own < lru < bound
+
+
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_ci_runs_exactly_the_test_command_of_the_readme():
     (command,) = [line for line in README.splitlines() if "requirements-test.txt" in line]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import random
+import struct
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hybridsim.errors import TraceError
+from hybridsim.formats import FORMATS
 from hybridsim.formats.files import zstd
 from hybridsim.formats.requests_csv import HEADER
 from hybridsim.trace import Trace
@@ -42,6 +44,11 @@ SEEDS = {
     "fio-3": (TRACES / "fio" / "v3.log").read_bytes(),
     "fio-2": (TRACES / "fio" / "v2.log").read_bytes(),
     "csv": CSV,
+    "lis": b"".join(b"%d %d 0 %d\n" % (i * 7919 % 997, i % 5 + 1, i) for i in range(99)),
+    "vscsi": b"".join(
+        struct.pack("<IIIHHQQ", i, 4096, 1, 0x28 + i % 2 * 2, 0x100, i * 8, i * 100)
+        for i in range(99)
+    ),
     "gzip": gzip.compress(SMALL),
     "zstd": zstd.compress(TEXT),
 }
@@ -126,7 +133,7 @@ def test_damaged_files_for_long(kind, tmp_path):
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.binary(max_size=400), st.sampled_from([None, "blktrace", "blkparse", "fio-iolog", "csv"]))
+@given(st.binary(max_size=400), st.sampled_from([None, *FORMATS]))
 def test_any_bytes(tmp_path_factory, data, format):
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(data)

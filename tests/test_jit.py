@@ -145,7 +145,7 @@ from hybridsim.jit import loop
 @loop
 def victim(lru):
     for page in (5, 6, 7, 5):
-        if page == 5 and lru.newer[0] == page + 1:
+        if page == 5 and lru.queues.oldest(0) == page:
             lru.touch(page)
         else:
             lru.admit(page)
@@ -176,7 +176,7 @@ def test_machine_code_is_kept_until_any_source_changes(tmp_path):
     assert (victim, hits) == ("6", "0")
     assert run() == ["6", "1", folder]  # from the disk
     lru = package / "policies" / "lru.py"
-    lru.write_text(lru.read_text().replace("if self.older[0] != page + 1", "if page < 0"))
+    lru.write_text(lru.read_text().replace("self.queues.renew(0, page)", "page + 1"))
     victim, hits, changed = run()
     assert (victim, hits) == ("5", "0")
     assert changed != folder
@@ -226,6 +226,9 @@ class PlainLru:
     def grown(self, ids):
         return self
 
+    def missed(self, page):
+        pass
+
     def admit(self, page):
         self.pages[int(page)] = True
 
@@ -247,6 +250,10 @@ class Fifo(NamedTuple):
 
     def grown(self, ids):
         return Fifo(self.list.grown(ids))
+
+    @method
+    def missed(self, page):
+        """Nothing."""
 
     @method
     def admit(self, page):
@@ -281,7 +288,7 @@ def test_a_state_machine_from_outside_is_compiled_and_not_cached():
 class Clock:
     """It lacks evict()."""
 
-    admit = touch = remove = grown = lambda self, *arguments: None
+    missed = admit = touch = remove = grown = lambda self, *arguments: None
 
 
 @state_machine
@@ -294,13 +301,13 @@ class Unmarked(NamedTuple):
     def admit(self, page):
         """Lacks @method."""
 
-    touch = remove = evict = admit
+    missed = touch = remove = evict = admit
 
 
 class Bare(NamedTuple):
     list: LRU
 
-    grown = admit = touch = remove = evict = Clock.admit
+    grown = missed = admit = touch = remove = evict = Clock.admit
 
 
 def test_what_a_policy_lacks_is_named():
@@ -310,7 +317,7 @@ def test_what_a_policy_lacks_is_named():
 
 @needs_compiler
 def test_a_missing_mark_is_named():
-    with pytest.raises(TypeError, match=r"^Unmarked\.admit\(\) lacks the mark @method$"):
+    with pytest.raises(TypeError, match=r"^Unmarked\.missed\(\) lacks the mark @method$"):
         simulated(Unmarked(LRU.new(IDS)))
     with pytest.raises(TypeError, match=r"^Bare is a tuple that lacks the mark @state_machine$"):
         simulated(Bare(LRU.new(IDS)))
@@ -330,10 +337,10 @@ def test_a_loop_gives_back_what_its_arguments_are_made_of():
     queue = LRU.new(8)
     compiled = jit.fresh(admit_and_evict)
     compiled(queue)
-    before = sys.getrefcount(queue.older)
+    before = sys.getrefcount(queue.queues.place)
     for _ in range(10):
         compiled(queue)
-    after = sys.getrefcount(queue.older)
+    after = sys.getrefcount(queue.queues.place)
     assert after == before
 
 

@@ -7,52 +7,69 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.policies import ADMISSION, LRU, REPLACEMENT, Learned, Touches, learned
+from hybridsim.policies import (
+    ADMISSION,
+    LRU,
+    REPLACEMENT,
+    Learned,
+    Touches,
+    learned,
+)
+from hybridsim.policies.always import Always
+from hybridsim.policies.arc import ARC
+from hybridsim.policies.clock import CLOCK
+from hybridsim.policies.fifo import FIFO
+from hybridsim.policies.larc import LARC
+from hybridsim.policies.lfu import LFU
+from hybridsim.policies.lhd import LHD
+from hybridsim.policies.lirs import LIRS
+from hybridsim.policies.probabilistic import Probabilistic
+from hybridsim.policies.reject_first import RejectFirst
+from hybridsim.policies.request_size import RequestSize
+from hybridsim.policies.s3_fifo import S3FIFO
+from hybridsim.policies.sieve import SIEVE
+from hybridsim.policies.sievestore import SieveStore
+from hybridsim.policies.slru import SLRU
+from hybridsim.policies.tinylfu import TinyLFU
+from hybridsim.policies.two_q import TwoQ
+from hybridsim.policies.w_tinylfu import WTinyLFU
+from hybridsim.reference import admission, replacement
 from hybridsim.reference import policies as reference
+from hybridsim.reference import replacement_by_density as by_density
+from hybridsim.reference import replacement_by_stack as by_stack
 
 IDS = 8  # room at first
 PAGES = 60  # so that it has to grow
 
 
-class TouchesModel:
-    """Counts on a list of all accesses."""
-
-    def __init__(self, wanted):
-        self.wanted = wanted
-        self.accesses = []
-
-    def consider(self, now, page, write, full):
-        self.accesses.append(page)
-        return min(self.accesses.count(page), 255) >= self.wanted
-
-    def evicted(self, page):
-        pass
-
-
-class LruModel:
-    """A dict in order of use."""
-
-    def __init__(self):
-        self.pages = OrderedDict()
-
-    def admit(self, page):
-        self.pages[page] = True
-
-    def touch(self, page):
-        self.pages.move_to_end(page)
-
-    def remove(self, page):
-        del self.pages[page]
-
-    def evict(self):
-        return self.pages.popitem(last=False)[0] if self.pages else -1
-
-
 ADMISSION_MODELS = {
-    "touches": lambda capacity: (Touches.new(IDS, capacity, 3), TouchesModel(3)),
-    "learned": lambda capacity: (Learned.new(IDS, capacity), reference.Learned(capacity)),
+    "always": lambda pages: (Always.new(IDS, pages), reference.Touches(1)),
+    "touches": lambda pages: (Touches.new(IDS, pages, 3), reference.Touches(3)),
+    "learned": lambda pages: (Learned.new(IDS, pages), reference.Learned(pages)),
+    "reject-first": lambda pages: (RejectFirst.new(IDS, pages), admission.RejectFirst(pages)),
+    "larc": lambda pages: (LARC.new(IDS, pages), admission.Larc(pages)),
+    "tinylfu": lambda pages: (TinyLFU.new(IDS, pages), admission.TinyLfu(pages)),
+    "sievestore": lambda pages: (SieveStore.new(IDS, pages), admission.SieveStore(pages)),
+    "probabilistic": lambda pages: (
+        Probabilistic.new(IDS, pages, 400_000, 5),
+        admission.Probabilistic(400_000, 5),
+    ),
+    "request-size": lambda pages: (RequestSize.new(IDS, pages, 8192), admission.RequestSize(8192)),
 }
-REPLACEMENT_MODELS = {"lru": lambda: (LRU.new(IDS), LruModel())}
+REPLACEMENT_MODELS = {
+    "fifo": lambda pages: (FIFO.new(IDS, pages), replacement.Fifo()),
+    "clock": lambda pages: (CLOCK.new(IDS, pages), replacement.SecondChance()),
+    "lru": lambda pages: (LRU.new(IDS, pages), reference.Lru()),
+    "slru": lambda pages: (SLRU.new(IDS, pages), replacement.Slru(pages)),
+    "2q": lambda pages: (TwoQ.new(IDS, pages), replacement.TwoQ(pages)),
+    "lfu": lambda pages: (LFU.new(IDS, pages), replacement.Lfu()),
+    "arc": lambda pages: (ARC.new(IDS, pages), replacement.Arc(pages)),
+    "lhd": lambda pages: (LHD.new(IDS, pages), by_density.Lhd(pages)),
+    "lirs": lambda pages: (LIRS.new(IDS, pages), by_stack.Lirs(pages)),
+    "s3-fifo": lambda pages: (S3FIFO.new(IDS, pages), replacement.S3Fifo(pages)),
+    "sieve": lambda pages: (SIEVE.new(IDS, pages), replacement.Sieve()),
+    "w-tinylfu": lambda pages: (WTinyLFU.new(IDS, pages), by_stack.WTinyLfu(pages)),
+}
 
 
 def test_every_policy_has_a_model():
@@ -79,8 +96,27 @@ class Growing:
     steps=st.lists(st.tuples(st.integers(0, PAGES - 1), st.integers(0, 9)), max_size=300),
 )
 def test_replacement_equals_its_model(name, capacity, steps):
-    """A cache of that many pages: a page comes, is used again, or is dropped (9)."""
-    policy, model = REPLACEMENT_MODELS[name]()
+    replace_with_both(name, capacity, steps)
+
+
+LONG = {"lhd": 18_000}  # so that it learns
+
+
+@pytest.mark.parametrize("name", REPLACEMENT)
+@pytest.mark.parametrize("capacity", [120, 250])
+def test_replacement_over_a_long_time(name, capacity):
+    """Long enough for counters to be halved, and for queues to clear away what has left them."""
+    random = Random(capacity)
+    steps = [
+        (int(random.paretovariate(0.5)) % 600, random.randrange(200) // 20 if i % 9 == 0 else 0)
+        for i in range(LONG.get(name, 6_000))
+    ]
+    replace_with_both(name, capacity, steps)
+
+
+def replace_with_both(name, capacity, steps):
+    """A cache of that many pages: a page comes (but not at 8), is used again, or is dropped (9)."""
+    policy, model = REPLACEMENT_MODELS[name](capacity)
     growing = Growing(policy)
     resident = set()
     for page, what in steps:
@@ -91,6 +127,10 @@ def test_replacement_equals_its_model(name, capacity, steps):
                 each.remove(page) if what == 9 else each.touch(page)
             if what == 9:
                 resident.remove(page)
+            continue
+        for each in (policy, model):
+            each.missed(page)
+        if what == 8:  # as when a page is overwritten while it is being filled: it never comes
             continue
         if len(resident) == capacity:
             victim = policy.evict()
@@ -122,6 +162,9 @@ def drive_both(name, capacity, steps):
     for now, (page, write) in enumerate(steps):
         growing.make_room(page)
         full = len(cached) == capacity
+        length = (page % 5 + 1) * 4096
+        growing.policy.request(page * 4096, length, write)
+        model.request(page * 4096, length, write)
         wanted = growing.policy.consider(now, page, write, full)
         assert bool(wanted) == model.consider(now, page, write, full)
         if page in cached or not wanted:

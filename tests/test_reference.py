@@ -927,7 +927,7 @@ class TestInterface:
     def test_policies_are_known_by_name(self) -> None:
         for wrong in (
             replace(CACHE, admission=("tossed",)),
-            replace(CACHE, replacement="fifo"),
+            replace(CACHE, replacement="lifo"),
         ):
             with pytest.raises(ValueError, match="unknown"):
                 simulate([], OPEN, wrong, single(DISK), single(SSD))

@@ -10,9 +10,10 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim import catalog
+from hybridsim import build, catalog
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.errors import ScenarioError
+from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario import OPTIONS, Scenario
 from hybridsim.scenario.toml_places import Places
 
@@ -490,3 +491,26 @@ def test_help_and_check_import_no_numpy():
         "assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_policies_are_those_of_the_registries():
+    for name in ADMISSION:
+        assert Scenario.default().with_options(admission=name).cache.admission == name
+    for name in REPLACEMENT:
+        assert Scenario.default().with_options(replacement=name).cache.replacement == name
+    said = Scenario.loads(
+        '[cache]\nadmission = "probabilistic"\nprobability = "2.5%"\nrequest_max = "8KiB"'
+    )
+    parameters = said.cache.policy_parameters
+    assert parameters["probability_per_million"] == 25_000
+    assert parameters["request_max_bytes"] == 8192
+    assert "did you mean 'arc'?" in errors('[cache]\nreplacement = "arx"')
+    assert "is no probability" in errors('[cache]\nprobability = "0%"')
+
+
+@pytest.mark.parametrize(("admission", "replacement"), [("larc", "arc"), ("tinylfu", "s3-fifo")])
+def test_a_machine_is_built_with_them(admission, replacement):
+    site = Scenario.default().with_options(admission=admission, replacement=replacement)
+    cache = build.machine(site, "open", 1 << 30, 100).cache
+    assert type(cache.admission) is ADMISSION[admission]
+    assert type(cache.replacement) is REPLACEMENT[replacement]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import struct
 
 import pytest
 from captures import CASES, TRACES, as_rows, capture, codes, read, reference_rows
 
 from hybridsim.codes import Flag, Op
 from hybridsim.errors import TraceError
+from hybridsim.formats import FORMATS
 from hybridsim.formats.blkparse import parse_rwbs
 from hybridsim.formats.requests_csv import HEADER, write
 from hybridsim.trace import Trace
@@ -144,7 +146,7 @@ class TestRecognition:
         (tmp_path / "x").write_bytes(content)
         with pytest.raises(TraceError, match="format not recognised; it begins with") as error:
             Trace.read(tmp_path / "x")
-        assert "blktrace, fio-iolog, blkparse, csv" in str(error.value)
+        assert "blktrace, fio-iolog, blkparse, csv, lis, vscsi" in str(error.value)
 
     def test_an_empty_file_is_refused(self, tmp_path):
         with pytest.raises(TraceError, match="empty"):
@@ -158,7 +160,52 @@ class TestRecognition:
         with pytest.raises(TraceError, match="--format xml: not known"):
             Trace.read(written(tmp_path / "x", "y"), format="xml")
 
-    @pytest.mark.parametrize("format", ["csv", "blkparse", "fio-iolog", "blktrace"])
+    @pytest.mark.parametrize("format", FORMATS)
     def test_a_wrong_format_is_refused(self, format, tmp_path):
         with pytest.raises(TraceError):
             read(written(tmp_path / "x", "hello world\n"), format=format)
+
+
+class TestLis:
+    def test_a_line_is_a_read_of_blocks_at_no_time(self, tmp_path):
+        path = written(tmp_path / "x.lis", "7 2 0 1\r\n100 1 0 2\n")
+        trace = Trace.read(path)
+        assert trace.format == "lis"
+        assert as_rows(read(path)) == [
+            (0, -1, -1, "R", 3584, 1024),
+            (0, -1, -1, "R", 51_200, 512),
+        ]
+        assert codes(path) == {"no-times": 1}
+
+    def test_lines_that_make_no_sense_are_counted(self, tmp_path):
+        path = written(tmp_path / "x.lis", "7 2 0 1\n7 0 0 2\n1 2 3\nx 1 0 4\n8 1 0 5\n")
+        assert codes(path, format="lis")["malformed"] == 3
+        assert read(path, format="lis").rows == 2
+
+
+class TestVscsi:
+    def record(self, command=0x28, time_us=10, version=0x100, block=8, length=4096):
+        return struct.pack("<IIIHHQQ", 1, length, 1, command, version, block, time_us)
+
+    def test_reads_and_writes_in_microseconds(self, tmp_path):
+        path = tmp_path / "x"
+        path.write_bytes(self.record() + self.record(0x8A, 25) + self.record(0x28, 15, block=0))
+        assert Trace.read(path).format == "vscsi"
+        assert as_rows(read(path)) == [
+            (0, -1, -1, "R", 4096, 4096),
+            (15_000, -1, -1, "W", 4096, 4096),
+            (15_000, -1, -1, "R", 0, 4096),
+        ]
+        assert codes(path) == {"disorder": 1}
+
+    def test_other_commands_and_half_a_record_are_left_out(self, tmp_path):
+        path = tmp_path / "x"
+        path.write_bytes(self.record() + self.record(0x12) + self.record()[:9])
+        assert read(path).rows == 1
+        assert codes(path) == {"other-commands": 1, "truncated": 1}
+
+    def test_none_is_refused(self, tmp_path):
+        path = tmp_path / "x"
+        path.write_bytes(self.record(version=0x200))
+        with pytest.raises(TraceError, match="no request found"):
+            read(path, format="vscsi")

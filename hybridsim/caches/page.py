@@ -193,6 +193,7 @@ class PageCache(NamedTuple):
         start = requests.offset[slot]
         end = start + requests.length[slot]
         sequential = self.is_sequential(start, end - start)
+        self.admission.request(start, end - start, False)
         missing_from = NOTHING
         reason = NONE
         hits = 0
@@ -233,6 +234,8 @@ class PageCache(NamedTuple):
         start = requests.offset[slot]
         end = start + requests.length[slot]
         sequential = op == WRITE and self.is_sequential(start, end - start)
+        if op == WRITE:
+            self.admission.request(start, end - start, True)
         for number in range(first, last + 1):
             page = self.ids.find(number)
             state = ABSENT if page == NOTHING else self.state[page]
@@ -281,6 +284,7 @@ class PageCache(NamedTuple):
         """Find the page a place, if one is to be had, and remember it with the request."""
         place = NOTHING
         if self.counts[FILLS] < self.fills_max:
+            self.replacement.missed(page)
             place = self.take_slot()
         if place == NOTHING:
             self.why_absent[page] = WAS_BUSY

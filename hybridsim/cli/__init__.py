@@ -14,6 +14,8 @@ from hybridsim.errors import HybridsimError
 # name: (module, one line of help shown by `hybridsim --help` without importing the module)
 COMMANDS = {
     "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
+    "hits": ("hybridsim.cli.hits", "How many accesses would caches serve?  No devices, no time."),
+    "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should a cache be?"),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": ("hybridsim.cli.trace", "Look at a trace: info, doctor, head, convert."),
     "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from what you measured."),

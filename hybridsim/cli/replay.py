@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from hybridsim.policies import ADMISSION, REPLACEMENT
+
 EXAMPLES = """\b
 Examples:
   hybridsim replay sda.blktrace.0
@@ -35,10 +37,9 @@ Examples:
     type=click.Choice(["read-only", "write-through"]),
     help="What a write does to the cache.",
 )
+@click.option("--admission", type=click.Choice(list(ADMISSION)), help="Who is let into the cache.")
 @click.option(
-    "--admission",
-    type=click.Choice(["learned", "always", "touches"]),
-    help="Who is let into the cache.",
+    "--replacement", type=click.Choice(list(REPLACEMENT)), help="Who has to leave for it."
 )
 @click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
 @click.option(
@@ -85,7 +86,7 @@ def replay(
     """Replay a captured TRACE with an SSD cache and without, and say whether the cache pays.
 
     TRACE is a blktrace capture (any of its files, their prefix or directory, or - for a stream),
-    blkparse text, a fio I/O log; compressed or not.
+    blkparse text, a fio I/O log, a vscsi trace; compressed or not.
 
     Without a scenario the machine is: RAID-5 of four 7,200 rpm disks just large enough for the
     trace, and a write-through cache of 10% of what the trace touches, on a data-centre SSD.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-FORMAT_HELP = "Force a format: blktrace, blkparse, fio-iolog or csv."
+FORMAT_HELP = "Force a format: blktrace, blkparse, fio-iolog, csv, lis or vscsi."
 DEVICE_HELP = "Which device of the trace, as `info` lists them; default: most bytes."
 DISPATCH_HELP = "Take requests as issued to the device, after merging and scheduling."
 

@@ -136,7 +136,7 @@ class Lines(NamedTuple):
     @method
     def next_start(self, oldest_first):
         """Return the first byte to be destaged next, or -1 if no line waits."""
-        oldest = self.waiting.newer[0] - 1
+        oldest = self.waiting.oldest()
         if oldest == NOTHING:
             return NOTHING
         row = self.slots.number[oldest] * self.line_bytes // self.stripe_bytes

@@ -16,6 +16,8 @@ FORMATS = {
     "fio-iolog": "hybridsim.formats.fio_iolog",
     "blkparse": "hybridsim.formats.blkparse",
     "csv": "hybridsim.formats.requests_csv",
+    "lis": "hybridsim.formats.lis",
+    "vscsi": "hybridsim.formats.vscsi",
 }
 
 

@@ -1,27 +1,90 @@
-"""Cache policies for the page cache: who is let in, and who has to leave.
+"""Cache policies: who is let in, and who has to leave.
 
-An admission policy has `consider(now, page, write, full)`, which hears of each access and tells
-whether the page is wanted if it is not cached, and `evicted(page)`.  A replacement policy has
-`admit(page)`, `touch(page)`, `remove(page)` and `evict()`, which gives up a page, or -1.
-Both have `grown(ids)`.  A new policy is one file and one line here.
+A policy is a state machine over page ids, made with `new(ids, pages, ...)` for a cache of `pages`
+pages; `grown(ids)` returns it with room for more ids.
+
+An admission policy has
+    request(offset, length, write)      a request is coming; its pages follow
+    consider(now, page, write, full)    a page is used: would it be wanted, if it is absent?
+    evicted(page)                       a page had to leave the cache
+A replacement policy has
+    missed(page)     an absent page is about to be cached; `evict` for it may follow
+    evict()          give up a page, or -1 if there is none
+    admit(page)      the page is cached now, perhaps long after `missed`, perhaps never
+    touch(page)      a cached page is used
+    remove(page)     a cached page is gone, and not by `evict`
+
+A new policy is one file and one line here.
 """
 
-from hybridsim.policies.learned import Learned
-from hybridsim.policies.lru import LRU
-from hybridsim.policies.touches import Touches
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-ADMISSION = {"learned": Learned, "touches": Touches}
-REPLACEMENT = {"lru": LRU}
+from hybridsim.registry import Registry
 
-ADMISSION_METHODS = ("consider", "evicted")
-REPLACEMENT_METHODS = ("admit", "touch", "remove", "evict")
+if TYPE_CHECKING:
+    from hybridsim.policies.learned import Learned
+    from hybridsim.policies.lru import LRU
+    from hybridsim.policies.touches import Touches
+
+ADMISSION = Registry(
+    {
+        "always": "hybridsim.policies.always:Always",
+        "learned": "hybridsim.policies.learned:Learned",
+        "touches": "hybridsim.policies.touches:Touches",
+        "reject-first": "hybridsim.policies.reject_first:RejectFirst",
+        "larc": "hybridsim.policies.larc:LARC",
+        "tinylfu": "hybridsim.policies.tinylfu:TinyLFU",
+        "sievestore": "hybridsim.policies.sievestore:SieveStore",
+        "probabilistic": "hybridsim.policies.probabilistic:Probabilistic",
+        "request-size": "hybridsim.policies.request_size:RequestSize",
+    }
+)
+REPLACEMENT = Registry(
+    {
+        "fifo": "hybridsim.policies.fifo:FIFO",
+        "clock": "hybridsim.policies.clock:CLOCK",
+        "lru": "hybridsim.policies.lru:LRU",
+        "slru": "hybridsim.policies.slru:SLRU",
+        "2q": "hybridsim.policies.two_q:TwoQ",
+        "lfu": "hybridsim.policies.lfu:LFU",
+        "arc": "hybridsim.policies.arc:ARC",
+        "lirs": "hybridsim.policies.lirs:LIRS",
+        "s3-fifo": "hybridsim.policies.s3_fifo:S3FIFO",
+        "sieve": "hybridsim.policies.sieve:SIEVE",
+        "lhd": "hybridsim.policies.lhd:LHD",
+        "w-tinylfu": "hybridsim.policies.w_tinylfu:WTinyLFU",
+    }
+)
+KNOWS_THE_FUTURE = Registry({"belady": "hybridsim.policies.belady:Belady"})  # without devices only
+
+ADMISSION_METHODS = ("request", "consider", "evicted")
+REPLACEMENT_METHODS = ("missed", "admit", "touch", "remove", "evict")
 
 __all__ = [
     "ADMISSION",
     "ADMISSION_METHODS",
+    "KNOWS_THE_FUTURE",
     "LRU",
     "REPLACEMENT",
     "REPLACEMENT_METHODS",
     "Learned",
     "Touches",
+    "make",
 ]
+
+
+def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> Any:
+    """Return a policy, given those of the parameters that it has a name for."""
+    wanted = inspect.signature(policy.new).parameters
+    return policy.new(ids, pages, **{key: parameters[key] for key in parameters if key in wanted})
+
+
+def __getattr__(name: str) -> Any:
+    for family in (ADMISSION, REPLACEMENT, KNOWS_THE_FUTURE):
+        try:
+            return family.by_class(name)
+        except AttributeError:
+            continue
+    raise AttributeError(f"module 'hybridsim.policies' has no attribute {name!r}")

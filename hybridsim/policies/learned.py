@@ -58,6 +58,10 @@ class Learned(NamedTuple):
         return self._replace(last=longer(self.last, ids, -1), accesses=longer(self.accesses, ids))
 
     @method
+    def request(self, offset, length, write):
+        """Hear of a request before its pages."""
+
+    @method
     def consider(self, now, page, write, full):
         """Learn from an access; tell whether the page, if absent, is wanted."""
         clock = self.state[CLOCK]

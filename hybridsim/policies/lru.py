@@ -4,56 +4,50 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from hybridsim.arrays import Int32s, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.policies.queues import Queues
 
 
 @state_machine
 class LRU(NamedTuple):
-    """A doubly linked list over page ids; entry 0 is its end, page `p` is entry p + 1."""
+    """One list in order of use."""
 
-    older: Int32s
-    newer: Int32s
+    queues: Queues
 
     @classmethod
-    def new(cls, ids: int) -> LRU:
-        """Make an empty list with room for `ids` pages."""
-        return cls(np.zeros(ids + 1, np.int32), np.zeros(ids + 1, np.int32))
+    def new(cls, ids: int, pages: int = 0) -> LRU:
+        """Make an empty list with room for `ids` pages; it asks not how many are cached."""
+        return cls(Queues.new(1, ids))
 
     def grown(self, ids: int) -> LRU:
         """Return the same list with room for `ids` pages."""
-        return LRU(longer(self.older, ids + 1), longer(self.newer, ids + 1))
+        return LRU(self.queues.grown(ids))
+
+    @method
+    def missed(self, page):
+        """Hear that an absent page is about to be cached."""
 
     @method
     def admit(self, page):
         """Take in a page as the most recently used."""
-        entry = page + 1
-        newest = self.older[0]
-        self.newer[newest] = entry
-        self.older[entry] = newest
-        self.newer[entry] = 0
-        self.older[0] = entry
-
-    @method
-    def remove(self, page):
-        """Forget a page."""
-        entry = page + 1
-        self.newer[self.older[entry]] = self.newer[entry]
-        self.older[self.newer[entry]] = self.older[entry]
+        self.queues.push(0, page)
 
     @method
     def touch(self, page):
         """Note that a page was used."""
-        if self.older[0] != page + 1:
-            self.remove(page)
-            self.admit(page)
+        self.queues.renew(0, page)
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.queues.drop(page)
 
     @method
     def evict(self):
         """Drop and return the least recently used page, or -1 if there is none."""
-        victim = self.newer[0] - 1
-        if victim >= 0:
-            self.remove(victim)
-        return victim
+        return self.queues.pop(0)
+
+    @method
+    def oldest(self):
+        """Return the least recently used page, or -1 if there is none."""
+        return self.queues.oldest(0)

@@ -29,6 +29,10 @@ class Touches(NamedTuple):
         return self._replace(accesses=longer(self.accesses, ids))
 
     @method
+    def request(self, offset, length, write):
+        """Hear of a request before its pages."""
+
+    @method
     def consider(self, now, page, write, full):
         """Count an access; tell whether the page, if absent, is wanted."""
         if self.accesses[page] < COUNT_MAX:

@@ -146,6 +146,7 @@ class PageCache:
             return Verdict(Path.BYPASS, Reason.NO_CACHE, 0)
         run = self.runs.extend(offset, length)
         sequential = 0 < self.parameters.cutoff_bytes <= run.length
+        self.admission.request(offset, length, op == Op.WRITE)
         if op == Op.WRITE:
             self.write(job, pieces, sequential)
             self.to_slow(job, Op.WRITE | flags, offset, length)
@@ -244,7 +245,7 @@ class PageCache:
         if not self.consider(page, write):
             if page.reason not in (Reason.EVICTED, Reason.OVERWRITTEN):
                 page.reason = Reason.NOT_HOT
-        elif self.fills >= self.parameters.fills_max or not self.make_room():
+        elif self.fills >= self.parameters.fills_max or not self.make_room(page):
             page.reason = Reason.BUSY
         else:
             page.slot = self.slots.take()
@@ -253,8 +254,9 @@ class PageCache:
             self.fills += 1
             self.counters["fills_started"] += 1
 
-    def make_room(self) -> bool:
+    def make_room(self, page: Page) -> bool:
         """See to it that a slot is free, by evicting a page if need be; returns whether one is."""
+        self.replacement.missed(page.number)
         if self.slots.freed or not self.slots.full:
             return True
         number = self.replacement.evict()

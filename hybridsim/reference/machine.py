@@ -3,6 +3,14 @@
 from collections.abc import Sequence
 
 from hybridsim.codes import Op, Replay
+from hybridsim.reference.admission import (
+    Larc,
+    Probabilistic,
+    RejectFirst,
+    RequestSize,
+    SieveStore,
+    TinyLfu,
+)
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.controller import Controller
@@ -25,6 +33,18 @@ from hybridsim.reference.parameters import (
     VolumeParameters,
 )
 from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
+from hybridsim.reference.replacement import (
+    Arc,
+    Fifo,
+    Lfu,
+    S3Fifo,
+    SecondChance,
+    Sieve,
+    Slru,
+    TwoQ,
+)
+from hybridsim.reference.replacement_by_density import Lhd
+from hybridsim.reference.replacement_by_stack import Lirs, WTinyLfu
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
@@ -166,19 +186,59 @@ class Machine:
 
     def make_admission(self, parameters: CacheParameters) -> Admission:
         """Make the policy that says what is worth caching."""
+        pages = parameters.pages
         match parameters.admission:
+            case ("always",):
+                return Touches(1)
             case ("touches", int(n)):
                 return Touches(n)
             case ("learned",):
-                return Learned(parameters.pages)
+                return Learned(pages)
+            case ("reject-first",):
+                return RejectFirst(pages)
+            case ("larc",):
+                return Larc(pages)
+            case ("tinylfu",):
+                return TinyLfu(pages)
+            case ("sievestore",):
+                return SieveStore(pages)
+            case ("probabilistic", int(per_million), int(seed)):
+                return Probabilistic(per_million, seed)
+            case ("request-size", int(most_bytes)):
+                return RequestSize(most_bytes)
             case _:
                 raise ValueError(f"unknown admission policy {parameters.admission}")
 
     def make_replacement(self, parameters: CacheParameters) -> Replacement:
         """Make the policy that says what has to go."""
-        if parameters.replacement != "lru":
-            raise ValueError(f"unknown replacement policy {parameters.replacement}")
-        return Lru()
+        pages = parameters.pages
+        match parameters.replacement:
+            case "lru":
+                return Lru()
+            case "fifo":
+                return Fifo()
+            case "clock":
+                return SecondChance()
+            case "sieve":
+                return Sieve()
+            case "lfu":
+                return Lfu()
+            case "slru":
+                return Slru(pages)
+            case "2q":
+                return TwoQ(pages)
+            case "arc":
+                return Arc(pages)
+            case "s3-fifo":
+                return S3Fifo(pages)
+            case "lirs":
+                return Lirs(pages)
+            case "lhd":
+                return Lhd(pages)
+            case "w-tinylfu":
+                return WTinyLfu(pages)
+            case _:
+                raise ValueError(f"unknown replacement policy {parameters.replacement}")
 
     def make_controller(self, parameters: ControllerParameters, array: Tier) -> Controller:
         """Make the controller between the cache and the slow tier."""

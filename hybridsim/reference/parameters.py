@@ -205,7 +205,7 @@ class CacheParameters(_Plain):
     mode: Mode
     cutoff_bytes: int
     fills_max: int
-    admission: tuple[str, int] | tuple[str]  # ("touches", n) or ("learned",)
+    admission: tuple[Any, ...]  # its name, and what it is to be told: ("touches", n)
     replacement: str = "lru"
 
 

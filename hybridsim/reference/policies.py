@@ -8,6 +8,9 @@ from dataclasses import dataclass
 class Admission(ABC):
     """Decides whether a page that is not cached should be."""
 
+    def request(self, offset: int, length: int, write: bool) -> None:  # noqa: B027
+        """Hear of a READ or WRITE before its pages."""
+
     @abstractmethod
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
         """Hear of an access before its effect; answer whether the page is wanted if it is absent.
@@ -104,6 +107,9 @@ class Learned(Admission):
 
 class Replacement(ABC):
     """Decides which cached page gives way."""
+
+    def missed(self, page: int) -> None:  # noqa: B027 - a policy may not care
+        """Hear that an absent page is about to be reserved; `evict` may follow."""
 
     @abstractmethod
     def admit(self, page: int) -> None:

@@ -15,19 +15,27 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def draw(
-    times: Floats, values: Floats, end: float, top: float, width: int, height: int, ascii_only: bool
+    times: Floats,
+    values: Floats,
+    end: float,
+    top: float,
+    width: int,
+    height: int,
+    ascii_only: bool,
+    gaps: bool = True,
 ) -> list[str]:
     """Lines of text, the highest first: values from 0 to `top` over times from 0 to `end`.
 
-    Where no time is near, nothing is drawn.
+    Where no time is near, nothing is drawn, if `gaps` says so.
     """
     across, down = (1, 1) if ascii_only else (2, 4)
     columns = (np.arange(width * across) + 0.5) * (end / (width * across))
     heights = np.interp(columns, times, values) / top if top else np.zeros(len(columns))
     levels = np.clip(np.rint(heights * (height * down - 1)), 0, height * down - 1).astype(int)
     dots = np.zeros((height * down, width * across), np.bool_)
+    known = _is_near(columns, times) if gaps else [True] * len(columns)
     previous = None
-    for column, (level, is_known) in enumerate(zip(levels.tolist(), _is_near(columns, times))):
+    for column, (level, is_known) in enumerate(zip(levels.tolist(), known)):
         if not is_known:
             previous = None
             continue

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from hybridsim.drives import Drive, Part, Size
+from hybridsim.policies import ADMISSION, REPLACEMENT
+from hybridsim.suggest import hint
 from hybridsim.units import format_size, parse_percent, parse_size
 
 SECTOR_BYTES = 512
@@ -24,6 +26,23 @@ def _share_or_size(text: Any) -> str:
     return str(text)
 
 
+def _chance(text: Any) -> str:
+    if not 0 < parse_percent(str(text)) <= 1:
+        raise ValueError(f"{text!r} is no probability: above 0% and at most 100%")
+    return str(text)
+
+
+def _name_of(family: Mapping[str, Any]) -> BeforeValidator:
+    """Take a name of a family of policies."""
+
+    def check(name: Any) -> Any:
+        if name not in family:
+            raise ValueError(f"no policy {str(name)[:40]!r}: {hint(str(name), family)}")
+        return name
+
+    return BeforeValidator(check)
+
+
 class Cache(Part):
     """The fast tier and what decides about it."""
 
@@ -33,9 +52,11 @@ class Cache(Part):
     members: int = Field(1, ge=1, le=64)  # equal drives, striped
     chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     mode: Literal["read-only", "write-through"] = "write-through"
-    admission: Literal["learned", "always", "touches"] = "learned"
+    admission: Annotated[str, _name_of(ADMISSION)] = "learned"
     touches: int = Field(2, ge=1, le=255)  # with admission "touches": cached from this access on
-    replacement: Literal["lru"] = "lru"
+    probability: Annotated[str, BeforeValidator(_chance)] = "10%"  # with "probabilistic"
+    request_max_bytes: Size = Field(64 * 1024, alias="request_max")  # with "request-size"
+    replacement: Annotated[str, _name_of(REPLACEMENT)] = "lru"
     sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff")  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)
     drive: Annotated[Drive, Field(discriminator="kind")]
@@ -45,6 +66,15 @@ class Cache(Part):
         """What may be written to all drives together in their life, where that is known."""
         rated: int | None = getattr(self.drive, "endurance_bytes", None)
         return None if rated is None else self.members * rated
+
+    @property
+    def policy_parameters(self) -> dict[str, int]:
+        """Return what policies may want to know, by the names that they have for it."""
+        return {
+            "touches": self.touches,
+            "probability_per_million": int(parse_percent(self.probability) * 1_000_000),
+            "request_max_bytes": self.request_max_bytes,
+        }
 
     def pages(self, footprint_bytes: int) -> int:
         """Return how many pages the cache has, for a trace that touches so many bytes.

@@ -38,6 +38,8 @@ OPTIONS: dict[str, Path] = {
     "cache_mode": ("cache", "mode"),
     "admission": ("cache", "admission"),
     "touches": ("cache", "touches"),
+    "probability": ("cache", "probability"),
+    "request_max": ("cache", "request_max"),
     "replacement": ("cache", "replacement"),
     "sequential_cutoff": ("cache", "sequential_cutoff"),
     "max_fills": ("cache", "max_fills"),

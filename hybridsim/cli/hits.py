@@ -1,0 +1,145 @@
+"""`hybridsim hits`: what do caches of some sizes and policies hold of a trace?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hybridsim.cli.trace import examples, trace_options
+from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+
+if TYPE_CHECKING:
+    from hybridsim.verbs.hits import Hits
+
+REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
+
+
+def policy_options(function: Any) -> Any:
+    """Add what some admission policies want to know."""
+    for option in (
+        click.option("--seed", type=int, default=1, help="Of --admission probabilistic."),
+        click.option(
+            "--request-max", metavar="SIZE", default="64KiB", help="Of --admission request-size."
+        ),
+        click.option(
+            "--probability", metavar="SHARE", default="10%", help="Of --admission probabilistic."
+        ),
+        click.option(
+            "--touches", type=click.IntRange(1, 255), default=2, help="Of --admission touches."
+        ),
+        click.option("--page", default="4KiB", show_default=True, help="What is cached at a time."),
+    ):
+        function = option(function)
+    return function
+
+
+def parameters(touches: int, probability: str, request_max: str, seed: int) -> dict[str, int]:
+    """Return these options by the names that policies have for them."""
+    from hybridsim.errors import UsageError
+    from hybridsim.units import parse_percent
+    from hybridsim.verbs.hits import size_bytes
+
+    try:
+        share = parse_percent(probability)
+    except ValueError as error:
+        raise UsageError(f"--probability: {error}") from None
+    return {
+        "touches": touches,
+        "probability_per_million": int(share * 1_000_000),
+        "request_max_bytes": size_bytes(request_max),
+        "seed": seed,
+    }
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim hits sda.blktrace.0",
+        "hybridsim hits sda.blktrace.0 --cache-size 5%,10%,1MiB --replacement lru,arc,s3-fifo",
+        "hybridsim hits sda.blktrace.0 --admission always,larc --replacement lru,belady --json",
+    )
+)
+@trace_options
+@click.option(
+    "--cache-size",
+    default="10%",
+    show_default=True,
+    metavar="SIZES",
+    help="Sizes, separated by commas: bytes (64GiB), or shares of the distinct pages (10%).",
+)
+@click.option(
+    "--replacement", default="lru", show_default=True, metavar="NAMES", help=f"{REPLACEMENTS}."
+)
+@click.option(
+    "--admission", default="always", show_default=True, metavar="NAMES",
+    help=f"{', '.join(ADMISSION)}.",
+)  # fmt: skip
+@click.option(
+    "--sequential-cutoff",
+    default="0",
+    metavar="SIZE",
+    help="Leave longer sequential runs to the disks; 0, the default: none.",
+)
+@policy_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def hits(
+    paths: tuple[str, ...],
+    format: str | None,
+    device: str | None,
+    use_dispatch: bool,
+    cache_size: str,
+    replacement: str,
+    admission: str,
+    page: str,
+    sequential_cutoff: str,
+    as_json: bool,
+    **said: Any,
+) -> None:
+    """Count what caches of each size and policy would serve of TRACE, page by page.
+
+    Every read and write touches its pages; discards and flushes touch none.  A request is a hit if
+    all its pages are.  There are no devices and no time here: a page is in the cache as soon as it
+    is admitted.  `replay` tells what that means in milliseconds.
+    """
+    from hybridsim.trace import Trace
+    from hybridsim.verbs.hits import hits as count
+
+    trace = Trace.read(paths, format, device, use_dispatch)
+    found = count(
+        trace,
+        cache_size.split(","),
+        replacement.split(","),
+        admission.split(","),
+        page,
+        sequential_cutoff,
+        **parameters(**said),
+    )
+    if as_json:
+        rows = [each.to_dict() for each in found]
+        click.echo(json.dumps({"trace": trace.name, "caches": rows}, indent=2))
+    else:
+        click.echo(table(found))
+
+
+def table(found: list[Hits]) -> str:
+    """Return results as text."""
+    from hybridsim.units import human_size
+
+    first = found[0]
+    lines = [
+        f"{first.requests:,} reads and writes touch {first.page_accesses:,} pages of "
+        f"{human_size(first.page_bytes)}.",
+        "A page access is a hit or a miss; a request is a hit if all its pages are.",
+        "",
+        f"{'admission':14}{'replacement':13}{'cache':>10}{'pages':>12}{'page hits':>14}"
+        f"{'ratio':>8}{'req. hits':>13}{'ratio':>8}{'admitted':>13}",
+    ]
+    for each in found:
+        lines.append(
+            f"{each.admission:14}{each.replacement:13}"
+            f"{human_size(each.pages * each.page_bytes):>10}{each.pages:>12,}"
+            f"{each.page_hits:>14,}{each.page_hit_ratio:>8.2%}{each.request_hits:>13,}"
+            f"{each.request_hit_ratio:>8.2%}{each.admitted:>13,}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""`hybridsim mrc`: how many accesses miss, for every size of the cache?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
+from hybridsim.cli.trace import examples, trace_options
+
+if TYPE_CHECKING:
+    from hybridsim.verbs.mrc import Curve
+
+WIDTH, HEIGHT = 64, 12
+TOLD = 12  # sizes in the table
+POINTS = 200  # most that JSON and CSV hold of an exact curve
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim mrc sda.blktrace.0",
+        "hybridsim mrc sda.blktrace.0 --policy arc",
+        "hybridsim mrc sda.blktrace.0 --sample 25% --json",
+        "hybridsim mrc sda.blktrace.0 --csv > curve.csv",
+    )
+)
+@trace_options
+@click.option("--policy", default="lru", show_default=True, metavar="NAME", help=f"{REPLACEMENTS}.")
+@click.option("--admission", default="always", show_default=True, metavar="NAME", help="See hits.")
+@click.option(
+    "--sample",
+    metavar="SHARE|N",
+    help="Look at a share of the pages (1%), or of LRU at N pages at a time (8192), and scale.",
+)
+@policy_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one line a size.")
+def mrc(
+    paths: tuple[str, ...],
+    format: str | None,
+    device: str | None,
+    use_dispatch: bool,
+    policy: str,
+    admission: str,
+    sample: str | None,
+    page: str,
+    as_json: bool,
+    as_csv: bool,
+    **said: Any,
+) -> None:
+    """Draw the share of page accesses of TRACE that miss, by the size of the cache.
+
+    Of LRU the curve is exact for all sizes; other policies are simulated at 64 sizes, all in one
+    pass (after one that counts the distinct pages).  With --sample, figures have an error (95 %).
+    """
+    from hybridsim.trace import Trace
+    from hybridsim.verbs.mrc import miss_ratio_curve
+
+    trace = Trace.read(paths, format, device, use_dispatch)
+    share: str | int | None = int(sample) if sample and sample.isdigit() else sample
+    curve = miss_ratio_curve(
+        trace, policy, None, page, share, admission=admission, **parameters(**said)
+    )
+    if as_json:
+        thin = curve.thinned(POINTS).to_dict() | {"knee_pages": int(curve.pages[curve.knee])}
+        click.echo(json.dumps({"trace": trace.name, **thin}, indent=2))
+    elif as_csv:
+        click.echo("pages,bytes,miss_ratio,error")
+        for pages, ratio, error in rows(curve.thinned(POINTS)):
+            click.echo(f"{pages},{pages * curve.page_bytes},{ratio:.6f},{error:.6f}")
+    else:
+        click.echo(drawn(curve))
+
+
+def rows(curve: Curve) -> list[tuple[int, float, float]]:
+    """Return the points of a curve."""
+    return list(zip(curve.pages.tolist(), curve.miss_ratio.tolist(), curve.error.tolist()))
+
+
+def drawn(curve: Curve) -> str:
+    """Return the curve as text: drawn, its knee, and some sizes."""
+    from hybridsim.report.curve import draw
+    from hybridsim.units import human_size
+
+    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+    end = float(curve.pages[-1])
+    lines = draw(
+        curve.pages.astype(float), curve.miss_ratio, end, 1.0, WIDTH, HEIGHT, ascii_only,
+        gaps=False,
+    )  # fmt: skip
+    marks = {0: "100%", HEIGHT // 2: " 50%", HEIGHT - 1: "  0%"}
+    text = [f"{marks.get(row, ''):>5} |{line}" for row, line in enumerate(lines)]
+    text += [f"{'':6}+{'-' * WIDTH}"]
+    text += [f"{'':7}0{human_size(end * curve.page_bytes):>{WIDTH - 1}}", ""]
+    knee = curve.knee
+    text += [
+        f"{curve.policy}, {curve.accesses:,} page accesses, {curve.distinct:,} distinct pages of "
+        f"{human_size(curve.page_bytes)}"
+        + (f"; {curve.sampled:,} accesses sampled" if curve.sampled < curve.accesses else ""),
+        f"knee: {human_size(int(curve.pages[knee]) * curve.page_bytes)} "
+        f"({curve.miss_ratio[knee]:.1%} miss); beyond it more cache brings less",
+        "",
+        f"{'cache':>12}{'pages':>14}{'misses':>10}",
+    ]
+    for pages, ratio, error in rows(curve.thinned(TOLD)):
+        doubt = f"  ± {error:.2%}" if error else ""
+        text.append(f"{human_size(pages * curve.page_bytes):>12}{pages:>14,}{ratio:>10.2%}{doubt}")
+    return "\n".join(text)

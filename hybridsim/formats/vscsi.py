@@ -1,0 +1,130 @@
+"""VMware's vscsi traces of the first version: 32-byte records, as in the CloudPhysics corpus.
+
+The layout is as libCacheSim's documentation of its vscsi reader tells it: serial number, bytes,
+scatter-gather entries (32 bits each), SCSI command, version (16 bits), block, microseconds (64).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.codes import Op
+from hybridsim.errors import TraceError
+from hybridsim.formats.files import Source
+from hybridsim.formats.rows import UNKNOWN, Device, Findings, Requests, no_requests
+from hybridsim.formats.text import only
+
+RECORD = np.dtype(
+    [
+        ("serial", "<u4"),
+        ("length", "<u4"),
+        ("entries", "<u4"),
+        ("command", "<u2"),
+        ("version", "<u2"),
+        ("block", "<u8"),
+        ("time_us", "<u8"),
+    ]
+)
+VERSION_1 = 0x100
+BLOCK_BYTES = 512
+# READ and WRITE of 6, 10, 12 and 16 bytes, as the SCSI block commands number them
+READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A)
+BATCH = 1 << 16
+BLOCK_MAX = 1 << 52
+SECONDS_MAX = 1 << 33
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the first records are of version 1 and the first a SCSI command of data."""
+    records = np.frombuffer(head, RECORD, min(len(head) // RECORD.itemsize, 16))
+    return len(records) > 0 and bool(
+        (records["version"] == VERSION_1).all() and records["command"][0] in READS + WRITES
+    )
+
+
+class Reader:
+    """A trace; each pass reads the file anew."""
+
+    origin_unix_ns = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, "vscsi")
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        if device not in (None, "0"):
+            raise TraceError(f"{self._source.name}: a vscsi trace has one device, named 0")
+        if use_dispatch:
+            raise TraceError(
+                f"{self._source.name}: --use-dispatch needs a capture with issue events"
+            )
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests."""
+        rows = size = others = disorder = 0
+        origin_us, last_ns = -1, 0
+        with self._source.open(findings) as stream:
+            while data := stream.read(BATCH * RECORD.itemsize):
+                records = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
+                if len(data) % RECORD.itemsize:
+                    findings.add(
+                        "truncated",
+                        "the file ends within a record, which was left out",
+                        place=self._source.name,
+                        fix="copy the file again",
+                    )
+                known = is_sound(records)
+                others += int((~known).sum())
+                records = records[known]
+                if not len(records):
+                    continue
+                if origin_us < 0:
+                    origin_us = int(records["time_us"][0])
+                time_ns = (records["time_us"].astype(np.int64) - origin_us) * 1000
+                ordered = np.maximum.accumulate(np.maximum(time_ns, last_ns))
+                disorder += int((time_ns < ordered).sum())
+                last_ns = int(ordered[-1])
+                rows += len(records)
+                size += int(records["length"].sum(dtype=np.int64))
+                yield in_columns(records, ordered)
+        if not rows:
+            raise TraceError(f"{self._source.name}: no request found in it as vscsi")
+        self.devices = [Device("0", rows, size, chosen=True)]
+        _report(findings, others, disorder)
+
+
+def _report(findings: Findings, others: int, disorder: int) -> None:
+    if others:
+        findings.add(
+            "other-commands",
+            "records are no reads or writes, or damaged, and were left out",
+            count=others,
+            fix="none needed for a few",
+        )
+    if disorder:
+        findings.add(
+            "disorder",
+            "requests are earlier than one before them and were moved to its time",
+            count=disorder,
+            fix="none needed for a few",
+        )
+
+
+def is_sound(records: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Tell which records are reads or writes at a possible place and time."""
+    sound = np.isin(records["command"], READS + WRITES)
+    sound &= (records["version"] == VERSION_1) & (records["block"] < BLOCK_MAX)
+    return sound & (records["time_us"] < SECONDS_MAX * 10**6)
+
+
+def in_columns(records: NDArray[np.void], time_ns: NDArray[np.int64]) -> Requests:
+    """Turn records into requests."""
+    requests = no_requests(len(records))
+    requests.arrival_ns[:] = time_ns
+    requests.offset_bytes[:] = records["block"].astype(np.int64) * BLOCK_BYTES
+    requests.length_bytes[:] = records["length"]
+    requests.op[:] = np.where(np.isin(records["command"], READS), Op.READ, Op.WRITE)
+    for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
+        column[:] = UNKNOWN
+    return requests

@@ -1,0 +1,142 @@
+"""The pages that requests touch, in order, each with a dense id: what caches without devices see.
+
+Reads and writes touch pages.  Discards and flushes do not: no data come from the cache for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.arrays import Bytes, Int32s, Ints
+from hybridsim.caches.index import Index
+from hybridsim.codes import Op
+from hybridsim.formats.rows import Requests
+from hybridsim.jit import loop
+from hybridsim.prefetch import prefetch
+
+PAGES_AT_ONCE = 1 << 15
+IDS = 1 << 14  # that there is room for at first
+AHEAD = 24  # lookups: memory answers after some dozens of instructions
+
+
+@runtime_checkable
+class Chunked(Protocol):
+    """A trace."""
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield the requests."""
+        ...
+
+
+class Accesses(NamedTuple):
+    """Requests, and their pages: request i touches numbers[ends[i - 1] : ends[i]]."""
+
+    numbers: Ints
+    ends: Ints
+    write: Bytes  # by request
+    offset: Ints  # by request, bytes
+    length: Ints
+
+
+class PageReads(NamedTuple):
+    """Reads of a page each."""
+
+    numbers: Ints
+    page_bytes: int
+
+    def as_requests(self) -> Accesses:
+        """Return the same as requests of any kind."""
+        count, offset = len(self.numbers), self.numbers * self.page_bytes
+        whole = np.full(count, self.page_bytes, np.int64)
+        none = np.zeros(count, np.uint8)
+        return Accesses(self.numbers, np.arange(1, count + 1), none, offset, whole)
+
+
+Part = Accesses | PageReads
+
+
+def accesses(
+    source: Chunked | Iterable[NDArray[np.integer[Any]]], page_bytes: int
+) -> Iterator[Part]:
+    """Yield what a trace touches; an array of page numbers is that many reads of a page."""
+    if isinstance(source, Chunked):
+        for chunk in source.chunks():
+            yield from _of_requests(chunk, page_bytes)
+        return
+    for numbers in [source] if isinstance(source, np.ndarray) else source:
+        for start in range(0, len(numbers), PAGES_AT_ONCE):
+            part = numbers[start : start + PAGES_AT_ONCE]
+            yield PageReads(part.astype(np.int64, copy=False), page_bytes)
+
+
+def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
+    data = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
+    data &= chunk.length_bytes > 0
+    offset, length = chunk.offset_bytes[data], chunk.length_bytes[data]
+    write = (chunk.op[data] != Op.READ).astype(np.uint8)
+    first = offset // page_bytes
+    ends = np.cumsum((offset + length - 1) // page_bytes - first + 1)
+    start, done = 0, 0
+    while start < len(ends):
+        stop = max(int(np.searchsorted(ends, done + PAGES_AT_ONCE, "right")), start + 1)
+        rows = slice(start, stop)
+        until = ends[rows] - done
+        counts = np.diff(until, prepend=0)
+        numbers = np.arange(until[-1]) + np.repeat(first[rows] - until + counts, counts)
+        yield Accesses(numbers, until, write[rows], offset[rows], length[rows])
+        start, done = stop, int(ends[stop - 1])
+
+
+class Ids:
+    """Gives ids; `capacity` is how many there is room for, and only grows."""
+
+    def __init__(self) -> None:
+        self._index = Index.new(IDS)
+        self.capacity = IDS
+
+    @property
+    def given(self) -> int:
+        """How many distinct pages were seen."""
+        return int(self._index.used[0])
+
+    def of(self, numbers: Ints) -> Int32s:
+        """Return the ids of page numbers, in order."""
+        while self._index.room() < len(numbers):
+            self.capacity *= 2
+            self._index = self._index.grown(self.capacity)
+        ids = np.empty(len(numbers), np.int32)
+        identify(self._index, numbers, ids)
+        return ids
+
+
+@loop
+def identify(index, numbers, ids):
+    """Look up or give the ids of page numbers."""
+    mask = len(index.ids) - 1
+    last = len(numbers) - 1
+    for i in range(len(numbers)):
+        prefetch(index.ids, index.home(numbers[min(i + 2 * AHEAD, last)]) & mask)
+        likely = index.ids[index.home(numbers[min(i + AHEAD, last)]) & mask]
+        prefetch(index.number, max(likely, 0))
+        entry = index.find(numbers[i])
+        if entry < 0:
+            entry = index.add(numbers[i])
+        ids[i] = entry
+
+
+def next_uses(ids: Int32s, distinct: int, never: int) -> Ints:
+    """Return for each access the number of the next one to the same page, or `never`."""
+    found = np.empty(len(ids), np.int64)
+    _look_back(ids, np.full(distinct, never, np.int64), found)
+    return found
+
+
+@loop
+def _look_back(ids, upcoming, found):
+    for at in range(len(ids) - 1, -1, -1):
+        found[at] = upcoming[ids[at]]
+        upcoming[ids[at]] = at

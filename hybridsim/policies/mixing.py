@@ -1,0 +1,17 @@
+"""Numbers by chance, the same with each run: counters mixed, as both programs can compute it."""
+
+from hybridsim.jit import kernel
+
+MASK = 0x7FFFFFFF
+
+
+@kernel
+def mixed(number):
+    """Return 31 bits in which each depends on all of `number`'s low 31; products stay below 2^62.
+
+    The steps are those of the integer hashes of C. Wellons' hash prospector (public domain).
+    """
+    number &= MASK
+    number = ((number ^ (number >> 16)) * 0x21F0AAAD) & MASK
+    number = ((number ^ (number >> 15)) * 0x735A2D97) & MASK
+    return number ^ (number >> 15)

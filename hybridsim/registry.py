@@ -1,0 +1,35 @@
+"""A family of classes by name, each imported when it is first asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Registry(Mapping[str, Any]):
+    """Name -> class.  To list the names imports nothing, so that `--help` stays quick."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        """Take `{name: "module:class"}`."""
+        self._places = places
+
+    def __getitem__(self, name: str) -> Any:
+        module, cls = self._places[name].split(":")
+        return getattr(importlib.import_module(module), cls)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def by_class(self, cls: str) -> Any:
+        """Return the class of that name; raise AttributeError if the family has none."""
+        for name, place in self._places.items():
+            if place.endswith(f":{cls}"):
+                return self[name]
+        raise AttributeError(cls)

@@ -1,0 +1,142 @@
+"""Which pages a cache holds, and nothing else: no devices, no time, every page is there at once.
+
+The same admission and replacement policies as in the full simulation, page by page: what is asked
+of a cache when only hits and misses matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Bytes, Ints, longer
+from hybridsim.caches.streams import Streams
+from hybridsim.jit import loop, method, state_machine
+from hybridsim.prefetch import prefetch
+
+# counts: the first four by direction, reads before writes
+PAGES, PAGE_HITS, REQUESTS, REQUEST_HITS = 0, 2, 4, 6
+ADMITTED, EVICTED, HELD = 8, 9, 10
+AHEAD = 16  # accesses: memory answers after some dozens of instructions
+
+
+@state_machine
+class Residency(NamedTuple):
+    """A cache of so many pages (at least one) under two policies."""
+
+    pages: int
+    cutoff_bytes: int  # longer sequential runs are not let in; 0: all are
+    present: Bytes  # by page id
+    counts: Ints
+    streams: Streams
+    admission: Any
+    replacement: Any
+
+    @classmethod
+    def new(
+        cls, pages: int, cutoff_bytes: int, admission: Any, replacement: Any, ids: int
+    ) -> Residency:
+        """Make an empty cache; the policies have room for `ids` pages."""
+        present, counts = np.zeros(ids, np.uint8), np.zeros(11, np.int64)
+        return cls(pages, cutoff_bytes, present, counts, Streams.new(), admission, replacement)
+
+    def grown(self, ids: int) -> Residency:
+        """Return the same cache with room for `ids` pages."""
+        return self._replace(
+            present=longer(self.present, ids),
+            admission=self.admission.grown(ids),
+            replacement=self.replacement.grown(ids),
+        )
+
+    @method
+    def is_sequential(self, offset, length):
+        """Note a request's place; tell whether it continues a long run."""
+        if self.cutoff_bytes == 0:
+            return False
+        return self.streams.extend(offset, length) >= self.cutoff_bytes
+
+    @method
+    def access(self, now, page, write, sequential):
+        """Use a page; tell whether the cache held it (1 or 0)."""
+        if self.present[page]:
+            self.admission.consider(now, page, write, self.counts[HELD] == self.pages)
+            self.replacement.touch(page)
+            return 1
+        if not sequential:
+            if self.admission.consider(now, page, write, self.counts[HELD] == self.pages):
+                self.take_in(page)
+        return 0
+
+    @method
+    def take_in(self, page):
+        """Cache a page, in the place of another if there is no room."""
+        self.replacement.missed(page)
+        if self.counts[HELD] == self.pages:
+            victim = self.replacement.evict()
+            self.present[victim] = 0
+            self.counts[EVICTED] += 1
+            self.admission.evicted(victim)
+        else:
+            self.counts[HELD] += 1
+        self.replacement.admit(page)
+        self.present[page] = 1
+        self.counts[ADMITTED] += 1
+
+    @method
+    def note(self, write, pages, page_hits, requests, request_hits):
+        """Count requests of a direction and their pages."""
+        counts = self.counts
+        counts[PAGES + write] += pages
+        counts[PAGE_HITS + write] += page_hits
+        counts[REQUESTS + write] += requests
+        counts[REQUEST_HITS + write] += request_hits
+
+
+@loop
+def run_pages(cache, ids, reads, first):
+    """Read single pages, whose ids are given; `first` is the first access's number."""
+    numbers, page_bytes, last = reads.numbers, reads.page_bytes, len(ids) - 1
+    hits = 0
+    for at in range(len(ids)):
+        prefetch(cache.present, ids[min(at + AHEAD, last)])
+        offset = numbers[at] * page_bytes
+        cache.admission.request(offset, page_bytes, 0)
+        sequential = cache.is_sequential(offset, page_bytes)
+        hits += cache.access(first + at, ids[at], 0, sequential)
+    cache.note(0, len(ids), hits, len(ids), hits)
+
+
+@loop
+def run(cache, ids, requests, first):
+    """Let requests touch their pages, whose ids are given; `first` is the first access's number."""
+    ends, last = requests.ends, len(ids) - 1
+    start = 0
+    for i in range(len(ends)):
+        write, offset, length = requests.write[i], requests.offset[i], requests.length[i]
+        cache.admission.request(offset, length, write)
+        sequential = cache.is_sequential(offset, length)
+        hits = 0
+        for at in range(start, ends[i]):
+            prefetch(cache.present, ids[min(at + AHEAD, last)])
+            hits += cache.access(first + at, ids[at], write, sequential)
+        pages = ends[i] - start
+        cache.note(write, pages, hits, 1, hits == pages)
+        start = ends[i]
+
+
+@loop
+def run_foreseen(cache, ids, requests, next_use):
+    """Let requests touch their pages, while the replacement policy is told the future."""
+    start = 0
+    for i in range(len(requests.ends)):
+        write, offset, length = requests.write[i], requests.offset[i], requests.length[i]
+        cache.admission.request(offset, length, write)
+        sequential = cache.is_sequential(offset, length)
+        hits = 0
+        for at in range(start, requests.ends[i]):
+            cache.replacement.upcoming[ids[at]] = next_use[at]
+            hits += cache.access(at, ids[at], write, sequential)
+        pages = requests.ends[i] - start
+        cache.note(write, pages, hits, 1, hits == pages)
+        start = requests.ends[i]

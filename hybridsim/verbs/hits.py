@@ -1,0 +1,284 @@
+"""How many accesses of a trace do caches of some sizes and policies serve?  No devices, no time."""
+
+from __future__ import annotations
+
+import os
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from hybridsim import jit
+from hybridsim.arrays import Int32s, Ints
+from hybridsim.errors import TraceError, UsageError
+from hybridsim.pages import Chunked, Ids, PageReads, Part, accesses, next_uses
+from hybridsim.policies import (
+    ADMISSION,
+    ADMISSION_METHODS,
+    KNOWS_THE_FUTURE,
+    REPLACEMENT,
+    REPLACEMENT_METHODS,
+    make,
+)
+from hybridsim.policies.belady import NEVER
+from hybridsim.residency import (
+    ADMITTED,
+    EVICTED,
+    PAGE_HITS,
+    PAGES,
+    REQUEST_HITS,
+    REQUESTS,
+    Residency,
+    run,
+    run_foreseen,
+    run_pages,
+)
+from hybridsim.suggest import hint
+from hybridsim.units import parse_percent, parse_size
+
+REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
+Policy = str | Any  # a name of the registry, or a class that can be made like those there
+
+
+@dataclass(frozen=True)
+class Hits:
+    """What one cache did: every request and every page of it was a hit or a miss.
+
+    A request is a hit if all its pages are.
+    """
+
+    admission: str
+    replacement: str
+    pages: int
+    page_bytes: int
+    page_accesses: int
+    page_hits: int
+    read_page_accesses: int
+    read_page_hits: int
+    requests: int
+    request_hits: int
+    admitted: int  # pages written to the cache to fill it
+    evicted: int
+
+    @property
+    def page_misses(self) -> int:
+        """Page accesses that were no hits."""
+        return self.page_accesses - self.page_hits
+
+    @property
+    def page_hit_ratio(self) -> float:
+        """Page hits of page accesses."""
+        return self.page_hits / self.page_accesses
+
+    @property
+    def request_hit_ratio(self) -> float:
+        """Requests served wholly by the cache, of all reads and writes."""
+        return self.request_hits / self.requests
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        return {
+            **asdict(self),
+            "page_misses": self.page_misses,
+            "page_hit_ratio": self.page_hit_ratio,
+            "request_misses": self.requests - self.request_hits,
+            "request_hit_ratio": self.request_hit_ratio,
+        }
+
+
+def hits(
+    trace: Chunked | Iterable[Any],
+    cache_size: str | int | Sequence[str | int] = "10%",
+    replacement: Policy | Sequence[Policy] = "lru",
+    admission: Policy | Sequence[Policy] = "always",
+    page: str | int = "4KiB",
+    sequential_cutoff: str | int = 0,
+    **parameters: Any,
+) -> list[Hits]:
+    """Return what caches of each size, admission and replacement do for a trace.
+
+    `trace` may also be an array of page numbers, or several.  `cache_size` is bytes, or a share of
+    the distinct pages that are touched ("10%").  A policy is a name or a class; `parameters` go to
+    the policies that have them: touches, probability_per_million, seed, request_max_bytes.
+    """
+    page_bytes = size_bytes(page)
+    if page_bytes < 1:
+        raise UsageError("a page has at least one byte")
+    if any("%" in str(size) for size in _several(cache_size)):
+        trace = readable_twice(trace)
+    for each in _several(admission):
+        _policy(each, "admission", ADMISSION)
+    for each in _several(replacement):
+        _policy(each, "replacement", REPLACEMENTS)
+    sizes = cache_pages(trace, _several(cache_size), page_bytes)
+    wanted = list(product(_several(admission), _several(replacement), sizes))
+    cutoff = size_bytes(sequential_cutoff)
+    caches = [Cache(*each, cutoff, parameters) for each in wanted]
+    feed = Feed(caches)
+    for part in accesses(trace, page_bytes):
+        feed.take(part)
+    feed.finish()
+    return [cache.result(page_bytes) for cache in caches]
+
+
+def readable_twice(trace: Chunked | Iterable[Any]) -> Chunked | Iterable[Any]:
+    """Return a trace of which a first pass leaves something for a second."""
+    return trace if isinstance(trace, Chunked | np.ndarray) else list(trace)
+
+
+def cache_pages(
+    trace: Chunked | Iterable[Any], sizes: Sequence[str | int], page_bytes: int
+) -> list[int]:
+    """Return sizes in pages; shares take a pass over the trace to count its distinct pages."""
+    distinct = 0
+    if any("%" in str(size) for size in sizes):
+        ids = Ids()
+        for part in accesses(trace, page_bytes):
+            ids.of(part.numbers)
+        distinct = ids.given
+    return [_pages(size, distinct, page_bytes) for size in sizes]
+
+
+def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
+    if "%" in str(size):
+        try:
+            pages = int(parse_percent(str(size)) * distinct)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    else:
+        pages = size_bytes(size) // page_bytes
+    if pages < 1 and (distinct or "%" not in str(size)):
+        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes")
+    return pages
+
+
+def size_bytes(said: str | int) -> int:
+    """Return a size in bytes; raise UsageError for what is none."""
+    try:
+        return parse_size(said)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+class Cache:
+    """A cache under way, with its name."""
+
+    def __init__(
+        self,
+        admission: Policy,
+        replacement: Policy,
+        pages: int,
+        cutoff_bytes: int = 0,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        """Make an empty cache of `pages`."""
+        self.admission, admits = _policy(admission, "admission", ADMISSION)
+        self.replacement, replaces = _policy(replacement, "replacement", REPLACEMENTS)
+        self.knows_the_future = self.replacement in KNOWS_THE_FUTURE
+        ids = Ids().capacity
+        given = parameters or {}
+        self._state = Residency.new(
+            pages,
+            cutoff_bytes,
+            make(admits, ids, pages, given),
+            make(replaces, ids, pages, given),
+            ids,
+        )
+        jit.check_part(self._state.admission, "an admission policy", ADMISSION_METHODS, ["grown"])
+        jit.check_part(
+            self._state.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"]
+        )
+
+    def take(self, ids: Int32s, part: Part, first: int, capacity: int) -> None:
+        """Go through requests; `first` is the number of the first access."""
+        if len(self._state.present) < capacity:
+            self._state = self._state.grown(capacity)
+        how = run_pages if isinstance(part, PageReads) else run
+        jit.fitting(how, self._state)(self._state, ids, part, first)
+
+    def take_foreseen(self, ids: Int32s, part: Part, next_use: Ints, capacity: int) -> None:
+        """Go through requests with the next use of each page known."""
+        if len(self._state.present) < capacity:
+            self._state = self._state.grown(capacity)
+        requests = part.as_requests() if isinstance(part, PageReads) else part
+        jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
+
+    def result(self, page_bytes: int) -> Hits:
+        """Return what the cache has done."""
+        counts = [int(each) for each in self._state.counts]
+        if not counts[PAGES] + counts[PAGES + 1]:
+            raise TraceError("no reads or writes in the trace")
+        return Hits(
+            self.admission,
+            self.replacement,
+            self._state.pages,
+            page_bytes,
+            counts[PAGES] + counts[PAGES + 1],
+            counts[PAGE_HITS] + counts[PAGE_HITS + 1],
+            counts[PAGES],
+            counts[PAGE_HITS],
+            counts[REQUESTS] + counts[REQUESTS + 1],
+            counts[REQUEST_HITS] + counts[REQUEST_HITS + 1],
+            counts[ADMITTED],
+            counts[EVICTED],
+        )
+
+
+class Feed:
+    """Lets caches see the same accesses, a part after the other; the future after the past."""
+
+    def __init__(self, caches: list[Cache]) -> None:
+        """Begin with empty caches."""
+        self._at_once = [cache for cache in caches if not cache.knows_the_future]
+        self._later = [cache for cache in caches if cache.knows_the_future]
+        self._kept: list[tuple[Int32s, Part]] = []
+        self._ids = Ids()
+        self._threads = ThreadPoolExecutor(os.cpu_count())
+        self._first = 0
+
+    def take(self, part: Part) -> None:
+        """Go through some requests."""
+        found = self._ids.of(part.numbers)
+        capacity, first = self._ids.capacity, self._first
+        self._each(self._at_once, lambda cache: cache.take(found, part, first, capacity))
+        self._first += len(found)
+        if self._later:
+            self._kept.append((found, part))
+
+    def finish(self) -> int:
+        """Let those that know the future go through all of it; return the distinct pages."""
+        if self._kept:
+            whole = np.concatenate([found for found, _ in self._kept])
+            future = next_uses(whole, self._ids.given, NEVER)
+            self._each(self._later, lambda cache: self._foresee(cache, future))
+        self._threads.shutdown()
+        return self._ids.given
+
+    def _foresee(self, cache: Cache, future: Ints) -> None:
+        first = 0
+        for found, part in self._kept:
+            cache.take_foreseen(found, part, future[first : first + len(found)], self._ids.capacity)
+            first += len(found)
+
+    def _each(self, caches: list[Cache], step: Callable[[Cache], None]) -> None:
+        if len(caches) == 1:
+            step(caches[0])
+        else:
+            list(self._threads.map(step, caches))
+
+
+def _several(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _policy(given: Policy, role: str, known: Any) -> tuple[str, Any]:
+    """Return the name and the class of a policy."""
+    if not isinstance(given, str):
+        return given.__name__, given
+    if given not in known:
+        raise UsageError(f"no {role} policy {given!r}: {hint(given, known)}")
+    return given, known[given]

@@ -1,0 +1,147 @@
+"""Miss-ratio curves: exact ones against a cache of each size, sampled ones within their error."""
+
+import json
+from random import Random
+
+import numpy as np
+import pytest
+from captures import TRACES
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridsim import hits, miss_ratio_curve
+from hybridsim.cli.mrc import mrc
+from hybridsim.errors import TraceError, UsageError
+from hybridsim.stack import Stack
+
+CAPTURE = TRACES / "blktrace" / "loop_ext4_buffered_meta"
+
+
+def skewed(count, distinct, seed=1):
+    random = Random(seed)
+    return np.array([int(random.paretovariate(0.6)) % distinct for _ in range(count)])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 12), max_size=300))
+def test_depth_is_how_many_pages_were_used_since(steps):
+    """With so few moments that the marks have to move together again and again."""
+    stack, order = Stack.new(64), []
+    stack.state[0] = len(stack.page) - 9  # moments nearly used up
+    for page in steps:
+        expected = len(order) - order.index(page) if page in order else 0
+        assert stack.depth(page) == expected
+        order = [each for each in order if each != page] + [page]
+
+
+def test_the_curve_of_lru_is_that_of_caches_of_every_size():
+    numbers = skewed(20_000, 30_000)  # more pages than there is room for at first
+    curve = miss_ratio_curve(numbers)
+    assert curve.distinct == len(np.unique(numbers)) == len(curve.pages)
+    for found in hits(numbers, [pages * 4096 for pages in (1, 7, 100, 3_000)]):
+        assert curve.at(found.pages) == pytest.approx(1 - found.page_hit_ratio, abs=1e-12)
+    assert curve.miss_ratio[-1] == pytest.approx(curve.first_uses)
+    assert (np.diff(curve.miss_ratio) <= 0).all()
+
+
+def test_any_policy_at_many_sizes():
+    numbers = skewed(5_000, 900)
+    curve = miss_ratio_curve(numbers, "s3-fifo", sizes=[300, 30])
+    alone = hits(numbers, [30 * 4096, 300 * 4096], "s3-fifo")
+    assert curve.pages.tolist() == [30, 300]
+    assert curve.miss_ratio.tolist() == [each.page_misses / 5_000 for each in alone]
+    assert curve.error.tolist() == [0, 0]
+
+
+def test_admission_counts_too():
+    numbers = skewed(5_000, 900)
+    curve = miss_ratio_curve(numbers, sizes=[100], admission="touches", touches=3)
+    (alone,) = hits(numbers, 100 * 4096, admission="touches", touches=3)
+    assert curve.miss_ratio[0] == alone.page_misses / 5_000
+
+
+@pytest.fixture(scope="module")
+def long_trace():
+    """Uniform and hot pages and a scan; 120,000 accesses, 25,000 pages."""
+    rng = np.random.default_rng(3)
+    some, hot = rng.integers(0, 20_000, 60_000), rng.integers(20_000, 24_000, 55_000)
+    mixed = np.concatenate([some, hot, np.arange(24_000, 29_000)])
+    rng.shuffle(mixed)
+    return mixed
+
+
+@pytest.mark.parametrize("sample", ["20%", 0.2, 4_000, 1_000])
+def test_a_sample_is_within_its_error(long_trace, sample):
+    exact = miss_ratio_curve(long_trace)
+    curve = miss_ratio_curve(long_trace, sample=sample)
+    assert curve.sampled < 0.6 * curve.accesses == 0.6 * 120_000
+    assert curve.distinct == pytest.approx(exact.distinct, rel=0.1)
+    truth = np.array([exact.at(int(size)) for size in curve.pages])
+    off = abs(curve.miss_ratio - truth)[curve.pages > 1_000]
+    error = curve.error[curve.pages > 1_000] + 0.005
+    assert np.mean(off <= error) > 0.8
+    assert (off <= 2 * error).all()
+    assert error.max() < 0.1
+
+
+def test_a_sample_of_fixed_size_stays_small(long_trace):
+    curve = miss_ratio_curve(long_trace, sample=1_000)
+    assert curve.rate < 0.06
+    few = miss_ratio_curve(np.arange(500), sample=1_000)
+    assert (few.rate, few.sampled) == (1, 500)
+
+
+def test_a_sample_of_any_policy(long_trace):
+    sizes = [2_000, 8_000]
+    exact = miss_ratio_curve(long_trace, "sieve", sizes)
+    curve = miss_ratio_curve(long_trace, "sieve", sizes, sample="20%")
+    assert curve.miss_ratio == pytest.approx(exact.miss_ratio, abs=0.03)
+    assert (curve.error > 0).all()
+    assert (curve.error < 0.1).all()
+
+
+def test_the_knee_is_where_more_stops_paying():
+    numbers = np.concatenate([np.tile(np.arange(100), 50), np.arange(1_000, 2_000)])
+    curve = miss_ratio_curve(numbers)
+    assert curve.pages[curve.knee] == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample": "0%"}, "above 0"),
+        ({"sample": 3}, "neither a share nor"),
+        ({"sample": "some"}, "could not convert"),
+        ({"sample": 1_000, "policy": "arc"}, "is for LRU"),
+        ({"sizes": [0]}, "from 1 on"),
+        ({"policy": "ark"}, "did you mean 'arc'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        miss_ratio_curve(np.arange(100), **options)
+
+
+def test_nothing_gives_no_curve():
+    with pytest.raises(TraceError, match="no reads or writes"):
+        miss_ratio_curve(np.arange(0))
+
+
+def test_the_command_draws_or_prints():
+    drawn = CliRunner().invoke(mrc, [str(CAPTURE)])
+    assert drawn.exit_code == 0, drawn.output
+    assert "knee:" in drawn.output
+    told = json.loads(CliRunner().invoke(mrc, [str(CAPTURE), "--json"]).output)
+    curve = miss_ratio_curve_of_capture()
+    assert told["distinct"] == curve.distinct
+    assert told["curve"][-1]["miss_ratio"] == pytest.approx(curve.miss_ratio[-1])
+    lines = CliRunner().invoke(mrc, [str(CAPTURE), "--policy", "fifo", "--csv"]).output.splitlines()
+    assert lines[0] == "pages,bytes,miss_ratio,error"
+    assert len(lines) > 10
+
+
+def miss_ratio_curve_of_capture():
+    from hybridsim import Trace
+
+    return miss_ratio_curve(Trace.read(CAPTURE))
