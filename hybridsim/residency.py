@@ -54,7 +54,8 @@ class Residency(NamedTuple):
         """Note a request's place; tell whether it continues a long run."""
         if self.cutoff_bytes == 0:
             return False
-        return self.streams.extend(offset, length) >= self.cutoff_bytes
+        stream = self.streams.extend(offset, length)
+        return self.streams.run_bytes[stream] >= self.cutoff_bytes
 
     @method
     def access(self, now, page, write, sequential):
