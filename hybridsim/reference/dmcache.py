@@ -5,6 +5,7 @@ from collections import Counter, deque
 from hybridsim.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.controller import Controller
 from hybridsim.reference.dmcache_locks import Bio, Locks
 from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Worker
 from hybridsim.reference.parameters import DmCacheParameters
@@ -17,7 +18,9 @@ SECOND = 10**9
 class DmCache:
     """Sits between the source and the tiers."""
 
-    def __init__(self, clock: Clock, parameters: DmCacheParameters, slow: Tier, fast: Tier) -> None:
+    def __init__(
+        self, clock: Clock, parameters: DmCacheParameters, slow: Tier | Controller, fast: Tier
+    ) -> None:
         self.clock = clock
         self.parameters = parameters
         self.slow, self.fast = slow, fast
