@@ -13,6 +13,7 @@ from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Order, Replay, Sprea
 from hybridsim.reference import (
     CacheParameters,
     ControllerParameters,
+    DmCacheParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
@@ -45,7 +46,7 @@ class Scenario:
 
     requests: list[Request]
     source: SourceParameters
-    cache: CacheParameters
+    cache: CacheParameters | DmCacheParameters
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None
