@@ -66,6 +66,8 @@ def cases():
     hot = rng.integers(0, HOT_PAGES * 16, 3_000_000) * 4096
     wide = rng.integers(0, VOLUME_BYTES // 4096, 1_000_000) * 4096
     yield "cache, nearly all hits, depth 32", raid, HOT_PAGES * 2, 32, hot, 0.0
+    dm_cache = Scenario.loads('[cache]\nkind = "dm-cache"\nsize = "1GiB"')
+    yield "dm-cache, nearly all hits, depth 32", dm_cache, HOT_PAGES * 2, 32, hot, 0.0
     yield "one disk, depth 1", disk, 0, 1, wide, 0.0
     yield "one disk, depth 16, NCQ", disk, 0, 16, wide, 0.0
     yield "one disk, depth 32, NCQ", disk, 0, 32, wide, 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.caches import PageCache
-from hybridsim.codes import Level, Mode, Replay
+from hybridsim.caches import DmCache, PageCache
+from hybridsim.caches.dmcache import METADATA_BYTES
+from hybridsim.codes import DmMode, Level, Mode, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
 from hybridsim.devices.flash_timing import flash_timing
@@ -20,6 +21,7 @@ from hybridsim.policies import ADMISSION, REPLACEMENT, make
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.controller import ControllerDram
+from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.source import Source
 
 MODES = {"read-only": Mode.READ_ONLY, "write-through": Mode.WRITE_THROUGH}
@@ -32,10 +34,11 @@ def machine(scenario: Scenario, mode: str, volume_bytes: int, pages: int) -> Mac
 
     `mode` is open, closed or think; a scenario may leave it to be found out.
     """
+    slow = slow_tier(scenario.backing, volume_bytes, scenario.seed)
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
-        cache(scenario.cache, pages, scenario.seed),
-        slow_tier(scenario.backing, volume_bytes, scenario.seed),
+        cache(scenario.cache, pages, slow.capacity_bytes, scenario.seed),
+        slow,
         fast_tier(scenario.cache, pages, scenario.seed + 1),
         host(scenario),
     )
@@ -47,8 +50,10 @@ def host(scenario: Scenario) -> Host:
     return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
 
 
-def cache(said: Cache, pages: int, seed: int) -> PageCache:
+def cache(said: Cache | DmCacheTable, pages: int, origin_bytes: int, seed: int) -> Any:
     """Build an empty cache."""
+    if isinstance(said, DmCacheTable):
+        return dm_cache(said, pages, origin_bytes) if pages else no_cache(said.page_bytes)
     parameters = said.policy_parameters | {"seed": seed}
     return PageCache.new(
         page_bytes=said.page_bytes,
@@ -60,6 +65,19 @@ def cache(said: Cache, pages: int, seed: int) -> PageCache:
         replacement=make(REPLACEMENT[said.replacement], IDS, pages, parameters),
         ids=IDS,
     )
+
+
+def dm_cache(said: DmCacheTable, blocks: int, origin_bytes: int) -> DmCache:
+    """Build an empty dm-cache."""
+    mode = int(DmMode[said.mode.upper()])
+    return DmCache.new(said.page_bytes, blocks, mode, said.threshold_bytes, origin_bytes)
+
+
+def no_cache(page_bytes: int) -> PageCache:
+    """Build what passes everything on."""
+    mode = int(Mode.READ_ONLY)
+    admission, replacement = ADMISSION["touches"].new(IDS, 0), REPLACEMENT["lru"].new(IDS, 0)
+    return PageCache.new(page_bytes, 0, mode, 0, 1, admission, replacement, IDS)
 
 
 def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:
@@ -116,9 +134,10 @@ def controller(said: ControllerDram, array: Tier, stripe_bytes: int) -> Controll
     return Controller.new(array, parameters)
 
 
-def fast_tier(said: Cache, pages: int, seed: int = 0) -> Tier:
-    """Build the idle cache device: drives that together are at least as large as the cache."""
-    rows = -(-max(pages, 1) * said.page_bytes // (said.members * said.chunk_bytes))
+def fast_tier(said: Cache | DmCacheTable, pages: int, seed: int = 0) -> Tier:
+    """Build the idle cache device: drives that together hold the cache and its metadata."""
+    cache_bytes = max(pages, 1) * said.page_bytes + METADATA_BYTES
+    rows = -(-cache_bytes // (said.members * said.chunk_bytes))
     needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
     device = bank(said.drive, said.members, needed, 1, 0, seed=seed)
     return Tier.new(FAST, int(Level.STRIPE), said.members, said.chunk_bytes, device)

@@ -67,6 +67,14 @@ class Mode(IntEnum):
     WRITE_THROUGH = 1
 
 
+class DmMode(IntEnum):
+    """What a write does to a dm-cache, in dm-cache's own words."""
+
+    WRITETHROUGH = 0
+    WRITEBACK = 1
+    PASSTHROUGH = 2
+
+
 class Level(IntEnum):
     """How an array lays its bytes on its members."""
 

@@ -86,7 +86,7 @@ class Machine(NamedTuple):
         """Raise the demand to what the largest request of a batch can take."""
         longest = int(batch.length[batch.op & OP_MASK <= Op.WRITE].max(initial=0))
         page_bytes = self.cache.page_bytes
-        pages = longest // page_bytes + 2
+        pages = self.cache.demand(longest)
         slow, fast = self.below.slow, self.below.fast
         of_slow = slow.demand(longest) + pages * slow.demand(page_bytes)
         of_fast = pages * fast.demand(page_bytes)
@@ -101,7 +101,7 @@ class Machine(NamedTuple):
         if requests.free[1] == 0:
             requests = requests.grown(2 * len(requests.number))
         if cache.room() < demand[PAGES_DEMAND]:
-            cache = cache.grown(doubled(len(cache.state), cache.room(), demand[PAGES_DEMAND]))
+            cache = cache.grown(doubled(cache.size(), cache.room(), demand[PAGES_DEMAND]))
         events = self.below.events
         room = events.heap.room()
         wanted = demand[EVENTS_DEMAND]
@@ -117,7 +117,7 @@ class Machine(NamedTuple):
 def check_parts(machine: Machine) -> None:
     """Raise TypeError for a cache, policy or device that lacks what the machine needs of it."""
     cache, below = machine.cache, machine.below
-    jit.check_part(cache, "a cache", CACHE_METHODS, ["grown", "totals"])
+    jit.check_part(cache, "a cache", CACHE_METHODS, ["demand", "size", "grown", "totals"])
     for device in (below.slow.device, below.fast.device):
         jit.check_part(device, "a device", DEVICE_METHODS, ["totals"])
     if isinstance(cache, PageCache):

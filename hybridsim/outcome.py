@@ -155,6 +155,8 @@ class Outcome:
             "controller_write_back_bytes", "controller_overwritten_bytes",
             "controller_discarded_bytes", "controller_destaged_bytes", "controller_destages",
             "controller_full_stripes",
+            "read_hits", "read_misses", "write_hits", "write_misses",
+            "promotions", "demotions", "write_backs", "dirty_blocks",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

@@ -285,6 +285,9 @@ def _about_writes(case: Case) -> Iterator[str]:
     if case.writes < MOSTLY:
         return
     share = percent(case.writes)
+    if case.cache_mode == "writeback":
+        yield f"{share} of the requests are writes; those that the cache takes reach disks later."
+        return
     yield (
         f"{share} of the requests are writes. A {case.cache_mode} cache sends each to the disks "
         "and waits for them: they gain by reads that the disks no longer do, and lose by fills."
@@ -313,6 +316,8 @@ def _advice(case: Case) -> Iterator[Advice]:
         yield _larger(case)
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and case.cache_mode == "read-only":
         yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
+    if case.scenario.get("cache_kind") == "dm-cache":
+        return  # its policy decides by itself
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
         yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:

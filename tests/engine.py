@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from hybridsim import loops
-from hybridsim.caches import PageCache
+from hybridsim.caches import DmCache, PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume
@@ -16,7 +16,13 @@ from hybridsim.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.machine import Machine, Run
 from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.raid import Tier
-from hybridsim.reference import Fact, FlashParameters, HddParameters, VolumeParameters
+from hybridsim.reference import (
+    DmCacheParameters,
+    Fact,
+    FlashParameters,
+    HddParameters,
+    VolumeParameters,
+)
 from hybridsim.source import Source
 from hybridsim.think import Waits
 
@@ -36,6 +42,7 @@ VOLUME_COUNTERS = [
     ("bandwidth_limit_ns", "bandwidth_limit_ns"),
     ("latency_ns", "latency_ns"),
 ]
+ALSO = ("fills_started", "fills_done", "fills_doomed", "evictions")  # dm-cache's, in other words
 IDS = 16  # so small that it has to grow
 
 
@@ -85,12 +92,24 @@ def tier(kind, parameters):
     )
 
 
-def machine(scenario):
+def cache_of(scenario):
     cache = scenario.cache
+    if isinstance(cache, DmCacheParameters):
+        origin_bytes = scenario.slow.capacity_bytes
+        return DmCache.new(
+            cache.block_bytes,
+            cache.blocks,
+            int(cache.mode),
+            cache.threshold_bytes,
+            origin_bytes,
+            cache.worker_ns,
+            cache.part_bytes,
+            IDS,
+        )
     name, *said = cache.admission
     admission = ADMISSION[name].new(IDS, cache.pages, *said)
     replacement = REPLACEMENT[cache.replacement].new(IDS, cache.pages)
-    pages = PageCache.new(
+    return PageCache.new(
         cache.page_bytes,
         cache.pages,
         int(cache.mode),
@@ -100,12 +119,15 @@ def machine(scenario):
         replacement,
         IDS,
     )
+
+
+def machine(scenario):
     source = Source.new(int(scenario.source.mode), scenario.source.depth)
     host = Host.new(**vars(scenario.host)) if scenario.host else None
     slow = tier(SLOW, scenario.slow)
     if scenario.controller is not None:
         slow = Controller.new(slow, vars(scenario.controller), capacity=4)
-    return Machine.new(source, pages, slow, tier(FAST, scenario.fast), host)
+    return Machine.new(source, cache_of(scenario), slow, tier(FAST, scenario.fast), host)
 
 
 def batches(scenario, sizes):
@@ -166,13 +188,16 @@ def simulate(scenario, interpreted=False, sizes=(), facts_rows=1 << 16, step_ns=
 def counters(finished):
     """Return what the reference counts too."""
     cache, below = finished.cache, finished.below
-    counts = cache.counts.tolist()
-    found = {
-        "fills_started": counts[1],
-        "fills_completed": counts[2],
-        "fills_doomed": counts[3],
-        "evictions": counts[4],
-    }
+    found = cache.totals()
+    if isinstance(cache, PageCache):
+        found = {
+            "fills_started": found["fills_started"],
+            "fills_completed": found["fills_done"],
+            "fills_doomed": found["fills_doomed"],
+            "evictions": found["evictions"],
+        }
+    else:
+        found = {name: number for name, number in found.items() if name not in ALSO}
     for name, part in (("slow", below.slow), ("fast", below.fast)):
         sums = part.device.totals(finished.clock[0])
         names = DEVICE_COUNTERS + VOLUME_COUNTERS * isinstance(part.device, Volume)

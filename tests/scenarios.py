@@ -14,6 +14,7 @@ from hybridsim.policies import REPLACEMENT
 from hybridsim.reference import (
     CacheParameters,
     ControllerParameters,
+    DmCacheParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
@@ -52,7 +53,7 @@ class Scenario:
 
     requests: list[Request]
     source: SourceParameters
-    cache: CacheParameters
+    cache: CacheParameters | DmCacheParameters
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None

@@ -3,14 +3,16 @@
 A cache has `submit(now, slot, requests, below)`, `complete(now, tag, requests, below)` (which
 returns the slot of a request that is complete, or -1), `finished(now, slot, requests, below)`
 (after that request's fact is written), `wake(now, number, requests, below)` (for an event that it
-scheduled), `room()` and `grown(ids)`, and `totals()` for the counters.
+scheduled), `room()`, and for Python `demand(longest_bytes)` (of room, in one step), `size()` and
+`grown(size)`, and `totals()` for the counters.
 A new cache is one file and one line here.
 """
 
+from hybridsim.caches.dmcache import DmCache
 from hybridsim.caches.page import PageCache
 
-CACHES = {"page": PageCache}
+CACHES = {"dm-cache": DmCache, "page": PageCache}
 
 CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
 
-__all__ = ["CACHES", "CACHE_METHODS", "PageCache"]
+__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "PageCache"]

@@ -99,6 +99,14 @@ class PageCache(NamedTuple):
             replacement=self.replacement.grown(ids),
         )
 
+    def size(self) -> int:
+        """Return how many pages there is room for in all."""
+        return len(self.state)
+
+    def demand(self, longest_bytes: int) -> int:
+        """Return how many pages a request of that length can touch."""
+        return longest_bytes // self.page_bytes + 2
+
     def totals(self) -> dict[str, int]:
         """Return what the cache has done so far, by name."""
         names = ("fills_started", "fills_done", "fills_doomed", "evictions", "pages_present")

@@ -16,6 +16,7 @@ it to the nanosecond. One file per section of the text:
     volume, host 2.9, 2.10  cloud volumes and what is in front of the cache; both use `limits`
     controller, link
                  2.11  a RAID controller's DRAM
+    dmcache, smq  2.14  dm-cache with its policy, locks and workers
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
@@ -26,12 +27,14 @@ from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
+from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.parameters import (
     CacheParameters,
     ControllerParameters,
+    DmCacheParameters,
     Fact,
     FlashParameters,
     HddParameters,
@@ -59,6 +62,8 @@ __all__ = [
     "Controller",
     "ControllerParameters",
     "Device",
+    "DmCache",
+    "DmCacheParameters",
     "Done",
     "Fact",
     "Flash",

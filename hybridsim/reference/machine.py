@@ -15,6 +15,7 @@ from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
+from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
@@ -22,6 +23,7 @@ from hybridsim.reference.parameters import (
     CacheParameters,
     ControllerParameters,
     DeviceParameters,
+    DmCacheParameters,
     Fact,
     FlashParameters,
     HddParameters,
@@ -82,13 +84,13 @@ class Machine:
         self,
         requests: Sequence[Request],
         source: SourceParameters,
-        cache: CacheParameters,
+        cache: CacheParameters | DmCacheParameters,
         slow: TierParameters,
         fast: TierParameters | None,
         host: HostParameters | None = None,
         controller: ControllerParameters | None = None,
     ) -> None:
-        if fast is None and cache.pages > 0:
+        if fast is None and (isinstance(cache, DmCacheParameters) or cache.pages > 0):
             raise ValueError("a cache with pages needs a fast tier")
         self.requests = requests
         self.facts: list[Fact] = []
@@ -173,8 +175,11 @@ class Machine:
         kind = kinds[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 
-    def make_cache(self, parameters: CacheParameters) -> PageCache:
+    def make_cache(self, parameters: CacheParameters | DmCacheParameters) -> PageCache | DmCache:
         """Make the cache, with its policies."""
+        if isinstance(parameters, DmCacheParameters):
+            slow = self.controller or self.tiers["slow"]
+            return DmCache(self.clock, parameters, slow, self.tiers["fast"])
         return PageCache(
             self.clock,
             parameters,
@@ -266,7 +271,7 @@ class Machine:
 def simulate(
     requests: Sequence[Request],
     source: SourceParameters,
-    cache: CacheParameters,
+    cache: CacheParameters | DmCacheParameters,
     slow: TierParameters,
     fast: TierParameters | None,
     host: HostParameters | None = None,

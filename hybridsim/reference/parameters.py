@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hybridsim.codes import Level, Mode, Op, Order, Path, Reason, Replay, Spread
+from hybridsim.codes import DmMode, Level, Mode, Op, Order, Path, Reason, Replay, Spread
 
 
 def _plain(value: Any) -> Any:
@@ -207,6 +207,18 @@ class CacheParameters(_Plain):
     fills_max: int
     admission: tuple[Any, ...]  # its name, and what it is to be told: ("touches", n)
     replacement: str = "lru"
+
+
+@dataclass
+class DmCacheParameters(_Plain):
+    """dm-cache (2.14)."""
+
+    block_bytes: int
+    blocks: int
+    mode: DmMode
+    threshold_bytes: int
+    worker_ns: int = 20_000
+    part_bytes: int = 512 * 1024
 
 
 @dataclass

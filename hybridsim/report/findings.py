@@ -41,7 +41,19 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
     text = f"{percent(all_of_them)} of the reads ({when}): " + joined(parts)
     yield LABELS["misses"], text
     pages = percent(phase.figures.page_hit_ratio)
-    yield LABELS["page_hits"], f"{pages} of the pages that reads touch ({when})"
+    is_dmcache = result.scenario.get("cache_kind") == "dm-cache"
+    what = "blocks" if is_dmcache else "pages"
+    yield LABELS["page_hits"], f"{pages} of the {what} that reads touch ({when})"
+    if is_dmcache:
+        yield LABELS["blocks"], joined(_blocks(result))
+
+
+def _blocks(result: Result) -> Iterator[str]:
+    """What a dm-cache did with its blocks, in the words of `dmsetup status`."""
+    counters = result.cached.whole.counters
+    for name in ("promotions", "demotions", "write_backs"):
+        yield f"{human_count(counters.get(name, 0))} {name.replace('_', '-')}"
+    yield f"{human_count(counters.get('dirty_blocks', 0))} dirty at the end"
 
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:

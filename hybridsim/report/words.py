@@ -38,6 +38,7 @@ LABELS = {
     "last_fifth": "last fifth",
     "misses": "not from SSD",
     "page_hits": "page hits",
+    "blocks": "blocks",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

@@ -15,7 +15,8 @@ from hybridsim.units import format_size, parse_percent, parse_size
 SECTOR_BYTES = 512
 
 
-def _share_or_size(text: Any) -> str:
+def share_or_size(text: Any) -> str:
+    """Return a share or a size as it is said; raise ValueError for what is neither."""
     if isinstance(text, str) and "%" in text:
         if not parse_percent(text) > 0:
             raise ValueError(f"{text!r} is nothing: a share is above 0%")
@@ -43,12 +44,32 @@ def _name_of(family: Mapping[str, Any]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def endurance_bytes(drive: Drive, members: int) -> int | None:
+    """Return what may be written to drives together in their life, where that is known."""
+    rated: int | None = getattr(drive, "endurance_bytes", None)
+    return None if rated is None else members * rated
+
+
+def wrong_size(
+    size: str, least_bytes: int, least: str, drive: Drive, members: int
+) -> Iterator[tuple[str, str]]:
+    """Refuse caches that hold nothing or more than their drives."""
+    if "%" in size:
+        return
+    if parse_size(size) < least_bytes:
+        yield "size", f'less than one {least} ({format_size(least_bytes)}): kind = "none"?'
+    if parse_size(size) > members * drive.capacity_bytes:
+        holds = format_size(members * drive.capacity_bytes)
+        who = "drive holds" if members == 1 else "drives hold"
+        yield "size", f"{size} is more than the {who} ({holds})"
+
+
 class Cache(Part):
     """The fast tier and what decides about it."""
 
     kind: Literal["none", "page"] = "page"
     page_bytes: Size = Field(64 * 1024, alias="page", ge=SECTOR_BYTES, le=2**30)
-    size: Annotated[str, BeforeValidator(_share_or_size)] = "10%"  # bytes or share of footprint
+    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
     members: int = Field(1, ge=1, le=64)  # equal drives, striped
     chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     mode: Literal["read-only", "write-through"] = "write-through"
@@ -62,10 +83,14 @@ class Cache(Part):
     drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
+    def words(self) -> str:
+        """How a report calls the cache."""
+        return f"{self.mode}, {self.admission}"
+
+    @property
     def endurance_bytes(self) -> int | None:
         """What may be written to all drives together in their life, where that is known."""
-        rated: int | None = getattr(self.drive, "endurance_bytes", None)
-        return None if rated is None else self.members * rated
+        return endurance_bytes(self.drive, self.members)
 
     @property
     def policy_parameters(self) -> dict[str, int]:
@@ -93,11 +118,4 @@ class Cache(Part):
             yield "page", f"a page is whole sectors of {SECTOR_BYTES} bytes"
         if self.chunk_bytes % SECTOR_BYTES:
             yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
-        if "%" not in self.size:
-            size_bytes = parse_size(self.size)
-            if size_bytes < self.page_bytes:
-                yield "size", f'less than one page ({format_size(self.page_bytes)}): kind = "none"?'
-            if size_bytes > self.members * self.drive.capacity_bytes:
-                holds = format_size(self.members * self.drive.capacity_bytes)
-                who = "drive holds" if self.members == 1 else "drives hold"
-                yield "size", f"{self.size} is more than the {who} ({holds})"
+        yield from wrong_size(self.size, self.page_bytes, "page", self.drive, self.members)

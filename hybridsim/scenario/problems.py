@@ -106,13 +106,14 @@ def _known(path: Path) -> list[str]:
     from hybridsim.scenario.backing import Backing
     from hybridsim.scenario.cache import Cache
     from hybridsim.scenario.controller import ControllerDram
+    from hybridsim.scenario.dmcache import DmCacheTable
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.machine import Machine, Price, Replay
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
         ("backing",): [Backing],
-        ("cache",): [Cache],
+        ("cache",): [Cache, DmCacheTable],
         ("host",): [Host],
         ("replay",): [Replay],
         ("price",): [Price],
@@ -181,7 +182,9 @@ _BOUNDS = {
 
 
 def _path(loc: Path) -> Path:
-    """Drop the kind that pydantic puts into the path of a drive."""
+    """Drop the kind that pydantic puts into the path of a cache or a drive."""
+    if len(loc) > 1 and loc[0] == "cache" and loc[1] in ("none", "page", "dm-cache"):
+        loc = (loc[0], *loc[2:])
     if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
         return (*loc[:2], *loc[3:])
     return loc

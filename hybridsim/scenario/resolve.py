@@ -33,6 +33,8 @@ def resolved(origin: Origin) -> Machine:
         table = said.setdefault(section, {})
         if isinstance(table, dict):
             table["drive"] = _drive(origin, section, table.get("drive"), problems)
+    if isinstance(said["cache"], dict):
+        said["cache"].setdefault("kind", "page")
     if isinstance(said["backing"], dict):
         _complete(said["backing"])
     try:

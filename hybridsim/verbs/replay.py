@@ -296,7 +296,7 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
     if backing.controller is not None:
         array += f", {human_size(backing.controller.memory_bytes)} of controller DRAM"
     drives = said.drive.name if said.members == 1 else f"{said.members} x {said.drive.name}"
-    drive = f"{human_size(cache_bytes)} of {drives}, {said.mode}, {said.admission}"
+    drive = f"{human_size(cache_bytes)} of {drives}, {said.words}"
     with_cache = drive if pages else "none"
     return {
         "summary": f"{array}; cache: {with_cache}",
@@ -305,6 +305,7 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "mode": mode,
         "speed": scenario.replay.speed,
         "is_fitted": backing.drive.name == answer.NAME,
+        "cache_kind": said.kind if pages else "none",
         "cache_mode": said.mode,
         "cache_bytes": cache_bytes,
         "cache_pages": pages,

@@ -1,0 +1,189 @@
+"""Bios, the parts of requests within one block each, and locks of blocks that are not cached."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.caches.dmcache.table import Table
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+# What a bio does besides its input or output.
+PLAIN, MARKED, COMMITTED = 0, 1, 2
+# Whose lock it holds.
+NONE, OF_SLOT, OF_CELL = range(3)
+
+
+@state_machine
+class Bios(NamedTuple):
+    """Bios in flight, one number each."""
+
+    request: Int32s  # slot of the request
+    op: Bytes
+    offset: Ints
+    length: Ints
+    parts: Int32s  # that the tiers have not completed
+    extra: Bytes  # PLAIN, MARKED (its completion is a tick), COMMITTED (what it waited for)
+    accounted: Bytes  # 1: the cache is not idle while this is under way
+    holds: Bytes  # NONE, OF_SLOT, OF_CELL
+    place: Int32s  # the slot or the cell
+    item: Int32s  # the promotion that this write is, or NOTHING
+    following: Int32s  # in a list, or in that of the free
+    free: Ints  # [first free, number of free]
+
+    @classmethod
+    def new(cls, capacity: int) -> Bios:
+        """Make room for `capacity` bios."""
+        kinds = (
+            *(np.int32, np.uint8, np.int64, np.int64, np.int32),
+            *(np.uint8, np.uint8, np.uint8, np.int32, np.int32),
+        )
+        columns = (np.zeros(capacity, kind) for kind in kinds)
+        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+
+    def grown(self, capacity: int) -> Bios:
+        """Return the same bios with room for `capacity`."""
+        added = capacity - len(self.request)
+        links, head = extended_free_list(self.following, int(self.free[0]), capacity)
+        columns = (longer(column, capacity) for column in self[:-2])
+        return Bios._make([*columns, links, np.array([head, self.free[1] + added])])
+
+    @method
+    def take(self, request, op, offset, length):
+        """Return a new bio."""
+        bio = self.free[0]
+        self.free[0] = self.following[bio]
+        self.free[1] -= 1
+        self.request[bio] = request
+        self.op[bio] = op
+        self.offset[bio] = offset
+        self.length[bio] = length
+        self.parts[bio] = 1
+        self.extra[bio] = PLAIN
+        self.accounted[bio] = 0
+        self.holds[bio] = NONE
+        self.item[bio] = NOTHING
+        return bio
+
+    @method
+    def release(self, bio):
+        """Give a bio back."""
+        self.following[bio] = self.free[0]
+        self.free[0] = bio
+        self.free[1] += 1
+
+    @method
+    def are_none(self):
+        """Tell whether nothing is in flight."""
+        return self.free[1] == len(self.request)
+
+
+@state_machine
+class Cells(NamedTuple):
+    """Blocks that are not cached, while a bio or a promotion is under way for them."""
+
+    table: Table  # block -> cell
+    holders: Int32s
+    item: Int32s  # the promotion, or NOTHING
+    following: Int32s  # in the list of the free
+    free: Ints  # [first free, number of free]
+
+    @classmethod
+    def new(cls, capacity: int) -> Cells:
+        """Make room for `capacity` cells."""
+        return cls(
+            Table.new(capacity),
+            np.zeros(capacity, np.int32),
+            np.full(capacity, NOTHING, np.int32),
+            free_list(capacity),
+            np.array([0, capacity]),
+        )
+
+    def grown(self, capacity: int) -> Cells:
+        """Return the same cells with room for `capacity`."""
+        added = capacity - len(self.holders)
+        links, head = extended_free_list(self.following, int(self.free[0]), capacity)
+        cells = Cells(
+            Table.new(capacity),
+            longer(self.holders, capacity),
+            longer(self.item, capacity, NOTHING),
+            links,
+            np.array([head, self.free[1] + added]),
+        )
+        for cell in range(len(self.holders)):
+            if self.is_used(cell):
+                cells.table.insert(cell, int(self.table.number[cell]))
+        return cells
+
+    @method
+    def of(self, block):
+        """Return the cell of a block, a new one if there is none."""
+        cell = self.table.find(block)
+        if cell == NOTHING:
+            cell = self.free[0]
+            self.free[0] = self.following[cell]
+            self.free[1] -= 1
+            self.table.insert(cell, block)
+            self.holders[cell] = 0
+            self.item[cell] = NOTHING
+        return cell
+
+    @method
+    def release_unused(self, cell):
+        """Give a cell back if nothing is under way for its block."""
+        if self.holders[cell] == 0 and self.item[cell] == NOTHING:
+            self.table.remove(cell)
+            self.following[cell] = self.free[0]
+            self.free[0] = cell
+            self.free[1] += 1
+
+    @method
+    def is_used(self, cell):
+        """Tell whether something is under way."""
+        return self.holders[cell] > 0 or self.item[cell] != NOTHING
+
+
+@state_machine
+class Fifo(NamedTuple):
+    """A list of bios or items, linked through their `following`."""
+
+    ends: Ints  # [first, last]
+
+    @classmethod
+    def new(cls) -> Fifo:
+        """Make an empty list."""
+        return cls(np.full(2, NOTHING, np.int64))
+
+    @method
+    def is_empty(self):
+        """Tell whether nothing is in the list."""
+        return self.ends[0] == NOTHING
+
+    @method
+    def append(self, one, following):
+        """Put one behind the last."""
+        following[one] = NOTHING
+        if self.ends[0] == NOTHING:
+            self.ends[0] = one
+        else:
+            following[self.ends[1]] = one
+        self.ends[1] = one
+
+    @method
+    def pop(self, following):
+        """Return the first, which is no longer in the list."""
+        one = self.ends[0]
+        self.ends[0] = following[one]
+        if self.ends[0] == NOTHING:
+            self.ends[1] = NOTHING
+        return one
+
+    @method
+    def take_over(self, other):
+        """Be the other list, which is empty then; this one must be empty."""
+        for end in range(2):
+            self.ends[end] = other.ends[end]
+            other.ends[end] = NOTHING

@@ -1,0 +1,45 @@
+"""Which parts of the origin have been discarded: nobody minds what they hold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Bytes
+from hybridsim.jit import method, state_machine
+
+DISCARD_BLOCKS_MAX = 16_384
+
+
+@state_machine
+class Discards(NamedTuple):
+    """A bit for each discard block."""
+
+    discard_bytes: int
+    is_discarded: Bytes
+
+    @classmethod
+    def new(cls, block_bytes: int, origin_bytes: int) -> Discards:
+        """Know of none; discard blocks are doubled until there are few enough."""
+        discard_bytes = block_bytes
+        while origin_bytes // discard_bytes > DISCARD_BLOCKS_MAX:
+            discard_bytes *= 2
+        blocks = -(-origin_bytes // discard_bytes)
+        return cls(discard_bytes, np.zeros(blocks, np.uint8))
+
+    @method
+    def has(self, offset):
+        """Tell whether the block of a byte is discarded."""
+        return self.is_discarded[offset // self.discard_bytes] == 1
+
+    @method
+    def set(self, offset, length):
+        """Note the blocks that lie wholly in a range."""
+        first = -(-offset // self.discard_bytes)
+        self.is_discarded[first : (offset + length) // self.discard_bytes] = 1
+
+    @method
+    def clear(self, offset):
+        """Hear of a write."""
+        self.is_discarded[offset // self.discard_bytes] = 0

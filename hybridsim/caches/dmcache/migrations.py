@@ -1,0 +1,368 @@
+"""The work of dm-cache in the background: locks, copies, commits (DESIGN.md 2.14.2, 2.8.3)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Int32s, Ints
+from hybridsim.caches.dmcache.bios import COMMITTED, Bios, Cells, Fifo
+from hybridsim.caches.dmcache.discards import Discards
+from hybridsim.caches.dmcache.smq import JIFFY_NS, Smq
+from hybridsim.caches.dmcache.work import (
+    COMMIT,
+    COPIES,
+    DEMOTE,
+    EVERYBODY,
+    HOLDERS,
+    HOLDERS_AGAIN,
+    LANES,
+    PROMOTE,
+    WRITES,
+)
+from hybridsim.codes import DmMode, Op
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+IDLE_JIFFIES = 250
+LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
+METADATA_BYTES = LOG_BYTES + SUPERBLOCK_BYTES  # behind the blocks, on the fast tier
+
+READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
+PASSTHROUGH = int(DmMode.PASSTHROUGH)
+
+# A tier request's tag is number << 2 | one of these.
+BIO, COPY_READ, COPY_WRITE, METADATA = range(4)
+# An event's number says who wakes.
+WAKER, MIGRATOR, DEFERRER = range(3)
+
+COUNTERS = (
+    "read_hits", "read_misses", "write_hits", "write_misses", "demotions", "promotions",
+    "dirty_blocks", "pages_present", "write_backs", "commits",
+)  # fmt: skip
+(READ_HITS, READ_MISSES, WRITE_HITS, WRITE_MISSES, DEMOTIONS, PROMOTIONS,
+ DIRTY, PRESENT, WRITE_BACKS, COMMITS) = range(len(COUNTERS))  # fmt: skip
+(ACCOUNTED, IDLE_SINCE, RUNNING, CHANGED, COMMITTING, MIGRATOR_AWAKE, DEFERRER_AWAKE) = range(7)
+
+
+@state_machine
+class Migrations(NamedTuple):
+    """Who holds which block, and what is under way for it."""
+
+    block_bytes: int
+    blocks: int
+    mode: int
+    threshold_bytes: int
+    worker_ns: int  # from waking a kernel worker to its first step
+    part_bytes: int  # most that a copy moves at a time
+    smq: Smq
+    bios: Bios
+    cells: Cells
+    holders: Int32s  # by slot: bios under way
+    discards: Discards
+    deferred: Fifo  # bios for the worker
+    waiting_items: Fifo  # for the next commit
+    waiting_bios: Fifo
+    committing_items: Fifo  # for the one that is under way
+    committing_bios: Fifo
+    counts: Ints  # COUNTERS
+    state: Ints  # [ACCOUNTED ... DEFERRER_AWAKE]
+
+    @classmethod
+    def new(cls, numbers: tuple[int, ...], origin_bytes: int, room: int) -> Migrations:
+        """Have nothing under way; `numbers` are the parameters, in order."""
+        block_bytes, blocks, mode = numbers[:3]
+        parts = (
+            *numbers,
+            Smq.new(blocks, block_bytes, origin_bytes, mode != PASSTHROUGH),
+            Bios.new(room),
+            Cells.new(room),
+            np.zeros(blocks, np.int32),
+            Discards.new(block_bytes, origin_bytes),
+            *(Fifo.new() for _ in range(5)),
+            np.zeros(len(COUNTERS), np.int64),
+            np.zeros(7, np.int64),
+        )
+        return cls._make(parts)
+
+    @method
+    def item_of(self, block, slot):
+        """Return the work that is pending for a block, or -1."""
+        if slot != NOTHING:
+            return self.smq.item[slot]
+        cell = self.cells.table.find(block)
+        return NOTHING if cell == NOTHING else self.cells.item[cell]
+
+    @method
+    def is_held(self, item):
+        """Tell whether bios are under way in the block of an item."""
+        work = self.smq.work
+        if work.kind[item] == PROMOTE:
+            return self.cells.holders[self.cells.table.find(work.block[item])] > 0
+        return self.holders[work.slot[item]] > 0
+
+    # Workers.
+
+    @method
+    def wake_migrator(self, now, events):
+        """Have queued work begun."""
+        if self.state[MIGRATOR_AWAKE] == 0:
+            self.state[MIGRATOR_AWAKE] = 1
+            events.push(now + self.worker_ns, CACHE, MIGRATOR)
+
+    @method
+    def wake_deferrer(self, now, events):
+        """Have deferred bios taken."""
+        if self.state[DEFERRER_AWAKE] == 0:
+            self.state[DEFERRER_AWAKE] = 1
+            events.push(now + self.worker_ns, CACHE, DEFERRER)
+
+    @method
+    def migrate(self, now, below):
+        """Begin one item, and come back in the same instant for the next."""
+        item = NOTHING
+        if self.mode != PASSTHROUGH:
+            item = self.smq.next_work(self.is_idle(now))
+        if item == NOTHING:
+            self.state[MIGRATOR_AWAKE] = 0
+            return
+        self.state[RUNNING] += 1
+        self.smq.work.lock[item] = WRITES
+        self.smq.work.waits_for[item] = HOLDERS
+        self.go_on(now, item, below)
+        below.events.push(now, CACHE, MIGRATOR)
+
+    @method
+    def is_idle(self, now):
+        """Tell whether write-backs may begin: nothing going on for a second, few copies running."""
+        if self.state[ACCOUNTED] > 0 or now // JIFFY_NS <= self.state[IDLE_SINCE] + IDLE_JIFFIES:
+            return False
+        return (self.state[RUNNING] + 1) * self.block_bytes <= self.threshold_bytes
+
+    @method
+    def can_write_back(self):
+        """Tell whether idle times would bring write-backs."""
+        return (
+            self.counts[DIRTY] > 0
+            and self.mode != PASSTHROUGH
+            and self.block_bytes <= self.threshold_bytes
+        )
+
+    @method
+    def account(self, bio):
+        """Note a bio during which the cache is not idle."""
+        self.bios.accounted[bio] = 1
+        self.state[ACCOUNTED] += self.bios.length[bio]
+
+    # One item, from its begin to its end.
+
+    @method
+    def overwrite(self, now, item, bio, below):
+        """Begin a promotion that a bio fills by itself."""
+        work = self.smq.work
+        work.bio[item] = bio
+        work.lock[item] = EVERYBODY
+        work.waits_for[item] = HOLDERS
+        self.bios.item[bio] = item
+        self.go_on(now, item, below)
+
+    @method
+    def go_on(self, now, item, below):
+        """Go on with an item that waited for the last bio in its block to end, if it has ended."""
+        work = self.smq.work
+        if work.waits_for[item] == HOLDERS and not self.is_held(item):
+            if self.copy(now, item, below):
+                return
+            self.lock_out(item)
+        if work.waits_for[item] == HOLDERS_AGAIN and not self.is_held(item):
+            self.update(now, item, below)
+
+    @method
+    def lock_out(self, item):
+        """Keep everybody out of the block, and wait until all are."""
+        self.smq.work.lock[item] = EVERYBODY
+        self.smq.work.waits_for[item] = HOLDERS_AGAIN
+
+    @method
+    def copy(self, now, item, below):
+        """Begin to copy the block; tell whether there is something to copy.
+
+        A bio that fills the block does it instead.
+        """
+        work, bios = self.smq.work, self.bios
+        work.waits_for[item] = COPIES
+        bio = work.bio[item]
+        if bio != NOTHING:
+            self.account(bio)
+            at = work.slot[item] * self.block_bytes + bios.offset[bio] % self.block_bytes
+            tag = bio << 2 | BIO
+            below.fast.submit(now, tag, bios.op[bio], at, bios.length[bio], below.events)
+            return True
+        needless = work.kind[item] != PROMOTE and self.smq.is_dirty[work.slot[item]] == 0
+        if needless or self.discards.has(work.block[item] * self.block_bytes):
+            return False
+        for lane in range(min(LANES, (self.block_bytes + self.part_bytes - 1) // self.part_bytes)):
+            work.lanes[item] += 1
+            self.copy_part(now, item, lane, below)
+        return True
+
+    @method
+    def copy_part(self, now, item, lane, below):
+        """Read the next part of a block."""
+        work = self.smq.work
+        number = item * LANES + lane
+        work.lane_start[number] = work.copied_bytes[item]
+        self.submit_part(now, number, COPY_READ, below)
+        work.copied_bytes[item] += self.lane_bytes(number)
+
+    @method
+    def lane_bytes(self, number):
+        """Return how long the part in a lane is."""
+        return min(self.part_bytes, self.block_bytes - self.smq.work.lane_start[number])
+
+    @method
+    def submit_part(self, now, number, what, below):
+        """Read a part from where it is, or write it to where it goes."""
+        work = self.smq.work
+        item = number // LANES
+        place = work.block[item]
+        is_fast = (work.kind[item] == PROMOTE) == (what == COPY_WRITE)
+        if is_fast:
+            place = work.slot[item]
+        start = place * self.block_bytes + work.lane_start[number]
+        op = READ if what == COPY_READ else WRITE
+        length = self.lane_bytes(number)
+        if is_fast:
+            below.fast.submit(now, number << 2 | what, op, start, length, below.events)
+        else:
+            below.slow.submit(now, number << 2 | what, op, start, length, below.events)
+
+    @method
+    def part_written(self, now, number, below):
+        """Copy the next part in this lane; after the last one go on."""
+        work = self.smq.work
+        item = number // LANES
+        if work.copied_bytes[item] < self.block_bytes:
+            self.copy_part(now, item, number % LANES, below)
+            return
+        work.lanes[item] -= 1
+        if work.lanes[item] == 0:
+            self.lock_out(item)
+            self.go_on(now, item, below)
+
+    @method
+    def update(self, now, item, below):
+        """Change the mapping; a demotion waits until that is on the medium."""
+        work = self.smq.work
+        if work.kind[item] == PROMOTE:
+            self.state[CHANGED] = 1
+        elif work.kind[item] == DEMOTE:
+            self.state[CHANGED] = 1
+            work.waits_for[item] = COMMIT
+            self.waiting_items.append(item, work.following)
+            self.commit(now, below)
+            return
+        self.end(now, item, below)
+
+    @method
+    def end(self, now, item, below):
+        """Let the policy know; let in those whom the lock kept out."""
+        work, smq, counts = self.smq.work, self.smq, self.counts
+        slot, kind, block = work.slot[item], work.kind[item], work.block[item]
+        if kind == PROMOTE:
+            cell = self.cells.table.find(block)
+            self.cells.item[cell] = NOTHING
+            self.cells.release_unused(cell)
+            self.discards.clear(block * self.block_bytes)
+            smq.promoted(slot, block)
+            counts[PROMOTIONS] += 1
+            counts[PRESENT] += 1
+        else:
+            counts[DIRTY] -= smq.is_dirty[slot]
+            if kind == DEMOTE:
+                smq.demoted(slot)
+                counts[DEMOTIONS] += 1
+                counts[PRESENT] -= 1
+            else:
+                smq.written_back(slot)
+                counts[WRITE_BACKS] += 1
+        if work.bio[item] == NOTHING:
+            self.state[RUNNING] -= 1
+        else:
+            smq.set_dirty(slot)
+            counts[DIRTY] += 1
+        bio = work.first_parked[item]
+        while bio != NOTHING:
+            following = self.bios.following[bio]
+            self.deferred.append(bio, self.bios.following)
+            self.wake_deferrer(now, below.events)
+            bio = following
+        work.release(item)
+        self.wake_migrator(now, below.events)
+
+    @method
+    def park(self, item, bio):
+        """Let a bio wait for the end of an item."""
+        work = self.smq.work
+        self.bios.following[bio] = NOTHING
+        if work.first_parked[item] == NOTHING:
+            work.first_parked[item] = bio
+        else:
+            self.bios.following[work.last_parked[item]] = bio
+        work.last_parked[item] = bio
+
+    # Commits of the metadata.
+
+    @method
+    def commit(self, now, below):
+        """Begin a commit for all that wait for one, unless one is under way."""
+        if self.state[COMMITTING] > 0:
+            return
+        self.committing_items.take_over(self.waiting_items)
+        self.committing_bios.take_over(self.waiting_bios)
+        if self.state[CHANGED] == 0:
+            self.committed(now, below)
+            return
+        self.state[CHANGED] = 0
+        self.state[COMMITTING] = 1
+        self.counts[COMMITS] += 1
+        self.commit_step(now, below)
+
+    @method
+    def commit_step(self, now, below):
+        """Write the changes, flush, write the superblock, flush."""
+        step = self.state[COMMITTING]
+        at = self.blocks * self.block_bytes
+        if step == 1:
+            below.fast.submit(now, METADATA, WRITE, at, LOG_BYTES, below.events)
+        elif step == 3:
+            at += LOG_BYTES
+            below.fast.submit(now, METADATA, WRITE, at, SUPERBLOCK_BYTES, below.events)
+        else:
+            below.fast.submit(now, METADATA, FLUSH, 0, 0, below.events)
+
+    @method
+    def commit_went_on(self, now, below):
+        """Take the next of the four steps; after the last one begin the next commit."""
+        if self.state[COMMITTING] < 4:
+            self.state[COMMITTING] += 1
+            self.commit_step(now, below)
+            return
+        self.state[COMMITTING] = 0
+        self.committed(now, below)
+        if not (self.waiting_items.is_empty() and self.waiting_bios.is_empty()):
+            self.commit(now, below)
+
+    @method
+    def committed(self, now, below):
+        """Let those go on who waited for the commit."""
+        while not self.committing_items.is_empty():
+            item = self.committing_items.pop(self.smq.work.following)
+            self.end(now, item, below)
+        while not self.committing_bios.is_empty():
+            bio = self.committing_bios.pop(self.bios.following)
+            self.bios.extra[bio] = COMMITTED
+            self.deferred.append(bio, self.bios.following)
+            self.wake_deferrer(now, below.events)

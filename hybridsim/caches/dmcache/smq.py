@@ -1,0 +1,215 @@
+"""smq, dm-cache's policy: what enters, leaves, is written back (DESIGN.md 2.14.4, 2.14.5).
+
+Stochastic in name only: it draws no random number.  Written from a description of the behaviour of
+Linux 6.1's dm-cache-policy-smq, as people run it, its oddities included.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Bytes, Int32s, Ints
+from hybridsim.caches.dmcache.hotspot import THRESHOLD, Hotspot
+from hybridsim.caches.dmcache.multiqueue import LEVELS, Links, MultiQueue
+from hybridsim.caches.dmcache.table import Table
+from hybridsim.caches.dmcache.work import (
+    DEMOTE,
+    DEMOTIONS,
+    PROMOTE,
+    QUEUED,
+    WRITE_BACK,
+    Work,
+)
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+JIFFY_NS = 4_000_000  # CONFIG_HZ=250
+SECOND = 250  # jiffies
+HOTSPOT_PERIOD, CACHE_PERIOD, WRITE_BACK_PERIOD = SECOND, 60 * SECOND, 10 * SECOND
+NEXT_HOTSPOT, NEXT_CACHE, NEXT_WRITE_BACK, EPOCH, MARK, FIRST_FREE, FREE_SLOTS = range(7)
+
+# What becomes of a miss; a number from 0 on is an item: its promotion.
+NOT_HOT, WANTED = -2, -1
+
+
+@state_machine
+class Smq(NamedTuple):
+    """Entries of the cache by slot, and the hotspot queue."""
+
+    migrates: bool  # False: passthrough
+    demotions_max: int
+    hotspot: Hotspot
+    table: Table  # block of the origin -> slot
+    clean: MultiQueue
+    dirty: MultiQueue
+    is_dirty: Bytes  # by slot
+    item: Int32s  # by slot: the work that is pending for it, or NOTHING
+    hit_epoch: Ints  # by slot: the 60 s in which it was hit last
+    free: Int32s  # ring of free slots, the first one freed first
+    work: Work
+    state: Ints  # [NEXT_HOTSPOT ... FREE_SLOTS]
+
+    @classmethod
+    def new(cls, blocks: int, block_bytes: int, origin_bytes: int, migrates: bool = True) -> Smq:
+        """Know an empty cache."""
+        nodes = Links.new(blocks, 2 * LEVELS)
+        dirty = MultiQueue.new(nodes)
+        for mark in range(2):
+            for level in range(LEVELS):
+                sentinel = blocks + 2 * level + mark
+                nodes.level[sentinel] = level
+                dirty.push(sentinel)
+        return cls(
+            migrates,
+            blocks * 25 // 100,
+            Hotspot.new(blocks, block_bytes, origin_bytes),
+            Table.new(blocks),
+            MultiQueue.new(nodes),
+            dirty,
+            np.zeros(blocks, np.uint8),
+            np.full(blocks, NOTHING, np.int32),
+            np.zeros(blocks, np.int64),
+            np.arange(blocks, dtype=np.int32),
+            Work.new(),
+            np.array([-1, -1, WRITE_BACK_PERIOD, 1, 1, 0, blocks]),
+        )
+
+    @method
+    def tick(self, now):
+        """Let time pass: this comes with completions, and once a second."""
+        state = self.state
+        jiffies = now // JIFFY_NS
+        if jiffies > state[NEXT_WRITE_BACK]:
+            state[NEXT_WRITE_BACK] = jiffies + WRITE_BACK_PERIOD
+            state[MARK] = 1 - state[MARK]
+            for level in range(LEVELS):
+                self.dirty.move(self.sentinel(level, state[MARK]), level)
+        self.hotspot.tick()
+        if jiffies > state[NEXT_HOTSPOT]:
+            state[NEXT_HOTSPOT] = jiffies + HOTSPOT_PERIOD
+            self.hotspot.end_period()
+        if jiffies > state[NEXT_CACHE]:
+            state[NEXT_CACHE] = jiffies + CACHE_PERIOD
+            state[EPOCH] += 1
+            self.dirty.redistribute()
+            self.clean.redistribute()
+
+    @method
+    def sentinel(self, level, mark):
+        """Return one of the two sentinels of a level."""
+        return self.clean.nodes.entries + 2 * level + mark
+
+    @method
+    def hit(self, slot):
+        """Hear that a cached block is used: it rises at most once in 60 s."""
+        state = self.state
+        if self.item[slot] != NOTHING or self.hit_epoch[slot] == state[EPOCH]:
+            return
+        self.hit_epoch[slot] = state[EPOCH]
+        if self.is_dirty[slot] == 0:
+            self.clean.requeue(slot, 1, NOTHING, NOTHING)
+            return
+        level = self.dirty.nodes.level[slot]
+        other = self.sentinel(level, 1 - state[MARK])
+        self.dirty.requeue(slot, 1, other, self.sentinel(level, state[MARK]))
+
+    @method
+    def miss(self, block, write, fast, is_pending):
+        """Hear of a miss; return its promotion, WANTED or NOT_HOT.
+
+        `fast`: the promotion is begun by the caller and not queued; a write is then let in as long
+        as there is a free slot.  `is_pending`: the block is being promoted.
+        """
+        level = self.hotspot.touch(block)
+        if not (write and fast and self.state[FREE_SLOTS] > 0):
+            if level < self.hotspot.state[THRESHOLD]:
+                return NOT_HOT
+        if not self.migrates:
+            return WANTED
+        if self.state[FREE_SLOTS] == 0:
+            if self.work.state[DEMOTIONS] < self.demotions_max:
+                self.queue_demotion()
+            return WANTED
+        if is_pending or not self.work.has_room():
+            return WANTED
+        item = self.work.take(PROMOTE, block, self.take_slot())
+        self.item[self.work.slot[item]] = item
+        if not fast:
+            self.work.queue(item)
+        return item
+
+    @method
+    def queue_demotion(self):
+        """Have the least used clean block leave; if none may, clean one that is long dirty."""
+        slot = self.clean.peek(LEVELS // 2, True)
+        if slot == NOTHING:
+            self.queue_write_back(False)
+        elif self.work.has_room():
+            self.clean.remove(slot)
+            self.queue(DEMOTE, slot)
+
+    @method
+    def queue_write_back(self, crosses):
+        """Have the least used dirty block written; one that crosses no mark, only if it is old."""
+        slot = self.dirty.peek(LEVELS, crosses)
+        if slot != NOTHING and self.work.has_room():
+            self.dirty.remove(slot)
+            self.queue(WRITE_BACK, slot)
+
+    @method
+    def queue(self, kind, slot):
+        """Queue work for a cached block."""
+        item = self.work.take(kind, self.table.number[slot], slot)
+        self.item[slot] = item
+        self.work.queue(item)
+
+    @method
+    def next_work(self, is_idle):
+        """Return the item to begin, or -1; write-backs are thought of only in idle times."""
+        if is_idle and self.work.state[QUEUED] == NOTHING:
+            self.queue_write_back(True)
+        return self.work.pop()
+
+    @method
+    def promoted(self, slot, block):
+        """Let a block be cached, clean."""
+        self.item[slot] = NOTHING
+        self.table.insert(slot, block)
+        self.is_dirty[slot] = 0
+        self.clean.nodes.level[slot] = LEVELS - 1
+        self.clean.push(slot)
+
+    @method
+    def demoted(self, slot):
+        """Forget a block; its slot is the last to be used again."""
+        self.item[slot] = NOTHING
+        self.is_dirty[slot] = 0
+        self.table.remove(slot)
+        blocks = len(self.free)
+        self.free[(self.state[FIRST_FREE] + self.state[FREE_SLOTS]) % blocks] = slot
+        self.state[FREE_SLOTS] += 1
+
+    @method
+    def written_back(self, slot):
+        """Let a block be clean, at the level that it had."""
+        self.item[slot] = NOTHING
+        self.is_dirty[slot] = 0
+        self.clean.push(slot)
+
+    @method
+    def set_dirty(self, slot):
+        """Hear that a cached block differs from the origin."""
+        if self.item[slot] == NOTHING:
+            self.clean.remove(slot)
+            self.dirty.push(slot)
+        self.is_dirty[slot] = 1
+
+    @method
+    def take_slot(self):
+        """Return the slot that has been free for longest."""
+        first = self.state[FIRST_FREE]
+        self.state[FIRST_FREE] = (first + 1) % len(self.free)
+        self.state[FREE_SLOTS] -= 1
+        return self.free[first]

@@ -1,0 +1,257 @@
+"""dm-cache as Linux runs it: fixed blocks, the policy smq, copies in the background.
+
+Requests are cut at block borders into bios; a bio is looked up when it is mapped, not when it ends.
+A miss goes to the origin; if the policy wants its block, the whole block is then read once more
+and written to the cache.  Writes go to both (write-through) or to the cache alone (write-back).
+Exactly: DESIGN.md 2.14.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.dmcache.bios import COMMITTED
+from hybridsim.caches.dmcache.mapping import Mapping
+from hybridsim.caches.dmcache.migrations import (
+    BIO,
+    COPY_READ,
+    COPY_WRITE,
+    COUNTERS,
+    DEFERRER,
+    DEFERRER_AWAKE,
+    DEMOTIONS,
+    MIGRATOR,
+    PROMOTIONS,
+    WAKER,
+    Migrations,
+)
+from hybridsim.caches.dmcache.smq import FREE_SLOTS
+from hybridsim.caches.dmcache.work import USED
+from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+SECOND_NS = 1_000_000_000
+WORKER_NS = 20_000  # 10 to 50 us: an estimate
+PART_BYTES = 512 * 1024  # kcopyd_subjob_size_kb
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+HIT, BYPASS = int(Path.HIT), int(Path.BYPASS)
+NONE, WRITTEN = int(Reason.NONE), int(Reason.WRITE)
+FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
+NO_CACHE = int(Reason.NO_CACHE)
+
+IS_ARMED, SECONDS = range(2)
+
+
+@state_machine
+class DmCache(NamedTuple):
+    """Requests cut into bios, and a clock; what becomes of the bios is `mapping`."""
+
+    page_bytes: int  # of a block
+    mapping: Mapping
+    state: Ints  # [IS_ARMED, SECONDS]
+
+    @classmethod
+    def new(
+        cls,
+        block_bytes: int,
+        blocks: int,
+        mode: int,
+        threshold_bytes: int,
+        origin_bytes: int,
+        worker_ns: int = WORKER_NS,
+        part_bytes: int = PART_BYTES,
+        room: int = 256,
+    ) -> DmCache:
+        """Make an empty cache, resumed at time 0, with room for that many bios at first."""
+        numbers = (block_bytes, blocks, mode, threshold_bytes, worker_ns, part_bytes)
+        migrations = Migrations.new(numbers, origin_bytes, room)
+        whole_blocks = origin_bytes // block_bytes
+        mapping = Mapping(block_bytes, whole_blocks, migrations, np.ones(1, np.int64))
+        return cls(block_bytes, mapping, np.zeros(2, np.int64))
+
+    def size(self) -> int:
+        """Return how many bios there is room for in all."""
+        return len(self.mapping.migrations.bios.request)
+
+    def demand(self, longest_bytes: int) -> int:
+        """Return how many parts one step can make: of a request of that length, or of a copy."""
+        return longest_bytes // self.page_bytes + 2 + 8
+
+    def grown(self, room: int) -> DmCache:
+        """Return the same cache with room for so many bios."""
+        old = self.mapping.migrations
+        cells = old.cells.grown(len(old.cells.holders) + room)
+        migrations = old._replace(bios=old.bios.grown(room), cells=cells)
+        return self._replace(mapping=self.mapping._replace(migrations=migrations))
+
+    def totals(self) -> dict[str, int]:
+        """Return what the cache has done so far, by name; as `dmsetup status` counts it."""
+        counts = self.mapping.migrations.counts
+        named = dict(zip(COUNTERS, counts.tolist(), strict=True))
+        free = int(self.mapping.migrations.smq.state[FREE_SLOTS])
+        return named | {
+            "used_blocks": self.mapping.migrations.blocks - free,
+            "fills_started": int(counts[PROMOTIONS]),
+            "fills_done": int(counts[PROMOTIONS]),
+            "fills_doomed": 0,
+            "evictions": int(counts[DEMOTIONS]),
+        }
+
+    @method
+    def room(self):
+        """Return how many bios can still be taken."""
+        return min(self.mapping.migrations.bios.free[1], self.mapping.migrations.cells.free[1])
+
+    @method
+    def submit(self, now, slot, requests, below):
+        """Take a request."""
+        self.wind(now, below.events)
+        op = requests.op[slot]
+        offset = requests.offset[slot]
+        length = requests.length[slot]
+        requests.path[slot] = BYPASS
+        if op == DISCARD and length > 0:
+            requests.reason[slot] = DISCARDED
+            self.defer(now, slot, DISCARD, offset, length, requests, below.events)
+            return
+        if op == FLUSH or length == 0:
+            requests.reason[slot] = FLUSHED
+            self.defer(now, slot, FLUSH, 0, 0, requests, below.events)
+            return
+        end = offset + length
+        requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
+        if op != READ:
+            requests.reason[slot] = WRITTEN
+        elif end > self.mapping.whole_blocks * self.page_bytes:
+            requests.reason[slot] = NO_CACHE
+        else:
+            requests.path[slot] = HIT
+            requests.reason[slot] = NONE
+        if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
+            self.defer(now, slot, FLUSH, 0, 0, requests, below.events)
+        else:
+            self.cut(now, slot, requests, below)
+
+    @method
+    def cut(self, now, slot, requests, below):
+        """Make a bio of each part of a request that lies in one block."""
+        op = requests.op[slot]
+        start = requests.offset[slot]
+        end = start + requests.length[slot]
+        is_fua = op == WRITE and requests.flags[slot] & FUA != 0
+        while start < end:
+            upto = min((start // self.page_bytes + 1) * self.page_bytes, end)
+            if is_fua and start // self.page_bytes < self.mapping.whole_blocks:
+                self.defer(now, slot, WRITE | FUA, start, upto - start, requests, below.events)
+            else:
+                requests.pending[slot] += 1
+                flagged = WRITE | FUA if is_fua else op
+                bio = self.mapping.migrations.bios.take(slot, flagged, start, upto - start)
+                self.mapping.map(now, bio, requests, below)
+            start = upto
+
+    @method
+    def defer(self, now, slot, op, start, length, requests, events):
+        """Make a bio and leave it to the worker."""
+        requests.pending[slot] += 1
+        bio = self.mapping.migrations.bios.take(slot, op, start, length)
+        self.mapping.migrations.deferred.append(bio, self.mapping.migrations.bios.following)
+        self.mapping.migrations.wake_deferrer(now, events)
+
+    @method
+    def complete(self, now, tag, requests, below):
+        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        what = tag & 3
+        number = tag >> 2
+        if what == BIO:
+            return self.end_part(now, number, requests, below)
+        if what == COPY_READ:
+            self.mapping.migrations.submit_part(now, number, COPY_WRITE, below)
+        elif what == COPY_WRITE:
+            self.mapping.migrations.part_written(now, number, below)
+        else:
+            self.mapping.migrations.commit_went_on(now, below)
+        return NOTHING
+
+    @method
+    def finished(self, now, slot, requests, below):
+        """Have nothing to do when a request is complete."""
+
+    @method
+    def wake(self, now, number, requests, below):
+        """Hear an event of one's own."""
+        if number == MIGRATOR:
+            self.mapping.migrations.migrate(now, below)
+        elif number == DEFERRER:
+            self.take_deferred(now, requests, below)
+        else:
+            self.second(now, below.events)
+
+    # The clock.
+
+    @method
+    def wind(self, now, events):
+        """Make up for the seconds that nobody was awake in, and be woken at the next."""
+        state = self.state
+        if state[IS_ARMED] == 1:
+            return
+        while state[SECONDS] * SECOND_NS <= now:
+            self.mapping.migrations.smq.tick(state[SECONDS] * SECOND_NS)
+            state[SECONDS] += 1
+        state[IS_ARMED] = 1
+        events.push(state[SECONDS] * SECOND_NS, CACHE, WAKER)
+
+    @method
+    def second(self, now, events):
+        """Do what is done each second; sleep if nothing is left to do."""
+        state, migrations = self.state, self.mapping.migrations
+        migrations.smq.tick(now)
+        state[SECONDS] += 1
+        is_busy = not migrations.bios.are_none() or migrations.smq.work.state[USED] > 0
+        if not is_busy and not migrations.can_write_back():
+            state[IS_ARMED] = 0
+            return
+        migrations.wake_migrator(now, events)
+        events.push(now + SECOND_NS, CACHE, WAKER)
+
+    # Bios.
+
+    @method
+    def take_deferred(self, now, requests, below):
+        """Take one deferred bio, and come back in the same instant for the next."""
+        migrations, bios = self.mapping.migrations, self.mapping.migrations.bios
+        if migrations.deferred.is_empty():
+            migrations.state[DEFERRER_AWAKE] = 0
+            return
+        bio = migrations.deferred.pop(bios.following)
+        if bios.op[bio] == DISCARD:
+            migrations.discards.set(bios.offset[bio], bios.length[bio])
+            self.mapping.send(now, bio, below)
+        elif bios.extra[bio] == COMMITTED:
+            self.mapping.send_committed(now, bio, below)
+        elif bios.op[bio] == FLUSH:
+            self.mapping.wait_for_commit(now, bio, below)
+        else:
+            self.mapping.map(now, bio, requests, below)
+        below.events.push(now, CACHE, DEFERRER)
+
+    @method
+    def end_part(self, now, bio, requests, below):
+        """Hear of a part's end; return the slot of a request that ends with it, or -1."""
+        bios = self.mapping.migrations.bios
+        bios.parts[bio] -= 1
+        if bios.parts[bio] > 0:
+            return NOTHING
+        self.mapping.end(now, bio, below)
+        slot = bios.request[bio]
+        if bios.op[bio] == FLUSH and requests.op[slot] == WRITE and requests.length[slot] > 0:
+            self.cut(now, slot, requests, below)  # that was what it had to flush first
+        bios.release(bio)
+        requests.pending[slot] -= 1
+        return slot if requests.pending[slot] == 0 else NOTHING

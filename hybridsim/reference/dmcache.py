@@ -1,0 +1,395 @@
+"""dm-cache (2.14): fixed blocks, the policy smq, and copies in the background."""
+
+from collections import Counter, deque
+
+from hybridsim.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason
+from hybridsim.reference.cache import Verdict
+from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.controller import Controller
+from hybridsim.reference.dmcache_locks import Bio, Locks
+from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Worker
+from hybridsim.reference.parameters import DmCacheParameters
+from hybridsim.reference.smq import JIFFY, Answer, Kind, Lock, Slot, Smq, Work
+from hybridsim.reference.tier import Tier
+
+SECOND = 10**9
+
+
+class DmCache:
+    """Sits between the source and the tiers."""
+
+    def __init__(
+        self, clock: Clock, parameters: DmCacheParameters, slow: Tier | Controller, fast: Tier
+    ) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.slow, self.fast = slow, fast
+        self.size = parameters.block_bytes
+        self.whole = slow.capacity_bytes // self.size
+        migrates = parameters.mode != DmMode.PASSTHROUGH
+        self.smq = Smq(parameters.blocks, self.size, slow.capacity_bytes, migrates)
+        self.locks = Locks()
+        self.commits = Commits(fast, parameters.blocks * self.size)
+        self.migrator = Worker(clock, parameters.worker_ns, self.migrate)
+        self.deferrer = Worker(clock, parameters.worker_ns, self.take_deferred)
+        self.deferred: deque[Bio] = deque()
+        self.bios: set[Bio] = set()  # under way
+        self.in_flight = 0  # bytes accounted
+        self.idle_since = 0  # jiffies
+        self.marked = False  # whether some bio is
+        self.running = 0
+        self.seconds = 0  # the next that the waker has not seen
+        self.winding = False
+        self.discard_bytes = self.size
+        while slow.capacity_bytes // self.discard_bytes > 16_384:
+            self.discard_bytes *= 2
+        self.discarded: set[int] = set()
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What `dmsetup status` tells, and some more."""
+        names = "read_hits read_misses write_hits write_misses demotions promotions write_backs"
+        dirty = sum(slot.dirty for slot in self.smq.cached.values())
+        return {name: self.counts[name] for name in names.split()} | {
+            "dirty_blocks": dirty,
+            "used_blocks": self.parameters.blocks - len(self.smq.free),
+            "pages_present": len(self.smq.cached),
+            "commits": self.commits.count,
+        }
+
+    # Requests.
+
+    def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
+        """Send a request on its way; the verdict is final when it completes."""
+        self.wind()
+        parts = Parts(done)
+        if op == Op.DISCARD and length > 0:
+            verdict = Verdict(Path.BYPASS, Reason.DISCARD, 0)
+            self.defer(self.bio(Op.DISCARD, offset, length, parts.another()))
+            return verdict
+        if op in (Op.FLUSH, Op.DISCARD) or length == 0:
+            verdict = Verdict(Path.BYPASS, Reason.FLUSH, 0)
+            self.defer(self.bio(Op.FLUSH, 0, 0, parts.another()))
+            return verdict
+        end = offset + length
+        blocks = (end - 1) // self.size - offset // self.size + 1
+        if op == Op.WRITE:
+            verdict = Verdict(Path.BYPASS, Reason.WRITE, blocks)
+        elif end > self.whole * self.size:
+            verdict = Verdict(Path.BYPASS, Reason.NO_CACHE, blocks)
+        else:
+            verdict = Verdict(Path.HIT, Reason.NONE, blocks)
+        if flags & PREFLUSH:
+            flushed = parts.another()
+
+            def begin() -> None:
+                self.cut(op, offset, length, flags, parts, verdict)
+                flushed()
+
+            self.defer(self.bio(Op.FLUSH, 0, 0, begin))
+        else:
+            self.cut(op, offset, length, flags, parts, verdict)
+        return verdict
+
+    def cut(
+        self, op: Op, offset: int, length: int, flags: int, parts: Parts, verdict: Verdict
+    ) -> None:
+        """Cut a request at the borders of blocks, and map or defer each bio."""
+        start, end = offset, offset + length
+        while start < end:
+            block = start // self.size
+            stop = min(end, (block + 1) * self.size)
+            bio = self.bio(op, start, stop - start, parts.another(), verdict)
+            bio.fua = bool(flags & FUA)
+            if bio.fua and block < self.whole:
+                self.defer(bio)
+            else:
+                self.map(bio)
+            start = stop
+
+    def bio(
+        self, op: Op, offset: int, length: int, done: Done, verdict: Verdict | None = None
+    ) -> Bio:
+        """Make a bio, which calls `done` when it ends."""
+        bio = Bio(op, offset, length, done, verdict or Verdict(Path.BYPASS, Reason.NONE, 0))
+        self.bios.add(bio)
+        return bio
+
+    def map(self, bio: Bio) -> None:
+        """Look a bio's block up and send the bio there."""
+        block = bio.offset // self.size
+        if block >= self.whole:
+            self.account(bio)
+            self.to_slow(bio, self.ending(bio))
+            return
+        slot = self.smq.cached.get(block)
+        work = slot.work if slot else self.smq.pending.promotions.get(block)
+        if work and self.locks.keeps_out(work, bio):
+            return
+        if slot:
+            self.hit(bio, slot)
+        else:
+            self.miss(bio, block)
+
+    def hit(self, bio: Bio, slot: Slot) -> None:
+        """The block is in the cache."""
+        self.smq.hit(slot)
+        self.locks.hold(bio, slot.block)
+        ending = self.ending(bio)
+        if bio.op == Op.READ:
+            self.counts["read_hits"] += 1
+            bio.verdict.pages_hit += 1
+            self.mark(bio)
+            self.to_fast(bio, slot, ending)
+            return
+        self.counts["write_hits"] += 1
+        self.discarded.discard(bio.offset // self.discard_bytes)
+        if self.parameters.mode == DmMode.WRITETHROUGH:
+            both = Parts(ending)
+            self.to_slow(bio, both.another())
+            last = both.another()
+            if bio.fua:
+                self.wait_as_fua(bio, lambda: self.to_fast(bio, slot, last))
+            else:
+                self.account(bio)
+                self.to_fast(bio, slot, last)
+            return
+        if not slot.dirty:
+            self.smq.dirtied(slot)
+        if bio.fua:
+            self.wait_as_fua(bio, lambda: self.to_fast(bio, slot, ending))
+        else:
+            self.mark(bio)
+            self.to_fast(bio, slot, ending)
+
+    def miss(self, bio: Bio, block: int) -> None:
+        """The block is not in the cache."""
+        is_write = bio.op == Op.WRITE
+        fast = self.parameters.mode == DmMode.WRITEBACK and (
+            bio.offset // self.discard_bytes in self.discarded
+            or (is_write and bio.length == self.size)
+        )
+        filling = block in self.smq.pending.promotions
+        known = block // self.smq.hotspot.each in self.smq.hotspot.known
+        answer = self.smq.miss(block, is_write, fast)
+        if fast and answer.promotion:
+            if not is_write:
+                bio.verdict.pages_hit += 1
+            self.overwrite(bio, answer.promotion)
+            return
+        if answer.wanted and not fast:
+            self.migrator.wake()
+        if is_write:
+            self.counts["write_misses"] += 1
+            self.discarded.discard(bio.offset // self.discard_bytes)
+        else:
+            self.counts["read_misses"] += 1
+            if bio.verdict.path == Path.HIT:
+                bio.verdict.path = Path.MISS
+                bio.verdict.reason = reason_missing(filling, known, answer)
+        self.locks.hold(bio, block)
+        if bio.fua:
+            self.wait_as_fua(bio, lambda: self.to_slow(bio, self.ending(bio)))
+            return
+        self.account(bio)
+        self.mark(bio)
+        self.to_slow(bio, self.ending(bio))
+
+    def wait_as_fua(self, bio: Bio, send: Done) -> None:
+        """Send a bio after a commit; until then it does not count as activity."""
+        if self.in_flight == 0:
+            self.idle_since = self.clock.now // JIFFY
+        bio.send = send
+        self.commits.wait(BIOS, lambda: self.defer(bio))
+
+    def to_slow(self, bio: Bio, done: Done) -> None:
+        """Send a bio to the origin."""
+        self.slow.submit(bio.flagged_op, bio.offset, bio.length, done)
+
+    def to_fast(self, bio: Bio, slot: Slot, done: Done) -> None:
+        """Send a bio to its block's slot."""
+        at = slot.number * self.size + bio.offset % self.size
+        self.fast.submit(bio.flagged_op, at, bio.length, done)
+
+    def mark(self, bio: Bio) -> None:
+        """Let the end of a bio be a tick, unless there is such a bio."""
+        if not self.marked:
+            self.marked = bio.marked = True
+
+    def account(self, bio: Bio) -> None:
+        """Count a bio's bytes until it ends."""
+        bio.accounted = True
+        self.in_flight += bio.length
+
+    def ending(self, bio: Bio) -> Done:
+        """What is to be called when a bio ends."""
+        return lambda: self.end(bio)
+
+    def end(self, bio: Bio) -> None:
+        """A bio ends."""
+        self.bios.remove(bio)
+        if bio.marked:
+            self.smq.tick(self.clock.now)
+            self.marked = False
+        if bio.overwrites:
+            self.update(bio.overwrites, bio)
+        self.locks.let_go(bio)
+        if bio.accounted:
+            self.in_flight -= bio.length
+            if self.in_flight == 0:
+                self.idle_since = self.clock.now // JIFFY
+        bio.done()
+
+    # Work.
+
+    def migrate(self) -> bool:
+        """Begin one item of work, if there is one."""
+        if self.parameters.mode == DmMode.PASSTHROUGH:
+            return False
+        quiet = self.in_flight == 0 and self.clock.now // JIFFY > self.idle_since + 250
+        few = (self.running + 1) * self.size <= self.parameters.threshold_bytes
+        work = self.smq.next_work(quiet and few)
+        if work is None:
+            return False
+        self.running += 1
+        work.lock = Lock.WRITES
+        self.locks.when_free(work.block, lambda: self.copy(work))
+        return True
+
+    def overwrite(self, bio: Bio, work: Work) -> None:
+        """Let a bio be what fills a promoted block."""
+        work.lock = Lock.EVERYBODY
+        bio.overwrites = work
+
+        def begin() -> None:
+            self.account(bio)
+            self.to_fast(bio, work.slot, self.ending(bio))
+
+        self.locks.when_free(work.block, begin)
+
+    def copy(self, work: Work) -> None:
+        """Copy a block, eight parts at a time."""
+        discarded = work.block * self.size // self.discard_bytes in self.discarded
+        if discarded or (work.kind != Kind.PROMOTION and not work.slot.dirty):
+            self.copied(work)
+            return
+        offsets = range(0, self.size, self.parameters.part_bytes)
+        starts = iter(offsets)
+        parts = Parts(lambda: self.copied(work))
+
+        def next_part(done: Done) -> None:
+            start = next(starts, None)
+            if start is None:
+                done()
+            else:
+                self.copy_part(work, start, lambda: next_part(done))
+
+        for _ in range(min(8, len(offsets))):
+            next_part(parts.another())
+
+    def copy_part(self, work: Work, start: int, done: Done) -> None:
+        """Read a part, then write it."""
+        length = min(self.parameters.part_bytes, self.size - start)
+        origin = (self.slow, work.block * self.size + start)
+        cache = (self.fast, work.slot.number * self.size + start)
+        source, target = (origin, cache) if work.kind == Kind.PROMOTION else (cache, origin)
+
+        def write() -> None:
+            target[0].submit(Op.WRITE, target[1], length, done)
+
+        source[0].submit(Op.READ, source[1], length, write)
+
+    def copied(self, work: Work) -> None:
+        """Keep everybody out, and change the mapping when all are."""
+        work.lock = Lock.EVERYBODY
+        self.locks.when_free(work.block, lambda: self.update(work))
+
+    def update(self, work: Work, overwriting: Bio | None = None) -> None:
+        """Change the mapping."""
+        if work.kind != Kind.WRITE_BACK:
+            self.commits.changed = True
+        if work.kind == Kind.DEMOTION:
+            self.commits.wait(DEMOTIONS, lambda: self.ended(work))
+        else:
+            self.ended(work, overwriting)
+
+    def ended(self, work: Work, overwriting: Bio | None = None) -> None:
+        """Work is done: let in who was kept out."""
+        if work.kind == Kind.PROMOTION:
+            self.discarded.discard(work.block * self.size // self.discard_bytes)
+        self.smq.ended(work)
+        self.counts[f"{work.kind.value.replace('-', '_')}s"] += 1
+        if overwriting:
+            self.smq.dirtied(work.slot)
+        else:
+            self.running -= 1
+        for bio in self.locks.parked.pop(work, []):
+            self.defer(bio)
+        self.migrator.wake()
+
+    # What is done by workers.
+
+    def defer(self, bio: Bio) -> None:
+        """Leave a bio to the deferrer."""
+        self.deferred.append(bio)
+        self.deferrer.wake()
+
+    def take_deferred(self) -> bool:
+        """Take one deferred bio, if there is one."""
+        if not self.deferred:
+            return False
+        bio = self.deferred.popleft()
+        if bio.op == Op.DISCARD:
+            first = -(-bio.offset // self.discard_bytes)
+            self.discarded |= set(range(first, (bio.offset + bio.length) // self.discard_bytes))
+            self.to_slow(bio, self.ending(bio))
+        elif bio.send:
+            self.account(bio)
+            bio.send()
+        elif bio.op == Op.FLUSH:
+            bio.send = lambda: self.flush(bio)
+            self.commits.wait(BIOS, lambda: self.defer(bio))
+        else:
+            self.map(bio)
+        return True
+
+    def flush(self, bio: Bio) -> None:
+        """Flush both tiers."""
+        both = Parts(self.ending(bio))
+        self.slow.submit(Op.FLUSH, 0, 0, both.another())
+        self.fast.submit(Op.FLUSH, 0, 0, both.another())
+
+    def wind(self) -> None:
+        """Make up for the seconds slept through."""
+        if self.winding:
+            return
+        while self.seconds * SECOND <= self.clock.now:
+            self.smq.tick(self.seconds * SECOND)
+            self.seconds += 1
+        self.winding = True
+        self.clock.at(self.seconds * SECOND, self.second)
+
+    def second(self) -> None:
+        """Do what is done every second, until there is nothing to do."""
+        self.smq.tick(self.clock.now)
+        self.seconds += 1
+        writes_back = (
+            self.parameters.mode != DmMode.PASSTHROUGH
+            and self.size <= self.parameters.threshold_bytes
+            and any(slot.dirty for slot in self.smq.cached.values())
+        )
+        if self.bios or self.smq.pending.all or writes_back:
+            self.migrator.wake()
+            self.clock.at(self.clock.now + SECOND, self.second)
+        else:
+            self.winding = False
+
+
+def reason_missing(filling: bool, known: bool, answer: Answer) -> Reason:
+    """Why a block is not in the cache."""
+    if filling:
+        return Reason.FILLING
+    if not known:
+        return Reason.COLD
+    return Reason.BUSY if answer.wanted and not answer.promotion else Reason.NOT_HOT

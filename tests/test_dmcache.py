@@ -1,0 +1,345 @@
+"""dm-cache: the engine against the reference, and both against what a kernel did.
+
+The experiments were made on Linux 6.1.192 with an origin that takes 12 ms for anything, and a cache
+device that takes next to no time.
+"""
+
+import os
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from engine import counters, machine, simulate
+from hypothesis import HealthCheck, given, settings
+from scenarios import Scenario
+from scenarios_dmcache import dmcache_scenarios
+
+from hybridsim import build
+from hybridsim.caches import DmCache
+from hybridsim.codes import DmMode, Level, Op, Reason, Replay
+from hybridsim.errors import ScenarioError
+from hybridsim.inflight import Batch
+from hybridsim.machine import Run
+from hybridsim.reference import (
+    DmCacheParameters,
+    Request,
+    SourceParameters,
+    SsdParameters,
+    TierParameters,
+)
+from hybridsim.scenario import Scenario as Site
+
+ROOT = Path(__file__).parents[1]
+KIB, MIB = 1 << 10, 1 << 20
+MS, SECOND = 10**6, 10**9
+BLOCK = 64 * KIB
+ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
+WRITETHROUGH, WRITEBACK = DmMode.WRITETHROUGH, DmMode.WRITEBACK
+
+relaxed = settings(
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def check(scenario, **how):
+    expected = scenario.run()
+    facts, finished = simulate(scenario, **how)
+    assert facts == expected.facts
+    found = counters(finished)
+    assert found == {name: expected.counters.get(name, 0) for name in found}
+
+
+@relaxed
+@given(dmcache_scenarios())
+def test_interpreted_engine_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@settings(relaxed, max_examples=10)
+@given(dmcache_scenarios())
+def test_result_does_not_depend_on_how_it_is_cut(scenario):
+    whole, one = simulate(scenario, interpreted=True)
+    pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
+    assert pieces == whole
+    assert counters(other) == counters(one)
+
+
+# What a kernel did.
+
+
+def steady(latency_ns, capacity):
+    """A tier that takes the same time for everything, however much there is to do."""
+    device = SsdParameters(
+        dies=capacity // 4096,
+        unit_bytes=4096,
+        command_ns=0,
+        interval_ns=0,
+        read_ns=latency_ns,
+        program_ns=0,
+        scatter_ns=0,
+        suspend_ns=0,
+        write_ns=latency_ns,
+        buffer_ns=0,
+        link_bytes_per_s=10**15,
+        capacity_bytes=capacity,
+    )
+    return TierParameters(Level.STRIPE, 1, BLOCK, device, capacity)
+
+
+def ran(requests, blocks=1024, mode=WRITETHROUGH, depth=1, threshold=MIB, write_ns=ORIGIN_NS):
+    """The counters after these requests, and their facts; at a depth or, if 0, as they come."""
+    slow, fast = steady(ORIGIN_NS, 2048 * MIB), steady(CACHE_NS, 256 * MIB)
+    slow.device.write_ns = write_ns
+    source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
+    cache = DmCacheParameters(BLOCK, blocks, mode, threshold)
+    facts, finished = simulate(Scenario(requests, source, cache, slow, fast), interpreted=True)
+    return finished.cache.totals(), facts
+
+
+def reads(offsets, length=4 * KIB, gap_ns=0, start_ns=0):
+    return [Request(start_ns + i * gap_ns, Op.READ, at, length) for i, at in enumerate(offsets)]
+
+
+def writes(offsets, length=BLOCK):
+    return [Request(0, Op.WRITE, at, length) for at in offsets]
+
+
+@pytest.mark.parametrize(("number", "promotions"), [(5, 0), (12, 0), (13, 1), (14, 1)])
+def test_thirteen_reads_of_one_place_promote_it(number, promotions):
+    assert ran(reads([MIB] * number))[0]["promotions"] == promotions
+
+
+@pytest.mark.parametrize(("period", "number"), [(0.1, 12), (0.5, 4), (1.5, 3), (5, 2)])
+def test_slower_reads_promote_sooner(period, number):
+    """After the first second a block that is alone is high up."""
+
+    def promotions(count):
+        at_leisure = reads([MIB] * count, gap_ns=int(period * SECOND))
+        end = Request(int(period * count * SECOND) + SECOND, Op.FLUSH, 0, 0)
+        return ran([*at_leisure, end], depth=0)[0]["promotions"]
+
+    assert (promotions(number - 1), promotions(number)) == (0, 1)
+
+
+def test_a_sequential_scan_at_depth_is_not_promoted():
+    scan = reads(range(0, 128 * MIB, BLOCK), BLOCK)
+    assert ran(scan, blocks=4096, depth=32)[0]["promotions"] == 0
+
+
+def test_a_sequential_scan_one_at_a_time_is_promoted():
+    """The kernel: by 4 KiB reads all of 128 blocks, by whole reads 683 of 1024, writes 548.
+
+    It depends on when in its second each second begins: here 122 to 128, and 414 to 577.
+    """
+    assert ran(reads(range(0, 8 * MIB, 4 * KIB)))[0]["promotions"] in range(122, 129)
+    whole = reads(range(0, 64 * MIB, BLOCK), BLOCK)
+    assert ran(whole)[0]["promotions"] in range(414, 578)
+
+
+def test_whole_blocks_are_written_to_the_cache_alone():
+    totals, facts = ran(writes(range(0, 64 * MIB, BLOCK)), mode=WRITEBACK)
+    assert (totals["promotions"], totals["dirty_blocks"]) == (1024, 1024)
+    assert not any(totals[name] for name in ("write_hits", "write_misses", "read_misses"))
+    assert max(fact.done_ns - fact.issue_ns for fact in facts) < ORIGIN_NS
+
+
+def test_whole_blocks_beyond_the_room_are_misses():
+    totals, _ = ran(writes(range(0, 128 * MIB, BLOCK)), mode=WRITEBACK)
+    assert (totals["promotions"], totals["write_misses"], totals["demotions"]) == (1024, 1024, 0)
+
+
+def test_written_through_they_are_misses_and_copied_by_level():
+    totals, _ = ran(writes(range(0, 64 * MIB, BLOCK)))
+    assert totals["write_misses"] == 1024
+    assert totals["promotions"] == pytest.approx(548, rel=0.06)
+
+
+def test_parts_of_blocks_are_misses():
+    random = Random(1)
+    offsets = [random.randrange(4096) * 4 * KIB for _ in range(200)]
+    totals, _ = ran(writes(offsets, 4 * KIB), mode=WRITEBACK)
+    assert totals["write_misses"] + totals["write_hits"] == 200
+    assert totals["write_misses"] > 100
+    assert totals["promotions"] > 50
+
+
+def dirtied(more, threshold=MIB, blocks=512):
+    """How many blocks are still dirty after all is written and `more` has happened."""
+    requests = writes(range(0, blocks * BLOCK, BLOCK)) + more
+    return ran(
+        requests, blocks, WRITEBACK, depth=0, threshold=threshold, write_ns=52 * MS
+    )[0]["dirty_blocks"]  # fmt: skip
+
+
+def later(seconds):
+    """A read that makes the simulation go on."""
+    return reads([256 * MIB], start_ns=int(seconds * SECOND))
+
+
+def test_idle_times_write_back_sixteen_blocks_at_a_time():
+    """From the first second that is a second after the last access: the kernel 320 a second."""
+    assert dirtied(later(1.9)) == 512
+    written = [512 - dirtied(later(2 + seconds)) for seconds in (0.5, 1)]
+    assert 270 < written[1] < 340
+    assert 130 < written[0] < 170
+
+
+def test_a_threshold_below_a_block_writes_nothing_back():
+    assert dirtied(later(8), threshold=100 * 512) == 512
+
+
+def test_hits_do_not_keep_it_from_writing_back():
+    hits = reads([0] * 1000, gap_ns=3 * MS)
+    assert dirtied(hits) < 300
+
+
+def test_a_miss_now_and_then_does():
+    misses = reads([256 * MIB + i * MIB for i in range(12)], gap_ns=400 * MS)
+    assert dirtied(misses) == 512
+
+
+def test_a_block_that_is_read_without_a_gap_is_never_promoted():
+    overlapping = reads([MIB] * 400, gap_ns=5 * MS)
+    end = reads([256 * MIB], start_ns=4 * SECOND)
+    assert ran(overlapping + end, depth=0)[0]["read_hits"] == 0
+    with_gaps = reads([MIB] * 140, gap_ns=15 * MS)
+    assert ran(with_gaps + end, depth=0)[0]["read_hits"] > 0
+
+
+def test_a_write_waits_for_the_promotion_of_its_block():
+    """It comes while the copy is under way: 12 ms from the origin, then to the cache."""
+    first = reads([MIB] * 13, gap_ns=13 * MS)
+    copying = first[-1].arrival_ns + ORIGIN_NS + 5 * MS
+    write = Request(copying, Op.WRITE, MIB + 8 * KIB, 4 * KIB)
+    _, facts = ran([*first, write], depth=0)
+    done = {fact.number: fact for fact in facts}[13]
+    assert 7 * MS < done.done_ns - done.issue_ns - ORIGIN_NS < 8 * MS  # then it is written through
+
+
+def test_a_discarded_block_still_hits():
+    fill = writes(range(0, MIB, BLOCK))
+    discard = Request(0, Op.DISCARD, 0, MIB)
+    totals, _ = ran([*fill, discard, *reads(range(0, MIB, BLOCK))], mode=WRITEBACK)
+    assert totals["read_hits"] == 16
+
+
+def test_a_flush_commits_the_metadata_once():
+    """Not if nothing was mapped since; the FLUSH itself goes to both devices."""
+    flush = Request(0, Op.FLUSH, 0, 0)
+    totals, facts = ran([*writes([0]), flush, flush, *writes([0], 4 * KIB), flush], mode=WRITEBACK)
+    assert totals["commits"] == 1
+    assert [fact.reason for fact in facts if fact.op == Op.FLUSH] == [Reason.FLUSH] * 3
+
+
+def test_what_a_read_is_called():
+    requests = reads([MIB] * 13 + [MIB + 4 * KIB], gap_ns=30 * MS)
+    facts = ran([*requests, *reads([2048 * MIB - 4 * KIB], start_ns=SECOND)], depth=0)[1]
+    assert [fact.path.name for fact in facts] == [*["MISS"] * 13, "HIT", "MISS"]
+    reasons = [fact.reason for fact in facts]
+    assert reasons == [Reason.COLD, *[Reason.NOT_HOT] * 12, Reason.NONE, Reason.COLD]
+
+
+@pytest.fixture(scope="module")
+def random_load():
+    """200 s of reads anywhere in a space of so many caches: the counters, second by second."""
+
+    def of(caches):
+        slow, fast = steady(ORIGIN_NS, 16 * 128 * MIB), steady(CACHE_NS, 256 * MIB)
+        cache = DmCacheParameters(BLOCK, 2048, WRITETHROUGH, MIB)
+        source = SourceParameters(Replay.CLOSED, 8)
+        run = Run(machine(Scenario([], source, cache, slow, fast)))
+        count = 300_000
+        at = np.random.default_rng(1).integers(0, caches * 128 * MIB // 4096, count) * 4096
+        none = np.full(count, -1)
+        zero = np.zeros(count, np.uint8)
+        run.feed(Batch(none, zero, at, np.full(count, 4096), none, none, np.array([0, 1, 0])))
+        seen = []
+        for second in range(1, 201):
+            while run.advance(second * SECOND)[1] is not None:
+                pass
+            seen.append(run.machine.cache.totals())
+        return seen
+
+    return of
+
+
+@pytest.mark.parametrize(("caches", "hits"), [(2, 0.50), (8, 0.122)])
+def test_a_full_cache_exchanges_half_of_its_blocks_each_minute(random_load, caches, hits):
+    """The kernel: 2048 promotions, 3072 by 60 s, 4096 by 120 s, 5120 by 180 s; and these hits."""
+    seen = random_load(caches)
+    at = [seen[second] for second in (50, 100, 160, 199)]
+    assert [totals["promotions"] for totals in at] == [2048, 3072, 4096, 5120]
+    assert [totals["demotions"] for totals in at] == [0, 1024, 2048, 3072]
+    last = seen[-1]
+    assert abs(last["read_hits"] / (last["read_hits"] + last["read_misses"]) - hits) < 0.01
+
+
+def test_compiled_engine_equals_reference():
+    """On the classes that the test before has compiled: a cache and an origin of flash."""
+
+    @settings(relaxed, max_examples=15)
+    @given(dmcache_scenarios("ssd", "ssd", controller=False))
+    def compare(scenario):
+        check(scenario)
+
+    compare()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["c512-repeat200s", "c512-64k"])
+def test_counters_of_real_runs_at_every_sample(name, monkeypatch):
+    """Those on a quiet host; what benchmarks/dmcache.py prints of all."""
+    data = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared/data"))
+    folder = data / "kernel-caches" / f"dmcache-smq-wt-hot-{name}"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}: HYBRIDSIM_DATA names the folder of the reference data")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import dmcache
+
+    measured = dmcache.Measured.load(folder)
+    off = dmcache.errors(measured, dmcache.simulate(measured))
+    for counter in ("promotions", "demotions", "read_hits", "read_misses"):
+        assert off[counter].max() <= 0.05, counter
+
+
+# Scenarios.
+
+
+def site(text):
+    return Site.loads(f'[cache]\nkind = "dm-cache"\n{text}')
+
+
+def test_a_scenario_is_set_as_lvm_sets_it():
+    cache = site('size = "40GiB"').cache
+    assert (cache.page_bytes, cache.mode, cache.threshold_bytes) == (BLOCK, "writethrough", MIB)
+    assert site('size = "100GiB"').cache.page_bytes == 128 * KIB
+    assert site('size = "1GiB"\nblock = "256KiB"').cache.threshold_bytes == 2 * MIB
+
+
+def test_a_scenario_builds_the_cache_that_it_says():
+    said = site('size = "1GiB"\nmode = "write-back"\nmigration_threshold = "4MiB"')
+    made = build.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
+    assert isinstance(made, DmCache)
+    migrations = made.mapping.migrations
+    assert migrations.blocks == 16384
+    assert migrations.mode == WRITEBACK
+    assert migrations.threshold_bytes == 4 * MIB
+    assert Site.loads(said.to_toml()).cache == said.cache
+    assert build.machine(said, "open", 1 << 33, 0).cache.pages == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('block = "48KiB"', "multiple of 32 KiB"),
+        ('mode = "writebak"', "did you mean 'writeback'"),
+        ('size = "32KiB"', "less than one block"),
+        ('page = "64KiB"', "unknown key 'page'"),
+    ],
+)
+def test_what_cannot_be_is_refused(text, complaint):
+    with pytest.raises(ScenarioError, match=complaint):
+        site(text)
