@@ -1,6 +1,6 @@
 """All of it put together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hybridsim.codes import Op, Replay
 from hybridsim.reference.admission import (
@@ -171,7 +171,11 @@ class Machine:
 
     def make_source(self, parameters: SourceParameters) -> Source:
         """Make the source."""
-        kinds = {Replay.OPEN: OpenSource, Replay.CLOSED: ClosedSource, Replay.THINK: ThinkSource}
+        kinds: dict[Replay, Callable[..., Source]] = {
+            Replay.OPEN: OpenSource,
+            Replay.CLOSED: ClosedSource,
+            Replay.THINK: ThinkSource,
+        }
         kind = kinds[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 

@@ -1,5 +1,6 @@
 """The source (2.2): when each request of a trace is issued."""
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -8,7 +9,7 @@ from hybridsim.reference.clock import Clock
 from hybridsim.reference.parameters import Request, SourceParameters
 
 
-class Source:
+class Source(ABC):
     """Issues requests by their number, and hears of their completion."""
 
     def __init__(
@@ -23,11 +24,11 @@ class Source:
         self.requests = requests
         self.issue = issue
 
+    @abstractmethod
     def start(self) -> None:
         """Begin, at time 0."""
-        raise NotImplementedError
 
-    def completed(self, number: int) -> None:
+    def completed(self, number: int) -> None:  # noqa: B027 - an open source does not care
         """Hear that a request has just completed."""
 
     def arrive(self, number: int, time: int) -> None:
