@@ -243,13 +243,13 @@ class PlainLru:
 
 
 @state_machine
-class Fifo(NamedTuple):
+class FifoOfMyOwn(NamedTuple):
     """A policy of one's own, compiled: LRU to which a touch means nothing."""
 
     list: LRU
 
     def grown(self, ids):
-        return Fifo(self.list.grown(ids))
+        return FifoOfMyOwn(self.list.grown(ids))
 
     @method
     def missed(self, page):
@@ -278,11 +278,13 @@ def test_a_plain_class_is_interpreted_and_gives_the_same_facts():
 
 @needs_compiler
 def test_a_state_machine_from_outside_is_compiled_and_not_cached():
-    assert simulated(Fifo(LRU.new(IDS))) == simulated(Fifo(LRU.new(IDS)), interpreted=True)
-    assert simulated(Fifo(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
+    assert simulated(FifoOfMyOwn(LRU.new(IDS))) == simulated(
+        FifoOfMyOwn(LRU.new(IDS)), interpreted=True
+    )
+    assert simulated(FifoOfMyOwn(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
     assert jit.fresh(loops.run).signatures
     kept = [file.read_bytes() for file in jit.cache_folder().rglob("loops.run-*.nbi")]
-    assert not any(b"Fifo" in index for index in kept)
+    assert not any(b"FifoOfMyOwn" in index for index in kept)
 
 
 class Clock:
