@@ -75,6 +75,40 @@ class DmMode(IntEnum):
     PASSTHROUGH = 2
 
 
+class CasMode(IntEnum):
+    """What Open CAS does with reads and writes: write-through, -back, -around, and so on."""
+
+    WT = 0
+    WB = 1
+    WA = 2
+    PT = 3  # pass-through
+    WI = 4  # write-invalidate
+    WO = 5  # write-only
+
+
+class Promotion(IntEnum):
+    """What Open CAS inserts."""
+
+    ALWAYS = 0
+    NHIT = 1
+
+
+class Cutoff(IntEnum):
+    """When Open CAS lets long sequential streams pass."""
+
+    NEVER = 0
+    FULL = 1
+    ALWAYS = 2
+
+
+class Cleaning(IntEnum):
+    """When Open CAS writes dirty lines back by itself."""
+
+    NOP = 0
+    ALRU = 1
+    ACP = 2
+
+
 class Level(IntEnum):
     """How an array lays its bytes on its members."""
 

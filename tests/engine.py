@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from hybridsim import loops
-from hybridsim.caches import DmCache, PageCache
+from hybridsim.caches import DmCache, OpenCas, PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume
@@ -21,6 +21,7 @@ from hybridsim.reference import (
     Fact,
     FlashParameters,
     HddParameters,
+    OpenCasParameters,
     VolumeParameters,
 )
 from hybridsim.source import Source
@@ -106,6 +107,9 @@ def cache_of(scenario):
             cache.part_bytes,
             IDS,
         )
+    if isinstance(cache, OpenCasParameters):
+        origin_bytes = scenario.slow.capacity_bytes
+        return OpenCas.new(**vars(cache), origin_bytes=origin_bytes, room=IDS)
     name, *said = cache.admission
     admission = ADMISSION[name].new(IDS, cache.pages, *said)
     replacement = REPLACEMENT[cache.replacement].new(IDS, cache.pages)
@@ -196,7 +200,7 @@ def counters(finished):
             "fills_doomed": found["fills_doomed"],
             "evictions": found["evictions"],
         }
-    else:
+    elif isinstance(cache, DmCache):
         found = {name: number for name, number in found.items() if name not in ALSO}
     for name, part in (("slow", below.slow), ("fast", below.fast)):
         sums = part.device.totals(finished.clock[0])

@@ -19,6 +19,7 @@ from hybridsim.reference import (
     HddParameters,
     HostParameters,
     LimitParameters,
+    OpenCasParameters,
     Outcome,
     RebuildParameters,
     Request,
@@ -53,7 +54,7 @@ class Scenario:
 
     requests: list[Request]
     source: SourceParameters
-    cache: CacheParameters | DmCacheParameters
+    cache: CacheParameters | DmCacheParameters | OpenCasParameters
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None

@@ -9,10 +9,11 @@ A new cache is one file and one line here.
 """
 
 from hybridsim.caches.dmcache import DmCache
+from hybridsim.caches.opencas import OpenCas
 from hybridsim.caches.page import PageCache
 
-CACHES = {"dm-cache": DmCache, "page": PageCache}
+CACHES = {"dm-cache": DmCache, "page": PageCache, "open-cas": OpenCas}
 
 CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
 
-__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "PageCache"]
+__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "OpenCas", "PageCache"]

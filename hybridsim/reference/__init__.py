@@ -17,6 +17,7 @@ it to the nanosecond. One file per section of the text:
     controller, link
                  2.11  a RAID controller's DRAM
     dmcache, smq  2.14  dm-cache with its policy, locks and workers
+    opencas       2.13  Open CAS with its lines, streams, promotion and cleaning
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
@@ -31,6 +32,7 @@ from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.machine import Machine, simulate
+from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
     CacheParameters,
     ControllerParameters,
@@ -40,6 +42,7 @@ from hybridsim.reference.parameters import (
     HddParameters,
     HostParameters,
     LimitParameters,
+    OpenCasParameters,
     Outcome,
     RebuildParameters,
     Request,
@@ -75,6 +78,8 @@ __all__ = [
     "LimitParameters",
     "Lru",
     "Machine",
+    "OpenCas",
+    "OpenCasParameters",
     "OpenSource",
     "Outcome",
     "PageCache",

@@ -19,6 +19,7 @@ from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
+from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
     CacheParameters,
     ControllerParameters,
@@ -28,6 +29,7 @@ from hybridsim.reference.parameters import (
     FlashParameters,
     HddParameters,
     HostParameters,
+    OpenCasParameters,
     Outcome,
     Request,
     SourceParameters,
@@ -62,6 +64,7 @@ COUNTERS = (
     "write_cache_hits",
     "destages",
 )
+CacheKind = CacheParameters | DmCacheParameters | OpenCasParameters
 VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns")
 
 
@@ -84,13 +87,13 @@ class Machine:
         self,
         requests: Sequence[Request],
         source: SourceParameters,
-        cache: CacheParameters | DmCacheParameters,
+        cache: CacheKind,
         slow: TierParameters,
         fast: TierParameters | None,
         host: HostParameters | None = None,
         controller: ControllerParameters | None = None,
     ) -> None:
-        if fast is None and (isinstance(cache, DmCacheParameters) or cache.pages > 0):
+        if fast is None and not (isinstance(cache, CacheParameters) and cache.pages == 0):
             raise ValueError("a cache with pages needs a fast tier")
         self.requests = requests
         self.facts: list[Fact] = []
@@ -179,11 +182,14 @@ class Machine:
         kind = kinds[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 
-    def make_cache(self, parameters: CacheParameters | DmCacheParameters) -> PageCache | DmCache:
+    def make_cache(self, parameters: CacheKind) -> PageCache | DmCache | OpenCas:
         """Make the cache, with its policies."""
         if isinstance(parameters, DmCacheParameters):
             slow = self.controller or self.tiers["slow"]
             return DmCache(self.clock, parameters, slow, self.tiers["fast"])
+        if isinstance(parameters, OpenCasParameters):
+            slow = self.controller or self.tiers["slow"]
+            return OpenCas(self.clock, parameters, slow, self.tiers["fast"])
         return PageCache(
             self.clock,
             parameters,
@@ -275,7 +281,7 @@ class Machine:
 def simulate(
     requests: Sequence[Request],
     source: SourceParameters,
-    cache: CacheParameters | DmCacheParameters,
+    cache: CacheKind,
     slow: TierParameters,
     fast: TierParameters | None,
     host: HostParameters | None = None,

@@ -3,7 +3,21 @@
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hybridsim.codes import DmMode, Level, Mode, Op, Order, Path, Reason, Replay, Spread
+from hybridsim.codes import (
+    CasMode,
+    Cleaning,
+    Cutoff,
+    DmMode,
+    Level,
+    Mode,
+    Op,
+    Order,
+    Path,
+    Promotion,
+    Reason,
+    Replay,
+    Spread,
+)
 
 
 def _plain(value: Any) -> Any:
@@ -219,6 +233,28 @@ class DmCacheParameters(_Plain):
     threshold_bytes: int
     worker_ns: int = 20_000
     part_bytes: int = 512 * 1024
+
+
+@dataclass
+class OpenCasParameters(_Plain):
+    """Open CAS (2.13)."""
+
+    line_bytes: int
+    lines: int
+    mode: CasMode
+    promotion: Promotion = Promotion.ALWAYS
+    insertion_threshold: int = 3
+    trigger_lines: int = 0
+    cutoff: Cutoff = Cutoff.NEVER
+    cutoff_bytes: int = 2**20
+    margin_lines: int = 512
+    cleaning: Cleaning = Cleaning.NOP
+    wake_ns: int = 20 * 10**9
+    staleness_ns: int = 120 * 10**9
+    activity_ns: int = 10 * 10**9
+    flush_lines: int = 100
+    backfills_max: int = 65_536
+    backfills_resume: int = 60_000
 
 
 @dataclass

@@ -1,0 +1,307 @@
+"""Open CAS: lines with sectors; what is missed is inserted unless a policy is against it.
+
+A request that misses is read from the core as a whole and written to the cache after it is
+complete.  Writes go to both (write-through), to the cache alone (write-back), or around it.
+Exactly: DESIGN.md 2.13.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hybridsim.caches.opencas.cleaner import LAST_IO_NS, ROOM_LINES, Cleaner
+from hybridsim.caches.opencas.dirt import DIRTY, Dirt
+from hybridsim.caches.opencas.entry import Backfills, Entry
+from hybridsim.caches.opencas.jobs import RESUME, Jobs
+from hybridsim.caches.opencas.lines import EVICTIONS, FREE, SECTOR_SHIFT, Lines
+from hybridsim.caches.opencas.paths import Paths
+from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
+from hybridsim.caches.opencas.transfers import PAGE_BYTES, Transfers, lines_per_page
+from hybridsim.caches.opencas.ways import (
+    BACKFILLS,
+    BYTES,
+    CLEAN,
+    CLEAN_READ,
+    COUNTERS,
+    DISCARDING,
+    ENDS,
+    FLUSHING,
+    INSERT,
+    IS_BACKFILLED,
+    IS_DISCARDED,
+    IS_OVERWRITTEN,
+    IS_WRITTEN_BACK,
+    MAKE_ROOM,
+    OVERLAYS,
+    ROUTES,
+)
+from hybridsim.codes import FUA, PREFLUSH, CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+SECTOR_BYTES = 512
+SECOND_NS = 1_000_000_000
+MARGIN_LINES = 512  # free lines at which the cutoff "full" begins
+BACKFILLS_MAX, BACKFILLS_RESUME = 65_536, 60_000
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+BYPASS = int(Path.BYPASS)
+WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.DISCARD)
+
+
+def metadata_bytes(lines: int, line_bytes: int) -> int:
+    """Return how much of the cache device the metadata of so many lines take."""
+    return -(-lines // lines_per_page(line_bytes)) * PAGE_BYTES
+
+
+@state_machine
+class OpenCas(NamedTuple):
+    """Requests as jobs; what becomes of these is `paths`."""
+
+    page_bytes: int  # of a line
+    paths: Paths
+
+    @classmethod
+    def new(
+        cls,
+        line_bytes: int,
+        lines: int,
+        mode: int,
+        origin_bytes: int,
+        promotion: int = Promotion.ALWAYS,
+        insertion_threshold: int = 3,
+        trigger_lines: int = 0,
+        cutoff: int = Cutoff.NEVER,
+        cutoff_bytes: int = 2**20,
+        margin_lines: int = MARGIN_LINES,
+        cleaning: int = Cleaning.NOP,
+        wake_ns: int = 20 * SECOND_NS,
+        staleness_ns: int = 120 * SECOND_NS,
+        activity_ns: int = 10 * SECOND_NS,
+        flush_lines: int = 100,
+        backfills_max: int = BACKFILLS_MAX,
+        backfills_resume: int = BACKFILLS_RESUME,
+        room: int = 256,
+    ) -> OpenCas:
+        """Make an empty cache, with room for so many jobs at first."""
+        numbers = (wake_ns, staleness_ns, activity_ns, flush_lines)
+        dirt = Dirt.new(int(cleaning), numbers, lines, line_bytes, origin_bytes)
+        held = Lines.new(lines, line_bytes, origin_bytes, dirt, Jobs.new(lines, room))
+        counted = 2 * lines if promotion == Promotion.NHIT else 1
+        entry = Entry(
+            int(mode),
+            int(promotion),
+            SequentialCutoff.new(int(cutoff), cutoff_bytes, margin_lines),
+            Nhit.new(insertion_threshold, trigger_lines, counted),
+            Cleaner.new(Transfers.new(held)),
+            Backfills.new(backfills_max, backfills_resume),
+        )
+        return cls(line_bytes, Paths(entry))
+
+    @property
+    def lines(self) -> Lines:
+        """The lines."""
+        return self.paths.entry.cleaner.transfers.lines
+
+    def size(self) -> int:
+        """Return how many jobs there is room for in all."""
+        return self.lines.jobs.size()
+
+    def demand(self, longest_bytes: int) -> int:
+        """Return how many parts one step can make: of a request of that length, or of cleaning."""
+        runs = max(self.page_bytes // SECTOR_BYTES // 2, 1)
+        parts = longest_bytes // self.page_bytes + 2
+        if self.paths.entry.mode in (CasMode.WB, CasMode.WO):
+            parts += runs * (parts + ROOM_LINES)
+            if self.lines.dirt.policy != Cleaning.NOP:
+                parts += runs * self.lines.dirt.flush_lines
+        return parts + 3
+
+    def grown(self, room: int) -> OpenCas:
+        """Return the same cache with room for so many jobs."""
+        entry = self.paths.entry
+        lines = self.lines._replace(jobs=self.lines.jobs.grown(room))
+        transfers = entry.cleaner.transfers._replace(lines=lines)
+        entry = entry._replace(cleaner=entry.cleaner._replace(transfers=transfers))
+        return self._replace(paths=self.paths._replace(entry=entry))
+
+    def totals(self) -> dict[str, int]:
+        """Return what the cache has done so far, by name; as `casadm --stats` prints it."""
+        lines, transfers = self.lines, self.paths.entry.cleaner.transfers
+        counts = dict(zip(COUNTERS, transfers.counts.tolist(), strict=True))
+        moved = {
+            name: number // PAGE_BYTES
+            for name, number in zip(BYTES, transfers.bytes_moved.tolist(), strict=True)
+        }
+        serviced = counts["read_total"] + counts["write_total"]
+        passed = counts["pass_through_reads"] + counts["pass_through_writes"]
+        each = self.page_bytes // PAGE_BYTES
+        free = int(lines.state[FREE])
+        held, dirty = lines.count - free, int(lines.dirt.state[DIRTY])
+        evictions = int(lines.state[EVICTIONS])
+        return {
+            "occupancy": held * each,
+            "free": free * each,
+            "clean": (held - dirty) * each,
+            "dirty": dirty * each,
+            **counts,
+            "serviced_requests": serviced,
+            "total_requests": serviced + passed,
+            **moved,
+            "pages_present": held,
+            "evictions": evictions,
+        }
+
+    @method
+    def room(self):
+        """Return how many parts can still be made."""
+        return self.paths.entry.cleaner.transfers.lines.jobs.room()
+
+    @method
+    def submit(self, now, slot, requests, below):
+        """Take a request."""
+        transfers = self.paths.entry.cleaner.transfers
+        jobs = transfers.lines.jobs
+        op = requests.op[slot]
+        offset = requests.offset[slot]
+        length = requests.length[slot]
+        job = jobs.take(slot, INSERT)
+        requests.path[slot] = BYPASS
+        if op == FLUSH or length == 0:
+            requests.reason[slot] = FLUSHED
+            jobs.way[job] = FLUSHING
+            jobs.step[job] = ENDS
+            transfers.flush(now, job, below)
+            return
+        if op == DISCARD:
+            requests.reason[slot] = DISCARDED
+            jobs.way[job] = DISCARDING
+            jobs.step[job] = IS_DISCARDED
+            jobs.pending[job] = 1
+            below.slow.submit(now, job, DISCARD, offset, length, below.events)
+            return
+        self.paths.entry.cleaner.state[LAST_IO_NS] = now
+        self.take_sectors(job, offset, length)
+        offset = jobs.offset[job]
+        end = offset + jobs.length[job]
+        requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
+        requests.reason[slot] = WRITTEN
+        jobs.op[job] = op | (requests.flags[slot] & FUA) if op == WRITE else op
+        if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
+            jobs.step[job] = ROUTES
+            transfers.flush(now, job, below)
+        else:
+            self.paths.start(now, job, requests, below)
+
+    @method
+    def take_sectors(self, job, offset, length):
+        """Set the range of a job: the sectors that a request touches."""
+        jobs = self.paths.entry.cleaner.transfers.lines.jobs
+        first = offset >> SECTOR_SHIFT
+        end = (offset + length + SECTOR_BYTES - 1) >> SECTOR_SHIFT
+        jobs.offset[job] = first << SECTOR_SHIFT
+        jobs.length[job] = (end - first) << SECTOR_SHIFT
+
+    @method
+    def complete(self, now, tag, requests, below):
+        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        paths, job = self.paths, tag
+        jobs = paths.entry.cleaner.transfers.lines.jobs
+        jobs.pending[job] -= 1
+        if jobs.pending[job] > 0:
+            return NOTHING
+        step = jobs.step[job]
+        if step == ENDS:
+            return self.end(now, job, below.events)
+        if step == BACKFILLS:
+            slot = jobs.request[job]
+            requests.promoted[slot] = job
+            return slot
+        if step == IS_BACKFILLED:
+            paths.entry.backfills.end()
+            self.end(now, job, below.events)
+            return NOTHING
+        if step == ROUTES:
+            paths.start(now, job, requests, below)
+            return NOTHING
+        if step >= CLEAN_READ:
+            if paths.entry.cleaner.go_on(now, job, below):
+                self.cleaned(now, job, requests, below)
+            return NOTHING
+        jobs.step[job] = ENDS
+        if step == IS_WRITTEN_BACK:
+            paths.written_back(now, job, below)
+        elif step == IS_OVERWRITTEN:
+            paths.overwritten(now, job, below)
+        elif step == OVERLAYS:
+            paths.entry.cleaner.transfers.overlay(now, job, below)
+        elif step == IS_DISCARDED:
+            slot = jobs.request[job]
+            self.discard(requests.offset[slot], requests.length[slot])
+        if jobs.pending[job] > 0:
+            return NOTHING
+        return self.end(now, job, below.events)
+
+    @method
+    def end(self, now, job, events):
+        """Give a job's locks back; return the slot of its request."""
+        jobs = self.paths.entry.cleaner.transfers.lines.jobs
+        jobs.give_back(now, job, events)
+        jobs.release(job)
+        return jobs.request[job]
+
+    @method
+    def cleaned(self, now, job, requests, below):
+        """Let a job go on whose lines are clean."""
+        way = self.paths.entry.cleaner.transfers.lines.jobs.way[job]
+        if way == MAKE_ROOM or way == CLEAN:
+            self.paths.entry.cleaner.end_batch(now, job, below)
+        else:
+            self.paths.go_as_far(now, job, requests, below)
+
+    @method
+    def discard(self, offset, length):
+        """Forget the sectors that lie wholly in a range, but for those of lines in use."""
+        lines = self.paths.entry.cleaner.transfers.lines
+        end = (offset + length) >> SECTOR_SHIFT << SECTOR_SHIFT
+        offset = (offset + SECTOR_BYTES - 1) >> SECTOR_SHIFT << SECTOR_SHIFT
+        first = offset // self.page_bytes
+        last = (end - 1) // self.page_bytes
+        if offset >= end:
+            return
+        if last - first >= lines.count:
+            for line in range(lines.count):
+                core_line = lines.table.number[line]
+                if lines.lists.is_held(line) and first <= core_line <= last:
+                    self.discard_line(line, core_line, offset, end)
+            return
+        for core_line in range(first, last + 1):
+            line = lines.table.find(core_line)
+            if line != NOTHING:
+                self.discard_line(line, core_line, offset, end)
+
+    @method
+    def discard_line(self, line, core_line, offset, end):
+        """Forget sectors of one line, unless it is in use."""
+        lines = self.paths.entry.cleaner.transfers.lines
+        if not lines.jobs.is_in_use(line):
+            lines.invalidate(line, lines.start(core_line, offset), lines.end(core_line, end))
+
+    @method
+    def finished(self, now, slot, requests, below):
+        """Write what a completed request has read to the cache."""
+        job = requests.promoted[slot]
+        if job != NOTHING:
+            transfers = self.paths.entry.cleaner.transfers
+            transfers.lines.jobs.step[job] = IS_BACKFILLED
+            transfers.places(now, job, WRITE, below)
+
+    @method
+    def wake(self, now, number, requests, below):
+        """Hear an event of one's own."""
+        jobs = self.paths.entry.cleaner.transfers.lines.jobs
+        if number == RESUME:
+            self.paths.go_as_far(now, jobs.dequeue(), requests, below)
+            jobs.queue_on(now, below.events)
+        else:
+            self.paths.entry.cleaner.come(now, below)

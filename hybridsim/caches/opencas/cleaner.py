@@ -1,0 +1,152 @@
+"""Who cleans in Open CAS: jobs that need it, evictions that find nothing, a policy (2.13.4)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.opencas.dirt import ALRU, DIRTY, IS_AWAKE
+from hybridsim.caches.opencas.jobs import CLEANER, SHARED
+from hybridsim.caches.opencas.transfers import Transfers
+from hybridsim.caches.opencas.ways import (
+    CLEAN,
+    CLEAN_FLUSHED,
+    CLEAN_NOTED,
+    CLEAN_READ,
+    CLEAN_WRITTEN,
+    MAKE_ROOM,
+)
+from hybridsim.codes import Op
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+ROOM_LINES = 32  # that are cleaned when none can be evicted
+WRITE = int(Op.WRITE)
+LAST_IO_NS, MAKES_ROOM = range(2)
+
+
+@state_machine
+class Cleaner(NamedTuple):
+    """Cleans lines of jobs, and batches of lines that are jobs of their own."""
+
+    transfers: Transfers
+    state: Ints  # [LAST_IO_NS, MAKES_ROOM]
+
+    @classmethod
+    def new(cls, transfers: Transfers) -> Cleaner:
+        """Clean nothing."""
+        return cls(transfers, np.zeros(2, np.int64))
+
+    @method
+    def clean(self, now, job, below):
+        """Begin to clean the lines of a job; tell whether there is something to clean."""
+        self.transfers.lines.jobs.step[job] = CLEAN_READ
+        return self.transfers.read_dirty(now, job, below)
+
+    @method
+    def go_on(self, now, job, below):
+        """Take the next step; tell whether that was the last."""
+        transfers, jobs = self.transfers, self.transfers.lines.jobs
+        step = jobs.step[job]
+        if step == CLEAN_READ:
+            jobs.step[job] = CLEAN_WRITTEN
+            transfers.write_dirty(now, job, below)
+            if jobs.pending[job] > 0:
+                return False
+            step = CLEAN_WRITTEN  # another job has cleaned them meanwhile
+        if step == CLEAN_WRITTEN:
+            jobs.step[job] = CLEAN_FLUSHED
+            transfers.flush_origin(now, job, below)
+        elif step == CLEAN_FLUSHED:
+            jobs.step[job] = CLEAN_NOTED
+            transfers.make_clean(job)
+            transfers.metadata(now, job, WRITE, below)
+        return step == CLEAN_NOTED
+
+    # Batches.
+
+    @method
+    def add_to_batch(self, job, line):
+        """Lock a line that nobody uses, and add it to a batch."""
+        lines = self.transfers.lines
+        lines.jobs.enter(line, SHARED)
+        lines.jobs.add_in_order(job, lines.table.number[line], line)
+
+    @method
+    def make_room(self, now, below):
+        """Clean some lines, so that they can be evicted another time."""
+        lines = self.transfers.lines
+        if self.state[MAKES_ROOM] == 1:
+            return
+        line = lines.next_to_clean()
+        if line == NOTHING:
+            return
+        self.state[MAKES_ROOM] = 1
+        job = lines.jobs.take(NOTHING, MAKE_ROOM)
+        chosen = 0
+        while line != NOTHING:
+            self.add_to_batch(job, line)
+            chosen += 1
+            line = lines.next_to_clean() if chosen < ROOM_LINES else NOTHING
+        self.clean(now, job, below)
+
+    @method
+    def end_batch(self, now, job, below):
+        """Hear that a batch is clean."""
+        jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
+        jobs.give_back(now, job, below.events)
+        if jobs.way[job] == MAKE_ROOM:
+            self.state[MAKES_ROOM] = 0
+        else:
+            pause_ns = 0 if dirt.policy == ALRU else dirt.wake_ns
+            below.events.push(now + pause_ns, CACHE, CLEANER)
+        jobs.release(job)
+
+    @method
+    def come(self, now, below):
+        """Clean what the policy chooses, if there is something."""
+        jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
+        if dirt.state[DIRTY] == 0:
+            dirt.state[IS_AWAKE] = 0
+            return
+        job = jobs.take(NOTHING, CLEAN)
+        if dirt.policy == ALRU:
+            if now - self.state[LAST_IO_NS] >= dirt.activity_ns:
+                self.choose_oldest(now, job)
+        else:
+            self.choose_densest(job)
+        if jobs.first_need[job] == NOTHING:
+            jobs.release(job)
+            below.events.push(now + dirt.wake_ns, CACHE, CLEANER)
+        else:
+            self.clean(now, job, below)
+
+    @method
+    def choose_oldest(self, now, job):
+        """Choose the lines that were not written for longest (ALRU)."""
+        jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
+        chosen = 0
+        line = dirt.oldest()
+        while line != NOTHING and chosen < dirt.flush_lines and dirt.older_than(line, now):
+            if not jobs.is_in_use(line):
+                self.add_to_batch(job, line)
+                chosen += 1
+            line = dirt.by_age.before[line]
+
+    @method
+    def choose_densest(self, job):
+        """Choose the first dirty lines of the chunk that has the most (ACP)."""
+        jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
+        chosen = 0
+        first = dirt.densest_chunk() * dirt.lines_per_chunk
+        end = min(first + dirt.lines_per_chunk, 8 * len(dirt.dirty.eights))
+        core_line = dirt.dirty.next(first, end)
+        while core_line != NOTHING and chosen < dirt.flush_lines:
+            line = self.transfers.lines.table.find(core_line)
+            if not jobs.is_in_use(line):
+                self.add_to_batch(job, line)
+                chosen += 1
+            core_line = dirt.dirty.next(core_line + 1, end)

@@ -1,0 +1,110 @@
+"""Which lines the cleaner of Open CAS cleans next (DESIGN.md 2.13.4)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Int32s, Ints
+from hybridsim.caches.opencas.bits import Marks
+from hybridsim.caches.opencas.jobs import CLEANER
+from hybridsim.caches.opencas.lists import LAST, Chain
+from hybridsim.codes import Cleaning
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+SECOND_NS = 1_000_000_000
+CHUNK_BYTES = 100 * 2**20
+BUCKETS = 10
+NOP, ALRU, ACP = int(Cleaning.NOP), int(Cleaning.ALRU), int(Cleaning.ACP)
+DIRTY, IS_AWAKE = range(2)
+
+
+@state_machine
+class Dirt(NamedTuple):
+    """Dirty lines, as the policy of cleaning sees them."""
+
+    policy: int
+    wake_ns: int
+    staleness_ns: int
+    activity_ns: int
+    flush_lines: int  # at a time
+    lines_per_chunk: int
+    written_ns: Ints  # ALRU, by line: when a sector was last made dirty
+    by_age: Chain  # ALRU
+    dirty_in_chunk: Int32s  # ACP, by chunk of the core
+    dirty: Marks  # ACP, by core line
+    state: Ints  # [DIRTY, IS_AWAKE]
+
+    @classmethod
+    def new(
+        cls, policy: int, numbers: tuple[int, ...], lines: int, line_bytes: int, origin_bytes: int
+    ) -> Dirt:
+        """Have no dirty line; `numbers` are wake_ns, staleness_ns, activity_ns, flush_lines."""
+        aged = lines if policy == ALRU else 1
+        mapped = origin_bytes if policy == ACP else 1
+        return cls(
+            policy,
+            *numbers,
+            CHUNK_BYTES // line_bytes,
+            np.zeros(aged, np.int64),
+            Chain.new(aged),
+            np.zeros(-(-mapped // CHUNK_BYTES), np.int32),
+            Marks.new(-(-mapped // line_bytes)),
+            np.zeros(2, np.int64),
+        )
+
+    @method
+    def add(self, line, core_line):
+        """Note that a line becomes dirty."""
+        self.state[DIRTY] += 1
+        if self.policy == ALRU:
+            self.by_age.add(line)
+        elif self.policy == ACP:
+            self.dirty.set(core_line)
+            self.dirty_in_chunk[core_line // self.lines_per_chunk] += 1
+
+    @method
+    def written(self, now, line, events):
+        """Note that a dirty line is written; wake the cleaner."""
+        if self.policy == ALRU:
+            self.by_age.remove(line)
+            self.by_age.add(line)
+            self.written_ns[line] = now
+        if self.policy != NOP and self.state[IS_AWAKE] == 0:
+            self.state[IS_AWAKE] = 1
+            period = self.wake_ns if self.policy == ALRU else SECOND_NS
+            events.push((now // period + 1) * period, CACHE, CLEANER)
+
+    @method
+    def remove(self, line, core_line):
+        """Note that a line becomes clean."""
+        self.state[DIRTY] -= 1
+        if self.policy == ALRU:
+            self.by_age.remove(line)
+        elif self.policy == ACP:
+            self.dirty.clear(core_line)
+            self.dirty_in_chunk[core_line // self.lines_per_chunk] -= 1
+
+    @method
+    def oldest(self):
+        """Return the line that was not written for longest, or -1 (ALRU)."""
+        return self.by_age.ends[LAST]
+
+    @method
+    def older_than(self, line, now):
+        """Tell whether a line is so old that it is to be cleaned (ALRU)."""
+        return self.written_ns[line] <= now - self.staleness_ns
+
+    @method
+    def densest_chunk(self):
+        """Return the chunk with the greatest share of dirty lines, in tenths (ACP)."""
+        best, highest = NOTHING, NOTHING
+        for chunk in range(len(self.dirty_in_chunk)):
+            lines = self.dirty_in_chunk[chunk]
+            bucket = BUCKETS * lines // self.lines_per_chunk
+            if lines > 0 and bucket > highest:
+                best, highest = chunk, bucket
+        return best

@@ -1,0 +1,225 @@
+"""How requests enter Open CAS: their way, lines for them, locks (DESIGN.md 2.13.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.opencas.cleaner import Cleaner
+from hybridsim.caches.opencas.jobs import EXCLUSIVE, SHARED
+from hybridsim.caches.opencas.lines import FREE
+from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
+from hybridsim.caches.opencas.ways import INSERT, INVALIDATE, OVERLAY, PASS, UPDATE
+from hybridsim.codes import CasMode, Cutoff, Op, Path, Promotion, Reason
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+READ = int(Op.READ)
+WA, PT, WI, WO = int(CasMode.WA), int(CasMode.PT), int(CasMode.WI), int(CasMode.WO)
+NHIT, NEVER, ALWAYS = int(Promotion.NHIT), int(Cutoff.NEVER), int(Cutoff.ALWAYS)
+MISS, BYPASS = int(Path.MISS), int(Path.BYPASS)
+NOT_HOT, BUSY = int(Reason.NOT_HOT), int(Reason.BUSY)
+SEQUENTIAL, NO_CACHE = int(Reason.SEQUENTIAL), int(Reason.NO_CACHE)
+
+UNDER_WAY, IS_BLOCKED = range(2)
+
+
+@state_machine
+class Backfills(NamedTuple):
+    """How many misses are on their way into the cache."""
+
+    most: int
+    resume: int
+    state: Ints  # [UNDER_WAY, IS_BLOCKED]
+
+    @classmethod
+    def new(cls, most: int, resume: int) -> Backfills:
+        """Have none under way."""
+        return cls(most, resume, np.zeros(2, np.int64))
+
+    @method
+    def are_blocked(self):
+        """Tell whether there were too many, and are not few again."""
+        return self.state[IS_BLOCKED] == 1
+
+    @method
+    def begin(self):
+        """Begin one."""
+        self.state[UNDER_WAY] += 1
+        if self.state[UNDER_WAY] > self.most:
+            self.state[IS_BLOCKED] = 1
+
+    @method
+    def end(self):
+        """End one."""
+        self.state[UNDER_WAY] -= 1
+        if self.state[UNDER_WAY] < self.resume:
+            self.state[IS_BLOCKED] = 0
+
+
+@state_machine
+class Entry(NamedTuple):
+    """Chooses the way of each job, finds it lines and locks them."""
+
+    mode: int
+    promotion: int
+    cutoff: SequentialCutoff
+    nhit: Nhit
+    cleaner: Cleaner
+    backfills: Backfills
+
+    @method
+    def route(self, job, requests):
+        """Choose the way of a job."""
+        lines = self.cleaner.transfers.lines
+        jobs = lines.jobs
+        is_read = jobs.op[job] == READ
+        pages = requests.pages[jobs.request[job]]
+        if pages > lines.count or self.mode == PT:
+            self.let_pass(job, BYPASS, NO_CACHE, requests)
+        elif self.cuts_off(job, pages):
+            jobs.is_cut[job] = 1
+            self.let_pass(job, BYPASS, SEQUENTIAL, requests)
+        elif is_read and self.mode == WO:
+            jobs.way[job] = OVERLAY
+        elif is_read and self.backfills.are_blocked():
+            self.let_pass(job, MISS, BUSY, requests)
+        elif not is_read and self.mode == WA:
+            jobs.way[job] = UPDATE
+        elif not is_read and self.mode == WI:
+            jobs.way[job] = INVALIDATE
+        else:
+            jobs.way[job] = INSERT
+
+    @method
+    def cuts_off(self, job, pages):
+        """Note a request's place; tell whether it belongs to a stream that is to pass."""
+        cutoff, lines = self.cutoff, self.cleaner.transfers.lines
+        if cutoff.policy == NEVER:
+            return False
+        op = 0 if lines.jobs.op[job] == READ else 1
+        is_long = cutoff.is_long(op, lines.jobs.offset[job], lines.jobs.length[job])
+        is_full = lines.state[FREE] <= cutoff.margin_lines + pages
+        return is_long and (is_full or cutoff.policy == ALWAYS)
+
+    @method
+    def let_pass(self, job, path, reason, requests):
+        """Let a job pass the cache; say of a READ why."""
+        jobs = self.cleaner.transfers.lines.jobs
+        if jobs.op[job] == READ:
+            jobs.way[job] = PASS
+            requests.path[jobs.request[job]] = path
+            requests.reason[jobs.request[job]] = reason
+        else:
+            jobs.way[job] = INVALIDATE
+
+    # Begin.
+
+    @method
+    def begin(self, now, job, requests, below):
+        """Look up what a job touches, find it lines if it needs some, and lock them."""
+        lines = self.cleaner.transfers.lines
+        jobs = lines.jobs
+        offset = jobs.offset[job]
+        end = offset + jobs.length[job]
+        missing = 0
+        is_hit = True
+        is_dirty = True
+        for core_line in range(offset // lines.line_bytes, (end - 1) // lines.line_bytes + 1):
+            line = lines.look_up(core_line)
+            jobs.add_need(job, core_line, line)
+            if line == NOTHING:
+                missing += 1
+                is_hit = is_dirty = False
+                continue
+            start = lines.start(core_line, offset)
+            stop = lines.end(core_line, end)
+            is_hit = is_hit and lines.valid.has_all(line, start, stop)
+            is_dirty = is_dirty and lines.dirty.has_all(line, start, stop)
+        is_read = jobs.op[job] == READ
+        if is_read and is_dirty and jobs.is_cut[job] == 1:
+            jobs.way[job] = INSERT
+        elif jobs.way[job] == UPDATE:
+            jobs.way[job] = INSERT if is_hit else INVALIDATE
+        if missing > 0 and jobs.way[job] == INSERT:
+            self.find_lines(now, job, missing, requests, below)
+        way = jobs.way[job]
+        shares = way == PASS or way == OVERLAY or (is_read and is_hit)
+        jobs.ask(job, SHARED if shares else EXCLUSIVE)
+
+    @method
+    def find_lines(self, now, job, missing, requests, below):
+        """Find lines for those core lines that have none, or let the job pass."""
+        lines = self.cleaner.transfers.lines
+        is_new = missing == requests.pages[lines.jobs.request[job]]
+        if is_new and self.is_refused(job):
+            self.let_pass(job, MISS, NOT_HOT, requests)
+        elif self.take_lines(job):
+            self.hold_lines(job)
+        else:
+            self.cleaner.make_room(now, below)
+            self.let_pass(job, MISS, BUSY, requests)
+
+    @method
+    def is_refused(self, job):
+        """Tell whether what a job touches was missed too seldom."""
+        lines = self.cleaner.transfers.lines
+        if self.promotion != NHIT or lines.count - lines.state[FREE] < self.nhit.trigger_lines:
+            return False
+        needs = lines.jobs.needs
+        is_refused = False
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            if not self.nhit.passes(needs.core_line[need]):
+                is_refused = True
+            need = needs.following[need]
+        return is_refused
+
+    @method
+    def take_lines(self, job):
+        """Take lines for core lines that have none; tell whether there are enough."""
+        lines = self.cleaner.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        first = needs.core_line[need]
+        end = needs.core_line[lines.jobs.last_need[job]] + 1
+        last = NOTHING
+        while need != NOTHING:
+            if needs.is_there[need] == 0:
+                line = lines.take_free()
+                if line == NOTHING:
+                    line = last = lines.take_held(last, first, end)
+                if line == NOTHING:
+                    self.give_lines(job)
+                    return False
+                needs.line[need] = line
+            need = needs.following[need]
+        return True
+
+    @method
+    def give_lines(self, job):
+        """Let the lines be free that were taken for a job."""
+        lines = self.cleaner.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_there[need] == 0 and needs.line[need] != NOTHING:
+                lines.give_free(needs.line[need])
+                needs.line[need] = NOTHING
+            need = needs.following[need]
+
+    @method
+    def hold_lines(self, job):
+        """Let the lines taken for a job hold what they were taken for."""
+        lines = self.cleaner.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_there[need] == 0:
+                lines.hold(needs.line[need], needs.core_line[need])
+                needs.is_there[need] = 1
+            if self.promotion == NHIT:
+                self.nhit.forget(needs.core_line[need])
+            need = needs.following[need]

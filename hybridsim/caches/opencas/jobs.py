@@ -1,0 +1,303 @@
+"""What is under way in Open CAS: jobs, the lines that each needs, and who locks these."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+SHARED, EXCLUSIVE = 0, 1
+LOCKED = -1  # owners of a line that is locked exclusively
+FIRST, LAST, AWAKE = range(3)
+FREE, COUNT = range(2)
+
+RESUME, CLEANER = range(2)  # whom an event of the cache wakes
+
+
+@state_machine
+class Needs(NamedTuple):
+    """The core lines of jobs, and the line of each."""
+
+    core_line: Ints
+    line: Ints  # or NOTHING; 64 bits, as it is multiplied to an address
+    job: Int32s
+    is_there: Bytes  # whether the line held the core line when it was last looked at
+    is_marked: Bytes  # to be cleaned, or with metadata to be written
+    following: Int32s  # of the same job, in order; or in the list of the free
+    waiting_next: Int32s  # for the same line
+    free: Ints  # [FREE, COUNT]
+
+    @classmethod
+    def new(cls, capacity: int) -> Needs:
+        """Make room for so many."""
+        return cls(
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int32),
+            np.zeros(capacity, np.uint8),
+            np.zeros(capacity, np.uint8),
+            free_list(capacity),
+            np.full(capacity, NOTHING, np.int32),
+            np.array([0, capacity]),
+        )
+
+    def grown(self, capacity: int) -> Needs:
+        """Return the same with room for `capacity`."""
+        links, head = extended_free_list(self.following, int(self.free[FREE]), capacity)
+        added = capacity - len(self.line)
+        return Needs(
+            *(longer(column, capacity) for column in self[:5]),
+            following=links,
+            waiting_next=longer(self.waiting_next, capacity),
+            free=np.array([head, self.free[COUNT] + added]),
+        )
+
+    @method
+    def take(self, job, core_line, line):
+        """Return a new one."""
+        need = self.free[FREE]
+        self.free[FREE] = self.following[need]
+        self.free[COUNT] -= 1
+        self.core_line[need] = core_line
+        self.line[need] = line
+        self.job[need] = job
+        self.is_there[need] = line != NOTHING
+        self.is_marked[need] = 0
+        self.following[need] = NOTHING
+        return need
+
+    @method
+    def release(self, need):
+        """Give one back."""
+        self.following[need] = self.free[FREE]
+        self.free[FREE] = need
+        self.free[COUNT] += 1
+
+
+@state_machine
+class Jobs(NamedTuple):
+    """Requests, and batches that are cleaned."""
+
+    needs: Needs
+    owners: Int32s  # by line: how many share it, or LOCKED
+    waiting: Int32s  # by line: the first need that waits, or NOTHING
+    last_waiting: Int32s
+    queue: Ints  # [FIRST, LAST, AWAKE]: jobs that have got their locks and are to go on
+    request: Int32s  # slot, or NOTHING
+    way: Bytes
+    step: Bytes  # what it waits for from the tiers
+    op: Bytes  # with FUA
+    offset: Ints  # of whole sectors
+    length: Ints
+    pending: Int32s  # parts that the tiers have not completed
+    waits: Int32s  # locks that it has not got yet
+    has_waited: Bytes
+    lock: Bytes  # SHARED, EXCLUSIVE
+    is_cut: Bytes
+    first_need: Int32s
+    last_need: Int32s
+    following: Int32s  # in the queue, or in the list of the free
+    free: Ints  # [FREE, COUNT]
+
+    @classmethod
+    def new(cls, lines: int, capacity: int) -> Jobs:
+        """Make room for so many jobs and needs, with nobody at any of the lines."""
+        kinds = (
+            *(np.int32, np.uint8, np.uint8, np.uint8, np.int64, np.int64, np.int32, np.int32),
+            *(np.uint8, np.uint8, np.uint8, np.int32, np.int32),
+        )
+        return cls._make(
+            (
+                Needs.new(capacity),
+                np.zeros(lines, np.int32),
+                *(np.full(lines, NOTHING, np.int32) for _ in range(2)),
+                np.array([NOTHING, NOTHING, 0]),
+                *(np.zeros(capacity, kind) for kind in kinds),
+                free_list(capacity),
+                np.array([0, capacity]),
+            )
+        )
+
+    def grown(self, capacity: int) -> Jobs:
+        """Return the same with room for `capacity` jobs and needs."""
+        links, head = extended_free_list(self.following, int(self.free[FREE]), capacity)
+        added = capacity - len(self.request)
+        columns = (longer(column, capacity) for column in self[5:-2])
+        free = np.array([head, self.free[COUNT] + added])
+        return Jobs._make((self.needs.grown(capacity), *self[1:5], *columns, links, free))
+
+    def size(self) -> int:
+        """Return how many jobs there is room for."""
+        return len(self.request)
+
+    @method
+    def room(self):
+        """Return how many jobs and needs can still be taken."""
+        return min(self.free[COUNT], self.needs.free[COUNT])
+
+    @method
+    def take(self, request, way):
+        """Return a new job."""
+        job = self.free[FREE]
+        self.free[FREE] = self.following[job]
+        self.free[COUNT] -= 1
+        self.request[job] = request
+        self.way[job] = way
+        self.pending[job] = 0
+        self.waits[job] = 0
+        self.has_waited[job] = 0
+        self.is_cut[job] = 0
+        self.lock[job] = SHARED
+        self.first_need[job] = NOTHING
+        self.last_need[job] = NOTHING
+        return job
+
+    @method
+    def release(self, job):
+        """Give back a job that needs nothing."""
+        self.following[job] = self.free[FREE]
+        self.free[FREE] = job
+        self.free[COUNT] += 1
+
+    @method
+    def add_need(self, job, core_line, line):
+        """Let a job need one more core line, behind the others."""
+        need = self.needs.take(job, core_line, line)
+        last = self.last_need[job]
+        if last == NOTHING:
+            self.first_need[job] = need
+        else:
+            self.needs.following[last] = need
+        self.last_need[job] = need
+
+    @method
+    def add_in_order(self, job, core_line, line):
+        """Let a job need one more core line, in order of address."""
+        needs = self.needs
+        last = self.last_need[job]
+        if last == NOTHING or needs.core_line[last] < core_line:
+            self.add_need(job, core_line, line)
+            return
+        need = needs.take(job, core_line, line)
+        at = self.first_need[job]
+        if core_line < needs.core_line[at]:
+            needs.following[need] = at
+            self.first_need[job] = need
+            return
+        while needs.core_line[needs.following[at]] < core_line:
+            at = needs.following[at]
+        needs.following[need] = needs.following[at]
+        needs.following[at] = need
+
+    # Locks.
+
+    @method
+    def is_in_use(self, line):
+        """Tell whether a line is locked or waited for."""
+        return self.owners[line] != 0 or self.waiting[line] != NOTHING
+
+    @method
+    def ask(self, job, lock):
+        """Lock the lines of a job, as far as others let it."""
+        needs = self.needs
+        self.lock[job] = lock
+        self.has_waited[job] = 0
+        need = self.first_need[job]
+        while need != NOTHING:
+            line = needs.line[need]
+            if line != NOTHING and not self.lock_now(line, lock):
+                self.waits[job] += 1
+                self.has_waited[job] = 1
+                needs.waiting_next[need] = NOTHING
+                if self.waiting[line] == NOTHING:
+                    self.waiting[line] = need
+                else:
+                    needs.waiting_next[self.last_waiting[line]] = need
+                self.last_waiting[line] = need
+            need = needs.following[need]
+
+    @method
+    def lock_now(self, line, lock):
+        """Lock a line if nobody waits for it and its owners let this in; tell whether so."""
+        if self.waiting[line] != NOTHING:
+            return False
+        return self.enter(line, lock)
+
+    @method
+    def enter(self, line, lock):
+        """Lock a line if its owners let this in; tell whether so."""
+        owners = self.owners[line]
+        if lock == SHARED and owners != LOCKED:
+            self.owners[line] = owners + 1
+            return True
+        if owners == 0:
+            self.owners[line] = LOCKED
+            return True
+        return False
+
+    @method
+    def give_back(self, now, job, events):
+        """Unlock a job's lines; it needs none of them any more."""
+        needs = self.needs
+        need = self.first_need[job]
+        lock = self.lock[job]
+        while need != NOTHING:
+            line = needs.line[need]
+            if line != NOTHING:
+                self.owners[line] = 0 if lock == EXCLUSIVE else self.owners[line] - 1
+                if self.waiting[line] != NOTHING:
+                    self.let_in(now, line, events)
+            following = needs.following[need]
+            needs.release(need)
+            need = following
+        self.first_need[job] = NOTHING
+        self.last_need[job] = NOTHING
+
+    @method
+    def let_in(self, now, line, events):
+        """Let those who wait for a line lock it, as far as possible."""
+        needs = self.needs
+        need = self.waiting[line]
+        while need != NOTHING and self.enter(line, self.lock[needs.job[need]]):
+            job = needs.job[need]
+            self.waits[job] -= 1
+            if self.waits[job] == 0:
+                self.enqueue(now, job, events)
+            need = needs.waiting_next[need]
+            self.waiting[line] = need
+
+    # The queue of those who go on.
+
+    @method
+    def enqueue(self, now, job, events):
+        """Let a job go on later in this instant."""
+        queue = self.queue
+        self.following[job] = NOTHING
+        if queue[FIRST] == NOTHING:
+            queue[FIRST] = job
+        else:
+            self.following[queue[LAST]] = job
+        queue[LAST] = job
+        if queue[AWAKE] == 0:
+            queue[AWAKE] = 1
+            events.push(now, CACHE, RESUME)
+
+    @method
+    def dequeue(self):
+        """Return the first of the queue."""
+        job = self.queue[FIRST]
+        self.queue[FIRST] = self.following[job]
+        return job
+
+    @method
+    def queue_on(self, now, events):
+        """Have the next of the queue taken, if there is one."""
+        if self.queue[FIRST] == NOTHING:
+            self.queue[AWAKE] = 0
+        else:
+            events.push(now, CACHE, RESUME)

@@ -1,0 +1,212 @@
+"""What Open CAS has the tiers do for a job (DESIGN.md 2.13.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.opencas.lines import SECTOR_SHIFT, Lines
+from hybridsim.caches.opencas.ways import (
+    BYTES,
+    CLEANED,
+    COUNTERS,
+    METADATA_WRITES,
+    OF_CACHE,
+    OF_ORIGIN,
+)
+from hybridsim.codes import OP_MASK, Op
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+PAGE_BYTES = 4096
+READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
+
+
+def lines_per_page(line_bytes: int) -> int:
+    """Return of how many lines a page holds the metadata.
+
+    An estimate: 8 bytes for the core line, 2 for the core, 2 bits a sector.
+    """
+    return PAGE_BYTES // (10 + line_bytes // 2048)
+
+
+@state_machine
+class Transfers(NamedTuple):
+    """Parts of jobs on their way to the tiers."""
+
+    lines: Lines
+    lines_per_page: int
+    counts: Ints  # COUNTERS
+    bytes_moved: Ints  # BYTES
+
+    @classmethod
+    def new(cls, lines: Lines) -> Transfers:
+        """Have nothing under way."""
+        counts, moved = np.zeros(len(COUNTERS), np.int64), np.zeros(len(BYTES), np.int64)
+        return cls(lines, lines_per_page(lines.line_bytes), counts, moved)
+
+    @method
+    def to_core(self, now, job, op, offset, length, below):
+        """Read or write the core."""
+        self.bytes_moved[OF_ORIGIN + (op & OP_MASK)] += length
+        self.lines.jobs.pending[job] += 1
+        below.slow.submit(now, job, op, offset, length, below.events)
+
+    @method
+    def to_cache(self, now, job, op, offset, length, below):
+        """Read or write lines."""
+        self.bytes_moved[OF_CACHE + (op & OP_MASK)] += length
+        self.lines.jobs.pending[job] += 1
+        below.fast.submit(now, job, op, offset, length, below.events)
+
+    @method
+    def flush(self, now, job, below):
+        """Flush both tiers."""
+        self.lines.jobs.pending[job] += 2
+        below.slow.submit(now, job, FLUSH, 0, 0, below.events)
+        below.fast.submit(now, job, FLUSH, 0, 0, below.events)
+
+    @method
+    def flush_origin(self, now, job, below):
+        """Flush the core."""
+        self.lines.jobs.pending[job] += 1
+        below.slow.submit(now, job, FLUSH, 0, 0, below.events)
+
+    @method
+    def range_to_core(self, now, job, op, below):
+        """Read or write the range of a job in the core."""
+        jobs = self.lines.jobs
+        self.to_core(now, job, op, jobs.offset[job], jobs.length[job], below)
+
+    @method
+    def places(self, now, job, op, below):
+        """Read or write the range of a job in its lines."""
+        jobs, line_bytes = self.lines.jobs, self.lines.line_bytes
+        offset = jobs.offset[job]
+        length = jobs.length[job]
+        need = jobs.first_need[job]
+        line = jobs.needs.line[need]
+        within = offset % line_bytes
+        if self.follow_each_other(need):
+            self.to_cache(now, job, op, line * line_bytes + within, length, below)
+            return
+        while need != NOTHING:
+            part = min(line_bytes - within, length)
+            at = jobs.needs.line[need] * line_bytes + within
+            self.to_cache(now, job, op, at, part, below)
+            length -= part
+            within = 0
+            need = jobs.needs.following[need]
+
+    @method
+    def follow_each_other(self, need):
+        """Tell whether the lines from a need on are neighbours."""
+        needs = self.lines.jobs.needs
+        following = needs.following[need]
+        while following != NOTHING:
+            if needs.line[following] != needs.line[need] + 1:
+                return False
+            need = following
+            following = needs.following[need]
+        return True
+
+    @method
+    def overlay(self, now, job, below):
+        """Read what the lines of a job have of it."""
+        lines = self.lines
+        jobs, needs = lines.jobs, lines.jobs.needs
+        offset = jobs.offset[job]
+        upto = offset + jobs.length[job]
+        need = jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_there[need] == 1:
+                line = needs.line[need]
+                end = lines.end(needs.core_line[need], upto)
+                at = lines.valid.first(line, 1, lines.start(needs.core_line[need], offset), end)
+                while at < end:
+                    stop = lines.valid.first(line, 0, at, end)
+                    place = line * lines.line_bytes + (at << SECTOR_SHIFT)
+                    self.to_cache(now, job, READ, place, (stop - at) << SECTOR_SHIFT, below)
+                    at = lines.valid.first(line, 1, stop, end)
+            need = needs.following[need]
+
+    @method
+    def metadata(self, now, job, op, below):
+        """Write the metadata of the marked lines of a job."""
+        first = self.next_page(job, NOTHING)
+        start = self.lines.count * self.lines.line_bytes
+        while first != NOTHING:
+            end = first + 1
+            following = self.next_page(job, first)
+            while following == end:
+                end += 1
+                following = self.next_page(job, end - 1)
+            self.counts[METADATA_WRITES] += 1
+            self.lines.jobs.pending[job] += 1
+            at = start + first * PAGE_BYTES
+            below.fast.submit(now, job, op, at, (end - first) * PAGE_BYTES, below.events)
+            first = following
+
+    @method
+    def next_page(self, job, after):
+        """Return the first page behind `after` with metadata of a marked line, or -1."""
+        needs = self.lines.jobs.needs
+        best = NOTHING
+        need = self.lines.jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_marked[need] == 1:
+                page = needs.line[need] // self.lines_per_page
+                if page > after and (best == NOTHING or page < best):
+                    best = page
+            need = needs.following[need]
+        return best
+
+    # Cleaning, step by step.
+
+    @method
+    def read_dirty(self, now, job, below):
+        """Mark and read the dirty lines of a job; tell whether there are any."""
+        lines, needs = self.lines, self.lines.jobs.needs
+        found = False
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            line = needs.line[need]
+            is_dirty = needs.is_there[need] == 1 and lines.lists.is_dirty(line)
+            needs.is_marked[need] = is_dirty
+            if is_dirty:
+                found = True
+                at = line * lines.line_bytes
+                self.to_cache(now, job, READ, at, lines.line_bytes, below)
+            need = needs.following[need]
+        return found
+
+    @method
+    def write_dirty(self, now, job, below):
+        """Write the dirty sectors of marked lines to the core."""
+        lines, needs = self.lines, self.lines.jobs.needs
+        sectors = lines.line_bytes >> SECTOR_SHIFT
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_marked[need] == 1:
+                line = needs.line[need]
+                base = needs.core_line[need] * lines.line_bytes
+                at = lines.dirty.first(line, 1, 0, sectors)
+                while at < sectors:
+                    stop = lines.dirty.first(line, 0, at, sectors)
+                    length = (stop - at) << SECTOR_SHIFT
+                    self.bytes_moved[CLEANED] += length
+                    self.to_core(now, job, WRITE, base + (at << SECTOR_SHIFT), length, below)
+                    at = lines.dirty.first(line, 1, stop, sectors)
+            need = needs.following[need]
+
+    @method
+    def make_clean(self, job):
+        """Let the marked lines of a job be clean."""
+        needs = self.lines.jobs.needs
+        need = self.lines.jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_marked[need] == 1:
+                self.lines.make_clean(needs.line[need])
+            need = needs.following[need]

@@ -1,0 +1,29 @@
+"""How a job of Open CAS treats what it touches, what it waits for, and what is counted."""
+
+# Ways.
+INSERT, UPDATE, INVALIDATE, OVERLAY, PASS, FLUSHING, DISCARDING, MAKE_ROOM, CLEAN = range(9)
+
+# Steps: what happens when all parts under way are complete.
+(ENDS, ROUTES, BACKFILLS, IS_BACKFILLED, IS_WRITTEN_BACK, IS_OVERWRITTEN, OVERLAYS, IS_DISCARDED,
+ CLEAN_READ, CLEAN_WRITTEN, CLEAN_FLUSHED, CLEAN_NOTED) = range(12)  # fmt: skip
+
+COUNTERS = (
+    "read_hits", "read_deferred", "read_partial_misses", "read_full_misses", "read_total",
+    "write_hits", "write_deferred", "write_partial_misses", "write_full_misses", "write_total",
+    "pass_through_reads", "pass_through_writes",
+    "metadata_writes",
+)  # fmt: skip
+# Of a READ; those of a WRITE are OF_WRITES further on.
+HITS, DEFERRED, PARTIAL_MISSES, FULL_MISSES, TOTAL = range(5)
+OF_WRITES = 5
+PASS_THROUGH = 10  # of a READ; of a WRITE the next
+METADATA_WRITES = 12
+
+BYTES = (
+    "reads_from_core", "writes_to_core", "reads_from_cache", "writes_to_cache",
+    "reads_from_exported_object", "writes_to_exported_object",
+    "cleaned_blocks",
+)  # fmt: skip
+# Of READs; of WRITEs the next.
+OF_ORIGIN, OF_CACHE, OF_EXPORTED = 0, 2, 4
+CLEANED = 6
