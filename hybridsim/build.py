@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.caches import DmCache, PageCache
+from hybridsim.caches import DmCache, OpenCas, PageCache
+from hybridsim.caches import opencas as open_cas_parts
 from hybridsim.caches.dmcache import METADATA_BYTES
-from hybridsim.codes import DmMode, Level, Mode, Replay
+from hybridsim.codes import (
+    CasMode,
+    Cleaning,
+    Cutoff,
+    DmMode,
+    Level,
+    Mode,
+    Promotion,
+    Replay,
+)
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
 from hybridsim.devices.flash_timing import flash_timing
@@ -22,8 +32,10 @@ from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.dmcache import DmCacheTable
+from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.source import Source
 
+CacheTable = Cache | DmCacheTable | OpenCasTable
 MODES = {"read-only": Mode.READ_ONLY, "write-through": Mode.WRITE_THROUGH}
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 IDS = 1 << 14  # pages that there is room for at first
@@ -50,10 +62,12 @@ def host(scenario: Scenario) -> Host:
     return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
 
 
-def cache(said: Cache | DmCacheTable, pages: int, origin_bytes: int, seed: int) -> Any:
+def cache(said: CacheTable, pages: int, origin_bytes: int, seed: int) -> Any:
     """Build an empty cache."""
     if isinstance(said, DmCacheTable):
         return dm_cache(said, pages, origin_bytes) if pages else no_cache(said.page_bytes)
+    if isinstance(said, OpenCasTable):
+        return open_cas(said, pages, origin_bytes) if pages else no_cache(said.page_bytes)
     parameters = said.policy_parameters | {"seed": seed}
     return PageCache.new(
         page_bytes=said.page_bytes,
@@ -71,6 +85,26 @@ def dm_cache(said: DmCacheTable, blocks: int, origin_bytes: int) -> DmCache:
     """Build an empty dm-cache."""
     mode = int(DmMode[said.mode.upper()])
     return DmCache.new(said.page_bytes, blocks, mode, said.threshold_bytes, origin_bytes)
+
+
+def open_cas(said: OpenCasTable, lines: int, origin_bytes: int) -> OpenCas:
+    """Build an empty Open CAS."""
+    return OpenCas.new(
+        said.line_bytes,
+        lines,
+        int(CasMode[said.mode.upper()]),
+        origin_bytes,
+        promotion=int(Promotion[said.promotion.upper()]),
+        insertion_threshold=said.insertion_threshold,
+        trigger_lines=said.trigger_lines(lines),
+        cutoff=int(Cutoff[said.sequential_cutoff_policy.upper()]),
+        cutoff_bytes=said.sequential_cutoff_bytes,
+        cleaning=int(Cleaning[said.cleaning.upper()]),
+        wake_ns=said.wake_ns,
+        staleness_ns=said.staleness_time_ns,
+        activity_ns=said.activity_threshold_ns,
+        flush_lines=said.flush_lines,
+    )
 
 
 def no_cache(page_bytes: int) -> PageCache:
@@ -134,9 +168,12 @@ def controller(said: ControllerDram, array: Tier, stripe_bytes: int) -> Controll
     return Controller.new(array, parameters)
 
 
-def fast_tier(said: Cache | DmCacheTable, pages: int, seed: int = 0) -> Tier:
+def fast_tier(said: CacheTable, pages: int, seed: int = 0) -> Tier:
     """Build the idle cache device: drives that together hold the cache and its metadata."""
-    cache_bytes = max(pages, 1) * said.page_bytes + METADATA_BYTES
+    metadata_bytes = METADATA_BYTES
+    if isinstance(said, OpenCasTable):
+        metadata_bytes = open_cas_parts.metadata_bytes(max(pages, 1), said.line_bytes)
+    cache_bytes = max(pages, 1) * said.page_bytes + metadata_bytes
     rows = -(-cache_bytes // (said.members * said.chunk_bytes))
     needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
     device = bank(said.drive, said.members, needed, 1, 0, seed=seed)

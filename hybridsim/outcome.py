@@ -157,6 +157,12 @@ class Outcome:
             "controller_full_stripes",
             "read_hits", "read_misses", "write_hits", "write_misses",
             "promotions", "demotions", "write_backs", "dirty_blocks",
+            "occupancy", "free", "clean", "dirty", "cleaned_blocks", "metadata_writes",
+            "read_deferred", "read_partial_misses", "read_full_misses", "read_total",
+            "write_deferred", "write_partial_misses", "write_full_misses", "write_total",
+            "pass_through_reads", "pass_through_writes", "serviced_requests", "total_requests",
+            "reads_from_core", "writes_to_core", "reads_from_cache", "writes_to_cache",
+            "reads_from_exported_object", "writes_to_exported_object",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

@@ -285,7 +285,7 @@ def _about_writes(case: Case) -> Iterator[str]:
     if case.writes < MOSTLY:
         return
     share = percent(case.writes)
-    if case.cache_mode == "writeback":
+    if case.cache_mode in ("writeback", "wb", "wo"):
         yield f"{share} of the requests are writes; those that the cache takes reach disks later."
         return
     yield (
@@ -316,7 +316,7 @@ def _advice(case: Case) -> Iterator[Advice]:
         yield _larger(case)
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and case.cache_mode == "read-only":
         yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
-    if case.scenario.get("cache_kind") == "dm-cache":
+    if case.scenario.get("cache_kind") in ("dm-cache", "open-cas"):
         return  # its policy decides by itself
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
         yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")

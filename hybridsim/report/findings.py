@@ -41,11 +41,14 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
     text = f"{percent(all_of_them)} of the reads ({when}): " + joined(parts)
     yield LABELS["misses"], text
     pages = percent(phase.figures.page_hit_ratio)
-    is_dmcache = result.scenario.get("cache_kind") == "dm-cache"
-    what = "blocks" if is_dmcache else "pages"
+    kind = result.scenario.get("cache_kind")
+    what = {"dm-cache": "blocks", "open-cas": "lines"}.get(str(kind), "pages")
     yield LABELS["page_hits"], f"{pages} of the {what} that reads touch ({when})"
-    if is_dmcache:
+    if kind == "dm-cache":
         yield LABELS["blocks"], joined(_blocks(result))
+    if kind == "open-cas":
+        yield LABELS["usage"], joined(_usage(result))
+        yield LABELS["requests"], joined(_requests(result))
 
 
 def _blocks(result: Result) -> Iterator[str]:
@@ -54,6 +57,30 @@ def _blocks(result: Result) -> Iterator[str]:
     for name in ("promotions", "demotions", "write_backs"):
         yield f"{human_count(counters.get(name, 0))} {name.replace('_', '-')}"
     yield f"{human_count(counters.get('dirty_blocks', 0))} dirty at the end"
+
+
+def _usage(result: Result) -> Iterator[str]:
+    """What is in an Open CAS at the end, in the words of `casadm --stats`."""
+    counters = result.cached.whole.counters
+    for name in ("occupancy", "clean", "dirty"):
+        yield f"{name} {human_size(4096 * counters.get(name, 0))}"
+    cleaned = counters.get("cleaned_blocks", 0)
+    if cleaned:
+        yield f"{human_size(4096 * cleaned)} cleaned"
+
+
+def _requests(result: Result) -> Iterator[str]:
+    """What became of the requests to an Open CAS, in the words of `casadm --stats`."""
+    counters = result.cached.whole.counters
+    total = counters.get("total_requests", 0)
+    for name in (
+        "read_hits", "read_deferred", "read_partial_misses", "read_full_misses",
+        "write_hits", "write_deferred", "write_partial_misses", "write_full_misses",
+        "pass_through_reads", "pass_through_writes",
+    ):  # fmt: skip
+        number = counters.get(name, 0)
+        if number:
+            yield f"{name.replace('_', ' ').replace('pass t', 'pass-t')} {percent(number / total)}"
 
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,8 @@ LABELS = {
     "misses": "not from SSD",
     "page_hits": "page hits",
     "blocks": "blocks",
+    "usage": "usage",
+    "requests": "requests",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

@@ -5,7 +5,7 @@ once, each with its line, a caret and how to mend it.
 
     toml_places, origin   what was said, and where
     presets, resolve      what follows from it: systems and drives of the catalog, defaults
-    backing, controller, cache, dmcache, host, machine   the tables, each checked by itself
+    backing, controller, cache, dmcache, opencas, host, machine   the tables, each by itself
     problems              all that is wrong, in words
     text                  the whole scenario as TOML
 """
@@ -22,6 +22,7 @@ from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
+from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.resolve import resolved
 from hybridsim.suggest import hint
@@ -35,7 +36,7 @@ class Scenario:
 
     seed: int
     backing: Backing
-    cache: Cache | DmCacheTable
+    cache: Cache | DmCacheTable | OpenCasTable
     host: Host
     replay: Replay
     price: Price | None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
+CACHE_KINDS = ("none", "page", "dm-cache", "open-cas")
 
 
 class Problem(NamedTuple):
@@ -109,11 +110,12 @@ def _known(path: Path) -> list[str]:
     from hybridsim.scenario.dmcache import DmCacheTable
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.machine import Machine, Price, Replay
+    from hybridsim.scenario.opencas import OpenCasTable
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
         ("backing",): [Backing],
-        ("cache",): [Cache, DmCacheTable],
+        ("cache",): [Cache, DmCacheTable, OpenCasTable],
         ("host",): [Host],
         ("replay",): [Replay],
         ("price",): [Price],
@@ -183,7 +185,7 @@ _BOUNDS = {
 
 def _path(loc: Path) -> Path:
     """Drop the kind that pydantic puts into the path of a cache or a drive."""
-    if len(loc) > 1 and loc[0] == "cache" and loc[1] in ("none", "page", "dm-cache"):
+    if len(loc) > 1 and loc[0] == "cache" and loc[1] in CACHE_KINDS:
         loc = (loc[0], *loc[2:])
     if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
         return (*loc[:2], *loc[3:])

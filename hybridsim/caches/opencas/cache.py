@@ -84,8 +84,8 @@ class OpenCas(NamedTuple):
         room: int = 256,
     ) -> OpenCas:
         """Make an empty cache, with room for so many jobs at first."""
-        numbers = (wake_ns, staleness_ns, activity_ns, flush_lines)
-        dirt = Dirt.new(int(cleaning), numbers, lines, line_bytes, origin_bytes)
+        times = (wake_ns, staleness_ns, activity_ns, flush_lines)
+        dirt = Dirt.new(int(cleaning), times, lines, line_bytes, origin_bytes)
         held = Lines.new(lines, line_bytes, origin_bytes, dirt, Jobs.new(lines, room))
         counted = 2 * lines if promotion == Promotion.NHIT else 1
         entry = Entry(
@@ -137,7 +137,7 @@ class OpenCas(NamedTuple):
         passed = counts["pass_through_reads"] + counts["pass_through_writes"]
         each = self.page_bytes // PAGE_BYTES
         free = int(lines.state[FREE])
-        held, dirty = lines.count - free, int(lines.dirt.state[DIRTY])
+        held, dirty = lines.capacity - free, int(lines.dirt.state[DIRTY])
         evictions = int(lines.state[EVICTIONS])
         return {
             "occupancy": held * each,
@@ -269,8 +269,8 @@ class OpenCas(NamedTuple):
         last = (end - 1) // self.page_bytes
         if offset >= end:
             return
-        if last - first >= lines.count:
-            for line in range(lines.count):
+        if last - first >= lines.capacity:
+            for line in range(lines.capacity):
                 core_line = lines.table.number[line]
                 if lines.lists.is_held(line) and first <= core_line <= last:
                     self.discard_line(line, core_line, offset, end)

@@ -40,14 +40,19 @@ class Dirt(NamedTuple):
 
     @classmethod
     def new(
-        cls, policy: int, numbers: tuple[int, ...], lines: int, line_bytes: int, origin_bytes: int
+        cls,
+        policy: int,
+        times: tuple[int, int, int, int],
+        lines: int,
+        line_bytes: int,
+        origin_bytes: int,
     ) -> Dirt:
-        """Have no dirty line; `numbers` are wake_ns, staleness_ns, activity_ns, flush_lines."""
+        """Have no dirty line; `times` are wake_ns, staleness_ns, activity_ns, flush_lines."""
         aged = lines if policy == ALRU else 1
         mapped = origin_bytes if policy == ACP else 1
         return cls(
             policy,
-            *numbers,
+            *times,
             CHUNK_BYTES // line_bytes,
             np.zeros(aged, np.int64),
             Chain.new(aged),

@@ -77,7 +77,7 @@ class Entry(NamedTuple):
         jobs = lines.jobs
         is_read = jobs.op[job] == READ
         pages = requests.pages[jobs.request[job]]
-        if pages > lines.count or self.mode == PT:
+        if pages > lines.capacity or self.mode == PT:
             self.let_pass(job, BYPASS, NO_CACHE, requests)
         elif self.cuts_off(job, pages):
             jobs.is_cut[job] = 1
@@ -166,7 +166,7 @@ class Entry(NamedTuple):
     def is_refused(self, job):
         """Tell whether what a job touches was missed too seldom."""
         lines = self.cleaner.transfers.lines
-        if self.promotion != NHIT or lines.count - lines.state[FREE] < self.nhit.trigger_lines:
+        if self.promotion != NHIT or lines.capacity - lines.state[FREE] < self.nhit.trigger_lines:
             return False
         needs = lines.jobs.needs
         is_refused = False

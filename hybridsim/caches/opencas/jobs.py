@@ -28,8 +28,8 @@ class Needs(NamedTuple):
     job: Int32s
     is_there: Bytes  # whether the line held the core line when it was last looked at
     is_marked: Bytes  # to be cleaned, or with metadata to be written
-    following: Int32s  # of the same job, in order; or in the list of the free
     waiting_next: Int32s  # for the same line
+    following: Int32s  # of the same job, in order; or in the list of the free
     free: Ints  # [FREE, COUNT]
 
     @classmethod
@@ -41,8 +41,8 @@ class Needs(NamedTuple):
             np.zeros(capacity, np.int32),
             np.zeros(capacity, np.uint8),
             np.zeros(capacity, np.uint8),
-            free_list(capacity),
             np.full(capacity, NOTHING, np.int32),
+            free_list(capacity),
             np.array([0, capacity]),
         )
 
@@ -50,12 +50,8 @@ class Needs(NamedTuple):
         """Return the same with room for `capacity`."""
         links, head = extended_free_list(self.following, int(self.free[FREE]), capacity)
         added = capacity - len(self.line)
-        return Needs(
-            *(longer(column, capacity) for column in self[:5]),
-            following=links,
-            waiting_next=longer(self.waiting_next, capacity),
-            free=np.array([head, self.free[COUNT] + added]),
-        )
+        columns = (longer(column, capacity) for column in (*self[:5], self.waiting_next))
+        return Needs._make((*columns, links, np.array([head, self.free[COUNT] + added])))
 
     @method
     def take(self, job, core_line, line):

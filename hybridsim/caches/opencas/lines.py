@@ -25,7 +25,7 @@ NEXT_FREE, FREE, CURSOR, CLEANING_CURSOR, EVICTIONS = range(5)
 class Lines(NamedTuple):
     """All lines; a line's core line is the number that `table` has for it."""
 
-    count: int
+    capacity: int
     line_bytes: int
     table: Table
     lists: Lists
@@ -39,23 +39,25 @@ class Lines(NamedTuple):
     state: Ints  # [NEXT_FREE ... EVICTIONS]
 
     @classmethod
-    def new(cls, count: int, line_bytes: int, origin_bytes: int, dirt: Dirt, jobs: Jobs) -> Lines:
+    def new(
+        cls, capacity: int, line_bytes: int, origin_bytes: int, dirt: Dirt, jobs: Jobs
+    ) -> Lines:
         """Have all lines free."""
         core_lines = -(-origin_bytes // line_bytes)
         sectors = line_bytes >> SECTOR_SHIFT
         return cls(
-            count,
+            capacity,
             line_bytes,
-            Table.new(count),
-            Lists.new(count),
-            Sectors.new(count, sectors),
-            Sectors.new(count, sectors),
+            Table.new(capacity),
+            Lists.new(capacity),
+            Sectors.new(capacity, sectors),
+            Sectors.new(capacity, sectors),
             dirt,
             jobs,
             Marks.new(core_lines),
             Marks.new(core_lines),
-            np.arange(count, dtype=np.int32),
-            np.array([0, count, 0, 0, 0]),
+            np.arange(capacity, dtype=np.int32),
+            np.array([0, capacity, 0, 0, 0]),
         )
 
     @method
@@ -146,7 +148,7 @@ class Lines(NamedTuple):
     @method
     def give_free(self, line):
         """Put a line behind those that are free."""
-        self.free[(self.state[NEXT_FREE] + self.state[FREE]) % self.count] = line
+        self.free[(self.state[NEXT_FREE] + self.state[FREE]) % self.capacity] = line
         self.state[FREE] += 1
 
     # Taking lines.
@@ -157,7 +159,7 @@ class Lines(NamedTuple):
         if self.state[FREE] == 0:
             return NOTHING
         line = self.free[self.state[NEXT_FREE]]
-        self.state[NEXT_FREE] = (self.state[NEXT_FREE] + 1) % self.count
+        self.state[NEXT_FREE] = (self.state[NEXT_FREE] + 1) % self.capacity
         self.state[FREE] -= 1
         return line
 
@@ -181,7 +183,7 @@ class Lines(NamedTuple):
         """Return the line to evict, or -1."""
         lists, state = self.lists, self.state
         beside = last + 1
-        if last != NOTHING and beside < self.count and lists.is_held(beside):
+        if last != NOTHING and beside < self.capacity and lists.is_held(beside):
             is_cold = not lists.is_dirty(beside) and lists.is_hot[beside] == 0
             if is_cold and self.can_be_taken(beside, first, end):
                 return beside

@@ -82,8 +82,9 @@ class Lists(NamedTuple):
         """Have no line in any list."""
         ends = np.full((2 * LISTS, 4), NOTHING, np.int32)
         ends[:, COUNT] = 0
-        links = (np.full(lines, NOTHING, np.int32) for _ in range(2))
-        return cls(*links, np.zeros(lines, np.uint8), np.zeros(lines, np.uint8), ends.ravel())
+        before, after = np.full(lines, NOTHING, np.int32), np.full(lines, NOTHING, np.int32)
+        list_of, is_hot = np.zeros(lines, np.uint8), np.zeros(lines, np.uint8)
+        return cls(before, after, list_of, is_hot, ends.ravel())
 
     @method
     def is_held(self, line):

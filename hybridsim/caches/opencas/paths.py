@@ -74,7 +74,7 @@ class Paths(NamedTuple):
         if is_read and (way == PASS or (way == INSERT and not is_hit)):
             if self.entry.cleaner.clean(now, job, below):
                 return True
-        self.count(job, is_hit, some)
+        self.count_request(job, is_hit, some)
         if not is_read:
             self.write(now, job, below)
         elif is_hit and way != PASS:
@@ -182,7 +182,7 @@ class Paths(NamedTuple):
             transfers.range_to_core(now, job, op, below)
 
     @method
-    def count(self, job, is_hit, some):
+    def count_request(self, job, is_hit, some):
         """Count a request as casadm does; `some`: of its sectors are valid."""
         transfers = self.entry.cleaner.transfers
         jobs, counts = transfers.lines.jobs, transfers.counts

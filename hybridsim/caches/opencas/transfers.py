@@ -136,7 +136,7 @@ class Transfers(NamedTuple):
     def metadata(self, now, job, op, below):
         """Write the metadata of the marked lines of a job."""
         first = self.next_page(job, NOTHING)
-        start = self.lines.count * self.lines.line_bytes
+        start = self.lines.capacity * self.lines.line_bytes
         while first != NOTHING:
             end = first + 1
             following = self.next_page(job, first)

@@ -1,0 +1,131 @@
+"""The `[cache]` table of Open CAS, with what casadm sets where nothing is said.
+
+Its words and defaults: lines of 4 KiB, mode wt, promotion always, sequential cutoff full of 1 MiB,
+cleaning alru (every 20 s, what is older than 120 s, 100 lines at a time, after 10 s without I/O);
+acp cleans 128 lines every 10 ms; nhit inserts at the third miss once the cache is 80 % full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from hybridsim.drives import Drive, Part, Size, Time
+from hybridsim.scenario.cache import SECTOR_BYTES, endurance_bytes, share_or_size, wrong_size
+from hybridsim.units import format_size, parse_percent, parse_size, parse_time
+
+LINES = tuple(kib * 1024 for kib in (4, 8, 16, 32, 64))
+AUTO = "auto"
+ALRU, ACP = "alru", "acp"
+WAKE_NS = {ALRU: 20 * 10**9, ACP: 10 * 10**6}
+FLUSH_LINES = {ALRU: 100, ACP: 128}
+FLUSH_LINES_MAX = 10_000
+LEAST_WAKE_NS = 1_000_000
+OTHER_WORDS = {
+    "write-through": "wt",
+    "write-back": "wb",
+    "write-around": "wa",
+    "write-invalidate": "wi",
+    "write-only": "wo",
+    "pass-through": "pt",
+}
+
+
+def _mode(text: Any) -> Any:
+    return OTHER_WORDS.get(text, text) if isinstance(text, str) else text
+
+
+def _auto_or_time(text: Any) -> str:
+    if text == AUTO:
+        return AUTO
+    if parse_time(text) < LEAST_WAKE_NS:
+        raise ValueError(f"{text} is too often: at least 1ms")
+    return str(text)
+
+
+def _auto_or_count(number: Any) -> Any:
+    if number == AUTO:
+        return AUTO
+    if not isinstance(number, int) or not 1 <= number <= FLUSH_LINES_MAX:
+        raise ValueError(f'{number!r} is no number of lines: 1 to {FLUSH_LINES_MAX}, or "auto"')
+    return number
+
+
+def _share(text: Any) -> str:
+    if not 0 <= parse_percent(str(text)) <= 1:
+        raise ValueError(f"{text!r} is no share of a cache: 0% to 100%")
+    return str(text)
+
+
+class OpenCasTable(Part):
+    """Open CAS."""
+
+    kind: Literal["open-cas"]
+    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
+    members: int = Field(1, ge=1, le=64)  # equal drives, striped
+    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
+    line_bytes: Size = Field(4 * 1024, alias="line")
+    mode: Annotated[Literal["wt", "wb", "wa", "wi", "wo", "pt"], BeforeValidator(_mode)] = "wt"
+    promotion: Literal["always", "nhit"] = "always"
+    insertion_threshold: int = Field(3, ge=2, le=1000)  # with nhit: inserted at this miss
+    trigger_threshold: Annotated[str, BeforeValidator(_share)] = "80%"  # nhit: once it is so full
+    sequential_cutoff_policy: Literal["full", "always", "never"] = "full"
+    sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff", ge=1024)
+    cleaning: Literal["alru", "acp", "nop"] = "alru"
+    wake_up: Annotated[str, BeforeValidator(_auto_or_time)] = AUTO  # auto: as casadm for `cleaning`
+    flush_max_buffers: Annotated[str | int, BeforeValidator(_auto_or_count)] = AUTO
+    staleness_time_ns: Time = Field(120 * 10**9, alias="staleness_time", ge=0)  # alru
+    activity_threshold_ns: Time = Field(10 * 10**9, alias="activity_threshold", ge=0)  # alru
+    drive: Annotated[Drive, Field(discriminator="kind")]
+
+    @property
+    def page_bytes(self) -> int:
+        """The size of a line."""
+        return self.line_bytes
+
+    @property
+    def wake_ns(self) -> int:
+        """How long the cleaner pauses."""
+        return WAKE_NS.get(self.cleaning, 1) if self.wake_up == AUTO else parse_time(self.wake_up)
+
+    @property
+    def flush_lines(self) -> int:
+        """How many lines it cleans at a time."""
+        if self.flush_max_buffers == AUTO:
+            return FLUSH_LINES.get(self.cleaning, 1)
+        return int(self.flush_max_buffers)
+
+    def trigger_lines(self, lines: int) -> int:
+        """Return at how many lines in use nhit begins to refuse."""
+        return int(lines * parse_percent(self.trigger_threshold))
+
+    @property
+    def endurance_bytes(self) -> int | None:
+        """What may be written to all drives together in their life, where that is known."""
+        return endurance_bytes(self.drive, self.members)
+
+    @property
+    def words(self) -> str:
+        """How a report calls the cache."""
+        promotion = str(self.promotion)
+        if promotion == "nhit":
+            promotion += f" {self.insertion_threshold} from {self.trigger_threshold}"
+        size = format_size(self.line_bytes)
+        return f"Open CAS {self.mode}, {size} lines, promotion {promotion}"
+
+    def pages(self, footprint_bytes: int) -> int:
+        """Return how many lines the cache has, for a trace that touches so many bytes."""
+        if "%" in self.size:
+            return max(1, int(parse_percent(self.size) * footprint_bytes / self.line_bytes))
+        return parse_size(self.size) // self.line_bytes
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse what casadm refuses."""
+        if self.line_bytes not in LINES:
+            yield "line", "a cache line of Open CAS is 4, 8, 16, 32 or 64 KiB"
+        else:
+            yield from wrong_size(self.size, self.line_bytes, "line", self.drive, self.members)
+        if self.chunk_bytes % SECTOR_BYTES:
+            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
