@@ -70,7 +70,7 @@ def opencas_scenarios(
         random=Random(draw(st.integers(0, 2**32))),
     )
     workload.others = draw(st.sampled_from([0, 4, 20]))
-    count = draw(st.integers(0, 40) | st.integers(0, 40) | st.integers(0, 600) | st.just(600))
+    count = draw(st.integers(0, 40) | st.integers(0, 40) | st.integers(0, 300) | st.just(300))
     host = draw(st.none() | st.none() | hosts())
     dram = draw(st.none() | controllers(slow)) if controller else None
     return Scenario(workload.requests(count), source, cache, slow, fast, host, dram)

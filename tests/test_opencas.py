@@ -4,15 +4,34 @@ No run of the real one was at hand: the experiments are those that the rules pre
 """
 
 import os
+import re
 
+import pytest
 from engine import counters, simulate
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
-SECOND = 10**9
+from hybridsim import build
+from hybridsim.caches.opencas.lists import Lists
+from hybridsim.codes import CasMode, Cleaning, Cutoff, Level, Op, Path, Promotion, Reason, Replay
+from hybridsim.errors import ScenarioError
+from hybridsim.reference import (
+    OpenCasParameters,
+    Request,
+    SourceParameters,
+    SsdParameters,
+    TierParameters,
+)
+from hybridsim.scenario import Scenario as Site
+
+KIB, MIB = 1 << 10, 1 << 20
+MS, SECOND = 10**6, 10**9
+ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
 
 relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 4,
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 5,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -32,10 +51,265 @@ def test_interpreted_engine_equals_reference(scenario):
     check(scenario, interpreted=True)
 
 
-@settings(relaxed, max_examples=10)
+@settings(relaxed, max_examples=5)
 @given(opencas_scenarios())
 def test_result_does_not_depend_on_how_it_is_cut(scenario):
     whole, one = simulate(scenario, interpreted=True)
     pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
     assert pieces == whole
     assert counters(other) == counters(one)
+
+
+# What its rules lead one to expect (predicted, not measured): rows O1 to O6.
+
+
+def steady(latency_ns, capacity):
+    """A tier that takes the same time for everything, however much there is to do."""
+    device = SsdParameters(
+        dies=capacity // 4096,
+        unit_bytes=4096,
+        command_ns=0,
+        interval_ns=0,
+        read_ns=latency_ns,
+        program_ns=0,
+        scatter_ns=0,
+        suspend_ns=0,
+        write_ns=latency_ns,
+        buffer_ns=0,
+        link_bytes_per_s=10**15,
+        capacity_bytes=capacity,
+    )
+    return TierParameters(Level.STRIPE, 1, 64 * KIB, device, capacity)
+
+
+def machine_of(requests, depth=1, lines=256, mode=CasMode.WT, line=4 * KIB, **how):
+    """These requests at a depth or, if 0, as they come."""
+    slow, fast = steady(ORIGIN_NS, 1024 * MIB), steady(CACHE_NS, 64 * MIB)
+    source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
+    return Scenario(requests, source, OpenCasParameters(line, lines, mode, **how), slow, fast)
+
+
+def ran(requests, *said, **how):
+    """The counters after these requests, and their facts."""
+    facts, finished = simulate(machine_of(requests, *said, **how), interpreted=True)
+    return finished.cache.totals(), facts
+
+
+def at(op, offsets, length=4 * KIB, gap_ns=0, start_ns=0):
+    return [Request(start_ns + i * gap_ns, op, to, length) for i, to in enumerate(offsets)]
+
+
+def reads(offsets, *said, **how):
+    return at(Op.READ, offsets, *said, **how)
+
+
+def writes(offsets, *said, **how):
+    return at(Op.WRITE, offsets, *said, **how)
+
+
+def cleaned_by(seconds, requests, **how):
+    """Lines cleaned some time after these writes, when a read comes."""
+    later = reads([512 * MIB], start_ns=int(seconds * SECOND))
+    totals, _ = ran([*requests, *later], depth=0, mode=CasMode.WB, **how)
+    return totals["cleaned_blocks"]
+
+
+def test_nhit_inserts_at_the_third_miss():
+    """O1: the third read of a line inserts it, the fourth is a hit."""
+    _, facts = ran(reads([MIB] * 4), promotion=Promotion.NHIT)
+    assert [fact.path for fact in facts] == [Path.MISS, Path.MISS, Path.MISS, Path.HIT]
+    assert [fact.reason for fact in facts[:3]] == [Reason.NOT_HOT, Reason.NOT_HOT, Reason.COLD]
+
+
+def test_nhit_inserts_all_while_the_cache_is_not_full_enough():
+    totals, _ = ran(reads([0, 0, MIB, MIB]), promotion=Promotion.NHIT, trigger_lines=1)
+    assert totals["read_hits"] + totals["read_deferred"] == 1
+    assert totals["pass_through_reads"] == 2
+
+
+def test_sequential_reads_pass_once_the_cache_is_full():
+    """O2: cached while there is room; then cut off from the eighth of 128 KiB (1 MiB) on."""
+    scan = reads(range(0, 2 * MIB, 128 * KIB), 128 * KIB)
+    roomy, _ = ran(scan, lines=2048, cutoff=Cutoff.FULL)
+    assert (roomy["read_full_misses"], roomy["pass_through_reads"]) == (16, 0)
+    _, facts = ran(scan, lines=256, cutoff=Cutoff.FULL)
+    cut = [fact.number for fact in facts if fact.reason == Reason.SEQUENTIAL]
+    assert cut == list(range(7, 16))
+
+
+def test_a_cache_full_of_dirty_lines_lets_reads_pass_and_cleans_32():
+    """O3: nothing can be evicted; 32 lines at a time are cleaned."""
+    fill = writes(range(0, MIB, 4 * KIB))
+    totals, facts = ran([*fill, *reads([512 * MIB])], mode=CasMode.WB)
+    assert facts[-1].reason == Reason.BUSY
+    assert totals["pass_through_reads"] == 1
+    assert totals["cleaned_blocks"] == 32
+    more = reads(range(512 * MIB, 513 * MIB, 4 * KIB), gap_ns=0)
+    totals, _ = ran([*fill, *more], mode=CasMode.WB)
+    assert totals["cleaned_blocks"] % 32 == 0
+    assert totals["read_full_misses"] > 200
+
+
+def test_alru_waits_for_idleness_and_for_age():
+    """O4: at the first wake-up at least 120 s after the write and 10 s after the last I/O."""
+    how = {"cleaning": Cleaning.ALRU}
+    busy = reads([0], start_ns=139 * SECOND)
+    assert cleaned_by(119, writes([0]), **how) == 0
+    assert cleaned_by(141, writes([0]), **how) == 1
+    assert cleaned_by(141, [*writes([0]), *busy], **how) == 0
+    assert cleaned_by(161, [*writes([0]), *busy], **how) == 1
+
+
+def test_alru_cleans_the_oldest_first_and_a_hundred_at_a_time():
+    how = {"cleaning": Cleaning.ALRU, "staleness_ns": SECOND}
+    old = writes(range(0, 600 * KIB, 4 * KIB))
+    young = writes([0], start_ns=int(19.5 * SECOND))
+    assert cleaned_by(29, [*old, *young], **how, activity_ns=0, lines=1024) == 149
+    later = reads([512 * MIB], start_ns=29 * SECOND)
+    totals, _ = ran([*old, *later], 0, 1024, CasMode.WB, **how, activity_ns=0)
+    assert totals["metadata_writes"] == 150 + 2  # one for each write, one for each pass
+
+
+def test_a_write_fills_its_sectors_only():
+    """O5: no read of the core; the rest of the line is missing, which is a partial miss."""
+    line = 64 * KIB
+    totals, facts = ran([*writes([8 * KIB]), *reads([0], line)], line=line, mode=CasMode.WB)
+    assert totals["reads_from_core"] == 16
+    assert (totals["write_full_misses"], totals["read_partial_misses"]) == (1, 1)
+    assert facts[1].reason == Reason.COLD
+    totals, _ = ran([*writes([8 * KIB]), *reads([8 * KIB])], line=line, mode=CasMode.WB)
+    assert (totals["reads_from_core"], totals["read_hits"]) == (0, 1)
+
+
+def test_acp_cleans_the_densest_chunk_first():
+    """O6: at most flush_lines every wake-up, from the 100 MiB with the greatest share."""
+    chunk, line = 100 * MIB, 64 * KIB
+    some = writes([0, chunk, 2 * chunk])
+    dense = writes(range(3 * chunk, 3 * chunk + 400 * line, line))
+    how = {"cleaning": Cleaning.ACP, "wake_ns": 10 * MS, "flush_lines": 32, "line": line}
+    passes = [cleaned_by(1.001 + ms / 1000, [*some, *dense], **how, lines=512) for ms in (0, 100)]
+    assert passes[0] == 32
+    assert 3 * 32 <= passes[1] - passes[0] <= 10 * 32
+    both = reads([0, 3 * chunk], line, start_ns=int(1.05 * SECOND))
+    back = [*some, *dense, *both]
+    _, facts = ran(back, 0, 512, CasMode.WB, **how)
+    took = {fact.number: fact.done_ns - fact.issue_ns for fact in facts}
+    assert took[len(back) - 2] > ORIGIN_NS  # still dirty: it has to be cleaned first
+    assert took[len(back) - 1] == ORIGIN_NS
+
+
+# What the rest of its rules lead one to expect.
+
+
+def test_a_miss_is_complete_before_it_is_in_the_cache():
+    """The user waits for the core only; who reads the same meanwhile waits for the cache."""
+    _, facts = ran(reads([0, 0]), depth=2)
+    assert facts[0].done_ns == ORIGIN_NS
+    assert facts[1].done_ns == ORIGIN_NS + 2 * CACHE_NS
+    totals, _ = ran(reads([0, 0]), depth=2)
+    assert (totals["read_full_misses"], totals["read_deferred"], totals["read_hits"]) == (1, 1, 0)
+
+
+def test_write_back_waits_for_the_cache_and_for_the_metadata_of_newly_dirty_sectors():
+    totals, facts = ran(writes([0, 0, 512], 512), mode=CasMode.WB)
+    spans = [fact.done_ns - fact.issue_ns for fact in facts]
+    assert spans == [2 * CACHE_NS, CACHE_NS, 2 * CACHE_NS]
+    assert (totals["metadata_writes"], totals["dirty"], totals["writes_to_core"]) == (2, 1, 0)
+
+
+def test_the_modes_differ_in_what_writes_and_reads_do():
+    requests = [*reads([0]), *writes([0, MIB]), *reads([0, MIB])]
+    paths = {}
+    for mode in CasMode:
+        _, facts = ran(requests, mode=mode)
+        paths[mode.name] = "".join("HMB"[fact.path] for fact in facts if fact.op == Op.READ)
+    assert paths == {"WT": "MHH", "WB": "MHH", "WA": "MHM", "PT": "BBB", "WI": "MMM", "WO": "MHH"}
+
+
+def test_only_the_cold_half_is_renewed_and_the_tail_is_evicted():
+    """Two lines of list 0: the second in is hot; touching it leaves the first to be evicted."""
+    lines = 33  # lines 0 and 32 share a list
+    fill = reads(range(0, lines * 4 * KIB, 4 * KIB))
+    again = reads([0])  # the cold one comes to the head
+    _, facts = ran([*fill, *again, *reads([MIB, 0, 32 * 4 * KIB])], lines=lines)
+    assert [fact.path for fact in facts[-2:]] == [Path.HIT, Path.MISS]
+    assert facts[-1].reason == Reason.EVICTED
+
+
+def test_dirty_lines_are_cleaned_before_the_core_is_read():
+    line = 64 * KIB
+    totals, facts = ran([*writes([0]), *reads([0], line)], line=line, mode=CasMode.WB)
+    assert totals["cleaned_blocks"] == 1
+    # line read, dirty part written, core flushed, metadata written; then the core is read
+    assert facts[1].done_ns - facts[1].issue_ns == 2 * CACHE_NS + 2 * ORIGIN_NS
+
+
+def test_long_streams_of_dirty_data_are_read_from_the_cache():
+    scan = range(0, 2 * MIB, 128 * KIB)
+    both = [*writes(scan, 128 * KIB), *reads(scan, 128 * KIB)]
+    totals, _ = ran(both, mode=CasMode.WB, lines=2048, cutoff=Cutoff.ALWAYS)
+    assert totals["pass_through_writes"] == 9  # from the eighth on
+    assert totals["read_hits"] == 7
+    assert totals["pass_through_reads"] == 9
+
+
+def test_metadata_of_neighbouring_pages_are_one_write():
+    """341 lines of 4 KiB have their metadata in one page."""
+    totals, _ = ran(writes([0], 2 * MIB), mode=CasMode.WB, lines=1024)
+    assert totals["metadata_writes"] == 1
+    totals, _ = ran(writes([0, 2 * MIB], 4 * KIB), mode=CasMode.WB, lines=1024)
+    assert totals["metadata_writes"] == 2
+
+
+@given(st.lists(st.integers(0, 9), max_size=60))
+@settings(relaxed, max_examples=50)
+def test_the_first_half_of_a_list_is_hot(moves):
+    """A line that is in the list leaves it, any other enters it at the head."""
+    lists, plain = Lists.new(320), []
+    for move in moves:
+        line = 32 * move  # all of the same list
+        if line in plain:
+            plain.remove(line)
+            lists.remove(line)
+        else:
+            plain.insert(0, line)
+            lists.add(line, 0)
+        assert [line for line in plain if lists.is_hot[line]] == plain[: len(plain) // 2]
+        assert [lists.is_held(line) for line in plain] == [True] * len(plain)
+
+
+# In a scenario.
+
+
+def test_a_scenario_sets_it_as_casadm_does():
+    said = Site.loads('[cache]\nkind = "open-cas"').cache
+    assert (said.mode, said.line_bytes, said.promotion) == ("wt", 4 * KIB, "always")
+    assert (said.sequential_cutoff_policy, said.sequential_cutoff_bytes) == ("full", MIB)
+    assert (said.cleaning, said.wake_ns, said.flush_lines) == ("alru", 20 * SECOND, 100)
+    assert (said.staleness_time_ns, said.activity_threshold_ns) == (120 * SECOND, 10 * SECOND)
+    acp = Site.loads('[cache]\nkind = "open-cas"\ncleaning = "acp"\nmode = "write-back"').cache
+    assert (acp.wake_ns, acp.flush_lines, acp.mode) == (10 * MS, 128, "wb")
+    assert (acp.insertion_threshold, acp.trigger_lines(1000)) == (3, 800)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('line = "2KiB"', "a cache line of Open CAS is 4, 8, 16, 32 or 64 KiB"),
+        ('wake_up = "1us"', "at least 1ms"),
+        ("flush_max_buffers = 0", "1 to 10000"),
+        ('trigger_threshold = "101%"', "0% to 100%"),
+        ('promotoin = "nhit"', "did you mean 'promotion'?"),
+        ('mode = "wx"', "mode cannot be 'wx'"),
+    ],
+)
+def test_what_casadm_refuses_is_refused(line, message):
+    with pytest.raises(ScenarioError, match=re.escape(message)):
+        Site.loads(f'[cache]\nkind = "open-cas"\n{line}')
+
+
+def test_the_metadata_fit_on_the_cache_device():
+    site = Site.loads('[cache]\nkind = "open-cas"\nmode = "wb"')
+    lines = 1920 * 10**9 // 4096
+    tier = build.fast_tier(site.cache, lines)
+    assert tier.capacity_bytes >= lines * 4096 + lines // 341 * 4096
