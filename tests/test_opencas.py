@@ -51,6 +51,13 @@ def test_interpreted_engine_equals_reference(scenario):
     check(scenario, interpreted=True)
 
 
+@pytest.mark.long
+@settings(relaxed, max_examples=100)
+@given(opencas_scenarios("disk", "ssd", controller=False))
+def test_compiled_engine_equals_reference(scenario):
+    check(scenario)
+
+
 @settings(relaxed, max_examples=5)
 @given(opencas_scenarios())
 def test_result_does_not_depend_on_how_it_is_cut(scenario):
