@@ -212,7 +212,7 @@ class OpenCas:
             self.make_valid(job)
             self.backfills += 1
             self.blocked |= self.backfills > self.parameters.backfills_max
-        self.to_core(Op.READ, job.offset, job.length, after)
+        self.to_origin(Op.READ, job.offset, job.length, after)
 
     def why_missing(self, job: Job) -> Reason:
         """Why the first core line that is not all valid is so."""
@@ -246,14 +246,14 @@ class OpenCas:
     def write(self, job: Job) -> None:
         """Write to cache, core or both."""
         if job.way == Way.INVALIDATE:
-            self.to_core(job.flagged, job.offset, job.length, lambda: self.invalidate(job))
+            self.to_origin(job.flagged, job.offset, job.length, lambda: self.invalidate(job))
             return
         self.make_valid(job)
         if self.parameters.mode in (CasMode.WB, CasMode.WO):
             each_of(self.places(job, job.flagged), lambda: self.make_dirty(job))
             return
-        to_core = [lambda then: self.to_core(job.flagged, job.offset, job.length, then)]
-        each_of([*self.places(job, job.flagged), *to_core], lambda: self.end(job))
+        to_origin = [lambda then: self.to_origin(job.flagged, job.offset, job.length, then)]
+        each_of([*self.places(job, job.flagged), *to_origin], lambda: self.end(job))
 
     def invalidate(self, job: Job) -> None:
         """Forget what was overwritten in the core."""
@@ -306,7 +306,7 @@ class OpenCas:
         self.moved("cache", op, length)
         self.fast.submit(op, at, length, done)
 
-    def to_core(self, op: int, at: int, length: int, done: Done) -> None:
+    def to_origin(self, op: int, at: int, length: int, done: Done) -> None:
         """Read or write the slow tier."""
         self.moved("core", op, length)
         self.slow.submit(op, at, length, done)

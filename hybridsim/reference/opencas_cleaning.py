@@ -52,7 +52,7 @@ class Cleaner:
 
             def submit(then: Done) -> None:
                 cache.counts["cleaned"] += length
-                cache.to_core(Op.WRITE, at, length, then)
+                cache.to_origin(Op.WRITE, at, length, then)
 
             return submit
 

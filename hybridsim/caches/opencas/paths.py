@@ -125,7 +125,7 @@ class Paths(NamedTuple):
             jobs.step[job] = BACKFILLS
             self.make_valid(job)
             self.entry.backfills.begin()
-        transfers.range_to_core(now, job, READ, below)
+        transfers.range_to_origin(now, job, READ, below)
 
     @method
     def tell_miss(self, job, requests):
@@ -171,7 +171,7 @@ class Paths(NamedTuple):
         op = jobs.op[job]
         if jobs.way[job] == INVALIDATE:
             jobs.step[job] = IS_OVERWRITTEN
-            transfers.range_to_core(now, job, op, below)
+            transfers.range_to_origin(now, job, op, below)
             return
         self.make_valid(job)
         transfers.places(now, job, op, below)
@@ -179,7 +179,7 @@ class Paths(NamedTuple):
             jobs.step[job] = IS_WRITTEN_BACK
         else:
             jobs.step[job] = ENDS
-            transfers.range_to_core(now, job, op, below)
+            transfers.range_to_origin(now, job, op, below)
 
     @method
     def count_request(self, job, is_hit, some):

@@ -48,7 +48,7 @@ class Transfers(NamedTuple):
         return cls(lines, lines_per_page(lines.line_bytes), counts, moved)
 
     @method
-    def to_core(self, now, job, op, offset, length, below):
+    def to_origin(self, now, job, op, offset, length, below):
         """Read or write the core."""
         self.bytes_moved[OF_ORIGIN + (op & OP_MASK)] += length
         self.lines.jobs.pending[job] += 1
@@ -75,10 +75,10 @@ class Transfers(NamedTuple):
         below.slow.submit(now, job, FLUSH, 0, 0, below.events)
 
     @method
-    def range_to_core(self, now, job, op, below):
+    def range_to_origin(self, now, job, op, below):
         """Read or write the range of a job in the core."""
         jobs = self.lines.jobs
-        self.to_core(now, job, op, jobs.offset[job], jobs.length[job], below)
+        self.to_origin(now, job, op, jobs.offset[job], jobs.length[job], below)
 
     @method
     def places(self, now, job, op, below):
@@ -197,7 +197,7 @@ class Transfers(NamedTuple):
                     stop = lines.dirty.first(line, 0, at, sectors)
                     length = (stop - at) << SECTOR_SHIFT
                     self.bytes_moved[CLEANED] += length
-                    self.to_core(now, job, WRITE, base + (at << SECTOR_SHIFT), length, below)
+                    self.to_origin(now, job, WRITE, base + (at << SECTOR_SHIFT), length, below)
                     at = lines.dirty.first(line, 1, stop, sectors)
             need = needs.following[need]
 
