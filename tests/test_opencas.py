@@ -243,7 +243,7 @@ def test_only_the_cold_half_is_renewed_and_the_tail_is_evicted():
     assert facts[-1].reason == Reason.EVICTED
 
 
-def test_dirty_lines_are_cleaned_before_the_core_is_read():
+def test_dirty_lines_are_cleaned_before_a_miss_is_read():
     line = 64 * KIB
     totals, facts = ran([*writes([0]), *reads([0], line)], line=line, mode=CasMode.WB)
     assert totals["cleaned_blocks"] == 1
@@ -308,6 +308,7 @@ def test_a_scenario_sets_it_as_casadm_does():
         ('trigger_threshold = "101%"', "0% to 100%"),
         ('promotoin = "nhit"', "did you mean 'promotion'?"),
         ('mode = "wx"', "mode cannot be 'wx'"),
+        ('block = "64KiB"', "'block' is a key of another kind of cache"),
     ],
 )
 def test_what_casadm_refuses_is_refused(line, message):

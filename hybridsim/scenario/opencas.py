@@ -24,6 +24,8 @@ FLUSH_LINES = {ALRU: 100, ACP: 128}
 FLUSH_LINES_MAX = 10_000
 LEAST_WAKE_NS = 1_000_000
 OTHER_WORDS = {
+    "writethrough": "wt",
+    "writeback": "wb",
     "write-through": "wt",
     "write-back": "wb",
     "write-around": "wa",

@@ -97,7 +97,10 @@ def _unknown(path: Path, missing: set[Path], origin: Locates) -> Problem:
     if meant:
         missing.discard((*path[:-1], meant))
         return origin.problem(path, f"unknown key {key!r}: did you mean {meant!r}?", "key")
-    return origin.problem(path, f"unknown key {key!r}: {hint(key, _known(path))}", "key")
+    known = _known(path)
+    if key in known:
+        return origin.problem(path, f"{key!r} is a key of another kind of {path[-2]}", "key")
+    return origin.problem(path, f"unknown key {key!r}: {hint(key, known)}", "key")
 
 
 def _known(path: Path) -> list[str]:
