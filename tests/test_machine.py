@@ -10,7 +10,7 @@ from hybridsim.caches import PageCache
 from hybridsim.codes import Level, Mode, Op, Path, Replay
 from hybridsim.drives import HardDisk
 from hybridsim.events import FAST, SLOW
-from hybridsim.inflight import Batch, Facts
+from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.machine import Below, Machine, Run
 from hybridsim.policies import LRU, Touches
 from hybridsim.raid import Tier
@@ -226,7 +226,8 @@ class Recorder:
 def test_a_slot_far_into_a_large_cache_has_its_address_without_the_compiler_too():
     """Slot 100,000 of 64 KiB lies beyond 4 GiB: no product may be taken in 32 bits."""
     cache = PageCache.new(65536, 8, 0, 0, 1, LRU.new(8), LRU.new(8), 8)
-    cache.slot[0] = 100_000
+    cache.table.slot[0] = 100_000
     tier = Recorder()
-    cache.write_fill(0, 0, Below(None, tier, None))
+    requests = InFlight.new(1)
+    cache.send_fast(0, 0, int(Op.READ), 0, 0, 512, requests, Below(None, tier, None))
     assert tier.offset == 100_000 * 65536
