@@ -157,6 +157,7 @@ class Outcome:
             "controller_full_stripes",
             "read_hits", "read_misses", "write_hits", "write_misses",
             "promotions", "demotions", "write_backs", "dirty_blocks",
+            "fills_over_rate", "stalls", "writes_limited", "cleaned_bytes", "dirty_pages",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

@@ -47,9 +47,9 @@ class Cleaner:
 
     @property
     def has_reason(self) -> bool:
-        """Whether it is time to clean: much is dirty, or nothing else is to be done."""
+        """Whether it is time to clean: many pages wait, or nothing else is to be done."""
         is_idle = self.clock.now - self.last >= self.parameters.idle_ns
-        return is_idle or len(self.dirty) > self.parameters.clean_above
+        return is_idle or len(self.waiting) > self.parameters.clean_above
 
     @property
     def allowed_from(self) -> int:

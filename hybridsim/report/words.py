@@ -39,6 +39,8 @@ LABELS = {
     "misses": "not from SSD",
     "page_hits": "page hits",
     "blocks": "blocks",
+    "fill": "fill",
+    "write_back": "write-back",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

@@ -14,7 +14,7 @@ from hybridsim.units import format_size, parse_percent, parse_size
 
 SECTOR_BYTES = 512
 GRANULES_MAX = 64  # of a page
-MERGE_PAGES_MAX = 1024
+MERGE_PAGES_MAX = 256
 
 
 def share_or_size(text: Any) -> str:
@@ -107,7 +107,7 @@ class Cache(Part):
     clean_idle_ns: Time = Field(1_000_000_000, alias="clean_idle")  # with no request: cleans all
     clean_order: Literal["oldest", "elevator"] = "elevator"
     clean_merge_bytes: Size = Field(512 * 1024, alias="clean_merge")  # most of one write
-    max_cleans: int = Field(8, ge=1, le=256)
+    max_cleans: int = Field(8, ge=1, le=64)
     clean_rate: Rate | None = None  # bytes a second that are cleaned
     drive: Annotated[Drive, Field(discriminator="kind")]
 
@@ -131,7 +131,7 @@ class Cache(Part):
     @property
     def merge_pages(self) -> int:
         """How many pages at most are cleaned by one write."""
-        return max(1, self.clean_merge_bytes // self.page_bytes)
+        return min(max(1, self.clean_merge_bytes // self.page_bytes), MERGE_PAGES_MAX)
 
     @property
     def policy_parameters(self) -> dict[str, int]:
@@ -164,7 +164,4 @@ class Cache(Part):
         elif parse_percent(self.clean_above) > parse_percent(self.dirty_low):
             text = f"under load nothing would be cleaned down to dirty_low ({self.dirty_low})"
             yield "clean_above", text
-        if self.merge_pages > MERGE_PAGES_MAX:
-            most = format_size(MERGE_PAGES_MAX * self.page_bytes)
-            yield "clean_merge", f"one write cleans {MERGE_PAGES_MAX} pages at most, here {most}"
         yield from wrong_size(self.size, self.page_bytes, "page", self.drive, self.members)

@@ -18,7 +18,8 @@ OFF = dict.fromkeys(NUMBERS, 0) | {"clean_rate": 0}
 
 COUNTERS = ("dirty_pages", "write_backs", "cleaned_bytes", "writes_limited")
 DIRTY_PAGES, WRITE_BACKS, CLEANED_BYTES, WRITES_LIMITED = range(len(COUNTERS))
-OLDEST, NEWEST, LIMITED, LAST_NS, POSITION, FREE_CLEANS, IDLE_TIMER, RATE_TIMER = range(8)
+(OLDEST, NEWEST, WAITING, LIMITED, LAST_NS, POSITION, FREE_CLEANS,
+ IDLE_TIMER, RATE_TIMER) = range(9)  # fmt: skip
 
 
 @state_machine
@@ -53,7 +54,7 @@ class Dirty(NamedTuple):
         numbers = [parameters[name] for name in NUMBERS]
         rate = parameters["clean_rate"]
         cleans = parameters["cleans_max"]
-        state = np.zeros(8, np.int64)
+        state = np.zeros(9, np.int64)
         state[[OLDEST, NEWEST]] = NOTHING
         state[FREE_CLEANS] = cleans
         return cls._make([
@@ -109,6 +110,7 @@ class Dirty(NamedTuple):
     def wait(self, slot):
         """Let a page wait for a clean, behind all others."""
         newest = self.state[NEWEST]
+        self.state[WAITING] += 1
         self.is_waiting[slot] = 1
         self.older[slot] = newest
         self.newer[slot] = NOTHING
@@ -122,6 +124,7 @@ class Dirty(NamedTuple):
     def leave(self, slot):
         """Let a page wait no longer."""
         older, newer = self.older[slot], self.newer[slot]
+        self.state[WAITING] -= 1
         self.is_waiting[slot] = 0
         if older == NOTHING:
             self.state[OLDEST] = newer
@@ -139,9 +142,9 @@ class Dirty(NamedTuple):
 
     @method
     def has_reason(self, now):
-        """Tell whether it is time to clean: much is dirty, or nothing else is to be done."""
+        """Tell whether it is time to clean: many pages wait, or nothing else is to be done."""
         is_idle = now - self.state[LAST_NS] >= self.idle_ns
-        return is_idle or self.counts[DIRTY_PAGES] > self.clean_above
+        return is_idle or self.state[WAITING] > self.clean_above
 
     @method
     def choose(self, ids):
