@@ -7,6 +7,7 @@ import pytest
 
 from hybridsim import build, loops
 from hybridsim.caches import PageCache
+from hybridsim.caches.page.names import PRESENT
 from hybridsim.codes import Level, Mode, Op, Path, Replay
 from hybridsim.drives import HardDisk
 from hybridsim.events import FAST, SLOW
@@ -120,9 +121,9 @@ def test_paths_and_fills_add_up(finished):
     assert totals["evictions"] > 0
     # A fill that was doomed ends as well: then none is under way.
     assert totals["fills_started"] == totals["fills_done"] + totals["fills_doomed"]
-    present = np.flatnonzero(cache.state == 3)
+    present = np.flatnonzero(cache.table.state == PRESENT)
     assert totals["pages_present"] == len(present) <= cache.pages
-    slots = cache.slot[present]
+    slots = cache.table.slot[present]
     assert len(set(slots.tolist())) == len(slots)
     assert set(slots.tolist()) <= set(range(cache.pages))
 
@@ -175,8 +176,8 @@ def test_all_pools_grow(workload):
     grown = run.machine
     assert len(facts.number) >= N
     assert len(grown.requests.number) >= N  # all of them at once
-    assert len(grown.cache.state) > IDS
-    assert len(grown.cache.ids.number) == len(grown.cache.state)
+    assert len(grown.cache.table.state) > IDS
+    assert len(grown.cache.table.ids.number) == len(grown.cache.table.state)
     for before, after in (
         (small.below.events.heap.time_ns, grown.below.events.heap.time_ns),
         (small.below.slow.groups.pending, grown.below.slow.groups.pending),
