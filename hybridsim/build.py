@@ -84,6 +84,7 @@ def fills_and_cleans(said: Cache, pages: int) -> dict[str, int]:
     return {
         "fill": int(FILLS[said.fill]),
         "fill_when": int(FILLED_WHEN[said.fill_when]),
+        "fill_piece_bytes": said.fill_piece_bytes,
         "fill_rate": said.fill_rate or 0,
         "sub_page": int(said.sub_page),
         "discards": int(said.discards),

@@ -56,12 +56,17 @@ class CheckedFills(Fills):
     def fill(self, page: Page, job: Job, done: Any) -> None:
         image = self.cache.image
         image[page.number] = self.cache.in_hand(page, job)
-        before = len(self.cache.slow.reads)
         super().fill(page, job, done)
-        for offset, data in self.cache.slow.reads[before:]:
-            fresh = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
-            fresh[offset - page.start : offset - page.start + len(data)] = data
-            image[page.number] = fresh
+
+    def read(self, page: Page, start: int, done: Any) -> None:
+        if page.filling and start == page.range_of(min(page.filling), min(page.filling))[0]:
+            self.cache.image[page.number] = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
+        reads = self.cache.slow.reads
+        before = len(reads)
+        super().read(page, start, done)
+        for offset, data in reads[before:]:
+            at = offset - page.start
+            self.cache.image[page.number][at : at + len(data)] = data
 
     def write(self, page: Page, done: Any) -> None:
         image = self.cache.image[page.number]

@@ -136,6 +136,7 @@ def fills(draw: st.DrawFn, page_bytes: int) -> dict[str, int]:
         "granule_bytes": draw(st.just(0) | granule),
         "fill": draw(st.sampled_from(Fill)),
         "fill_when": draw(st.sampled_from([*[FillWhen.BACKGROUND] * 3, *FillWhen])),
+        "fill_piece_bytes": draw(st.sampled_from([0, 0, 512, 1536, 4096])),
         "fill_rate": draw(st.sampled_from([0, 0, 0, 0, 10**6, 10**8])),
         "sub_page": draw(st.booleans()),
         "discards": draw(st.booleans()),

@@ -70,7 +70,20 @@ class Fills:
         if job.offset <= start and end <= job.offset + job.length:
             write()
         else:
-            self.cache.slow.submit(Op.READ, start, end - start, write)
+            self.read(page, start, write)
+
+    def read(self, page: Page, start: int, done: Done) -> None:
+        """Read what is still to be filled from a place on, piece by piece."""
+        end = page.range_of(max(page.filling), max(page.filling))[1] if page.filling else 0
+        if start >= end:
+            done()
+            return
+        length = min(end - start, self.parameters.fill_piece_bytes or end - start)
+
+        def go_on() -> None:
+            self.read(page, start + length, done)
+
+        self.cache.slow.submit(Op.READ, start, length, go_on)
 
     def write(self, page: Page, done: Done) -> None:
         """Write what is still to be filled to the slot."""

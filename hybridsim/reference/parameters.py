@@ -225,6 +225,7 @@ class CacheParameters(_Plain):
     granule_bytes: int = 0
     fill: Fill = Fill.RE_READ
     fill_when: FillWhen = FillWhen.BACKGROUND
+    fill_piece_bytes: int = 0
     fill_rate: int = 0
     sub_page: bool = False
     discards: bool = False

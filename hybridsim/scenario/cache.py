@@ -98,6 +98,7 @@ class Cache(Part):
     max_fills: int = Field(8, ge=1, le=65_536)
     fill: Literal["re-read", "piggyback"] = "re-read"  # piggyback: the read that missed is longer
     fill_when: Literal["background", "foreground"] = "background"  # foreground: requests wait
+    fill_piece_bytes: Size = Field(0, alias="fill_piece")  # read of the disks at once; 0: all
     fill_rate: Rate | None = None  # bytes a second that fills may take
     sub_page: bool = False  # fill what was read of a page, not all of it
     discards: bool = False  # tell the SSD of pages that are dropped
@@ -157,6 +158,8 @@ class Cache(Part):
         """Refuse caches that hold no page or more than their drive."""
         if self.page_bytes % SECTOR_BYTES:
             yield "page", f"a page is whole sectors of {SECTOR_BYTES} bytes"
+        if self.fill_piece_bytes % SECTOR_BYTES:
+            yield "fill_piece", f"a piece is whole sectors of {SECTOR_BYTES} bytes"
         if self.chunk_bytes % SECTOR_BYTES:
             yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
         if parse_percent(self.dirty_low) >= parse_percent(self.dirty_high):

@@ -15,7 +15,7 @@ from hybridsim.arrays import Ints
 from hybridsim.caches.page import dirty as dirt
 from hybridsim.caches.page.cleaning import clean_was_read, end_clean, go_on_cleaning
 from hybridsim.caches.page.dirty import Dirty
-from hybridsim.caches.page.fills import begin_fills, fill_was_written, write_fill
+from hybridsim.caches.page.fills import begin_fills, continue_fill, fill_was_written
 from hybridsim.caches.page.names import (
     BYPASS,
     CLEAN_READ,
@@ -50,7 +50,7 @@ from hybridsim.limits import READS, Limit, Limits
 
 FILL_BURST_NS = 100_000_000
 DEFAULTS = dirt.OFF | {
-    "fill": 0, "fill_when": 0, "fill_rate": 0, "sub_page": 0, "discards": 0,
+    "fill": 0, "fill_when": 0, "fill_piece_bytes": 0, "fill_rate": 0, "sub_page": 0, "discards": 0,
 }  # fmt: skip
 
 
@@ -68,6 +68,7 @@ class PageCache(NamedTuple):
     fill_when: int
     sub_page: int
     discards: int
+    fill_piece_bytes: int  # of one read
     fill_rate: Limits
     table: Table
     dirty: Dirty
@@ -108,6 +109,7 @@ class PageCache(NamedTuple):
             said["fill_when"],
             said["sub_page"],
             said["discards"],
+            said["fill_piece_bytes"] or page_bytes,
             Limits.new(1, [Limit(READS, 1, rate, FILL_BURST_NS)] if rate else []),
             Table.new(page_bytes, granule_bytes or page_bytes, pages, ids),
             Dirty.new(pages if writes_back else 0, said),
@@ -235,7 +237,7 @@ class PageCache(NamedTuple):
         """Hear of a fill's read or write; return the slot of a request that is complete, or -1."""
         slot = self.table.fill_for[self.table.slot[page]]
         if what == FILL_READ:
-            has_ended = write_fill(self, now, page, below) == 1
+            has_ended = continue_fill(self, now, page, below) == 1
         else:
             has_ended = fill_was_written(self, now, page, below)
         if not has_ended or slot == NOTHING:

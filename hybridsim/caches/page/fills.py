@@ -134,13 +134,33 @@ def begin_fill(cache, now, slot, page, requests, below):
     if filling == 0 or is_read:
         return write_fill(cache, now, page, below)
     start = table.start(page) + table.offset(table.first_of(filling, 0))
-    end = table.start(page) + table.offset(table.last_of(filling) + 1)
-    end = min(end, below.slow.capacity_bytes)
     offset = requests.offset[slot]
-    if offset <= start and end <= offset + requests.length[slot]:
+    if offset <= start and fill_end(cache, page, below) <= offset + requests.length[slot]:
         return write_fill(cache, now, page, below)
+    table.fill_at[table.slot[page]] = start
+    return continue_fill(cache, now, page, below)
+
+
+@kernel
+def fill_end(cache, page, below):
+    """Return where on the slow tier what is to be filled of a page ends."""
+    table = cache.table
+    last = table.last_of(table.filling[table.slot[page]])
+    return min(table.start(page) + table.offset(last + 1), below.slow.capacity_bytes)
+
+
+@kernel
+def continue_fill(cache, now, page, below):
+    """Read the next piece of a fill, or write what was read; return 1 if the fill ended."""
+    table = cache.table
+    place = table.slot[page]
+    start = table.fill_at[place]
+    if table.filling[place] == 0 or start >= fill_end(cache, page, below):
+        return write_fill(cache, now, page, below)
+    length = min(fill_end(cache, page, below) - start, cache.fill_piece_bytes)
+    table.fill_at[place] = start + length
     tag = page << TAG_BITS | FILL_READ
-    below.slow.submit(now, tag, READ, start, end - start, below.events)
+    below.slow.submit(now, tag, READ, start, length, below.events)
     return 0
 
 
