@@ -69,7 +69,8 @@ def cases():
     dm_cache = Scenario.loads('[cache]\nkind = "dm-cache"\nsize = "1GiB"')
     yield "dm-cache, nearly all hits, depth 32", dm_cache, HOT_PAGES * 2, 32, hot, 0.0
     open_cas = Scenario.loads('[cache]\nkind = "open-cas"\nsize = "1GiB"')
-    yield "Open CAS, nearly all hits, depth 32", open_cas, HOT_PAGES * 2, 32, hot // 16 // 4096 * 4096, 0.0
+    lines = hot // 16 // 4096 * 4096
+    yield "Open CAS, nearly all hits, depth 32", open_cas, HOT_PAGES * 2, 32, lines, 0.0
     yield "one disk, depth 1", disk, 0, 1, wide, 0.0
     yield "one disk, depth 16, NCQ", disk, 0, 16, wide, 0.0
     yield "one disk, depth 32, NCQ", disk, 0, 32, wide, 0.0

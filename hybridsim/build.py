@@ -12,6 +12,8 @@ from hybridsim.codes import (
     Cleaning,
     Cutoff,
     DmMode,
+    Fill,
+    FillWhen,
     Level,
     Mode,
     Promotion,
@@ -34,9 +36,18 @@ from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.source import Source
+from hybridsim.units import parse_percent
 
 CacheTable = Cache | DmCacheTable | OpenCasTable
-MODES = {"read-only": Mode.READ_ONLY, "write-through": Mode.WRITE_THROUGH}
+MODES = {
+    "read-only": Mode.READ_ONLY,
+    "write-around": Mode.READ_ONLY,  # another name for the same
+    "write-through": Mode.WRITE_THROUGH,
+    "write-back": Mode.WRITE_BACK,
+}
+FILLS = {"re-read": Fill.RE_READ, "piggyback": Fill.PIGGYBACK}
+FILLED_WHEN = {"background": FillWhen.BACKGROUND, "foreground": FillWhen.FOREGROUND}
+ELEVATOR = 128  # pages of which the next one on the disks is cleaned
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 IDS = 1 << 14  # pages that there is room for at first
 
@@ -78,7 +89,30 @@ def cache(said: CacheTable, pages: int, origin_bytes: int, seed: int) -> Any:
         admission=make(ADMISSION[said.admission], IDS, pages, parameters),
         replacement=make(REPLACEMENT[said.replacement], IDS, pages, parameters),
         ids=IDS,
+        granule_bytes=said.granule_bytes,
+        parameters=fills_and_cleans(said, pages),
     )
+
+
+def fills_and_cleans(said: Cache, pages: int) -> dict[str, int]:
+    """Return how a page cache fills pages, and cleans them where it writes back."""
+    high = max(1, int(parse_percent(said.dirty_high) * pages))
+    return {
+        "fill": int(FILLS[said.fill]),
+        "fill_when": int(FILLED_WHEN[said.fill_when]),
+        "fill_piece_bytes": said.fill_piece_bytes,
+        "fill_rate": said.fill_rate or 0,
+        "sub_page": int(said.sub_page),
+        "discards": int(said.discards),
+        "dirty_high": high,
+        "dirty_low": min(int(parse_percent(said.dirty_low) * pages), high - 1),
+        "clean_above": min(int(parse_percent(said.clean_above) * pages), high - 1),
+        "idle_ns": said.clean_idle_ns,
+        "cleans_max": said.max_cleans,
+        "merge_pages": said.merge_pages,
+        "clean_window": ELEVATOR if said.clean_order == "elevator" else 1,
+        "clean_rate": said.clean_rate or 0,
+    }
 
 
 def dm_cache(said: DmCacheTable, blocks: int, origin_bytes: int) -> DmCache:

@@ -65,6 +65,21 @@ class Mode(IntEnum):
 
     READ_ONLY = 0
     WRITE_THROUGH = 1
+    WRITE_BACK = 2
+
+
+class Fill(IntEnum):
+    """Where the data come from that fill a page."""
+
+    RE_READ = 0  # a read of its own
+    PIGGYBACK = 1  # the read that missed, made longer
+
+
+class FillWhen(IntEnum):
+    """Whether a request waits for the fills that it gives cause to."""
+
+    BACKGROUND = 0
+    FOREGROUND = 1
 
 
 class DmMode(IntEnum):

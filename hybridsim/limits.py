@@ -66,6 +66,15 @@ class Limits(NamedTuple):
         return start, binding
 
     @method
+    def free_ns(self, now, member, what):
+        """Return when such a request may pass."""
+        start = now
+        for limit in range(len(self.counts)):
+            if self.counts[limit] & what:
+                start = max(start, self.due_ns[member, limit] - self.burst_ns[limit])
+        return start
+
+    @method
     def charge(self, member, limit, start, length):
         """Take a request that passes at `start` out of a bucket."""
         if self.due_ns[member, limit] < start:

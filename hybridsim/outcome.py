@@ -163,6 +163,7 @@ class Outcome:
             "pass_through_reads", "pass_through_writes", "serviced_requests", "total_requests",
             "reads_from_core", "writes_to_core", "reads_from_cache", "writes_to_cache",
             "reads_from_exported_object", "writes_to_exported_object",
+            "fills_over_rate", "stalls", "writes_limited", "cleaned_bytes", "dirty_pages",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

@@ -285,7 +285,7 @@ def _about_writes(case: Case) -> Iterator[str]:
     if case.writes < MOSTLY:
         return
     share = percent(case.writes)
-    if case.cache_mode in ("writeback", "wb", "wo"):
+    if case.cache_mode in ("writeback", "write-back", "wb", "wo"):
         yield f"{share} of the requests are writes; those that the cache takes reach disks later."
         return
     yield (
@@ -314,7 +314,8 @@ def _advice(case: Case) -> Iterator[Advice]:
         )
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
         yield _larger(case)
-    if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and case.cache_mode == "read-only":
+    is_dropped = case.cache_mode in ("read-only", "write-around")
+    if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and is_dropped:
         yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind") in ("dm-cache", "open-cas"):
         return  # its policy decides by itself

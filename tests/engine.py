@@ -6,6 +6,7 @@ import numpy as np
 
 from hybridsim import loops
 from hybridsim.caches import DmCache, OpenCas, PageCache
+from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume
@@ -122,6 +123,8 @@ def cache_of(scenario):
         admission,
         replacement,
         IDS,
+        cache.granule_bytes,
+        {name: int(value) for name, value in vars(cache).items() if name in DEFAULTS},
     )
 
 
@@ -194,12 +197,9 @@ def counters(finished):
     cache, below = finished.cache, finished.below
     found = cache.totals()
     if isinstance(cache, PageCache):
-        found = {
-            "fills_started": found["fills_started"],
-            "fills_completed": found["fills_done"],
-            "fills_doomed": found["fills_doomed"],
-            "evictions": found["evictions"],
-        }
+        found["fills_completed"] = found.pop("fills_done")
+        for name in ("pages_present", "dirty_pages"):  # not counted, but how it is
+            found.pop(name, None)
     elif isinstance(cache, DmCache):
         found = {name: number for name, number in found.items() if name not in ALSO}
     for name, part in (("slow", below.slow), ("fast", below.fast)):

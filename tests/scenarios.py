@@ -9,7 +9,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Order, Replay, Spread
+from hybridsim.codes import FUA, PREFLUSH, Fill, FillWhen, Level, Mode, Op, Order, Replay, Spread
 from hybridsim.policies import REPLACEMENT
 from hybridsim.reference import (
     CacheParameters,
@@ -98,6 +98,8 @@ def scenarios(
             st.sampled_from([one for one in ADMISSIONS if admission in ("any", one[0])])
         ),
         replacement=draw(st.sampled_from(REPLACEMENTS if admission == "any" else ["lru"])),
+        **draw(fills(page_bytes)),
+        **draw(cleaning(pages)),
     )
     source = SourceParameters(
         mode=draw(st.sampled_from(Replay)),
@@ -121,6 +123,41 @@ def scenarios(
     drams = {None: st.none() | controllers(slow), True: controllers(slow), False: st.none()}
     dram = draw(drams[controller])
     return Scenario(workload.requests(count), source, cache, slow, fast, host, dram)
+
+
+# Caches.
+
+
+@st.composite
+def fills(draw: st.DrawFn, page_bytes: int) -> dict[str, int]:
+    """How misses are filled, and what a page is made of."""
+    least = -(-page_bytes // 64 // 512) * 512
+    granule = st.sampled_from([least, least, 2 * least, 3 * least, page_bytes])
+    return {
+        "granule_bytes": draw(st.just(0) | granule),
+        "fill": draw(st.sampled_from(Fill)),
+        "fill_when": draw(st.sampled_from([*[FillWhen.BACKGROUND] * 3, *FillWhen])),
+        "fill_piece_bytes": draw(st.sampled_from([0, 0, 512, 1536, 4096])),
+        "fill_rate": draw(st.sampled_from([0, 0, 0, 0, 10**6, 10**8])),
+        "sub_page": draw(st.booleans()),
+        "discards": draw(st.booleans()),
+    }
+
+
+@st.composite
+def cleaning(draw: st.DrawFn, pages: int) -> dict[str, int]:
+    """When dirty pages are written back, and how many at once."""
+    high = draw(st.sampled_from([1, pages, pages + 1]) | st.integers(1, max(pages, 1)))
+    return {
+        "dirty_high": max(high, 1),
+        "dirty_low": draw(st.integers(0, max(high - 1, 0))),
+        "clean_above": draw(st.sampled_from([0, pages]) | st.integers(0, pages)),
+        "idle_ns": draw(st.sampled_from([0, 100_000, 5_000_000, 50_000_000, 10**9])),
+        "cleans_max": draw(st.sampled_from([1, 1, 2, 4])),
+        "merge_pages": draw(st.sampled_from([1, 1, 2, 8])),
+        "clean_window": draw(st.sampled_from([1, 3, 128])),
+        "clean_rate": draw(st.sampled_from([0, 0, 10**6, 10**8])),
+    }
 
 
 # Machines.

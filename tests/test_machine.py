@@ -7,10 +7,11 @@ import pytest
 
 from hybridsim import build, loops
 from hybridsim.caches import PageCache
+from hybridsim.caches.page.names import PRESENT
 from hybridsim.codes import Level, Mode, Op, Path, Replay
 from hybridsim.drives import HardDisk
 from hybridsim.events import FAST, SLOW
-from hybridsim.inflight import Batch, Facts
+from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.machine import Below, Machine, Run
 from hybridsim.policies import LRU, Touches
 from hybridsim.raid import Tier
@@ -120,9 +121,9 @@ def test_paths_and_fills_add_up(finished):
     assert totals["evictions"] > 0
     # A fill that was doomed ends as well: then none is under way.
     assert totals["fills_started"] == totals["fills_done"] + totals["fills_doomed"]
-    present = np.flatnonzero(cache.state == 3)
+    present = np.flatnonzero(cache.table.state == PRESENT)
     assert totals["pages_present"] == len(present) <= cache.pages
-    slots = cache.slot[present]
+    slots = cache.table.slot[present]
     assert len(set(slots.tolist())) == len(slots)
     assert set(slots.tolist()) <= set(range(cache.pages))
 
@@ -175,8 +176,8 @@ def test_all_pools_grow(workload):
     grown = run.machine
     assert len(facts.number) >= N
     assert len(grown.requests.number) >= N  # all of them at once
-    assert len(grown.cache.state) > IDS
-    assert len(grown.cache.ids.number) == len(grown.cache.state)
+    assert len(grown.cache.table.state) > IDS
+    assert len(grown.cache.table.ids.number) == len(grown.cache.table.state)
     for before, after in (
         (small.below.events.heap.time_ns, grown.below.events.heap.time_ns),
         (small.below.slow.groups.pending, grown.below.slow.groups.pending),
@@ -226,7 +227,8 @@ class Recorder:
 def test_a_slot_far_into_a_large_cache_has_its_address_without_the_compiler_too():
     """Slot 100,000 of 64 KiB lies beyond 4 GiB: no product may be taken in 32 bits."""
     cache = PageCache.new(65536, 8, 0, 0, 1, LRU.new(8), LRU.new(8), 8)
-    cache.slot[0] = 100_000
+    cache.table.slot[0] = 100_000
     tier = Recorder()
-    cache.write_fill(0, 0, Below(None, tier, None))
+    requests = InFlight.new(1)
+    cache.send_fast(0, 0, int(Op.READ), 0, 0, 512, requests, Below(None, tier, None))
     assert tier.offset == 100_000 * 65536

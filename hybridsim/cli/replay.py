@@ -38,7 +38,7 @@ Examples:
 @click.option("--cache-page", metavar="SIZE", help="What is cached at a time, 64KiB by default.")
 @click.option(
     "--cache-mode",
-    type=click.Choice(["read-only", "write-through"]),
+    type=click.Choice(["read-only", "write-around", "write-through", "write-back"]),
     help="What a write does to the cache.",
 )
 @click.option("--admission", type=click.Choice(list(ADMISSION)), help="Who is let into the cache.")

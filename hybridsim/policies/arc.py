@@ -48,8 +48,9 @@ class ARC(NamedTuple):
         elif origin == FREQUENT_GHOST:
             step = self.step(length[RECENT_GHOST], length[FREQUENT_GHOST])
             self.state[TARGET] = max(target - step, 0)
-        self.state[CAME_FROM] = origin
+        self.state[CAME_FROM] = NOWHERE
         if origin == RECENT_GHOST or origin == FREQUENT_GHOST:
+            self.state[CAME_FROM] = origin
             self.queues.move(page, RETURNING)
 
     @method

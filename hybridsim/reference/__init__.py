@@ -6,7 +6,8 @@ it to the nanosecond. One file per section of the text:
     parameters   what goes in and what comes out
     clock        2.1  time and order
     source       2.2  when requests are issued
-    cache        2.3  the page cache
+    cache, page, fills, cleaner
+                 2.3  the page cache
     policies     2.4  admission and replacement
     runs         2.3, 2.11  sequential runs
     tier, member, parity, rebuild

@@ -8,6 +8,8 @@ from hybridsim.codes import (
     Cleaning,
     Cutoff,
     DmMode,
+    Fill,
+    FillWhen,
     Level,
     Mode,
     Op,
@@ -212,7 +214,10 @@ class ControllerParameters(_Plain):
 
 @dataclass
 class CacheParameters(_Plain):
-    """The page cache and its policies (2.3, 2.4); pages = 0 is a machine without one."""
+    """The page cache and its policies (2.3, 2.4); pages = 0 is a machine without one.
+
+    granule_bytes = 0 is a granule as large as a page; a rate of 0 is none.
+    """
 
     page_bytes: int
     pages: int
@@ -221,6 +226,21 @@ class CacheParameters(_Plain):
     fills_max: int
     admission: tuple[Any, ...]  # its name, and what it is to be told: ("touches", n)
     replacement: str = "lru"
+    granule_bytes: int = 0
+    fill: Fill = Fill.RE_READ
+    fill_when: FillWhen = FillWhen.BACKGROUND
+    fill_piece_bytes: int = 0
+    fill_rate: int = 0
+    sub_page: bool = False
+    discards: bool = False
+    dirty_high: int = 1  # from here on for write-back only
+    dirty_low: int = 0
+    clean_above: int = 0
+    idle_ns: int = 10**9
+    cleans_max: int = 1
+    merge_pages: int = 1
+    clean_window: int = 1
+    clean_rate: int = 0
 
 
 @dataclass

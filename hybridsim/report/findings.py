@@ -14,7 +14,7 @@ from hybridsim.wording import lasting, latency, percent, span
 
 def findings(result: Result) -> list[tuple[str, str]]:
     """Return (label, text) of each finding, in order of interest."""
-    told = (_iops, _misses, _wear, _disk_time, _controller, _rebuild, _model)
+    told = (_iops, _misses, _fills, _write_back, _wear, _disk_time, _controller, _rebuild, _model)
     return [row for tell in told for row in tell(result)]
 
 
@@ -81,6 +81,38 @@ def _requests(result: Result) -> Iterator[str]:
         number = counters.get(name, 0)
         if number:
             yield f"{name.replace('_', ' ').replace('pass t', 'pass-t')} {percent(number / total)}"
+
+
+def _fills(result: Result) -> Iterator[tuple[str, str]]:
+    """Pages that were wanted, but not filled for the rate that is set."""
+    declined = result.cached.whole.counters.get("fills_over_rate", 0)
+    if declined:
+        begun = result.cached.whole.counters["fills_started"]
+        yield (
+            LABELS["fill"],
+            f"{human_count(begun)} begun, {human_count(declined)} declined by the rate that is set",
+        )
+
+
+def _write_back(result: Result) -> Iterator[tuple[str, str]]:
+    """What became of dirty data, and where they have no copy."""
+    if result.scenario.get("cache_mode") not in ("write-back", "writeback") or not rows(result):
+        return
+    counters = result.cached.whole.counters
+    members = int(result.scenario.get("cache_members", 1))
+    parts = []
+    if "dirty_pages" in counters:
+        cleaned, writes = counters["cleaned_bytes"], counters["write_backs"]
+        parts.append(f"{human_size(cleaned)} written back in {human_count(writes)} writes")
+        parts.append(f"{human_count(counters['dirty_pages'])} pages dirty at the end")
+    if counters.get("writes_limited"):
+        limited = human_count(counters["writes_limited"])
+        parts.append(f"{limited} times a page's write went to the disks, as too much was dirty")
+    if counters.get("stalls"):
+        parts.append(f"{human_count(counters['stalls'])} pages found only dirty ones to replace")
+    where = "one SSD" if members == 1 else f"{members} striped SSDs"
+    parts.append(f"what is dirty is on {where} only, without a copy")
+    yield LABELS["write_back"], joined(parts)
 
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:

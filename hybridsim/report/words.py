@@ -41,6 +41,8 @@ LABELS = {
     "blocks": "blocks",
     "usage": "usage",
     "requests": "requests",
+    "fill": "fill",
+    "write_back": "write-back",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

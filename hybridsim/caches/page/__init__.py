@@ -1,0 +1,5 @@
+"""The page cache (DESIGN.md 2.3): requests, the pages they touch, fills, and what is dirty."""
+
+from hybridsim.caches.page.cache import PageCache
+
+__all__ = ["PageCache"]

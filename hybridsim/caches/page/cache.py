@@ -1,0 +1,290 @@
+"""The page cache: fixed pages, any admission policy with any replacement policy.
+
+Reads that miss go to the disks; a page that the admission policy wants is filled from there.
+Writes go past the cache, through it, or into it and back to the disks later (DESIGN.md 2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.page import dirty as dirt
+from hybridsim.caches.page.cleaning import clean_was_read, end_clean, go_on_cleaning
+from hybridsim.caches.page.dirty import Dirty
+from hybridsim.caches.page.fills import begin_fills, continue_fill, fill_was_written
+from hybridsim.caches.page.names import (
+    BYPASS,
+    CLEAN_READ,
+    CLEAN_WRITE,
+    COUNTERS,
+    DISCARD,
+    DISCARDED,
+    FILL_READ,
+    FILL_WRITE,
+    FLUSH,
+    FLUSHED,
+    IN_FOREGROUND,
+    NO_CACHE,
+    NOTHING,
+    PAGES_PRESENT,
+    PART,
+    READ,
+    SLOTS_USED,
+    TAG_BITS,
+    TAG_MASK,
+    WRITE,
+    WRITE_BACK,
+    WRITTEN,
+)
+from hybridsim.caches.page.reads import read
+from hybridsim.caches.page.table import Table
+from hybridsim.caches.page.writes import discard, write_around_or_through, write_back
+from hybridsim.caches.streams import Streams
+from hybridsim.codes import FUA, PREFLUSH
+from hybridsim.jit import method, state_machine
+from hybridsim.limits import READS, Limit, Limits
+
+FILL_BURST_NS = 100_000_000
+DEFAULTS = dirt.OFF | {
+    "fill": 0, "fill_when": 0, "fill_piece_bytes": 0, "fill_rate": 0, "sub_page": 0, "discards": 0,
+}  # fmt: skip
+
+
+@state_machine
+class PageCache(NamedTuple):
+    """Requests on their way between the source and the tiers."""
+
+    page_bytes: int
+    pages: int  # capacity
+    mode: int
+    writes_back: int  # whether something may be dirty
+    cutoff_bytes: int
+    fills_max: int
+    fill: int
+    fill_when: int
+    sub_page: int
+    discards: int
+    fill_piece_bytes: int  # of one read
+    fill_rate: Limits
+    table: Table
+    dirty: Dirty
+    counts: Ints  # names.COUNTERS
+    streams: Streams
+    admission: Any
+    replacement: Any
+
+    @classmethod
+    def new(
+        cls,
+        page_bytes: int,
+        pages: int,
+        mode: int,
+        cutoff_bytes: int,
+        fills_max: int,
+        admission: Any,
+        replacement: Any,
+        ids: int,
+        granule_bytes: int = 0,
+        parameters: Mapping[str, int] = DEFAULTS,
+    ) -> PageCache:
+        """Make an empty cache; the policies have room for `ids` (a power of two) pages.
+
+        `parameters` are those of DESIGN.md 2.3 that are not named; granules of 0 bytes are pages.
+        """
+        said = {**DEFAULTS, **parameters}
+        writes_back = mode == WRITE_BACK and pages > 0
+        rate = said["fill_rate"]
+        return cls(
+            page_bytes,
+            pages,
+            mode,
+            int(writes_back),
+            cutoff_bytes,
+            fills_max,
+            said["fill"],
+            said["fill_when"],
+            said["sub_page"],
+            said["discards"],
+            said["fill_piece_bytes"] or page_bytes,
+            Limits.new(1, [Limit(READS, 1, rate, FILL_BURST_NS)] if rate else []),
+            Table.new(page_bytes, granule_bytes or page_bytes, pages, ids),
+            Dirty.new(pages if writes_back else 0, said),
+            np.zeros(len(COUNTERS), np.int64),
+            Streams.new(),
+            admission,
+            replacement,
+        )
+
+    def grown(self, ids: int) -> PageCache:
+        """Return the same cache with room for `ids` (a power of two) pages."""
+        return self._replace(
+            table=self.table.grown(ids),
+            admission=self.admission.grown(ids),
+            replacement=self.replacement.grown(ids),
+        )
+
+    def size(self) -> int:
+        """Return how many pages there is room for in all."""
+        return len(self.table.state)
+
+    def demand(self, longest_bytes: int) -> int:
+        """Return how many pages a request of that length can touch.
+
+        As many parts, at most of a page each, can come of one step: where pages have granules,
+        every other of them may lie on another tier; and all cleans may begin at once.
+        """
+        parts = self.table.granules // 2 + 1
+        pages = longest_bytes // self.page_bytes + 2
+        cleaned = self.dirty.cleans_max * self.dirty.merge_pages * self.writes_back
+        return (pages + cleaned) * parts
+
+    def totals(self) -> dict[str, int]:
+        """Return what the cache has done so far, by name."""
+        done = zip(COUNTERS[: PAGES_PRESENT + 1], self.counts.tolist(), strict=False)
+        back = zip(dirt.COUNTERS, self.dirty.counts.tolist(), strict=True)
+        return dict(done) | (dict(back) if self.writes_back else {})
+
+    @method
+    def room(self):
+        """Return how many pages can still be met for the first time."""
+        return self.table.ids.room()
+
+    @method
+    def submit(self, now, slot, requests, below):
+        """Take a request."""
+        op = requests.op[slot]
+        offset = requests.offset[slot]
+        length = requests.length[slot]
+        requests.path[slot] = BYPASS
+        if op == FLUSH or length == 0:
+            requests.reason[slot] = FLUSHED
+            self.flush(now, slot, requests, below)
+            return
+        if self.pages > 0:
+            first = offset // self.page_bytes
+            last = (offset + length - 1) // self.page_bytes
+            requests.pages[slot] = last - first + 1
+            self.dirty.state[dirt.LAST_NS] = now
+            if op == READ:
+                read(self, now, slot, first, last, requests, below)
+                return
+            if op == DISCARD:
+                discard(self, now, slot, first, last, requests, below)
+            elif self.writes_back:
+                requests.reason[slot] = WRITTEN
+                if requests.flags[slot] & PREFLUSH != 0:
+                    self.flush(now, slot, requests, below)
+                else:
+                    write_back(self, now, slot, requests, below)
+                return
+            else:
+                write_around_or_through(self, now, slot, first, last, requests, below)
+        if op == DISCARD:
+            requests.reason[slot] = DISCARDED
+        elif self.pages == 0:
+            requests.reason[slot] = NO_CACHE
+        else:
+            requests.reason[slot] = WRITTEN
+        self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
+
+    @method
+    def complete(self, now, tag, requests, below):
+        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        what = tag & TAG_MASK
+        number = tag >> TAG_BITS
+        if what == PART:
+            requests.pending[number] -= 1
+            if requests.pending[number] > 0:
+                return NOTHING
+            if self.writes_back or self.fill_when == IN_FOREGROUND:
+                return self.end_parts(now, number, requests, below)
+            return number
+        if what == FILL_READ or what == FILL_WRITE:
+            return self.go_on_filling(now, number, what, requests, below)
+        if what == CLEAN_READ or what == CLEAN_WRITE:
+            self.dirty.pending[number] -= 1
+            if self.dirty.pending[number] == 0:
+                if what == CLEAN_READ:
+                    clean_was_read(self, now, number, below)
+                else:
+                    end_clean(self, now, number, below)
+        return NOTHING
+
+    @method
+    def end_parts(self, now, slot, requests, below):
+        """Do what a request still waits for; return its slot if that is nothing, or -1."""
+        is_write = requests.op[slot] == WRITE and requests.length[slot] > 0
+        if self.writes_back and is_write and requests.flags[slot] & PREFLUSH != 0:
+            requests.flags[slot] &= FUA
+            write_back(self, now, slot, requests, below)
+            return NOTHING
+        page = requests.promoted[slot]
+        if self.fill_when != IN_FOREGROUND or page == NOTHING:
+            return slot
+        while page != NOTHING:
+            requests.pending[slot] += 1
+            page = self.table.promoted_next[page]
+        requests.pending[slot] -= begin_fills(self, now, slot, True, requests, below)
+        requests.promoted[slot] = NOTHING
+        return slot if requests.pending[slot] == 0 else NOTHING
+
+    @method
+    def go_on_filling(self, now, page, what, requests, below):
+        """Hear of a fill's read or write; return the slot of a request that is complete, or -1."""
+        slot = self.table.fill_for[self.table.slot[page]]
+        if what == FILL_READ:
+            has_ended = continue_fill(self, now, page, below) == 1
+        else:
+            has_ended = fill_was_written(self, now, page, below)
+        if not has_ended or slot == NOTHING:
+            return NOTHING
+        requests.pending[slot] -= 1
+        return slot if requests.pending[slot] == 0 else NOTHING
+
+    @method
+    def finished(self, now, slot, requests, below):
+        """Fill the pages that a completed request has reserved."""
+        if requests.promoted[slot] != NOTHING:
+            begin_fills(self, now, slot, False, requests, below)
+
+    @method
+    def wake(self, now, number, requests, below):
+        """Hear a timer of the cleaner."""
+        self.dirty.state[number] = 0
+        go_on_cleaning(self, now, below)
+
+    @method
+    def flush(self, now, slot, requests, below):
+        """Make what was acknowledged durable, wherever it is."""
+        self.send(now, slot, FLUSH, 0, 0, requests, below)
+        if self.writes_back:
+            requests.pending[slot] += 1
+            below.fast.submit(now, slot << TAG_BITS | PART, FLUSH, 0, 0, below.events)
+
+    @method
+    def send(self, now, slot, op, offset, length, requests, below):
+        """Send a part of a request to the slow tier."""
+        requests.pending[slot] += 1
+        below.slow.submit(now, slot << TAG_BITS | PART, op, offset, length, below.events)
+
+    @method
+    def send_fast(self, now, slot, op, page, start, end, requests, below):
+        """Send a range of the volume that lies in a page with a slot to the fast tier."""
+        at = self.table.slot[page] * self.page_bytes + (start - self.table.start(page))
+        requests.pending[slot] += 1
+        below.fast.submit(now, slot << TAG_BITS | PART, op, at, end - start, below.events)
+
+    @method
+    def is_sequential(self, offset, length):
+        """Note a request's place; tell whether it continues a long run."""
+        stream = self.streams.extend(offset, length)
+        return self.cutoff_bytes > 0 and self.streams.run_bytes[stream] >= self.cutoff_bytes
+
+    @method
+    def is_full(self):
+        """Tell whether every slot has been used: the first filling is over."""
+        return self.counts[SLOTS_USED] == self.pages

@@ -1,0 +1,181 @@
+"""Which pages are dirty, oldest first, and the cleans that are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Int32s, Ints
+from hybridsim.caches.page.names import NOTHING
+from hybridsim.jit import method, state_machine
+from hybridsim.limits import WRITES, Limit, Limits
+
+NUMBERS = ("dirty_high", "dirty_low", "clean_above", "idle_ns", "cleans_max", "merge_pages",
+           "clean_window")  # fmt: skip
+OFF = dict.fromkeys(NUMBERS, 0) | {"clean_rate": 0}
+
+COUNTERS = ("dirty_pages", "write_backs", "cleaned_bytes", "writes_limited")
+DIRTY_PAGES, WRITE_BACKS, CLEANED_BYTES, WRITES_LIMITED = range(len(COUNTERS))
+(OLDEST, NEWEST, WAITING, LIMITED, LAST_NS, POSITION, FREE_CLEANS,
+ IDLE_TIMER, RATE_TIMER) = range(9)  # fmt: skip
+
+
+@state_machine
+class Dirty(NamedTuple):
+    """What the slow tier lacks; everything by slot but where it says by clean."""
+
+    dirty_high: int  # pages
+    dirty_low: int
+    clean_above: int
+    idle_ns: int
+    cleans_max: int
+    merge_pages: int
+    clean_window: int
+    rate: Limits
+    granules: Ints  # that are dirty
+    flying: Ints  # of these, those on their way to the slow tier
+    clean: Int32s  # the clean that is under way, or NOTHING
+    page: Int32s
+    older: Int32s  # of those that wait, from the oldest to the newest
+    newer: Int32s
+    is_waiting: Int32s
+    first: Ints  # by clean: its first page's number
+    pages: Ints  # by clean
+    pending: Ints  # by clean: parts of it that the tiers have not completed
+    free_cleans: Ints  # stack
+    state: Ints  # [OLDEST ... RATE_TIMER]
+    counts: Ints  # COUNTERS
+
+    @classmethod
+    def new(cls, slots: int, parameters: Mapping[str, int]) -> Dirty:
+        """Have nothing dirty; `parameters` are those of DESIGN.md 2.3.4, `slots` 0 if unused."""
+        numbers = [parameters[name] for name in NUMBERS]
+        rate = parameters["clean_rate"]
+        cleans = parameters["cleans_max"]
+        state = np.zeros(9, np.int64)
+        state[[OLDEST, NEWEST]] = NOTHING
+        state[FREE_CLEANS] = cleans
+        return cls._make([
+            *numbers,
+            Limits.new(1, [Limit(WRITES, 1, rate, 0)] if rate else []),
+            *np.zeros((2, slots), np.int64),
+            *np.full((4, slots), NOTHING, np.int32),
+            np.zeros(slots, np.int32),
+            *np.zeros((3, cleans), np.int64),
+            np.arange(cleans, dtype=np.int64),
+            state,
+            np.zeros(len(COUNTERS), np.int64),
+        ])  # fmt: skip
+
+    @method
+    def is_settled(self, slot):
+        """Tell whether nothing in a slot is dirty or being cleaned."""
+        return self.granules[slot] == 0 and self.clean[slot] == NOTHING
+
+    @method
+    def is_limited(self):
+        """Tell whether no more pages may become dirty."""
+        return self.state[LIMITED] == 1
+
+    @method
+    def add(self, page, slot, granules):
+        """Note that granules are dirty."""
+        if self.granules[slot] == 0:
+            self.page[slot] = page
+            self.counts[DIRTY_PAGES] += 1
+            if self.counts[DIRTY_PAGES] >= self.dirty_high:
+                self.state[LIMITED] = 1
+            if self.clean[slot] == NOTHING:
+                self.wait(slot)
+        self.granules[slot] |= granules
+
+    @method
+    def remove(self, slot, granules):
+        """Note that granules are no longer dirty."""
+        if self.granules[slot] == 0:
+            return
+        self.granules[slot] &= ~granules
+        self.flying[slot] &= ~granules
+        if self.granules[slot] != 0:
+            return
+        if self.is_waiting[slot] == 1:
+            self.leave(slot)
+        self.counts[DIRTY_PAGES] -= 1
+        if self.counts[DIRTY_PAGES] <= self.dirty_low:
+            self.state[LIMITED] = 0
+
+    @method
+    def wait(self, slot):
+        """Let a page wait for a clean, behind all others."""
+        newest = self.state[NEWEST]
+        self.state[WAITING] += 1
+        self.is_waiting[slot] = 1
+        self.older[slot] = newest
+        self.newer[slot] = NOTHING
+        if newest == NOTHING:
+            self.state[OLDEST] = slot
+        else:
+            self.newer[newest] = slot
+        self.state[NEWEST] = slot
+
+    @method
+    def leave(self, slot):
+        """Let a page wait no longer."""
+        older, newer = self.older[slot], self.newer[slot]
+        self.state[WAITING] -= 1
+        self.is_waiting[slot] = 0
+        if older == NOTHING:
+            self.state[OLDEST] = newer
+        else:
+            self.newer[older] = newer
+        if newer == NOTHING:
+            self.state[NEWEST] = older
+        else:
+            self.older[newer] = older
+
+    @method
+    def can_clean(self):
+        """Tell whether a page waits and a clean of it could begin."""
+        return self.state[OLDEST] != NOTHING and self.state[FREE_CLEANS] > 0
+
+    @method
+    def has_reason(self, now):
+        """Tell whether it is time to clean: many pages wait, or nothing else is to be done."""
+        is_idle = now - self.state[LAST_NS] >= self.idle_ns
+        return is_idle or self.state[WAITING] > self.clean_above
+
+    @method
+    def choose(self, ids):
+        """Return the slot that is next in disk order of those that have waited for longest."""
+        slot = self.state[OLDEST]
+        chosen, ahead = slot, NOTHING
+        least, least_ahead = ids.number[self.page[slot]], NOTHING
+        looked_at = 0
+        while slot != NOTHING and looked_at < self.clean_window:
+            number = ids.number[self.page[slot]]
+            if number < least:
+                chosen, least = slot, number
+            if number >= self.state[POSITION] and (ahead == NOTHING or number < least_ahead):
+                ahead, least_ahead = slot, number
+            slot = self.newer[slot]
+            looked_at += 1
+        return chosen if ahead == NOTHING else ahead
+
+    @method
+    def take_clean(self, first, pages):
+        """Return a new clean of pages from a number on."""
+        self.state[FREE_CLEANS] -= 1
+        clean = self.free_cleans[self.state[FREE_CLEANS]]
+        self.first[clean] = first
+        self.pages[clean] = pages
+        self.pending[clean] = 0
+        self.state[POSITION] = first + pages
+        return clean
+
+    @method
+    def give_clean(self, clean):
+        """Take a clean back that has ended."""
+        self.free_cleans[self.state[FREE_CLEANS]] = clean
+        self.state[FREE_CLEANS] += 1

@@ -1,0 +1,215 @@
+"""Fills: what a miss makes the cache copy to the fast tier (DESIGN.md 2.3.2)."""
+
+from __future__ import annotations
+
+from hybridsim.caches.page.cleaning import begin_clean
+from hybridsim.caches.page.names import (
+    FILL_READ,
+    FILL_WRITE,
+    FILLING,
+    FILLS,
+    FILLS_DONE,
+    FILLS_DOOMED,
+    FILLS_OVER_RATE,
+    FILLS_STARTED,
+    NOTHING,
+    PIGGYBACK,
+    READ,
+    STALLS,
+    TAG_BITS,
+    WAS_BUSY,
+    WRITE,
+)
+from hybridsim.caches.page.slots import become_present, evict, free_slot, is_movable, let_go
+from hybridsim.jit import kernel
+from hybridsim.limits import READS
+
+DRAWS_MAX = 8  # how often replacement is asked for a page that can go
+
+
+@kernel
+def take_slot(cache, now, page, below):
+    """Find a slot for an absent page that is wanted, evicting another; NOTHING if none can go."""
+    cache.replacement.missed(page)
+    place = free_slot(cache)
+    if place != NOTHING:
+        return place
+    for _ in range(DRAWS_MAX):
+        victim = cache.replacement.evict()
+        if victim == NOTHING:
+            return NOTHING
+        if is_movable(cache, cache.table.slot[victim]):
+            return evict(cache, victim)
+        clean_at_once(cache, now, cache.table.slot[victim], below)
+        cache.replacement.missed(victim)
+        cache.replacement.admit(victim)
+    cache.counts[STALLS] += 1
+    return NOTHING
+
+
+@kernel
+def clean_at_once(cache, now, place, below):
+    """Clean a page that is in the way, if it waits for that."""
+    if cache.writes_back and cache.dirty.is_waiting[place] == 1 and cache.dirty.can_clean():
+        begin_clean(cache, now, place, below)
+
+
+@kernel
+def may_fill(cache, now, granules):
+    """Tell whether a fill of so many granules touched may begin, which is then paid for."""
+    if cache.counts[FILLS] >= cache.fills_max:
+        return False
+    if cache.fill_rate.free_ns(now, 0, READS) > now:
+        cache.counts[FILLS_OVER_RATE] += 1
+        return False
+    table = cache.table
+    size = granules * table.granule_bytes if cache.sub_page else table.page_bytes
+    cache.fill_rate.admit(now, 0, READS, size)
+    return True
+
+
+@kernel
+def reserve(cache, now, slot, page, first, last, requests, below):
+    """Find a wanted page a place, if one is to be had, and remember it with the request.
+
+    The request touches the granules from `first` to `last`.
+    """
+    place = NOTHING
+    if may_fill(cache, now, last - first + 1):
+        place = take_slot(cache, now, page, below)
+    if place == NOTHING:
+        cache.table.why_absent[page] = WAS_BUSY
+        return
+    cache.table.slot[page] = place
+    cache.table.state[page] = FILLING
+    expect_fill(cache, slot, page, first, last, requests, below)
+
+
+@kernel
+def complete_page(cache, now, slot, page, first, last, requests, below):
+    """Have what a present page lacks filled, if that may be."""
+    is_filled = cache.table.fill_parts[cache.table.slot[page]] != NOTHING
+    if not is_filled and may_fill(cache, now, last - first + 1):
+        expect_fill(cache, slot, page, first, last, requests, below)
+
+
+@kernel
+def expect_fill(cache, slot, page, first, last, requests, below):
+    """Note what is to be filled, which the request does when it is complete."""
+    table = cache.table
+    place = table.slot[page]
+    wanted = table.bits(first, last) if cache.sub_page else table.all_of(page, below)
+    table.filling[place] = wanted & ~table.valid[place]
+    table.fill_parts[place] = 0
+    cache.counts[FILLS] += 1
+    cache.counts[FILLS_STARTED] += 1
+    table.promoted_next[page] = NOTHING
+    if requests.promoted[slot] == NOTHING:
+        requests.promoted[slot] = page
+    else:
+        table.promoted_next[requests.last_promoted[slot]] = page
+    requests.last_promoted[slot] = page
+
+
+@kernel
+def begin_fills(cache, now, slot, waits, requests, below):
+    """Fill the pages that a request has reserved; return how many of them ended at once."""
+    table = cache.table
+    page = requests.promoted[slot]
+    ended = 0
+    while page != NOTHING:
+        following = table.promoted_next[page]
+        table.fill_for[table.slot[page]] = slot if waits else NOTHING
+        ended += begin_fill(cache, now, slot, page, requests, below)
+        page = following
+    return ended
+
+
+@kernel
+def begin_fill(cache, now, slot, page, requests, below):
+    """Fill a page, with the data in hand if they are all that it takes; return 1 if it ended."""
+    table = cache.table
+    filling = table.filling[table.slot[page]]
+    is_read = cache.fill == PIGGYBACK and requests.op[slot] == READ
+    if filling == 0 or is_read:
+        return write_fill(cache, now, page, below)
+    start = table.start(page) + table.offset(table.first_of(filling, 0))
+    offset = requests.offset[slot]
+    if offset <= start and fill_end(cache, page, below) <= offset + requests.length[slot]:
+        return write_fill(cache, now, page, below)
+    table.fill_at[table.slot[page]] = start
+    return continue_fill(cache, now, page, below)
+
+
+@kernel
+def fill_end(cache, page, below):
+    """Return where on the slow tier what is to be filled of a page ends."""
+    table = cache.table
+    last = table.last_of(table.filling[table.slot[page]])
+    return min(table.start(page) + table.offset(last + 1), below.slow.capacity_bytes)
+
+
+@kernel
+def continue_fill(cache, now, page, below):
+    """Read the next piece of a fill, or write what was read; return 1 if the fill ended."""
+    table = cache.table
+    place = table.slot[page]
+    start = table.fill_at[place]
+    if table.filling[place] == 0 or start >= fill_end(cache, page, below):
+        return write_fill(cache, now, page, below)
+    length = min(fill_end(cache, page, below) - start, cache.fill_piece_bytes)
+    table.fill_at[place] = start + length
+    tag = page << TAG_BITS | FILL_READ
+    below.slow.submit(now, tag, READ, start, length, below.events)
+    return 0
+
+
+@kernel
+def write_fill(cache, now, page, below):
+    """Write what is still to be filled to the slot; return 1 if the fill ended thereby."""
+    table = cache.table
+    place = table.slot[page]
+    filling = table.filling[place]
+    if filling == 0:
+        end_fill(cache, now, page, below)
+        return 1
+    tag = page << TAG_BITS | FILL_WRITE
+    first = table.first_of(filling, 0)
+    while first < table.granules:
+        behind = table.first_not_of(filling, first)
+        start = table.offset(first)
+        table.fill_parts[place] += 1
+        at = place * table.page_bytes + start
+        below.fast.submit(now, tag, WRITE, at, table.offset(behind) - start, below.events)
+        first = table.first_of(filling, behind)
+    return 0
+
+
+@kernel
+def fill_was_written(cache, now, page, below):
+    """Hear of a write's end; tell whether it was the last of its fill."""
+    place = cache.table.slot[page]
+    cache.table.fill_parts[place] -= 1
+    if cache.table.fill_parts[place] > 0:
+        return False
+    end_fill(cache, now, page, below)
+    return True
+
+
+@kernel
+def end_fill(cache, now, page, below):
+    """Take what was filled as valid, unless it was overwritten meanwhile."""
+    table = cache.table
+    place = table.slot[page]
+    filling = table.filling[place]
+    cache.counts[FILLS] -= 1
+    table.fill_parts[place] = NOTHING
+    table.filling[place] = 0
+    if filling == 0:
+        cache.counts[FILLS_DOOMED] += 1
+        let_go(cache, now, page, below)
+        return
+    cache.counts[FILLS_DONE] += 1
+    table.valid[place] |= filling
+    if table.state[page] == FILLING:
+        become_present(cache, page)

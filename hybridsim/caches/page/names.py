@@ -1,0 +1,31 @@
+"""The numbers that a page cache is made of: states, tags, counters."""
+
+from __future__ import annotations
+
+from hybridsim.codes import Fill, FillWhen, Mode, Op, Path, Reason
+
+NOTHING = -1
+ABSENT, FILLING, PRESENT = range(3)  # FILLING: it has a slot, and nothing in it
+
+# A tier request's tag is number << TAG_BITS | one of these; number is a request's slot, a page or
+# a clean.
+PART, FILL_READ, FILL_WRITE, CLEAN_READ, CLEAN_WRITE, DROPPED = range(6)
+TAG_BITS = 3
+TAG_MASK = (1 << TAG_BITS) - 1
+
+COUNTERS = (
+    "fills_started", "fills_done", "fills_doomed", "fills_over_rate", "evictions", "stalls",
+    "pages_present", "fills", "slots_used", "slots_free",
+)  # fmt: skip
+(FILLS_STARTED, FILLS_DONE, FILLS_DOOMED, FILLS_OVER_RATE, EVICTIONS, STALLS,
+ PAGES_PRESENT, FILLS, SLOTS_USED, SLOTS_FREE) = range(len(COUNTERS))  # fmt: skip
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+READ_ONLY, WRITE_BACK = int(Mode.READ_ONLY), int(Mode.WRITE_BACK)
+PIGGYBACK, IN_FOREGROUND = int(Fill.PIGGYBACK), int(FillWhen.FOREGROUND)
+HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
+NONE, COLD, NOT_HOT = int(Reason.NONE), int(Reason.COLD), int(Reason.NOT_HOT)
+WAS_BUSY, IS_FILLING = int(Reason.BUSY), int(Reason.FILLING)
+EVICTED, OVERWRITTEN = int(Reason.EVICTED), int(Reason.OVERWRITTEN)
+SEQUENTIAL, WRITTEN = int(Reason.SEQUENTIAL), int(Reason.WRITE)
+FLUSHED, DISCARDED, NO_CACHE = int(Reason.FLUSH), int(Reason.DISCARD), int(Reason.NO_CACHE)

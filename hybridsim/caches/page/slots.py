@@ -1,0 +1,104 @@
+"""Who has a slot: pages are taken in, given up, let go and evicted."""
+
+from __future__ import annotations
+
+from hybridsim.caches.page.names import (
+    ABSENT,
+    DISCARD,
+    DROPPED,
+    EVICTED,
+    EVICTIONS,
+    FILLING,
+    NOT_HOT,
+    NOTHING,
+    OVERWRITTEN,
+    PAGES_PRESENT,
+    PRESENT,
+    SLOTS_FREE,
+    SLOTS_USED,
+)
+from hybridsim.jit import kernel
+
+
+@kernel
+def is_wanted(cache, now, page, write):
+    """Ask the admission policy for an absent page; note if it does not want it."""
+    if cache.admission.consider(now, page, write, cache.is_full()):
+        return True
+    if cache.table.why_absent[page] < EVICTED:
+        cache.table.why_absent[page] = NOT_HOT
+    return False
+
+
+@kernel
+def become_present(cache, page):
+    """Let a page that has a slot be one that can be hit."""
+    cache.counts[PAGES_PRESENT] += 1
+    cache.table.state[page] = PRESENT
+    cache.replacement.admit(page)
+
+
+@kernel
+def give_up(cache, now, page, granules, below):
+    """Forget granules of a page that has a slot, and the page if nothing is left of it."""
+    table = cache.table
+    place = table.slot[page]
+    table.valid[place] &= ~granules
+    table.filling[place] &= ~granules
+    if cache.writes_back:
+        cache.dirty.remove(place, granules)
+    if table.state[page] == PRESENT and table.valid[place] == 0:
+        cache.replacement.remove(page)
+        cache.counts[PAGES_PRESENT] -= 1
+        table.state[page] = FILLING
+        let_go(cache, now, page, below)
+
+
+@kernel
+def is_movable(cache, place):
+    """Tell whether a page can leave its slot at once."""
+    if cache.table.fill_parts[place] != NOTHING:
+        return False
+    return not cache.writes_back or cache.dirty.is_settled(place)
+
+
+@kernel
+def let_go(cache, now, page, below):
+    """Give the slot of a page back that has nothing in it, if nothing is under way for it."""
+    table = cache.table
+    place = table.slot[page]
+    if table.state[page] != FILLING or not is_movable(cache, place):
+        return
+    table.state[page] = ABSENT
+    table.why_absent[page] = OVERWRITTEN
+    table.free_slots[cache.counts[SLOTS_FREE]] = place
+    cache.counts[SLOTS_FREE] += 1
+    if cache.discards:
+        at = place * table.page_bytes
+        below.fast.submit(now, DROPPED, DISCARD, at, table.page_bytes, below.events)
+
+
+@kernel
+def free_slot(cache):
+    """Return a free slot, or NOTHING."""
+    counts = cache.counts
+    if counts[SLOTS_FREE] > 0:
+        counts[SLOTS_FREE] -= 1
+        return cache.table.free_slots[counts[SLOTS_FREE]]
+    if counts[SLOTS_USED] < cache.pages:
+        counts[SLOTS_USED] += 1
+        return counts[SLOTS_USED] - 1
+    return NOTHING
+
+
+@kernel
+def evict(cache, page):
+    """Take its slot from a page that replacement has given up."""
+    table = cache.table
+    cache.admission.evicted(page)
+    table.state[page] = ABSENT
+    table.why_absent[page] = EVICTED
+    table.valid[table.slot[page]] = 0
+    cache.counts[EVICTIONS] += 1
+    cache.counts[PAGES_PRESENT] -= 1
+    return table.slot[page]

@@ -1,0 +1,237 @@
+"""A page cache whose tiers have contents: each byte is the number of the write that it is of.
+
+A tier takes what is written, and gives what is read, when that is submitted: requests that overlap
+are carried out in the order of their submission (DESIGN.md 2.3).  Data that the cache holds in
+between, of a fill or a clean, keep the contents that they had when they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scenarios import Scenario
+
+from hybridsim.codes import OP_MASK, Op
+from hybridsim.reference import Machine, PageCache
+from hybridsim.reference.cache import Job
+from hybridsim.reference.cleaner import Cleaner
+from hybridsim.reference.fills import Fills
+from hybridsim.reference.page import Page, Piece, State
+
+ANYTHING = -1  # what a discard leaves behind
+GARBAGE = -2  # what nobody has read
+Bytes = Any
+
+
+class Contents:
+    """A tier that keeps what is written to it."""
+
+    def __init__(self, tier: Any, size: int) -> None:
+        self.tier = tier
+        self.capacity_bytes = tier.capacity_bytes
+        self.garbles = False  # what is discarded
+        self.bytes = np.zeros(size, np.int32)
+        self.source: Callable[[int, int], Bytes] | None = None  # of what is written now
+        self.reads: list[tuple[int, Bytes]] = []
+        self.submitted: list[int] = []  # ops
+
+    def submit(self, op: int, offset: int, length: int, done: Any) -> None:
+        self.submitted.append(op)
+        part = slice(offset, offset + length)
+        if op & OP_MASK == Op.WRITE:
+            assert self.source is not None
+            self.bytes[part] = self.source(offset, length)
+        elif op & OP_MASK == Op.READ:
+            self.reads.append((offset, self.bytes[part].copy()))
+        elif op & OP_MASK == Op.DISCARD and self.garbles:
+            self.bytes[part] = GARBAGE
+        self.tier.submit(op, offset, length, done)
+
+
+class CheckedFills(Fills):
+    """Fills that carry data."""
+
+    def fill(self, page: Page, job: Job, done: Any) -> None:
+        image = self.cache.image
+        image[page.number] = self.cache.in_hand(page, job)
+        super().fill(page, job, done)
+
+    def read(self, page: Page, start: int, done: Any) -> None:
+        if page.filling and start == page.range_of(min(page.filling), min(page.filling))[0]:
+            self.cache.image[page.number] = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
+        reads = self.cache.slow.reads
+        before = len(reads)
+        super().read(page, start, done)
+        for offset, data in reads[before:]:
+            at = offset - page.start
+            self.cache.image[page.number][at : at + len(data)] = data
+
+    def write(self, page: Page, done: Any) -> None:
+        image = self.cache.image[page.number]
+        with self.cache.writing(self.cache.fast, lambda at, size: image[at - page.at :][:size]):
+            super().write(page, done)
+
+
+class CheckedCleaner(Cleaner):
+    """Cleans that carry data."""
+
+    def begin(self, page: Page) -> None:
+        fast, size = self.cache.fast, self.cache.sizes.page_bytes
+        before = len(fast.reads)
+        super().begin(page)
+        pages = {each.slot: each for each in self.cache.pages.values() if each.slot >= 0}
+        for at, data in fast.reads[before:]:
+            number = pages[at // size].number
+            self.read.setdefault(number, np.full(size, GARBAGE, np.int32))
+            self.read[number][at % size : at % size + len(data)] = data
+
+    def write(self, pages: list[Page]) -> None:
+        start = pages[0].start
+        image = np.concatenate([self.read.pop(page.number) for page in pages])
+        self.order += [page.number for page in pages]
+        with self.cache.writing(self.cache.slow, lambda at, size: image[at - start :][:size]):
+            super().write(pages)
+
+
+class writing:  # noqa: N801 - a context, named as it reads
+    """While this is so, what is written to a tier comes from there."""
+
+    def __init__(self, tier: Contents, source: Callable[[int, int], Bytes]) -> None:
+        self.tier, self.source = tier, source
+
+    def __enter__(self) -> None:
+        self.before, self.tier.source = self.tier.source, self.source
+
+    def __exit__(self, *_: object) -> None:
+        self.tier.source = self.before
+
+
+class CheckedCache(PageCache):
+    """Sees to it that every read gives what was written last."""
+
+    writing = staticmethod(writing)
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.newest = np.zeros(self.slow.capacity_bytes, np.int32)
+        self.slow = Contents(self.slow, self.slow.capacity_bytes)
+        slots_bytes = self.parameters.pages * self.parameters.page_bytes
+        self.fast = Contents(self.fast, max(slots_bytes, 1))
+        self.fast.garbles = True
+        self.fills = CheckedFills(self)
+        self.cleaner = CheckedCleaner(self)
+        self.cleaner.read = {}
+        self.cleaner.order = []  # of pages cleaned
+        self.image: dict[int, Bytes] = {}
+        self.version = 0
+
+    def submit(self, op: Op, offset: int, length: int, done: Any, flags: int = 0) -> Any:
+        if op == Op.DISCARD:
+            self.newest[offset : offset + length] = ANYTHING
+        if op == Op.WRITE and self.parameters.pages == 0:
+            return self.tagged(lambda: PageCache.submit(self, op, offset, length, done, flags))
+        return super().submit(op, offset, length, done, flags)
+
+    def tagged(self, action: Callable[[], Any]) -> Any:
+        """Write data of a version of their own."""
+        self.version += 1
+        version = self.version
+        with writing(self.slow, lambda at, size: np.full(size, version)):
+            return action()
+
+    def write(self, job: Job, pieces: list[Piece]) -> None:
+        job.version = self.version + 1
+        self.newest[job.offset : job.offset + job.length] = job.version
+        self.tagged(lambda: PageCache.write(self, job, pieces))
+
+    def to_slow(self, job: Job, op: int, offset: int, length: int) -> None:
+        if op & OP_MASK == Op.WRITE:
+            version = self.version
+            with writing(self.slow, lambda at, size: np.full(size, version)):
+                super().to_slow(job, op, offset, length)
+        else:
+            super().to_slow(job, op, offset, length)
+        if op == Op.READ:
+            job.seen.append(self.slow.reads.pop())
+
+    def to_fast(self, job: Job, op: int, piece: Piece) -> None:
+        version = self.version
+        with writing(self.fast, lambda at, size: np.full(size, version)):
+            super().to_fast(job, op, piece)
+        if op == Op.READ:
+            job.seen.append((piece.start, self.fast.reads.pop()[1]))
+
+    def read(self, job: Job, pieces: list[Piece]) -> Any:
+        job.seen = []
+        verdict = super().read(job, pieces)
+        found = np.full(job.length, GARBAGE, np.int32)
+        for offset, data in job.seen:
+            first, last = max(offset, job.offset), min(offset + len(data), job.offset + job.length)
+            found[first - job.offset : last - job.offset] = data[first - offset : last - offset]
+        self.agree(found, slice(job.offset, job.offset + job.length))
+        return verdict
+
+    def in_hand(self, page: Page, job: Job) -> Bytes:
+        """What a request has of a page, whether it read or wrote it."""
+        image = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
+        is_write = job.op == Op.WRITE
+        seen = [(job.offset, np.full(job.length, job.version))] if is_write else job.seen
+        for offset, data in seen:
+            first = max(offset, page.start)
+            last = min(offset + len(data), page.start + len(image))
+            if first < last:
+                image[first - page.start : last - page.start] = data[first - offset : last - offset]
+        return image
+
+    def agree(self, found: Bytes, where: slice) -> None:
+        """Hold bytes against what was written last."""
+        wanted = self.newest[where]
+        wrong = (found != wanted) & (wanted != ANYTHING)
+        assert not wrong.any(), (where, found[wrong][:4], wanted[wrong][:4])
+
+    def check(self) -> None:
+        """See to it that nothing was lost: the newest is where the next read looks for it."""
+        for page in self.pages.values():
+            for granule in page.granules:
+                start, end = page.range_of(granule, granule)
+                where = slice(start, end)
+                if granule in page.valid:
+                    assert page.state == State.PRESENT
+                    at = page.at + start - page.start
+                    self.agree(self.fast.bytes[at : at + end - start], where)
+                if granule not in page.dirty:
+                    self.agree(self.slow.bytes[where], where)
+        dirty = {page.number for page in self.pages.values() if page.dirty}
+        assert dirty == self.cleaner.dirty
+
+
+class CheckedMachine(Machine):
+    """A machine whose page cache is checked."""
+
+    def make_cache(self, parameters: Any) -> Any:
+        return CheckedCache(
+            self.clock,
+            parameters,
+            self.make_admission(parameters),
+            self.make_replacement(parameters),
+            self.controller or self.tiers["slow"],
+            self.tiers["fast"],
+        )
+
+
+def checked(scenario: Scenario) -> CheckedMachine:
+    """Run a scenario; every read is checked as it comes, and all that is stored at the end."""
+    machine = CheckedMachine(
+        scenario.requests,
+        scenario.source,
+        scenario.cache,
+        scenario.slow,
+        scenario.fast,
+        scenario.host,
+        scenario.controller,
+    )
+    machine.run()
+    machine.cache.check()
+    return machine

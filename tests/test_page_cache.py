@@ -1,0 +1,262 @@
+"""What the page cache does with writes and fills, by mode (DESIGN.md 2.3).
+
+Most of it is shown on the reference, which the engine equals on random machines (test_engine.py).
+"""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from contents import checked
+from hypothesis import HealthCheck, given, settings
+from scenarios import Scenario, scenarios
+from test_reference import (
+    MS,
+    OPEN,
+    PAGE,
+    SECTOR,
+    TestCache,
+    by_number,
+    done,
+    read,
+    write,
+)
+
+from hybridsim import build
+from hybridsim.caches import PageCache
+from hybridsim.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
+from hybridsim.errors import ScenarioError
+from hybridsim.policies import LRU, Touches
+from hybridsim.reference import CacheParameters, Outcome, Request, simulate
+from hybridsim.scenario import Scenario as Site
+
+SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms for anything
+BACK = CacheParameters(
+    PAGE, 8, Mode.WRITE_BACK, 0, 8, ("touches", 1), granule_bytes=SECTOR,
+    dirty_high=8, dirty_low=7, clean_above=8, idle_ns=1000 * MS, cleans_max=4,
+)  # fmt: skip
+READ_ONLY = replace(BACK, mode=Mode.READ_ONLY, granule_bytes=0)
+SUB_PAGE = replace(READ_ONLY, granule_bytes=SECTOR, sub_page=True)
+
+
+def run(*requests: Request, cache: CacheParameters = BACK, **more: Any) -> Outcome:
+    return simulate(requests, OPEN, replace(cache, **more), SLOW, FAST)
+
+
+def paths(outcome: Outcome) -> list[tuple[Path, Reason]]:
+    return [(fact.path, fact.reason) for fact in by_number(outcome)]
+
+
+def counted(outcome: Outcome, *names: str) -> list[int]:
+    return [outcome.counters.get(name, 0) for name in names]
+
+
+def flush(at: float) -> Request:
+    return Request(round(at * MS), Op.FLUSH, 0, 0)
+
+
+def discard(at: float, offset: int, length: int) -> Request:
+    return Request(round(at * MS), Op.DISCARD, offset, length)
+
+
+class TestWriteBack:
+    def test_a_write_takes_as_long_as_the_ssd(self) -> None:
+        outcome = run(write(0, 0), read(1, 0), write(2, 0))
+        assert done(outcome) == [0.1, 1.1, 2.1]
+        assert paths(outcome)[1] == (Path.HIT, Reason.NONE)
+        assert counted(outcome, "slow_write_bytes", "fast_write_bytes") == [0, 2 * SECTOR]
+
+    def test_what_was_not_written_is_on_the_disks(self) -> None:
+        outcome = run(write(0, SECTOR), read(1, 0, PAGE))
+        assert paths(outcome)[1] == (Path.MISS, Reason.COLD)
+        assert counted(outcome, "fast_read_bytes") == [SECTOR]
+        # Sector 0, and 2 to 7; then the page from its first to its last gap, to be filled.
+        assert counted(outcome, "slow_read_bytes") == [7 * SECTOR]
+        assert counted(outcome, "fast_write_bytes") == [8 * SECTOR]
+
+    def test_a_part_of_a_granule_goes_to_the_disks(self) -> None:
+        outcome = run(write(0, SECTOR // 2, 2 * SECTOR))
+        assert counted(outcome, "fast_write_bytes", "slow_write_bytes") == [SECTOR, SECTOR]
+
+    def test_it_cleans_when_idle(self) -> None:
+        outcome = run(write(0, 0), read(20, 50 * PAGE), idle_ns=5 * MS)
+        assert counted(outcome, "write_backs", "slow_write_bytes") == [1, SECTOR]
+
+    def test_it_cleans_beside_the_load_when_much_is_dirty(self) -> None:
+        writes = [write(10 * at, 2 * PAGE * at) for at in range(4)]
+        assert counted(run(*writes, clean_above=2), "write_backs") == [2]
+
+    def test_neighbours_are_cleaned_by_one_write(self) -> None:
+        writes = [write(at / 10, PAGE * at, PAGE) for at in (2, 0, 1, 4)]
+        more = {"idle_ns": 5 * MS, "cleans_max": 1}
+        apart = run(*writes, read(30, 40 * PAGE), **more)
+        joined = run(*writes, read(30, 40 * PAGE), merge_pages=8, **more)
+        assert counted(apart, "write_backs", "cleaned_bytes") == [4, 4 * PAGE]
+        assert counted(joined, "write_backs", "cleaned_bytes") == [2, 4 * PAGE]
+
+    @pytest.mark.parametrize(("window", "order"), [(1, [5, 1, 3]), (3, [1, 3, 5])])
+    def test_the_oldest_is_cleaned_first_or_the_next_on_the_disks(
+        self, window: int, order: list[int]
+    ) -> None:
+        writes = [write(at / 10, PAGE * page) for at, page in enumerate([5, 1, 3])]
+        limits = {"cleans_max": 1, "idle_ns": 5 * MS, "clean_window": window}
+        scenario = Scenario(
+            [*writes, read(50, 60 * PAGE)], OPEN, replace(BACK, **limits), SLOW, FAST
+        )
+        machine = checked(scenario)
+        assert machine.cache.cleaner.order == order
+
+    def test_above_the_limit_writes_go_through(self) -> None:
+        writes = [write(at, PAGE * at) for at in range(3)]
+        outcome = run(*writes, dirty_high=2, dirty_low=1)
+        assert done(outcome) == [0.1, 1.1, 3]
+        assert counted(outcome, "writes_limited") == [1]
+        # What is dirty already may become so again; what is there and clean is kept true.
+        more = [write(5, 0), read(10, 4 * PAGE), write(20, 4 * PAGE), read(30, 4 * PAGE)]
+        again = run(*writes[:2], *more, dirty_high=2, dirty_low=1)
+        assert done(again)[2] == 5.1
+        assert done(again)[4:] == [21, 30.1]
+
+    def test_the_rate_spreads_cleans_out(self) -> None:
+        writes = [write(at / 10, 2 * PAGE * at) for at in range(4)]
+        quick = run(*writes, read(14, 40 * PAGE), idle_ns=5 * MS)
+        slow = run(*writes, read(14, 40 * PAGE), idle_ns=5 * MS, clean_rate=100 * SECTOR)
+        assert counted(quick, "write_backs") == [4]
+        assert counted(slow, "write_backs") == [1]
+
+    def test_clean_pages_are_evicted_before_dirty_ones(self) -> None:
+        # Page 0 is dirty and the oldest, page 1 clean: page 2 takes the place of page 1.
+        requests = [write(0, 0), read(1, PAGE), read(5, 2 * PAGE), read(10, 0), read(11, PAGE)]
+        outcome = run(*requests, pages=2)
+        assert paths(outcome)[3:] == [(Path.HIT, Reason.NONE), (Path.MISS, Reason.EVICTED)]
+
+    def test_where_all_is_dirty_a_write_goes_to_the_disks_and_one_is_cleaned(self) -> None:
+        requests = [write(0, 0), write(1, PAGE), write(2, 2 * PAGE), write(10, 2 * PAGE)]
+        outcome = run(*requests, pages=2)
+        assert done(outcome) == [0.1, 1.1, 3, 10.1]
+        assert counted(outcome, "stalls", "evictions") == [1, 1]
+
+    def test_a_flush_reaches_both(self) -> None:
+        slow_flush = replace(SLOW, device=replace(SLOW.device, flush_ns=2 * MS, is_protected=1))
+        fast_flush = replace(FAST, device=replace(FAST.device, flush_ns=5 * MS, is_protected=1))
+        requests = [write(0, 0), flush(1), flush(20), write(30, 0), flush(31)]
+        outcome = simulate(requests, OPEN, BACK, slow_flush, fast_flush)
+        assert done(outcome)[1] == 1.1 + 5
+        through = simulate(requests, OPEN, replace(BACK, mode=Mode.WRITE_THROUGH), slow_flush, FAST)
+        assert done(through)[1] == 2 + 2
+
+    def test_a_preflush_comes_first(self) -> None:
+        barrier = replace(write(1, PAGE), flags=PREFLUSH | FUA)
+        fast_flush = replace(FAST, device=replace(FAST.device, flush_ns=5 * MS, is_protected=1))
+        outcome = simulate([write(0, 0), barrier], OPEN, BACK, SLOW, fast_flush)
+        assert done(outcome) == [0.1, 6.2]  # 5.1 for the flush, 0.1 to write
+
+    def test_a_discard_drops_what_is_dirty(self) -> None:
+        outcome = run(
+            write(0, 0, PAGE), discard(1, 0, PAGE), read(20, 0), idle_ns=5 * MS, discards=True
+        )
+        assert counted(outcome, "write_backs") == [0]
+        assert paths(outcome)[2] == (Path.MISS, Reason.OVERWRITTEN)
+
+    def test_half_a_granule_discarded_leaves_the_other_half(self) -> None:
+        outcome = run(write(0, 0), discard(1, 0, SECTOR // 2), read(5, SECTOR // 2, SECTOR // 2))
+        assert paths(outcome)[2] == (Path.HIT, Reason.NONE)
+
+
+class TestFills:
+    def test_piggyback_reads_once(self) -> None:
+        again = run(read(0, 0), read(5, 0), cache=READ_ONLY)
+        once = run(read(0, 0), read(5, 0), cache=READ_ONLY, fill=Fill.PIGGYBACK)
+        assert counted(again, "slow_read_bytes") == [SECTOR + PAGE]
+        assert counted(once, "slow_read_bytes") == [PAGE]
+        assert paths(once)[1] == (Path.HIT, Reason.NONE)
+
+    @pytest.mark.parametrize(("fill", "answered"), [(Fill.RE_READ, 2.1), (Fill.PIGGYBACK, 1.1)])
+    def test_in_the_foreground_the_answer_waits_for_the_fill(
+        self, fill: Fill, answered: float
+    ) -> None:
+        outcome = run(read(0, 0), cache=READ_ONLY, fill=fill, fill_when=FillWhen.FOREGROUND)
+        assert done(outcome) == [answered]
+
+    def test_fills_over_the_rate_are_declined(self) -> None:
+        # A page takes the bucket's 100 ms and more; the second finds it empty, the third does not.
+        reads = [read(at, PAGE * at) for at in (0, 10, 50)]
+        outcome = run(*reads, read(60, 10 * PAGE), cache=READ_ONLY, fill_rate=30_000)
+        assert counted(outcome, "fills_started", "fills_over_rate") == [2, 2]
+        assert paths(outcome)[1] == (Path.MISS, Reason.COLD)
+
+    def test_a_part_of_a_page_is_filled_by_itself(self) -> None:
+        requests = [read(0, SECTOR), read(5, SECTOR), read(6, 0, 2 * SECTOR), read(10, 0)]
+        outcome = run(*requests, cache=SUB_PAGE)
+        assert counted(outcome, "fast_write_bytes") == [2 * SECTOR]
+        assert [path for path, _ in paths(outcome)] == [Path.MISS, Path.HIT, Path.MISS, Path.HIT]
+
+    def test_a_part_written_past_the_cache_is_dropped_alone(self) -> None:
+        requests = [read(0, 0, PAGE), write(5, 0), read(10, SECTOR), read(11, 0)]
+        assert paths(run(*requests, cache=SUB_PAGE))[2:] == [
+            (Path.HIT, Reason.NONE),
+            (Path.MISS, Reason.COLD),
+        ]
+        assert paths(run(*requests, cache=READ_ONLY))[2] == (Path.MISS, Reason.OVERWRITTEN)
+
+    def test_a_dropped_page_is_discarded_where_that_is_asked_for(self) -> None:
+        slow_discards = replace(FAST, device=replace(FAST.device, command_ns=MS))
+        for discards, last in ((False, 1), (True, 2)):
+            cache = replace(READ_ONLY, discards=discards)
+            requests = [read(0, 0), write(10, 0)]
+            machine = checked(Scenario(requests, OPEN, cache, SLOW, slow_discards))
+            assert len(machine.cache.fast.submitted) == last
+
+
+@settings(
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(scenarios("ssd", "ssd"))
+def test_every_read_gives_what_was_written_last(scenario: Scenario) -> None:
+    """Whatever fills and cleans are under way, in all modes; and nothing is lost in the end."""
+    if scenario.cache.pages > 0:
+        checked(scenario)
+
+
+def test_a_page_has_as_many_granules_as_a_word_has_bits() -> None:
+    admission, replacement = Touches.new(8, 4, 1), LRU.new(8)
+    parts = (admission, replacement, 8)
+    assert PageCache.new(1 << 18, 4, 2, 0, 1, *parts, 4096).table.granules == 64
+    with pytest.raises(ValueError, match="at most 64 granules"):
+        PageCache.new(1 << 19, 4, 2, 0, 1, *parts, 4096)
+
+
+# What a scenario says of it.
+
+
+def test_write_around_is_another_name_for_read_only() -> None:
+    caches = [
+        build.cache(Site.loads(f'[cache]\nmode = "{mode}"').cache, 8, 1 << 30, 1)
+        for mode in ("read-only", "write-around")
+    ]
+    assert caches[0].mode == caches[1].mode == Mode.READ_ONLY
+
+
+def test_write_back_as_it_is_set_where_nothing_is_said() -> None:
+    site = Site.loads('[cache]\nmode = "write-back"')
+    cache = build.cache(site.cache, 1000, 1 << 30, 1)
+    dirty = cache.dirty
+    assert (dirty.dirty_high, dirty.dirty_low, dirty.clean_above) == (500, 450, 100)
+    assert (dirty.merge_pages, dirty.clean_window, dirty.cleans_max) == (8, 128, 8)
+    assert (cache.table.granule_bytes, cache.table.granules) == (1024, 64)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ('dirty_low = "60%"', "dirty_low must be below dirty_high"),
+        ('clean_above = "46%"', "nothing would be cleaned down to dirty_low"),
+        ('dirty_high = "150%"', "is no share"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(said: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        Site.loads(f'[cache]\nmode = "write-back"\n{said}')
