@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.caches import DmCache, PageCache
+from hybridsim.caches import DmCache, DmWritecache, PageCache
 from hybridsim.caches.dmcache import METADATA_BYTES
+from hybridsim.caches.writecache import metadata_bytes
 from hybridsim.codes import DmMode, Level, Mode, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
@@ -22,6 +23,7 @@ from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.dmcache import DmCacheTable
+from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.source import Source
 
 MODES = {"read-only": Mode.READ_ONLY, "write-through": Mode.WRITE_THROUGH}
@@ -50,10 +52,14 @@ def host(scenario: Scenario) -> Host:
     return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
 
 
-def cache(said: Cache | DmCacheTable, pages: int, origin_bytes: int, seed: int) -> Any:
+def cache(
+    said: Cache | DmCacheTable | WritecacheTable, pages: int, origin_bytes: int, seed: int
+) -> Any:
     """Build an empty cache."""
     if isinstance(said, DmCacheTable):
         return dm_cache(said, pages, origin_bytes) if pages else no_cache(said.page_bytes)
+    if isinstance(said, WritecacheTable):
+        return dm_writecache(said, pages) if pages else no_cache(said.page_bytes)
     parameters = said.policy_parameters | {"seed": seed}
     return PageCache.new(
         page_bytes=said.page_bytes,
@@ -71,6 +77,13 @@ def dm_cache(said: DmCacheTable, blocks: int, origin_bytes: int) -> DmCache:
     """Build an empty dm-cache."""
     mode = int(DmMode[said.mode.upper()])
     return DmCache.new(said.page_bytes, blocks, mode, said.threshold_bytes, origin_bytes)
+
+
+def dm_writecache(said: WritecacheTable, blocks: int) -> DmWritecache:
+    """Build an empty dm-writecache."""
+    pause_ns, autocommit_blocks = said.pause_writeback_ns, said.autocommit_blocks
+    marks = said.watermarks(blocks)
+    return DmWritecache.new(said.page_bytes, blocks, *marks, pause_ns, autocommit_blocks)
 
 
 def no_cache(page_bytes: int) -> PageCache:
@@ -134,9 +147,11 @@ def controller(said: ControllerDram, array: Tier, stripe_bytes: int) -> Controll
     return Controller.new(array, parameters)
 
 
-def fast_tier(said: Cache | DmCacheTable, pages: int, seed: int = 0) -> Tier:
+def fast_tier(said: Cache | DmCacheTable | WritecacheTable, pages: int, seed: int = 0) -> Tier:
     """Build the idle cache device: drives that together hold the cache and its metadata."""
-    cache_bytes = max(pages, 1) * said.page_bytes + METADATA_BYTES
+    is_writecache = isinstance(said, WritecacheTable)
+    metadata = metadata_bytes(pages) if is_writecache else METADATA_BYTES
+    cache_bytes = max(pages, 1) * said.page_bytes + metadata
     rows = -(-cache_bytes // (said.members * said.chunk_bytes))
     needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
     device = bank(said.drive, said.members, needed, 1, 0, seed=seed)

@@ -157,6 +157,8 @@ class Outcome:
             "controller_full_stripes",
             "read_hits", "read_misses", "write_hits", "write_misses",
             "promotions", "demotions", "write_backs", "dirty_blocks",
+            "writes", "write_hits_uncommitted", "write_hits_committed", "writes_allocated",
+            "writes_around", "writes_blocked", "blocks_written_back", "commits",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

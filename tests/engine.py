@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from hybridsim import loops
-from hybridsim.caches import DmCache, PageCache
+from hybridsim.caches import DmCache, DmWritecache, PageCache
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume
@@ -22,6 +22,7 @@ from hybridsim.reference import (
     FlashParameters,
     HddParameters,
     VolumeParameters,
+    WritecacheParameters,
 )
 from hybridsim.source import Source
 from hybridsim.think import Waits
@@ -106,6 +107,8 @@ def cache_of(scenario):
             cache.part_bytes,
             IDS,
         )
+    if isinstance(cache, WritecacheParameters):
+        return DmWritecache.new(**vars(cache))
     name, *said = cache.admission
     admission = ADMISSION[name].new(IDS, cache.pages, *said)
     replacement = REPLACEMENT[cache.replacement].new(IDS, cache.pages)

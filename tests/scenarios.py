@@ -26,6 +26,7 @@ from hybridsim.reference import (
     SsdParameters,
     TierParameters,
     VolumeParameters,
+    WritecacheParameters,
     simulate,
 )
 
@@ -53,7 +54,7 @@ class Scenario:
 
     requests: list[Request]
     source: SourceParameters
-    cache: CacheParameters | DmCacheParameters
+    cache: CacheParameters | DmCacheParameters | WritecacheParameters
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None

@@ -269,7 +269,8 @@ def test_every_option_sets_something_that_exists():
     unset = {"preset": "alibaba-ssd", "max_iops": 1, "max_bandwidth": "1MB/s"}
     default = Scenario.default().with_options(**unset)
     kinds = [
-        tomllib.loads(default.with_options(cache=one).to_toml()) for one in ("page", "dm-cache")
+        tomllib.loads(default.with_options(cache=one).to_toml())
+        for one in ("page", "dm-cache", "dm-writecache")
     ]
     for section, *keys in OPTIONS.values():
         assert all(section in shown for shown in kinds)

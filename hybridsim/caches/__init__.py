@@ -10,9 +10,10 @@ A new cache is one file and one line here.
 
 from hybridsim.caches.dmcache import DmCache
 from hybridsim.caches.page import PageCache
+from hybridsim.caches.writecache import DmWritecache
 
-CACHES = {"dm-cache": DmCache, "page": PageCache}
+CACHES = {"dm-cache": DmCache, "dm-writecache": DmWritecache, "page": PageCache}
 
 CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
 
-__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "PageCache"]
+__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "DmWritecache", "PageCache"]

@@ -33,6 +33,7 @@ from hybridsim.reference.parameters import (
     SourceParameters,
     TierParameters,
     VolumeParameters,
+    WritecacheParameters,
 )
 from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
 from hybridsim.reference.replacement import (
@@ -51,6 +52,7 @@ from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSo
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
+from hybridsim.reference.writecache import Writecache
 
 COUNTERS = (
     "read_bytes",
@@ -84,13 +86,13 @@ class Machine:
         self,
         requests: Sequence[Request],
         source: SourceParameters,
-        cache: CacheParameters | DmCacheParameters,
+        cache: CacheParameters | DmCacheParameters | WritecacheParameters,
         slow: TierParameters,
         fast: TierParameters | None,
         host: HostParameters | None = None,
         controller: ControllerParameters | None = None,
     ) -> None:
-        if fast is None and (isinstance(cache, DmCacheParameters) or cache.pages > 0):
+        if fast is None and (not isinstance(cache, CacheParameters) or cache.pages > 0):
             raise ValueError("a cache with pages needs a fast tier")
         self.requests = requests
         self.facts: list[Fact] = []
@@ -179,17 +181,21 @@ class Machine:
         kind = kinds[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 
-    def make_cache(self, parameters: CacheParameters | DmCacheParameters) -> PageCache | DmCache:
+    def make_cache(
+        self, parameters: CacheParameters | DmCacheParameters | WritecacheParameters
+    ) -> PageCache | DmCache | Writecache:
         """Make the cache, with its policies."""
+        slow = self.controller or self.tiers["slow"]
         if isinstance(parameters, DmCacheParameters):
-            slow = self.controller or self.tiers["slow"]
             return DmCache(self.clock, parameters, slow, self.tiers["fast"])
+        if isinstance(parameters, WritecacheParameters):
+            return Writecache(self.clock, parameters, slow, self.tiers["fast"])
         return PageCache(
             self.clock,
             parameters,
             self.make_admission(parameters),
             self.make_replacement(parameters),
-            self.controller or self.tiers["slow"],
+            slow,
             self.tiers.get("fast"),
         )
 
@@ -275,7 +281,7 @@ class Machine:
 def simulate(
     requests: Sequence[Request],
     source: SourceParameters,
-    cache: CacheParameters | DmCacheParameters,
+    cache: CacheParameters | DmCacheParameters | WritecacheParameters,
     slow: TierParameters,
     fast: TierParameters | None,
     host: HostParameters | None = None,

@@ -39,6 +39,7 @@ LABELS = {
     "misses": "not from SSD",
     "page_hits": "page hits",
     "blocks": "blocks",
+    "writecache": "write cache",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

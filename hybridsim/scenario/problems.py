@@ -109,11 +109,12 @@ def _known(path: Path) -> list[str]:
     from hybridsim.scenario.dmcache import DmCacheTable
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.machine import Machine, Price, Replay
+    from hybridsim.scenario.writecache import WritecacheTable
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
         ("backing",): [Backing],
-        ("cache",): [Cache, DmCacheTable],
+        ("cache",): [Cache, DmCacheTable, WritecacheTable],
         ("host",): [Host],
         ("replay",): [Replay],
         ("price",): [Price],
@@ -183,7 +184,11 @@ _BOUNDS = {
 
 def _path(loc: Path) -> Path:
     """Drop the kind that pydantic puts into the path of a cache or a drive."""
-    if len(loc) > 1 and loc[0] == "cache" and loc[1] in ("none", "page", "dm-cache"):
+    if (
+        len(loc) > 1
+        and loc[0] == "cache"
+        and loc[1] in ("none", "page", "dm-cache", "dm-writecache")
+    ):
         loc = (loc[0], *loc[2:])
     if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
         return (*loc[:2], *loc[3:])
