@@ -36,11 +36,12 @@ PERIOD_PER_PAGE = 4
 CLOCK, DRAWS, HELD, NEXT = range(4)
 
 
-def first_steps() -> NDArray[Any]:
+def first_steps() -> Ints:
     """Return with how many steps each age begins, and behind them where the oldest ends."""
     ages = np.arange(AGES + 1)
     octave = np.maximum(ages // (SINGLE // 2) - 1, 0)
-    return (ages - octave * (SINGLE // 2)) << octave
+    steps: Ints = (ages - octave * (SINGLE // 2)) << octave
+    return steps
 
 
 @state_machine
