@@ -1,6 +1,6 @@
 """dm-cache against runs of the real one: its counters at every sample of `dmsetup status`.
 
-    HYBRIDSIM_DATA=shared/data python benchmarks/dmcache.py [--json] [RUN ...]
+    HYBRIDSIM_DATA=shared/data python benchmarks/dmcache.py [--json] [--late SECONDS] [RUN ...]
 
 The runs (kernel-caches/dmcache-*; Linux 6.1.192 in a guest on a shared host) read with fio 3.33 at
 a queue depth of 32, from an 80/20 hot spot.  fio's offsets are known to the last one.  The
@@ -58,10 +58,10 @@ class Measured:
     samples: list[dict[str, int]]
 
     @classmethod
-    def load(cls, folder: Path) -> Measured:
+    def load(cls, folder: Path, late_s: float = LATE_S) -> Measured:
         """Read dmcache-status.log, and of fio's log when it began."""
         rows = [line.split() for line in (folder / "dmcache-status.log").read_text().splitlines()]
-        made_s = float(rows[0][0]) - LATE_S
+        made_s = float(rows[0][0]) - late_s
         samples = []
         for row in rows:
             numbers = (row[13], row[12], row[7].split("/")[0], row[8], row[9])
@@ -120,6 +120,7 @@ def machine(measured: Measured) -> Machine:
         "dies": 1, "unit_bytes": GIB, "command_ns": SSD_NS, "interval_ns": SSD_NS,
         "read_ns": 0, "program_ns": 0, "scatter_ns": 0, "suspend_ns": 0, "write_ns": 0,
         "buffer_ns": 0, "link_bytes_per_s": 500 * 10**6, "capacity_bytes": GIB,
+        "step_ns": 0, "program_units": 1, "flush_ns": 0, "is_protected": 1, "is_blocking": 0,
     }  # fmt: skip
     bank = HDD.new(4, disk)
     slow = Tier.new(SLOW, int(Level.STRIPE), 4, 64 * KIB, bank, queue_depth=IN_FLIGHT)
@@ -170,6 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="*")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--late", type=float, default=LATE_S, metavar="SECONDS")
     said = parser.parse_args()
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     if not data.is_dir():
@@ -177,7 +179,7 @@ def main() -> None:
     for folder in sorted(data.glob("dmcache-*")):
         if said.runs and folder.name not in said.runs:
             continue
-        measured = Measured.load(folder)
+        measured = Measured.load(folder, said.late)
         found = simulate(measured)
         off = errors(measured, found)
         worst = {name: round(float(one.max()), 4) for name, one in off.items()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.caches import DmCache, OpenCas, PageCache
+from hybridsim.caches import DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches import opencas as open_cas_parts
+from hybridsim.caches import writecache as writecache_parts
 from hybridsim.caches.dmcache import METADATA_BYTES
 from hybridsim.codes import (
     CasMode,
@@ -35,10 +36,11 @@ from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.opencas import OpenCasTable
+from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.source import Source
 from hybridsim.units import parse_percent
 
-CacheTable = Cache | DmCacheTable | OpenCasTable
+CacheTable = Cache | DmCacheTable | OpenCasTable | WritecacheTable
 MODES = {
     "read-only": Mode.READ_ONLY,
     "write-around": Mode.READ_ONLY,  # another name for the same
@@ -79,6 +81,8 @@ def cache(said: CacheTable, pages: int, origin_bytes: int, seed: int) -> Any:
         return dm_cache(said, pages, origin_bytes) if pages else no_cache(said.page_bytes)
     if isinstance(said, OpenCasTable):
         return open_cas(said, pages, origin_bytes) if pages else no_cache(said.page_bytes)
+    if isinstance(said, WritecacheTable):
+        return dm_writecache(said, pages) if pages else no_cache(said.page_bytes)
     parameters = said.policy_parameters | {"seed": seed}
     return PageCache.new(
         page_bytes=said.page_bytes,
@@ -139,6 +143,13 @@ def open_cas(said: OpenCasTable, lines: int, origin_bytes: int) -> OpenCas:
         activity_ns=said.activity_threshold_ns,
         flush_lines=said.flush_lines,
     )
+
+
+def dm_writecache(said: WritecacheTable, blocks: int) -> DmWritecache:
+    """Build an empty dm-writecache."""
+    pause_ns, autocommit_blocks = said.pause_writeback_ns, said.autocommit_blocks
+    marks = said.watermarks(blocks)
+    return DmWritecache.new(said.page_bytes, blocks, *marks, pause_ns, autocommit_blocks)
 
 
 def no_cache(page_bytes: int) -> PageCache:
@@ -207,6 +218,8 @@ def fast_tier(said: CacheTable, pages: int, seed: int = 0) -> Tier:
     metadata_bytes = METADATA_BYTES
     if isinstance(said, OpenCasTable):
         metadata_bytes = open_cas_parts.metadata_bytes(max(pages, 1), said.line_bytes)
+    if isinstance(said, WritecacheTable):
+        metadata_bytes = writecache_parts.metadata_bytes(pages)
     cache_bytes = max(pages, 1) * said.page_bytes + metadata_bytes
     rows = -(-cache_bytes // (said.members * said.chunk_bytes))
     needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)

@@ -58,6 +58,7 @@ class Reason(IntEnum):
     FLUSH = 9
     DISCARD = 10
     NO_CACHE = 11
+    NOT_WRITTEN = 12  # of a cache that only writes enter
 
 
 class Mode(IntEnum):

@@ -51,6 +51,7 @@ REASONS = {
         Reason.FILLING,
         Reason.EVICTED,
         Reason.OVERWRITTEN,
+        Reason.NOT_WRITTEN,
     },
     Kind.BYPASS: {Reason.SEQUENTIAL, Reason.NO_CACHE},
     Kind.WRITE: {Reason.WRITE, Reason.NO_CACHE},

@@ -164,6 +164,8 @@ class Outcome:
             "reads_from_core", "writes_to_core", "reads_from_cache", "writes_to_cache",
             "reads_from_exported_object", "writes_to_exported_object",
             "fills_over_rate", "stalls", "writes_limited", "cleaned_bytes", "dirty_pages",
+            "writes", "write_hits_uncommitted", "write_hits_committed", "writes_allocated",
+            "writes_around", "writes_blocked", "blocks_written_back", "commits",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from hybridsim import loops
-from hybridsim.caches import DmCache, OpenCas, PageCache
+from hybridsim.caches import DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
@@ -24,6 +24,7 @@ from hybridsim.reference import (
     HddParameters,
     OpenCasParameters,
     VolumeParameters,
+    WritecacheParameters,
 )
 from hybridsim.source import Source
 from hybridsim.think import Waits
@@ -111,6 +112,8 @@ def cache_of(scenario):
     if isinstance(cache, OpenCasParameters):
         origin_bytes = scenario.slow.capacity_bytes
         return OpenCas.new(**vars(cache), origin_bytes=origin_bytes, room=IDS)
+    if isinstance(cache, WritecacheParameters):
+        return DmWritecache.new(**vars(cache))
     name, *said = cache.admission
     admission = ADMISSION[name].new(IDS, cache.pages, *said)
     replacement = REPLACEMENT[cache.replacement].new(IDS, cache.pages)

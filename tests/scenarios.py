@@ -27,6 +27,7 @@ from hybridsim.reference import (
     SsdParameters,
     TierParameters,
     VolumeParameters,
+    WritecacheParameters,
     simulate,
 )
 
@@ -54,7 +55,7 @@ class Scenario:
 
     requests: list[Request]
     source: SourceParameters
-    cache: CacheParameters | DmCacheParameters | OpenCasParameters
+    cache: CacheParameters | DmCacheParameters | OpenCasParameters | WritecacheParameters
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None

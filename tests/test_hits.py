@@ -111,6 +111,15 @@ def test_no_policy_beats_the_bound():
     assert max(found, key=lambda each: each.page_hits).replacement == "belady"
 
 
+def test_lhd_knows_pages_that_come_again_after_many_cache_sizes():
+    """Zipf, a cache of a hundredth of the pages: those that just fit come each tenth cache size."""
+    random = np.random.default_rng(1)
+    shares = np.cumsum(1 / np.arange(1, 200_001))
+    numbers = np.searchsorted(shares, random.random(1_000_000) * shares[-1])
+    lru, lhd = hits([numbers], 2000 * 4096, ["lru", "lhd"])
+    assert lhd.page_misses < 0.9 * lru.page_misses
+
+
 class Requests:
     """A trace of reads and writes."""
 

@@ -270,7 +270,7 @@ def test_every_option_sets_something_that_exists():
     default = Scenario.default().with_options(**unset)
     kinds = [
         tomllib.loads(default.with_options(cache=one).to_toml())
-        for one in ("page", "dm-cache", "open-cas")
+        for one in ("page", "dm-cache", "dm-writecache", "open-cas")
     ]
     for section, *keys in OPTIONS.values():
         assert all(section in shown for shown in kinds)

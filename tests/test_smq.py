@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from hybridsim.caches.dmcache import work
-from hybridsim.caches.dmcache.hotspot import USED
+from hybridsim.caches.dmcache.hotspot import THRESHOLD, USED
 from hybridsim.caches.dmcache.smq import Smq
 from hybridsim.reference import smq as plain
 
@@ -22,8 +22,8 @@ BLOCK = 64 * 1024
 class Compiled:
     """The engine's policy."""
 
-    def __init__(self, blocks, origin=100 * GIB):
-        self.smq = Smq.new(blocks, BLOCK, origin)
+    def __init__(self, blocks, origin=100 * GIB, block_bytes=BLOCK):
+        self.smq = Smq.new(blocks, block_bytes, origin)
         self.promoting = {}
         self.tick = self.smq.tick
 
@@ -73,14 +73,22 @@ class Compiled:
         hotspot = self.smq.hotspot
         return hotspot.queue.nodes.level[: hotspot.state[USED]].tolist()
 
+    def hotspot_size(self):
+        """Blocks each, entries, entries in the top levels."""
+        hotspot = self.smq.hotspot
+        return hotspot.blocks_each, hotspot.queue.nodes.entries, hotspot.queue.in_top
+
+    def threshold(self):
+        return int(self.smq.hotspot.state[THRESHOLD])
+
 
 class Plain:
     """The reference's."""
 
     kinds = {plain.Kind.PROMOTION: 0, plain.Kind.DEMOTION: 1, plain.Kind.WRITE_BACK: 2}
 
-    def __init__(self, blocks, origin=100 * GIB):
-        self.smq = plain.Smq(blocks, BLOCK, origin)
+    def __init__(self, blocks, origin=100 * GIB, block_bytes=BLOCK):
+        self.smq = plain.Smq(blocks, block_bytes, origin)
         self.tick = self.smq.tick
 
     def miss(self, block, write=False, fast=False):
@@ -113,6 +121,13 @@ class Plain:
 
     def hotspot_levels(self):
         return [entry.level for entry in self.smq.hotspot.known.values()]
+
+    def hotspot_size(self):
+        hotspot = self.smq.hotspot
+        return hotspot.each, hotspot.entries_max, hotspot.queue.in_top
+
+    def threshold(self):
+        return self.smq.threshold
 
 
 both = pytest.mark.parametrize("make", [Compiled, Plain])
@@ -201,6 +216,70 @@ def test_redistribution_puts_few_hotspot_blocks_high_up(make, touched, high):
         policy.miss(16 * number)
     policy.tick(2 * SECOND)
     assert sum(level >= 48 for level in policy.hotspot_levels()) == high
+
+
+@both
+@pytest.mark.parametrize(
+    ("blocks", "kib", "origin", "size"),
+    [
+        (16384, 64, 100 * GIB, (16, 4096, 64)),
+        (16384, 64, 8 * GIB, (16, 4096, 64)),
+        (16384, 64, 2 * GIB, (8, 4096, 64)),
+        (16384, 64, GIB, (4, 4096, 64)),
+        (4096, 256, 100 * GIB, (16, 1024, 16)),
+        (1024, 64, 100 * GIB, (16, 1024, 16)),
+        (163840, 64, 1024 * GIB, (16, 40960, 640)),
+    ],
+)
+def test_the_hotspot_queue_spans_four_caches_or_the_origin(make, blocks, kib, origin, size):
+    assert make(blocks, origin, kib * 1024).hotspot_size() == size
+
+
+@both
+@pytest.mark.parametrize(("spans", "threshold"), [(1, 0), (2, 32), (4, 48)])
+def test_the_more_misses_the_hotspot_queue_knows_the_more_is_let_in(make, spans, threshold):
+    """15.6 % of the entries are high up; misses are spread over so many times its size."""
+    random = Random(1)
+    policy = make(4096)
+    assert policy.threshold() == 64  # nothing, before the first tick
+    policy.tick(0)
+    for now in (2 * SECOND, 2 * SECOND + 1):
+        for _ in range(6000):
+            policy.miss(16 * random.randrange(spans * 1024))
+        policy.tick(now)
+    assert policy.threshold() == threshold
+
+
+@both
+def test_misses_all_over_a_large_origin_are_rarely_let_in(make):
+    random = Random(1)
+    policy = make(1024)
+    policy.tick(0)
+    seen = []
+    for number in range(8000):
+        policy.miss(random.randrange(100 * GIB // BLOCK))
+        policy.tick(number * MS)
+        seen.append(policy.threshold())
+    assert set(seen) <= {48, 32, 0}
+    assert seen.count(48) > 0.8 * len(seen)
+
+
+@both
+@pytest.mark.parametrize(
+    ("reads_each", "reads_a_tick", "promoted"),
+    [(16, 1, 1000), (1, 1, 988), (16, 32, 0), (1, 32, 0)],
+)
+def test_a_scan_is_let_in_if_every_read_is_a_tick(make, reads_each, reads_a_tick, promoted):
+    policy = make(16384, 1024 * GIB)
+    policy.tick(0)
+    let_in = set()
+    for number in range(1000 * reads_each):
+        block = number // reads_each
+        if block not in let_in and policy.miss(block) >= 0:
+            let_in.add(block)
+        if number % reads_a_tick == reads_a_tick - 1:
+            policy.tick(number * 60_000)
+    assert len(let_in) == promoted
 
 
 @both

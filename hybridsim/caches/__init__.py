@@ -11,9 +11,15 @@ A new cache is one file and one line here.
 from hybridsim.caches.dmcache import DmCache
 from hybridsim.caches.opencas import OpenCas
 from hybridsim.caches.page import PageCache
+from hybridsim.caches.writecache import DmWritecache
 
-CACHES = {"dm-cache": DmCache, "page": PageCache, "open-cas": OpenCas}
+CACHES = {
+    "dm-cache": DmCache,
+    "dm-writecache": DmWritecache,
+    "open-cas": OpenCas,
+    "page": PageCache,
+}
 
 CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
 
-__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "OpenCas", "PageCache"]
+__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "DmWritecache", "OpenCas", "PageCache"]

@@ -19,6 +19,7 @@ it to the nanosecond. One file per section of the text:
                  2.11  a RAID controller's DRAM
     dmcache, smq  2.14  dm-cache with its policy, locks and workers
     opencas       2.13  Open CAS with its lines, streams, promotion and cleaning
+    writecache   2.15  dm-writecache
     machine      all of it put together; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
@@ -51,12 +52,14 @@ from hybridsim.reference.parameters import (
     SsdParameters,
     TierParameters,
     VolumeParameters,
+    WritecacheParameters,
 )
 from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
+from hybridsim.reference.writecache import Writecache
 
 __all__ = [
     "Admission",
@@ -99,5 +102,7 @@ __all__ = [
     "Verdict",
     "Volume",
     "VolumeParameters",
+    "Writecache",
+    "WritecacheParameters",
     "simulate",
 ]

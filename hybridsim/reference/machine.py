@@ -35,6 +35,7 @@ from hybridsim.reference.parameters import (
     SourceParameters,
     TierParameters,
     VolumeParameters,
+    WritecacheParameters,
 )
 from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
 from hybridsim.reference.replacement import (
@@ -53,6 +54,7 @@ from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSo
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
+from hybridsim.reference.writecache import Writecache
 
 COUNTERS = (
     "read_bytes",
@@ -64,7 +66,7 @@ COUNTERS = (
     "write_cache_hits",
     "destages",
 )
-CacheKind = CacheParameters | DmCacheParameters | OpenCasParameters
+CacheKind = CacheParameters | DmCacheParameters | OpenCasParameters | WritecacheParameters
 VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns")
 
 
@@ -182,20 +184,21 @@ class Machine:
         kind = kinds[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 
-    def make_cache(self, parameters: CacheKind) -> PageCache | DmCache | OpenCas:
+    def make_cache(self, parameters: CacheKind) -> PageCache | DmCache | OpenCas | Writecache:
         """Make the cache, with its policies."""
+        slow = self.controller or self.tiers["slow"]
         if isinstance(parameters, DmCacheParameters):
-            slow = self.controller or self.tiers["slow"]
             return DmCache(self.clock, parameters, slow, self.tiers["fast"])
         if isinstance(parameters, OpenCasParameters):
-            slow = self.controller or self.tiers["slow"]
             return OpenCas(self.clock, parameters, slow, self.tiers["fast"])
+        if isinstance(parameters, WritecacheParameters):
+            return Writecache(self.clock, parameters, slow, self.tiers["fast"])
         return PageCache(
             self.clock,
             parameters,
             self.make_admission(parameters),
             self.make_replacement(parameters),
-            self.controller or self.tiers["slow"],
+            slow,
             self.tiers.get("fast"),
         )
 

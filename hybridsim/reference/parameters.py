@@ -278,6 +278,18 @@ class OpenCasParameters(_Plain):
 
 
 @dataclass
+class WritecacheParameters(_Plain):
+    """dm-writecache (2.15)."""
+
+    block_bytes: int
+    blocks: int
+    high_blocks: int
+    low_blocks: int
+    pause_ns: int = 3 * 10**9
+    autocommit_blocks: int = 65_536
+
+
+@dataclass
 class SourceParameters(_Plain):
     """When requests are issued (2.2); depth is for closed, speed for open and think."""
 

@@ -14,7 +14,10 @@ from hybridsim.wording import lasting, latency, percent, span
 
 def findings(result: Result) -> list[tuple[str, str]]:
     """Return (label, text) of each finding, in order of interest."""
-    told = (_iops, _misses, _fills, _write_back, _wear, _disk_time, _controller, _rebuild, _model)
+    told = (
+        _iops, _misses, _fills, _write_back, _writecache, _wear, _disk_time, _controller, _rebuild,
+        _model,
+    )  # fmt: skip
     return [row for tell in told for row in tell(result)]
 
 
@@ -113,6 +116,23 @@ def _write_back(result: Result) -> Iterator[tuple[str, str]]:
     where = "one SSD" if members == 1 else f"{members} striped SSDs"
     parts.append(f"what is dirty is on {where} only, without a copy")
     yield LABELS["write_back"], joined(parts)
+
+
+def _writecache(result: Result) -> Iterator[tuple[str, str]]:
+    """What a dm-writecache did with the blocks of writes, as `dmsetup status` counts them."""
+    if result.scenario.get("cache_kind") != "dm-writecache":
+        return
+    counters = result.cached.whole.counters
+    kinds = (
+        ("writes_allocated", "allocated"),
+        ("write_hits_uncommitted", "written again before a commit"),
+        ("write_hits_committed", "after one"),
+        ("writes_around", "around it"),
+        ("blocks_written_back", "written back"),
+    )
+    parts = [f"{human_count(counters.get('writes', 0))} blocks of writes"]
+    parts += [f"{human_count(counters.get(name, 0))} {words}" for name, words in kinds]
+    yield LABELS["writecache"], joined(parts)
 
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:

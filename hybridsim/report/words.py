@@ -43,6 +43,7 @@ LABELS = {
     "requests": "requests",
     "fill": "fill",
     "write_back": "write-back",
+    "writecache": "write cache",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

@@ -5,7 +5,8 @@ once, each with its line, a caret and how to mend it.
 
     toml_places, origin   what was said, and where
     presets, resolve      what follows from it: systems and drives of the catalog, defaults
-    backing, controller, cache, dmcache, opencas, host, machine   the tables, each by itself
+    backing, controller, cache, dmcache, opencas, writecache, host, machine
+                          the tables, each checked by itself
     problems              all that is wrong, in words
     text                  the whole scenario as TOML
 """
@@ -25,6 +26,7 @@ from hybridsim.scenario.machine import Price, Replay
 from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.resolve import resolved
+from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.suggest import hint
 
 __all__ = ["OPTIONS", "Backing", "Cache", "Host", "Price", "Replay", "Scenario"]
@@ -36,7 +38,7 @@ class Scenario:
 
     seed: int
     backing: Backing
-    cache: Cache | DmCacheTable | OpenCasTable
+    cache: Cache | DmCacheTable | OpenCasTable | WritecacheTable
     host: Host
     replay: Replay
     price: Price | None

@@ -12,6 +12,7 @@ from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.host import Host
 from hybridsim.scenario.opencas import OpenCasTable
+from hybridsim.scenario.writecache import WritecacheTable
 
 
 class Replay(Part):
@@ -38,7 +39,9 @@ class Machine(Part):
     preset: str = ""  # the system of the catalog that it begins from
     seed: int = Field(1, ge=0, lt=2**63)
     backing: Backing
-    cache: Annotated[Cache | DmCacheTable | OpenCasTable, Field(discriminator="kind")]
+    cache: Annotated[
+        Cache | DmCacheTable | OpenCasTable | WritecacheTable, Field(discriminator="kind")
+    ]
     host: Host = Field(default_factory=lambda: Host.model_validate({}))
     replay: Replay = Field(default_factory=lambda: Replay.model_validate({}))
     price: Price | None = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
-CACHE_KINDS = ("none", "page", "dm-cache", "open-cas")
+CACHE_KINDS = ("none", "page", "dm-cache", "dm-writecache", "open-cas")
 
 
 class Problem(NamedTuple):
@@ -114,11 +114,12 @@ def _known(path: Path) -> list[str]:
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.machine import Machine, Price, Replay
     from hybridsim.scenario.opencas import OpenCasTable
+    from hybridsim.scenario.writecache import WritecacheTable
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
         ("backing",): [Backing],
-        ("cache",): [Cache, DmCacheTable, OpenCasTable],
+        ("cache",): [Cache, DmCacheTable, OpenCasTable, WritecacheTable],
         ("host",): [Host],
         ("replay",): [Replay],
         ("price",): [Price],

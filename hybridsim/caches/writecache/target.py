@@ -1,0 +1,298 @@
+"""dm-writecache as Linux runs it on an SSD: writes go there, reads find only what was written.
+
+Requests are served block by block.  Metadata are brought to the medium by commits, during which
+nothing is served; once the cache is half full, what has been there for longest is written back.
+Exactly: DESIGN.md 2.15.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.writecache.commits import (
+    COUNT,
+    IDLE,
+    STAGE,
+    UNCOMMITTED,
+    WAITER,
+    WRITES_UNDER_WAY,
+    Commits,
+)
+from hybridsim.caches.writecache.service import (
+    AROUND_WRITE,
+    CACHED_WRITE,
+    COUNTERS,
+    FLUSHES,
+    METADATA,
+    PART,
+    WRITES_BLOCKED,
+    Service,
+)
+from hybridsim.caches.writecache.slots import FLYING, FREE, NOTHING, RUN_BLOCKS, Slots
+from hybridsim.caches.writecache.write_back import (
+    AUTOCOMMIT,
+    COPY_FLUSH,
+    COPY_READ,
+    COPY_WRITE,
+    SERVER,
+    TAG_BITS,
+    WRITER,
+    WriteBack,
+)
+from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+AUTOCOMMIT_BLOCKS = 65_536
+AUTOCOMMIT_NS = 1_000_000_000
+PAUSE_NS = 3_000_000_000
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
+NONE, NOT_WRITTEN, WRITTEN = int(Reason.NONE), int(Reason.NOT_WRITTEN), int(Reason.WRITE)
+FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
+
+FIRST, LAST, SERVER_CALLED, TIMER_SET, IS_BLOCKED, WRITTEN_BACK = range(6)
+TO_FLUSH_FIRST = -1  # progress of a request that begins with a flush; else blocks served
+
+
+@state_machine
+class DmWritecache(NamedTuple):
+    """Requests in line, and their service."""
+
+    page_bytes: int  # of a block
+    autocommit_blocks: int
+    write_back: WriteBack
+    service: Service
+    state: Ints  # [FIRST ... WRITTEN_BACK]
+
+    @classmethod
+    def new(
+        cls,
+        block_bytes: int,
+        blocks: int,
+        high_blocks: int,
+        low_blocks: int,
+        pause_ns: int = PAUSE_NS,
+        autocommit_blocks: int = AUTOCOMMIT_BLOCKS,
+    ) -> DmWritecache:
+        """Make an empty cache with its watermarks."""
+        commits = Commits.new(blocks, block_bytes, METADATA)
+        marks = (high_blocks, low_blocks)
+        write_back = WriteBack.new(block_bytes, marks, pause_ns, Slots.new(blocks), commits)
+        counts = np.zeros(len(COUNTERS), np.int64)
+        service = Service(block_bytes, write_back, counts)
+        state = np.array([NOTHING, NOTHING, 0, 0, 0, 0])
+        return cls(block_bytes, autocommit_blocks, write_back, service, state)
+
+    def size(self) -> int:
+        """Return how many requests there is room for: it keeps them where they are."""
+        return 0
+
+    def demand(self, longest_bytes: int) -> int:
+        """Return how many blocks one step can touch: of a request or a copy, and of metadata."""
+        return max(longest_bytes // self.page_bytes + 2, RUN_BLOCKS) + 32
+
+    def grown(self, room: int) -> DmWritecache:
+        """Return the cache, which has no need to grow."""
+        return self
+
+    def totals(self) -> dict[str, int]:
+        """Return what the cache has done so far, by name; as `dmsetup status` counts it."""
+        slots = self.write_back.slots.state
+        written_back = int(self.state[WRITTEN_BACK])
+        return dict(zip(COUNTERS, self.service.counts.tolist(), strict=True)) | {
+            "free_blocks": int(slots[FREE]),
+            "blocks_under_writeback": int(slots[FLYING]),
+            "blocks_written_back": written_back,
+            "commits": int(self.write_back.commits.state[COUNT]),
+            "pages_present": len(self.write_back.slots.free) - int(slots[FREE]),
+        }
+
+    @method
+    def room(self):
+        """Return how many requests can still be taken: as many as there are."""
+        return 1 << 62
+
+    @method
+    def finished(self, now, slot, requests, below):
+        """Have nothing to do when a request is complete."""
+
+    # Requests: the cache links those in line through `promoted`; `last_promoted` is their progress.
+
+    @method
+    def submit(self, now, slot, requests, below):
+        """Take a request."""
+        op = requests.op[slot]
+        length = requests.length[slot]
+        requests.path[slot] = BYPASS
+        requests.last_promoted[slot] = 0
+        if op == FLUSH or length == 0:
+            requests.reason[slot] = FLUSHED
+        elif op == DISCARD:
+            requests.reason[slot] = DISCARDED
+        else:
+            requests.pages[slot] = self.blocks_of(slot, requests)
+            requests.reason[slot] = WRITTEN
+            if op == READ:
+                requests.path[slot] = HIT
+                requests.reason[slot] = NONE
+            elif op == WRITE and requests.flags[slot] & PREFLUSH != 0:
+                requests.last_promoted[slot] = TO_FLUSH_FIRST
+        self.line_up(now, slot, requests, below)
+
+    @method
+    def blocks_of(self, slot, requests):
+        """Return how many blocks a request touches."""
+        offset = requests.offset[slot]
+        end = offset + requests.length[slot]
+        return (end - 1) // self.page_bytes - offset // self.page_bytes + 1
+
+    @method
+    def line_up(self, now, slot, requests, below):
+        """Serve a request, if none is in line and no commit under way."""
+        state = self.state
+        requests.promoted[slot] = NOTHING
+        if state[FIRST] == NOTHING and self.write_back.commits.state[STAGE] == IDLE:
+            if not self.serve(now, slot, requests, below):
+                state[FIRST] = slot
+                state[LAST] = slot
+            return
+        if state[FIRST] == NOTHING:
+            state[FIRST] = slot
+        else:
+            requests.promoted[state[LAST]] = slot
+        state[LAST] = slot
+
+    @method
+    def call_server(self, now, events):
+        """Have those in line served, one after the other, in this instant."""
+        state = self.state
+        if state[FIRST] != NOTHING and state[SERVER_CALLED] == 0:
+            state[SERVER_CALLED] = 1
+            events.push(now, CACHE, SERVER)
+
+    @method
+    def serve_first(self, now, requests, below):
+        """Serve the first in line, and come again for the next."""
+        state = self.state
+        state[SERVER_CALLED] = 0
+        if self.write_back.commits.state[STAGE] != IDLE:
+            return
+        slot = state[FIRST]
+        following = requests.promoted[slot]
+        if self.serve(now, slot, requests, below):
+            state[FIRST] = following
+            self.call_server(now, below.events)
+
+    @method
+    def serve(self, now, slot, requests, below):
+        """Serve a request; tell whether all of it is, or it waits for a free slot."""
+        op = requests.op[slot]
+        progress = requests.last_promoted[slot]
+        blocks = requests.pages[slot]
+        if blocks > 0 and op == READ:
+            self.service.read(now, slot, requests, below)
+        elif blocks > 0 and 0 <= progress < blocks:
+            return self.write(now, slot, requests, below)
+        elif op == DISCARD and requests.length[slot] > 0:
+            self.service.discard(now, slot, requests, below)
+        else:
+            self.flush(now, slot, requests, below)
+        return True
+
+    @method
+    def flush(self, now, slot, requests, below):
+        """Flush the slow tier and commit."""
+        self.service.counts[FLUSHES] += 1
+        requests.last_promoted[slot] += 1
+        commits = self.write_back.commits
+        self.service.send(now, slot, PART, FLUSH, 0, 0, requests, below)
+        if commits.begin(now, below):
+            requests.pending[slot] += 1
+            commits.state[WAITER] = slot
+
+    @method
+    def write(self, now, slot, requests, below):
+        """Write what can be written; tell whether that is all."""
+        commits = self.write_back.commits
+        is_all = self.service.write(now, slot, requests, below)
+        self.write_back.check(now, below.events)
+        if commits.state[UNCOMMITTED] >= self.autocommit_blocks:
+            commits.begin(now, below)
+        elif commits.state[UNCOMMITTED] > 0 and self.state[TIMER_SET] == 0:
+            self.state[TIMER_SET] = 1
+            below.events.push(now + AUTOCOMMIT_NS, CACHE, AUTOCOMMIT)
+        if not is_all and self.state[IS_BLOCKED] == 0:
+            self.service.counts[WRITES_BLOCKED] += 1
+        self.state[IS_BLOCKED] = 0 if is_all else 1
+        return is_all
+
+    # What comes back.
+
+    @method
+    def complete(self, now, tag, requests, below):
+        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        what = tag & (1 << TAG_BITS) - 1
+        number = tag >> TAG_BITS
+        if what == COPY_READ:
+            self.write_back.write(now, number, below)
+        elif what == COPY_WRITE:
+            self.state[WRITTEN_BACK] += self.write_back.run[number]
+            self.write_back.written(now, number, below)
+        elif what == COPY_FLUSH:
+            self.write_back.flushed(now, below)
+            self.call_server(now, below.events)
+        elif what == METADATA:
+            return self.commit_went_on(now, requests, below)
+        else:
+            if what == CACHED_WRITE:
+                self.write_back.commits.state[WRITES_UNDER_WAY] -= 1
+                self.write_back.commits.flush(now, below)
+            elif what == AROUND_WRITE:
+                self.write_back.went_around(now, below.events)
+            return self.end_part(now, number, requests, below)
+        return NOTHING
+
+    @method
+    def commit_went_on(self, now, requests, below):
+        """Take the next step of a commit; after the last one go on with all else."""
+        commits = self.write_back.commits
+        if not commits.go_on(now, below):
+            return NOTHING
+        self.call_server(now, below.events)
+        self.write_back.call(now, below.events)
+        waiter = commits.state[WAITER]
+        commits.state[WAITER] = NOTHING
+        return NOTHING if waiter == NOTHING else self.end_part(now, waiter, requests, below)
+
+    @method
+    def end_part(self, now, slot, requests, below):
+        """Hear of a part's end; return the request if it is complete, or -1."""
+        requests.pending[slot] -= 1
+        if requests.pending[slot] > 0:
+            return NOTHING
+        if requests.op[slot] == READ or requests.pages[slot] == 0:
+            return slot
+        progress, blocks = requests.last_promoted[slot], requests.pages[slot]
+        is_first = progress == 0  # it flushed; now it writes
+        is_last = progress == blocks and requests.flags[slot] & FUA != 0
+        if is_first or is_last:
+            self.line_up(now, slot, requests, below)
+        return NOTHING if is_first or is_last or progress < blocks else slot
+
+    @method
+    def wake(self, now, number, requests, below):
+        """Hear an event of one's own."""
+        if number == SERVER:
+            self.serve_first(now, requests, below)
+        elif number == WRITER:
+            self.write_back.come(now, below)
+        else:
+            self.state[TIMER_SET] = 0
+            commits = self.write_back.commits
+            if commits.state[STAGE] == IDLE and commits.state[UNCOMMITTED] > 0:
+                commits.begin(now, below)

@@ -1,0 +1,400 @@
+"""dm-writecache (2.15): writes go to the fast tier, and later from there to the slow one."""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.reference.cache import Verdict
+from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.controller import Controller
+from hybridsim.reference.parameters import WritecacheParameters
+from hybridsim.reference.tier import Tier
+from hybridsim.reference.writecache_commits import Commits
+
+SECOND = 10**9
+COPIES_MAX = 128
+COPY_BLOCKS = 256
+
+
+@dataclass(eq=False)
+class Slot:
+    """A place for a block on the fast tier."""
+
+    number: int
+    block: int = -1  # -1: free
+    flies: bool = False
+    committed: bool = False
+    older: "Slot | None" = None  # which holds the same block, and flies
+
+
+@dataclass(eq=False)
+class Job:
+    """A request on its way."""
+
+    op: Op
+    blocks: range
+    offset: int
+    length: int
+    parts: Parts
+    verdict: Verdict
+    written: int = 0  # blocks
+    held: Done | None = None  # a part for as long as it waits for a slot
+
+
+class Writecache:
+    """Sits between the source and the tiers."""
+
+    def __init__(
+        self, clock: Clock, parameters: WritecacheParameters, slow: Tier | Controller, fast: Tier
+    ) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.size = parameters.block_bytes
+        self.slow, self.fast = slow, fast
+        self.slots = [Slot(number) for number in range(parameters.blocks)]
+        self.free = deque(self.slots)
+        self.cached: dict[int, Slot] = {}
+        self.order: dict[Slot, None] = {}  # those that do not fly, the one allocated first first
+        self.line: deque[Job] = deque()
+        self.commits = Commits(self.fast, parameters.blocks * self.size, self.committed)
+        self.timer_set = False
+        self.server_called = self.writer_called = False
+        self.drains: str | None = None
+        self.copies = 0
+        self.around = 0
+        self.quiet = -parameters.pause_ns
+        self.landed: list[list[Slot]] = []
+        self.flushing = False
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What `dmsetup status` tells, and some more."""
+        names = "reads read_hits writes write_hits_uncommitted write_hits_committed writes_around"
+        names += " writes_allocated writes_blocked flushes discards blocks_written_back"
+        return {name: self.counts[name] for name in names.split()} | {
+            "free_blocks": len(self.free),
+            "blocks_under_writeback": sum(slot.flies for slot in self.slots),
+            "commits": self.commits.count,
+            "pages_present": len(self.slots) - len(self.free),
+        }
+
+    def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
+        """Send a request on its way; the verdict is final when it completes."""
+        if op == Op.FLUSH or length == 0:
+            verdict = Verdict(Path.BYPASS, Reason.FLUSH, 0)
+            self.line_up(self.job(Op.FLUSH, 0, 0, done, verdict))
+            return verdict
+        touched = (offset + length - 1) // self.size - offset // self.size + 1
+        if op in (Op.READ, Op.DISCARD):
+            verdict = Verdict(Path.BYPASS, Reason.DISCARD, 0)
+            if op == Op.READ:
+                verdict = Verdict(Path.HIT, Reason.NONE, touched)
+            self.line_up(self.job(op, offset, length, done, verdict))
+            return verdict
+        verdict = Verdict(Path.BYPASS, Reason.WRITE, touched)
+
+        def flush(then: Done) -> None:
+            self.line_up(self.job(Op.FLUSH, 0, 0, then, verdict))
+
+        def write() -> None:
+            then = (lambda: flush(done)) if flags & FUA else done
+            self.line_up(self.job(op, offset, length, then, verdict))
+
+        if flags & PREFLUSH:
+            flush(write)
+        else:
+            write()
+        return verdict
+
+    def job(self, op: Op, offset: int, length: int, done: Done, verdict: Verdict) -> Job:
+        """Make something to serve."""
+        blocks = range(offset // self.size, -(-(offset + length) // self.size))
+        return Job(op, blocks, offset, length, Parts(done), verdict)
+
+    # The line.
+
+    def line_up(self, job: Job) -> None:
+        """Serve a job now or later."""
+        if self.line or self.commits.under_way or not self.serve(job):
+            self.line.append(job)
+
+    def call_server(self) -> None:
+        """Have the first in line served."""
+        if self.line and not self.server_called:
+            self.server_called = True
+            self.clock.at(self.clock.now, self.serve_first)
+
+    def serve_first(self) -> None:
+        """Serve the first in line, if it can be."""
+        self.server_called = False
+        if not self.commits.under_way and self.serve(self.line[0]):
+            self.line.popleft()
+            self.call_server()
+
+    def serve(self, job: Job) -> bool:
+        """Serve a job; returns whether all of it is."""
+        match job.op:
+            case Op.READ:
+                self.read(job)
+            case Op.FLUSH:
+                self.counts["flushes"] += 1
+                self.slow.submit(Op.FLUSH, 0, 0, job.parts.another())
+                self.commits.begin(job.parts)
+            case Op.DISCARD:
+                self.discard(job)
+            case _:
+                return self.write(job)
+        return True
+
+    def read(self, job: Job) -> None:
+        """Read each block from where it is."""
+        missing: list[int] = []
+        for block in job.blocks:
+            slot = self.cached.get(block)
+            if slot is None:
+                missing.append(block)
+                continue
+            self.read_slow(job, missing)
+            missing = []
+            job.verdict.pages_hit += 1
+            self.fast.submit(Op.READ, slot.number * self.size, self.size, job.parts.another())
+        self.read_slow(job, missing)
+        self.counts["reads"] += len(job.blocks)
+        self.counts["read_hits"] += job.verdict.pages_hit
+        if job.verdict.pages_hit < len(job.blocks):
+            job.verdict.path, job.verdict.reason = Path.MISS, Reason.NOT_WRITTEN
+
+    def read_slow(self, job: Job, blocks: list[int]) -> None:
+        """Read blocks in a row from the slow tier, if there are any."""
+        if blocks:
+            self.slow.submit(Op.READ, *self.extent(blocks), job.parts.another())
+
+    def extent(self, blocks: list[int]) -> tuple[int, int]:
+        """Offset and length of blocks in a row on the slow tier."""
+        start = blocks[0] * self.size
+        return start, min((blocks[-1] + 1) * self.size, self.slow.capacity_bytes) - start
+
+    def discard(self, job: Job) -> None:
+        """Forget whole blocks, and pass it on."""
+        self.counts["discards"] += 1
+        end = job.offset + job.length
+        for block in range(-(-job.offset // self.size), end // self.size):
+            slot = self.cached.get(block)
+            if slot is not None and not slot.flies and slot.older is None:
+                del self.cached[block], self.order[slot]
+                self.give_back(slot)
+        self.slow.submit(Op.DISCARD, job.offset, job.length, job.parts.another())
+
+    def give_back(self, slot: Slot) -> None:
+        """Make a slot free."""
+        slot.block = -1
+        self.free.append(slot)
+        self.commits.changed(slot.number)
+
+    # Writes.
+
+    def write(self, job: Job) -> bool:
+        """Write as much as can be; returns whether that is all."""
+        while job.written < len(job.blocks):
+            rest = job.blocks[job.written :]
+            slot = self.cached.get(rest[0])
+            if slot is not None and not slot.flies:
+                number = self.overwrite(job, rest)
+            elif self.free:
+                number = self.allocate(job, rest)
+            elif slot is None:
+                number = self.write_around(job, rest)
+            else:
+                break
+            job.written += number
+            self.counts["writes"] += number
+        complete = job.written == len(job.blocks)
+        if not complete and not job.held:
+            job.held = job.parts.another()
+            self.counts["writes_blocked"] += 1
+        if complete and job.held:
+            job.held()
+        self.check()
+        if self.commits.allocated >= self.parameters.autocommit_blocks:
+            self.commits.begin()
+        elif self.commits.allocated and not self.timer_set:
+            self.timer_set = True
+            self.clock.at(self.clock.now + SECOND, self.autocommit)
+        return complete
+
+    def autocommit(self) -> None:
+        """Commit what has been waiting for a second."""
+        self.timer_set = False
+        if self.commits.allocated and not self.commits.under_way:
+            self.commits.begin()
+
+    def overwrite(self, job: Job, rest: range) -> int:
+        """Write to where blocks are; returns how many."""
+        first = self.cached[rest[0]].number
+        number = 0
+        for at, block in enumerate(rest):
+            slot = self.cached.get(block)
+            if slot is None or slot.flies or slot.number != first + at:
+                break
+            self.counts[f"write_hits_{'' if slot.committed else 'un'}committed"] += 1
+            self.commits.overwrote |= slot.committed
+            number += 1
+        self.write_fast(job, first, number)
+        return number
+
+    def allocate(self, job: Job, rest: range) -> int:
+        """Write to free slots; returns how many."""
+        first = self.free[0].number
+        number = 0
+        for at, block in enumerate(rest):
+            old = self.cached.get(block)
+            is_next = self.free and self.free[0].number == first + at
+            if not is_next or (old is not None and not old.flies):
+                break
+            slot = self.free.popleft()
+            slot.block, slot.older, slot.committed = block, old, False
+            self.cached[block] = slot
+            self.order[slot] = None
+            self.commits.changed(slot.number)
+            number += 1
+        self.commits.allocated += number
+        self.counts["writes_allocated"] += number
+        self.write_fast(job, first, number)
+        return number
+
+    def write_fast(self, job: Job, first: int, number: int) -> None:
+        """Write slots in a row."""
+        part = job.parts.another()
+        self.commits.writes += 1
+
+        def done() -> None:
+            self.commits.writes -= 1
+            self.commits.go_on_without_writes()
+            part()
+
+        self.fast.submit(Op.WRITE, first * self.size, number * self.size, done)
+
+    def write_around(self, job: Job, rest: range) -> int:
+        """Write to the slow tier; returns how many blocks."""
+        blocks = [rest[0]]
+        for block in rest[1:]:
+            if block in self.cached:
+                break
+            blocks.append(block)
+        part = job.parts.another()
+        self.around += 1
+
+        def done() -> None:
+            self.around -= 1
+            self.quiet = self.clock.now
+            if not self.around:
+                self.call_writer()
+            part()
+
+        self.counts["writes_around"] += len(blocks)
+        self.slow.submit(Op.WRITE, *self.extent(blocks), done)
+        return len(blocks)
+
+    def committed(self, allocated: bool) -> None:
+        """A commit is over."""
+        if allocated:
+            for slot in self.slots:
+                slot.committed = True
+        self.call_server()
+        self.call_writer()
+
+    # Write-back.
+
+    def check(self) -> None:
+        """Drain if too much is used."""
+        if self.drains is None and len(self.order) > self.parameters.high_blocks:
+            self.drains = "once quiet"
+            self.call_writer()
+
+    def call_writer(self, at: int | None = None) -> None:
+        """Have the next copy begun."""
+        if self.drains and not self.writer_called:
+            self.writer_called = True
+            self.clock.at(self.clock.now if at is None else at, self.begin_copy)
+
+    def begin_copy(self) -> None:
+        """Begin a copy, if it can be."""
+        self.writer_called = False
+        if self.commits.under_way:
+            return
+        if self.drains == "once quiet":
+            if self.around:
+                return
+            if self.clock.now < self.quiet + self.parameters.pause_ns:
+                self.call_writer(self.quiet + self.parameters.pause_ns)
+                return
+            self.drains = "now"
+        if len(self.order) <= self.parameters.low_blocks:
+            self.drains = None
+            return
+        oldest = next((slot for slot in self.order if slot.older is None), None)
+        if oldest is None or self.copies == COPIES_MAX:
+            return
+        if not oldest.committed:
+            self.commits.begin()
+            return
+        self.copy(list(self.run(oldest)))
+        self.call_writer()
+
+    def run(self, oldest: Slot) -> Iterator[Slot]:
+        """The slots that are copied together with the oldest one."""
+        yield oldest
+        for slot in self.slots[oldest.number + 1 : oldest.number + COPY_BLOCKS]:
+            is_next = slot.block == oldest.block + slot.number - oldest.number
+            if not is_next or slot.flies or not slot.committed or slot.older is not None:
+                return
+            yield slot
+
+    def copy(self, slots: list[Slot]) -> None:
+        """Read slots in a row and write what they hold to the slow tier."""
+        self.copies += 1
+        for slot in slots:
+            slot.flies = True
+            del self.order[slot]
+        to = self.extent([slot.block for slot in slots])
+
+        def written() -> None:
+            self.counts["blocks_written_back"] += len(slots)
+            self.landed.append(slots)
+            if not self.flushing:
+                self.flush()
+
+        def write() -> None:
+            self.slow.submit(Op.WRITE, *to, written)
+
+        self.fast.submit(Op.READ, slots[0].number * self.size, len(slots) * self.size, write)
+
+    def flush(self) -> None:
+        """Flush the slow tier for all copies that are written."""
+        self.flushing = True
+        copies, self.landed = self.landed, []
+
+        def flushed() -> None:
+            for slots in reversed(copies):
+                for slot in slots:
+                    self.free_flown(slot)
+            self.copies -= len(copies)
+            self.flushing = False
+            if self.landed:
+                self.flush()
+            self.call_writer()
+            self.call_server()
+
+        self.slow.submit(Op.FLUSH, 0, 0, flushed)
+
+    def free_flown(self, slot: Slot) -> None:
+        """Free a slot that is written back."""
+        newest = self.cached[slot.block]
+        if newest is slot:
+            del self.cached[slot.block]
+        else:
+            newest.older = None
+        slot.flies = False
+        self.give_back(slot)

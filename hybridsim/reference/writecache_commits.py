@@ -1,0 +1,84 @@
+"""Commits of dm-writecache (2.15)."""
+
+from collections.abc import Callable, Iterator
+
+from hybridsim.codes import FUA, Op
+from hybridsim.reference.clock import Done, Parts
+from hybridsim.reference.tier import Tier
+
+SUPERBLOCK_BYTES, REGION_BYTES, REGION_SLOTS = 4 * 1024, 64 * 1024, 4096
+
+
+class Commits:
+    """Brings what was written, and the metadata, to the medium."""
+
+    def __init__(self, fast: Tier, start: int, over: Callable[[bool], None]) -> None:
+        self.fast = fast
+        self.start = start
+        self.over = over  # called with whether anything was allocated
+        self.under_way = False
+        self.allocated = 0  # since the last one began
+        self.overwrote = False
+        self.regions: set[int] = set()  # changed
+        self.writes = 0  # of requests, under way to the fast tier
+        self.waiting: Done | None = None  # for these to end
+        self.count = 0
+
+    def changed(self, slot: int) -> None:
+        """Hear that the metadata of a slot are others now."""
+        self.regions.add(slot // REGION_SLOTS)
+
+    def begin(self, parts: Parts | None = None) -> None:
+        """Begin a commit if there is anything to do; it is a part of whoever began it."""
+        has_allocated = self.allocated > 0
+        if not has_allocated and not self.overwrote:
+            return
+        self.allocated = 0
+        self.overwrote = False
+        self.under_way = True
+        self.count += 1
+        heard = parts.another() if parts else None
+        steps = self.steps(has_allocated)
+
+        def go_on() -> None:
+            step = next(steps, None)
+            if step is not None:
+                step(go_on)
+                return
+            self.under_way = False
+            self.over(has_allocated)
+            if heard:
+                heard()
+
+        go_on()
+
+    def steps(self, has_allocated: bool) -> Iterator[Callable[[Done], None]]:
+        """What is done, one after the other."""
+        if has_allocated:
+            last = -1
+            while ahead := sorted(region for region in self.regions if region > last):
+                last = ahead[0]
+                self.regions.remove(last)
+                at = self.start + SUPERBLOCK_BYTES + last * REGION_BYTES
+                yield self.sending(Op.WRITE, at, REGION_BYTES)
+        yield self.wait
+        yield self.sending(Op.FLUSH, 0, 0)
+        if has_allocated:
+            yield self.sending(Op.WRITE | FUA, self.start, SUPERBLOCK_BYTES)
+
+    def sending(self, op: int, offset: int, length: int) -> Callable[[Done], None]:
+        """A request to the fast tier, as a step."""
+        return lambda done: self.fast.submit(op, offset, length, done)
+
+    def wait(self, done: Done) -> None:
+        """Let the writes under way end, as a step."""
+        if self.writes:
+            self.waiting = done
+        else:
+            done()
+
+    def go_on_without_writes(self) -> None:
+        """Hear that a write ended."""
+        if self.waiting and not self.writes:
+            done, self.waiting = self.waiting, None
+            done()

@@ -1,0 +1,217 @@
+"""dm-writecache: the engine against the reference, and what follows from its rules."""
+
+import os
+from random import Random
+
+import pytest
+from engine import counters, simulate
+from hypothesis import HealthCheck, given, settings
+from scenarios import Scenario
+from scenarios_writecache import writecache_scenarios
+
+from hybridsim import build
+from hybridsim.caches import DmWritecache
+from hybridsim.codes import FUA, PREFLUSH, Level, Op, Path, Reason, Replay
+from hybridsim.errors import ScenarioError
+from hybridsim.reference import (
+    Request,
+    SourceParameters,
+    SsdParameters,
+    TierParameters,
+    WritecacheParameters,
+)
+from hybridsim.scenario import Scenario as Site
+
+KIB, MIB = 1 << 10, 1 << 20
+MS, SECOND = 10**6, 10**9
+BLOCK, CACHE_NS = 4 * KIB, 20_000
+
+relaxed = settings(
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def check(scenario, **how):
+    expected = scenario.run()
+    facts, finished = simulate(scenario, **how)
+    assert facts == expected.facts
+    found = counters(finished)
+    assert found == {name: expected.counters.get(name, 0) for name in found}
+
+
+@relaxed
+@given(writecache_scenarios())
+def test_interpreted_engine_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@settings(relaxed, max_examples=5)
+@given(writecache_scenarios())
+def test_result_does_not_depend_on_how_it_is_cut(scenario):
+    whole, one = simulate(scenario, interpreted=True)
+    pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
+    assert pieces == whole
+    assert counters(other) == counters(one)
+
+
+def steady(latency_ns, capacity):
+    """A tier that takes the same time for everything, however much there is to do."""
+    device = SsdParameters(
+        dies=capacity // 4096, unit_bytes=4096, command_ns=0, interval_ns=0, read_ns=latency_ns,
+        program_ns=0, scatter_ns=0, suspend_ns=0, write_ns=latency_ns, buffer_ns=0,
+        link_bytes_per_s=10**15, capacity_bytes=capacity,
+    )  # fmt: skip
+    return TierParameters(Level.STRIPE, 1, 64 * KIB, device, capacity)
+
+
+# A cache of 1000 blocks that takes 20 us for anything, before a device that takes 8 ms.
+
+
+def ran(requests, depth=1, blocks=1000):
+    """The counters after these requests, their facts, and the two tiers' bytes."""
+    slow, fast = steady(8 * MS, 64 * MIB), steady(CACHE_NS, 64 * MIB)
+    source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
+    cache = WritecacheParameters(BLOCK, blocks, blocks // 2, blocks * 45 // 100)
+    facts, finished = simulate(Scenario(requests, source, cache, slow, fast), interpreted=True)
+    below = finished.below
+    written = [tier.device.totals(0)["bytes_written"] for tier in (below.slow, below.fast)]
+    return finished.cache.totals(), facts, written
+
+
+def writes(blocks, at_ns=0):
+    return [Request(at_ns, Op.WRITE, block * BLOCK, BLOCK) for block in blocks]
+
+
+def later(seconds):
+    """A read that makes the simulation go on."""
+    return [Request(int(seconds * SECOND), Op.READ, 0, BLOCK)]
+
+
+def random_blocks(number):
+    return Random(1).sample(range(16_384), number)
+
+
+@pytest.mark.parametrize(("number", "left"), [(490, 490), (500, 500), (510, 450)])
+def test_above_half_it_is_written_back_down_to_45_percent(number, left):
+    totals, _, written = ran(writes(random_blocks(number)) + later(5), depth=0)
+    assert totals["pages_present"] == left
+    assert totals["blocks_written_back"] == number - left
+    assert written[0] == (number - left) * BLOCK
+
+
+def test_reads_never_enter():
+    reads = [Request(0, Op.READ, block * BLOCK, BLOCK) for block in [*range(50), *range(50)]]
+    totals, facts, _ = ran(reads)
+    assert (totals["reads"], totals["read_hits"]) == (100, 0)
+    assert {fact.reason for fact in facts} == {Reason.NOT_WRITTEN}
+
+
+def test_what_was_written_is_read_from_it_until_it_is_written_back():
+    blocks = random_blocks(510)
+    reads = [Request(5 * SECOND, Op.READ, block * BLOCK, BLOCK) for block in blocks]
+    _, facts, _ = ran(writes(blocks) + reads, depth=0)
+    hit = {fact.number - 510 for fact in facts if fact.op == Op.READ and fact.path == Path.HIT}
+    assert hit == set(range(60, 510))  # the oldest are gone
+
+
+def test_without_room_writes_go_around_and_the_next_write_back_waits_for_three_seconds():
+    """All slots are taken before the first block is written back; 550 are after that."""
+    burst = writes(range(0, 2200, 2)) + writes(range(4000, 4100), SECOND)
+    totals, facts, _ = ran(burst + later(2.9), depth=0)
+    assert (totals["writes_allocated"], totals["writes_around"]) == (1100, 100)
+    assert sum(fact.done_ns - fact.issue_ns > 8 * MS for fact in facts) == 100
+    assert totals["blocks_written_back"] == 550
+    totals, *_ = ran(burst + later(3.2), depth=0)
+    assert totals["pages_present"] <= 450
+
+
+def test_a_block_that_is_written_again_stays_where_it_is():
+    again = Request(2 * SECOND, Op.WRITE, 0, BLOCK)
+    totals, *_ = ran([*writes([0, 1, 0]), again, *later(4)], depth=0)
+    assert totals["pages_present"] == 2
+    assert (totals["write_hits_uncommitted"], totals["write_hits_committed"]) == (1, 1)
+
+
+def test_blocks_in_a_row_are_one_write_and_one_copy():
+    big = Request(0, Op.WRITE, 0, 512 * BLOCK)
+    totals, facts, _ = ran([big, *later(2)], depth=0)
+    assert facts[0].done_ns - CACHE_NS in range(5)  # the link
+    assert totals["blocks_written_back"] == 256  # more than the 62 that had to go
+    assert totals["pages_present"] == 256
+
+
+def test_a_second_after_a_write_it_is_committed():
+    for seconds, commits, metadata in ((0.9, 0, 0), (1.1, 1, 64 * KIB + 4 * KIB)):
+        totals, _, written = ran(writes([7]) + later(seconds), depth=0)
+        assert totals["commits"] == commits
+        assert written[1] == BLOCK + metadata
+
+
+def test_a_flush_commits_and_fua_does_too():
+    """Metadata, superblock; nothing is written if nothing was allocated since."""
+    flush = Request(0, Op.FLUSH, 0, 0)
+    totals, facts, _ = ran([*writes([7]), flush, flush])
+    assert (totals["flushes"], totals["commits"]) == (2, 1)
+    assert facts[1].done_ns - facts[1].issue_ns == 2 * CACHE_NS
+    fua = Request(0, Op.WRITE, 0, BLOCK, flags=FUA)
+    totals, facts, _ = ran([fua, Request(0, Op.WRITE, BLOCK, BLOCK, flags=PREFLUSH | FUA)])
+    took = [fact.done_ns - fact.issue_ns for fact in facts]
+    assert took == [3 * CACHE_NS, 3 * CACHE_NS]
+    assert (totals["flushes"], totals["commits"]) == (3, 2)
+
+
+def test_nothing_is_served_during_a_commit():
+    requests = [*writes([7]), Request(SECOND, Op.FLUSH, 0, 0), *writes([8], SECOND + 1)]
+    _, facts, _ = ran(requests, depth=0)
+    assert facts[-1].done_ns == SECOND + 3 * CACHE_NS
+
+
+def test_discarded_blocks_are_forgotten():
+    discard = Request(0, Op.DISCARD, 0, 10 * BLOCK)
+    read = Request(0, Op.READ, 5 * BLOCK, 10 * BLOCK)
+    totals, facts, _ = ran([*writes(range(20)), discard, read])
+    assert totals["pages_present"] == 10
+    assert (facts[-1].pages, facts[-1].pages_hit) == (10, 5)
+
+
+@pytest.mark.long
+def test_compiled_engine_equals_reference():
+    @settings(relaxed, max_examples=60)
+    @given(writecache_scenarios("ssd", "ssd", controller=False))
+    def compare(scenario):
+        check(scenario)
+
+    compare()
+
+
+# Scenarios.
+
+
+def site(text):
+    return Site.loads(f'[cache]\nkind = "dm-writecache"\n{text}')
+
+
+def test_a_scenario_builds_the_cache_that_it_says():
+    said = site('size = "1GiB"\nhigh_watermark = "60%"\nlow_watermark = "30%"')
+    made = build.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
+    assert isinstance(made, DmWritecache)
+    marks = (made.write_back.high_blocks, made.write_back.low_blocks)
+    assert marks == (157_286, 78_643)
+    assert Site.loads(said.to_toml()).cache == said.cache
+    assert build.machine(said, "open", 1 << 33, 0).cache.pages == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('block = "8KiB"', "power of two from 512 B to 4 KiB"),
+        ('low_watermark = "60%"', "above the high watermark"),
+        ('size = "2KiB"', "less than one block"),
+        ('page = "64KiB"', "unknown key 'page'"),
+    ],
+)
+def test_what_cannot_be_is_refused(text, complaint):
+    with pytest.raises(ScenarioError, match=complaint):
+        site(text)
