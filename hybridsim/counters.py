@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,10 @@ class Counters:
     def __init__(self, columns: Mapping[str, npt.ArrayLike]) -> None:
         self._columns = {name: np.atleast_1d(np.asarray(one)) for name, one in columns.items()}
         self._times = self._columns.get("time_ns", np.zeros(1, np.int64))
+
+    def __iter__(self) -> Iterator[str]:
+        """Name the counters."""
+        return iter(self._columns)
 
     def column(self, name: str) -> Ints:
         """What a counter showed, row by row; KeyError if there is no such counter."""

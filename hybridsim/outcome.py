@@ -147,26 +147,14 @@ class Outcome:
         return min(bins * self.collector.width_ns, self.end_ns)
 
     def _counted(self, start: int, end: int) -> dict[str, int]:
-        names = (
+        of_tiers = (
             "fast_bytes_read", "fast_bytes_written", "fast_bytes_placed", "fast_bytes_moved",
             "slow_bytes_read", "slow_bytes_written",
-            "fills_started", "fills_done", "fills_doomed", "evictions",
-            "controller_dram_read_bytes", "controller_waited_bytes", "controller_ahead_bytes",
-            "controller_write_back_bytes", "controller_overwritten_bytes",
-            "controller_discarded_bytes", "controller_destaged_bytes", "controller_destages",
-            "controller_full_stripes",
-            "read_hits", "read_misses", "write_hits", "write_misses",
-            "promotions", "demotions", "write_backs", "dirty_blocks",
-            "occupancy", "free", "clean", "dirty", "cleaned_blocks", "metadata_writes",
-            "read_deferred", "read_partial_misses", "read_full_misses", "read_total",
-            "write_deferred", "write_partial_misses", "write_full_misses", "write_total",
-            "pass_through_reads", "pass_through_writes", "serviced_requests", "total_requests",
-            "reads_from_core", "writes_to_core", "reads_from_cache", "writes_to_cache",
-            "reads_from_exported_object", "writes_to_exported_object",
-            "fills_over_rate", "stalls", "writes_limited", "cleaned_bytes", "dirty_pages",
-            "writes", "write_hits_uncommitted", "write_hits_committed", "writes_allocated",
-            "writes_around", "writes_blocked", "blocks_written_back", "commits",
         )  # fmt: skip
+        others = [
+            name for name in self.counters if not name.startswith(("slow_", "fast_", "time_"))
+        ]
+        names = (*of_tiers, *others)
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}
 

@@ -285,7 +285,7 @@ def _about_writes(case: Case) -> Iterator[str]:
     if case.writes < MOSTLY:
         return
     share = percent(case.writes)
-    if case.cache_mode in ("writeback", "write-back", "wb", "wo"):
+    if case.cache_mode in ("write-back", "write-only"):
         yield f"{share} of the requests are writes; those that the cache takes reach disks later."
         return
     yield (

@@ -55,4 +55,4 @@ def _words(found: object) -> str:
     tier = f"{backing.members} x {backing.drive.name or 'own drive'}, {backing.kind}"
     if cache.kind == "none":
         return f"{tier}; no cache"
-    return f"{tier}; cache {cache.size} {cache.mode} on {cache.drive.name or 'own drive'}"
+    return f"{tier}; cache {cache.size} {cache.write_policy} on {cache.drive.name or 'own drive'}"

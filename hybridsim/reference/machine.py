@@ -1,6 +1,7 @@
 """All of it put together."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hybridsim.codes import Op, Replay
 from hybridsim.reference.admission import (
@@ -67,6 +68,11 @@ COUNTERS = (
     "destages",
 )
 CacheKind = CacheParameters | DmCacheParameters | OpenCasParameters | WritecacheParameters
+CACHES: dict[type, Any] = {
+    DmCacheParameters: DmCache,
+    OpenCasParameters: OpenCas,
+    WritecacheParameters: Writecache,
+}
 VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns")
 
 
@@ -184,15 +190,11 @@ class Machine:
         kind = kinds[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 
-    def make_cache(self, parameters: CacheKind) -> PageCache | DmCache | OpenCas | Writecache:
+    def make_cache(self, parameters: CacheKind) -> Any:
         """Make the cache, with its policies."""
         slow = self.controller or self.tiers["slow"]
-        if isinstance(parameters, DmCacheParameters):
-            return DmCache(self.clock, parameters, slow, self.tiers["fast"])
-        if isinstance(parameters, OpenCasParameters):
-            return OpenCas(self.clock, parameters, slow, self.tiers["fast"])
-        if isinstance(parameters, WritecacheParameters):
-            return Writecache(self.clock, parameters, slow, self.tiers["fast"])
+        if not isinstance(parameters, CacheParameters):
+            return CACHES[type(parameters)](self.clock, parameters, slow, self.tiers["fast"])
         return PageCache(
             self.clock,
             parameters,

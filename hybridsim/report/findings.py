@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybridsim.explain import REASONS
+from hybridsim.report.caches import units, what_it_did
 from hybridsim.report.words import LABELS, joined, rows, unbroken
 from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
@@ -14,10 +15,7 @@ from hybridsim.wording import lasting, latency, percent, span
 
 def findings(result: Result) -> list[tuple[str, str]]:
     """Return (label, text) of each finding, in order of interest."""
-    told = (
-        _iops, _misses, _fills, _write_back, _writecache, _wear, _disk_time, _controller, _rebuild,
-        _model,
-    )  # fmt: skip
+    told = (_iops, _misses, what_it_did, _wear, _disk_time, _controller, _rebuild, _model)
     return [row for tell in told for row in tell(result)]
 
 
@@ -44,95 +42,7 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
     text = f"{percent(all_of_them)} of the reads ({when}): " + joined(parts)
     yield LABELS["misses"], text
     pages = percent(phase.figures.page_hit_ratio)
-    kind = result.scenario.get("cache_kind")
-    what = {"dm-cache": "blocks", "open-cas": "lines"}.get(str(kind), "pages")
-    yield LABELS["page_hits"], f"{pages} of the {what} that reads touch ({when})"
-    if kind == "dm-cache":
-        yield LABELS["blocks"], joined(_blocks(result))
-    if kind == "open-cas":
-        yield LABELS["usage"], joined(_usage(result))
-        yield LABELS["requests"], joined(_requests(result))
-
-
-def _blocks(result: Result) -> Iterator[str]:
-    """What a dm-cache did with its blocks, in the words of `dmsetup status`."""
-    counters = result.cached.whole.counters
-    for name in ("promotions", "demotions", "write_backs"):
-        yield f"{human_count(counters.get(name, 0))} {name.replace('_', '-')}"
-    yield f"{human_count(counters.get('dirty_blocks', 0))} dirty at the end"
-
-
-def _usage(result: Result) -> Iterator[str]:
-    """What is in an Open CAS at the end, in the words of `casadm --stats`."""
-    counters = result.cached.whole.counters
-    for name in ("occupancy", "clean", "dirty"):
-        yield f"{name} {human_size(4096 * counters.get(name, 0))}"
-    cleaned = counters.get("cleaned_blocks", 0)
-    if cleaned:
-        yield f"{human_size(4096 * cleaned)} cleaned"
-
-
-def _requests(result: Result) -> Iterator[str]:
-    """What became of the requests to an Open CAS, in the words of `casadm --stats`."""
-    counters = result.cached.whole.counters
-    total = counters.get("total_requests", 0)
-    for name in (
-        "read_hits", "read_deferred", "read_partial_misses", "read_full_misses",
-        "write_hits", "write_deferred", "write_partial_misses", "write_full_misses",
-        "pass_through_reads", "pass_through_writes",
-    ):  # fmt: skip
-        number = counters.get(name, 0)
-        if number:
-            yield f"{name.replace('_', ' ').replace('pass t', 'pass-t')} {percent(number / total)}"
-
-
-def _fills(result: Result) -> Iterator[tuple[str, str]]:
-    """Pages that were wanted, but not filled for the rate that is set."""
-    declined = result.cached.whole.counters.get("fills_over_rate", 0)
-    if declined:
-        begun = result.cached.whole.counters["fills_started"]
-        yield (
-            LABELS["fill"],
-            f"{human_count(begun)} begun, {human_count(declined)} declined by the rate that is set",
-        )
-
-
-def _write_back(result: Result) -> Iterator[tuple[str, str]]:
-    """What became of dirty data, and where they have no copy."""
-    if result.scenario.get("cache_mode") not in ("write-back", "writeback") or not rows(result):
-        return
-    counters = result.cached.whole.counters
-    members = int(result.scenario.get("cache_members", 1))
-    parts = []
-    if "dirty_pages" in counters:
-        cleaned, writes = counters["cleaned_bytes"], counters["write_backs"]
-        parts.append(f"{human_size(cleaned)} written back in {human_count(writes)} writes")
-        parts.append(f"{human_count(counters['dirty_pages'])} pages dirty at the end")
-    if counters.get("writes_limited"):
-        limited = human_count(counters["writes_limited"])
-        parts.append(f"{limited} times a page's write went to the disks, as too much was dirty")
-    if counters.get("stalls"):
-        parts.append(f"{human_count(counters['stalls'])} pages found only dirty ones to replace")
-    where = "one SSD" if members == 1 else f"{members} striped SSDs"
-    parts.append(f"what is dirty is on {where} only, without a copy")
-    yield LABELS["write_back"], joined(parts)
-
-
-def _writecache(result: Result) -> Iterator[tuple[str, str]]:
-    """What a dm-writecache did with the blocks of writes, as `dmsetup status` counts them."""
-    if result.scenario.get("cache_kind") != "dm-writecache":
-        return
-    counters = result.cached.whole.counters
-    kinds = (
-        ("writes_allocated", "allocated"),
-        ("write_hits_uncommitted", "written again before a commit"),
-        ("write_hits_committed", "after one"),
-        ("writes_around", "around it"),
-        ("blocks_written_back", "written back"),
-    )
-    parts = [f"{human_count(counters.get('writes', 0))} blocks of writes"]
-    parts += [f"{human_count(counters.get(name, 0))} {words}" for name, words in kinds]
-    yield LABELS["writecache"], joined(parts)
+    yield LABELS["page_hits"], f"{pages} of the {units(result)} that reads touch ({when})"
 
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ once, each with its line, a caret and how to mend it.
     presets, resolve      what follows from it: systems and drives of the catalog, defaults
     backing, controller, cache, dmcache, opencas, writecache, host, machine
                           the tables, each checked by itself
+    caches                which of them may be the cache
     problems              all that is wrong, in words
     text                  the whole scenario as TOML
 """
@@ -20,13 +21,11 @@ from typing import Any
 from hybridsim.errors import ScenarioError
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
-from hybridsim.scenario.dmcache import DmCacheTable
+from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
-from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.resolve import resolved
-from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.suggest import hint
 
 __all__ = ["OPTIONS", "Backing", "Cache", "Host", "Price", "Replay", "Scenario"]
@@ -38,7 +37,7 @@ class Scenario:
 
     seed: int
     backing: Backing
-    cache: Cache | DmCacheTable | OpenCasTable | WritecacheTable
+    cache: CacheTable
     host: Host
     replay: Replay
     price: Price | None

@@ -118,6 +118,11 @@ class Cache(Part):
         return f"{self.mode}, {self.admission}"
 
     @property
+    def write_policy(self) -> str:
+        """What a write does, in the words that all kinds of cache share."""
+        return self.mode
+
+    @property
     def endurance_bytes(self) -> int | None:
         """What may be written to all drives together in their life, where that is known."""
         return endurance_bytes(self.drive, self.members)

@@ -20,7 +20,11 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 32 * 1024, 2**30
 LVM_BLOCK = 64 * 1024
 LVM_BLOCKS_MAX = 1_000_000
 LVM_THRESHOLD = 2048 * 512
-OTHER_WORDS = {"write-through": "writethrough", "write-back": "writeback"}
+OTHER_WORDS = {
+    "write-through": "writethrough",
+    "write-back": "writeback",
+    "pass-through": "passthrough",
+}
 AUTO = "auto"
 
 
@@ -69,6 +73,11 @@ class DmCacheTable(Part):
     def endurance_bytes(self) -> int | None:
         """What may be written to all drives together in their life, where that is known."""
         return endurance_bytes(self.drive, self.members)
+
+    @property
+    def write_policy(self) -> str:
+        """What a write does, in the words that all kinds of cache share."""
+        return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
 
     @property
     def words(self) -> str:

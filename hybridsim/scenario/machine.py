@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from hybridsim.drives import Part
 from hybridsim.scenario.backing import Backing
-from hybridsim.scenario.cache import Cache
-from hybridsim.scenario.dmcache import DmCacheTable
+from hybridsim.scenario.caches import AnyCache
 from hybridsim.scenario.host import Host
-from hybridsim.scenario.opencas import OpenCasTable
-from hybridsim.scenario.writecache import WritecacheTable
 
 
 class Replay(Part):
@@ -39,9 +36,7 @@ class Machine(Part):
     preset: str = ""  # the system of the catalog that it begins from
     seed: int = Field(1, ge=0, lt=2**63)
     backing: Backing
-    cache: Annotated[
-        Cache | DmCacheTable | OpenCasTable | WritecacheTable, Field(discriminator="kind")
-    ]
+    cache: AnyCache
     host: Host = Field(default_factory=lambda: Host.model_validate({}))
     replay: Replay = Field(default_factory=lambda: Replay.model_validate({}))
     price: Price | None = None

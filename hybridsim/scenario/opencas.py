@@ -24,14 +24,14 @@ FLUSH_LINES = {ALRU: 100, ACP: 128}
 FLUSH_LINES_MAX = 10_000
 LEAST_WAKE_NS = 1_000_000
 OTHER_WORDS = {
-    "writethrough": "wt",
-    "writeback": "wb",
     "write-through": "wt",
     "write-back": "wb",
     "write-around": "wa",
     "write-invalidate": "wi",
     "write-only": "wo",
     "pass-through": "pt",
+    "writethrough": "wt",
+    "writeback": "wb",
 }
 
 
@@ -107,6 +107,11 @@ class OpenCasTable(Part):
     def endurance_bytes(self) -> int | None:
         """What may be written to all drives together in their life, where that is known."""
         return endurance_bytes(self.drive, self.members)
+
+    @property
+    def write_policy(self) -> str:
+        """What a write does, in the words that all kinds of cache share."""
+        return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
 
     @property
     def words(self) -> str:

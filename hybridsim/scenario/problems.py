@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
-CACHE_KINDS = ("none", "page", "dm-cache", "dm-writecache", "open-cas")
 
 
 class Problem(NamedTuple):
@@ -108,18 +107,15 @@ def _known(path: Path) -> list[str]:
     from hybridsim.drives import CloudVolume, HardDisk, SolidState
     from hybridsim.levels import Rebuild
     from hybridsim.scenario.backing import Backing
-    from hybridsim.scenario.cache import Cache
+    from hybridsim.scenario.caches import CACHE_TABLES
     from hybridsim.scenario.controller import ControllerDram
-    from hybridsim.scenario.dmcache import DmCacheTable
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.machine import Machine, Price, Replay
-    from hybridsim.scenario.opencas import OpenCasTable
-    from hybridsim.scenario.writecache import WritecacheTable
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
         ("backing",): [Backing],
-        ("cache",): [Cache, DmCacheTable, OpenCasTable, WritecacheTable],
+        ("cache",): [*CACHE_TABLES],
         ("host",): [Host],
         ("replay",): [Replay],
         ("price",): [Price],
@@ -189,6 +185,8 @@ _BOUNDS = {
 
 def _path(loc: Path) -> Path:
     """Drop the kind that pydantic puts into the path of a cache or a drive."""
+    from hybridsim.scenario.caches import CACHE_KINDS
+
     if len(loc) > 1 and loc[0] == "cache" and loc[1] in CACHE_KINDS:
         loc = (loc[0], *loc[2:])
     if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):

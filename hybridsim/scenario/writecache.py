@@ -31,9 +31,9 @@ class WritecacheTable(Part):
     drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
-    def mode(self) -> str:
-        """What a write does to the cache."""
-        return "writeback"
+    def write_policy(self) -> str:
+        """What a write does, in the words that all kinds of cache share."""
+        return "write-back"
 
     @property
     def endurance_bytes(self) -> int | None:

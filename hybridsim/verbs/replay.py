@@ -306,7 +306,7 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "speed": scenario.replay.speed,
         "is_fitted": backing.drive.name == answer.NAME,
         "cache_kind": said.kind if pages else "none",
-        "cache_mode": said.mode,
+        "cache_mode": said.write_policy,
         "cache_members": said.members,
         "cache_bytes": cache_bytes,
         "cache_pages": pages,
