@@ -165,6 +165,13 @@ class TestWriteBack:
         outcome = run(write(0, 0), discard(1, 0, SECTOR // 2), read(5, SECTOR // 2, SECTOR // 2))
         assert paths(outcome)[2] == (Path.HIT, Reason.NONE)
 
+    def test_a_clean_does_not_bring_back_what_was_discarded(self) -> None:
+        # It is read to be cleaned until 0.1, discarded at 0.03, written past the cache at 0.05.
+        requests = [write(0, 0), discard(0.03, 0, PAGE), write(0.05, 0, 4 * SECTOR)]
+        cache = replace(BACK, idle_ns=0, cutoff_bytes=2 * SECTOR)
+        machine = checked(Scenario(requests, OPEN, cache, SLOW, FAST))
+        assert (machine.cache.cleaner.order, machine.cache.counters["write_backs"]) == ([0], 0)
+
 
 class TestFills:
     def test_piggyback_reads_once(self) -> None:

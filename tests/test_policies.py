@@ -114,8 +114,21 @@ def test_replacement_over_a_long_time(name, capacity):
     replace_with_both(name, capacity, steps)
 
 
+@pytest.mark.parametrize("name", REPLACEMENT)
+def test_replacement_when_many_pages_come_in_vain(name):
+    """They are missed again, some after they had returned from the ghosts."""
+    random = Random(1)
+    steps = [
+        (int(random.paretovariate(0.7)) % 60, random.choice([0, 0, 7, 8])) for _ in range(3000)
+    ]
+    replace_with_both(name, 12, steps)
+
+
 def replace_with_both(name, capacity, steps):
-    """A cache of that many pages: a page comes (but not at 8), is used again, or is dropped (9)."""
+    """A cache of that many pages: a page comes, is used again, or is dropped (9).
+
+    At 8 it does not come after all; at 7 the page that is to go for it cannot, as if it were dirty.
+    """
     policy, model = REPLACEMENT_MODELS[name](capacity)
     growing = Growing(policy)
     resident = set()
@@ -135,6 +148,12 @@ def replace_with_both(name, capacity, steps):
         if len(resident) == capacity:
             victim = policy.evict()
             assert victim == model.evict()
+            if what == 7:
+                for each in (policy, model):
+                    each.missed(victim)
+                    each.admit(victim)
+                victim = policy.evict()
+                assert victim == model.evict()
             resident.remove(victim)  # no other than a resident page is given up
         for each in (policy, model):
             each.admit(page)

@@ -163,46 +163,54 @@ class PageCache(NamedTuple):
         if op == FLUSH or length == 0:
             requests.reason[slot] = FLUSHED
             self.flush(now, slot, requests, below)
-            return
-        if self.pages > 0:
+        elif self.pages == 0:
+            requests.reason[slot] = DISCARDED if op == DISCARD else NO_CACHE
+            self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
+        else:
             first = offset // self.page_bytes
             last = (offset + length - 1) // self.page_bytes
             requests.pages[slot] = last - first + 1
             self.dirty.state[dirt.LAST_NS] = now
             if op == READ:
                 read(self, now, slot, first, last, requests, below)
-                return
-            if op == DISCARD:
-                discard(self, now, slot, first, last, requests, below)
-            elif self.writes_back:
-                requests.reason[slot] = WRITTEN
-                if requests.flags[slot] & PREFLUSH != 0:
-                    self.flush(now, slot, requests, below)
-                else:
-                    write_back(self, now, slot, requests, below)
-                return
             else:
-                write_around_or_through(self, now, slot, first, last, requests, below)
+                self.change(now, slot, first, last, requests, below)
+
+    @method
+    def change(self, now, slot, first, last, requests, below):
+        """Take a request that writes or discards."""
+        op = requests.op[slot]
         if op == DISCARD:
             requests.reason[slot] = DISCARDED
-        elif self.pages == 0:
-            requests.reason[slot] = NO_CACHE
+            discard(self, now, slot, first, last, requests, below)
         else:
             requests.reason[slot] = WRITTEN
+            if self.writes_back and requests.flags[slot] & PREFLUSH != 0:
+                self.flush(now, slot, requests, below)
+                return
+            if self.writes_back:
+                write_back(self, now, slot, requests, below)
+                return
+            write_around_or_through(self, now, slot, first, last, requests, below)
+        offset, length = requests.offset[slot], requests.length[slot]
         self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
 
     @method
     def complete(self, now, tag, requests, below):
         """Hear a tier's completion; return the slot of a request that is complete, or -1."""
-        what = tag & TAG_MASK
         number = tag >> TAG_BITS
-        if what == PART:
-            requests.pending[number] -= 1
-            if requests.pending[number] > 0:
-                return NOTHING
-            if self.writes_back or self.fill_when == IN_FOREGROUND:
-                return self.end_parts(now, number, requests, below)
-            return number
+        if tag & TAG_MASK != PART:
+            return self.go_on(now, number, tag & TAG_MASK, requests, below)
+        requests.pending[number] -= 1
+        if requests.pending[number] > 0:
+            return NOTHING
+        if self.writes_back or self.fill_when == IN_FOREGROUND:
+            return self.end_parts(now, number, requests, below)
+        return number
+
+    @method
+    def go_on(self, now, number, what, requests, below):
+        """Go on with a fill or a clean; return the slot of a request that is complete, or -1."""
         if what == FILL_READ or what == FILL_WRITE:
             return self.go_on_filling(now, number, what, requests, below)
         if what == CLEAN_READ or what == CLEAN_WRITE:

@@ -88,7 +88,7 @@ def reserve(cache, now, slot, page, first, last, requests, below):
 @kernel
 def complete_page(cache, now, slot, page, first, last, requests, below):
     """Have what a present page lacks filled, if that may be."""
-    is_filled = cache.table.fill_parts[cache.table.slot[page]] != NOTHING
+    is_filled = cache.table.fill_parts[cache.table.slot[page]] != 0
     if not is_filled and may_fill(cache, now, last - first + 1):
         expect_fill(cache, slot, page, first, last, requests, below)
 
@@ -100,7 +100,7 @@ def expect_fill(cache, slot, page, first, last, requests, below):
     place = table.slot[page]
     wanted = table.bits(first, last) if cache.sub_page else table.all_of(page, below)
     table.filling[place] = wanted & ~table.valid[place]
-    table.fill_parts[place] = 0
+    table.fill_parts[place] = 1
     cache.counts[FILLS] += 1
     cache.counts[FILLS_STARTED] += 1
     table.promoted_next[page] = NOTHING
@@ -190,7 +190,7 @@ def fill_was_written(cache, now, page, below):
     """Hear of a write's end; tell whether it was the last of its fill."""
     place = cache.table.slot[page]
     cache.table.fill_parts[place] -= 1
-    if cache.table.fill_parts[place] > 0:
+    if cache.table.fill_parts[place] > 1:
         return False
     end_fill(cache, now, page, below)
     return True
@@ -203,7 +203,7 @@ def end_fill(cache, now, page, below):
     place = table.slot[page]
     filling = table.filling[place]
     cache.counts[FILLS] -= 1
-    table.fill_parts[place] = NOTHING
+    table.fill_parts[place] = 0
     table.filling[place] = 0
     if filling == 0:
         cache.counts[FILLS_DOOMED] += 1

@@ -101,7 +101,7 @@ def why(table, page):
         return COLD
     if table.state[page] == ABSENT:
         return table.why_absent[page]
-    if table.state[page] == FILLING or table.fill_parts[table.slot[page]] != NOTHING:
+    if table.state[page] == FILLING or table.fill_parts[table.slot[page]] != 0:
         return IS_FILLING
     return COLD
 

@@ -57,7 +57,7 @@ def give_up(cache, now, page, granules, below):
 @kernel
 def is_movable(cache, place):
     """Tell whether a page can leave its slot at once."""
-    if cache.table.fill_parts[place] != NOTHING:
+    if cache.table.fill_parts[place] != 0:
         return False
     return not cache.writes_back or cache.dirty.is_settled(place)
 

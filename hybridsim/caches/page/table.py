@@ -32,9 +32,9 @@ class Table(NamedTuple):
     promoted_next: Int32s  # by page: the next one reserved by the same request
     valid: Ints  # by slot: granules that the fast tier has
     filling: Ints  # by slot: granules that a fill is to bring
-    fill_parts: Int32s  # by slot: NOTHING without a fill, else its writes that are not complete
-    fill_at: Ints  # by slot: where on the slow tier the next piece of its fill begins
-    fill_for: Int32s  # by slot: the request that waits for its fill, or NOTHING
+    fill_parts: Int32s  # by slot: 0 without a fill, else 1 and its writes that are not complete
+    fill_at: Ints  # by slot, of a fill: where on the slow tier its next piece begins
+    fill_for: Int32s  # by slot, of a fill: the request that waits for it, or NOTHING
     free_slots: Ints  # stack of slots given back
     up_to: Ints  # by number: so many bits, from the lowest
 
@@ -56,9 +56,9 @@ class Table(NamedTuple):
             promoted_next=np.full(ids, NOTHING, np.int32),
             valid=np.zeros(pages, np.int64),
             filling=np.zeros(pages, np.int64),
-            fill_parts=np.full(pages, NOTHING, np.int32),
+            fill_parts=np.zeros(pages, np.int32),
             fill_at=np.zeros(pages, np.int64),
-            fill_for=np.full(pages, NOTHING, np.int32),
+            fill_for=np.zeros(pages, np.int32),
             free_slots=np.zeros(pages, np.int64),
             up_to=np.array(words, np.uint64).view(np.int64),
         )
