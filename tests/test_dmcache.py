@@ -438,7 +438,7 @@ def test_a_scenario_builds_the_cache_that_it_says():
         ('block = "48KiB"', "multiple of 32 KiB"),
         ('mode = "writebak"', "did you mean 'writeback'"),
         ('size = "32KiB"', "less than one block"),
-        ('page = "64KiB"', "unknown key 'page'"),
+        ('page = "64KiB"', "'page' is a key of another kind of cache"),
     ],
 )
 def test_what_cannot_be_is_refused(text, complaint):

@@ -209,7 +209,7 @@ def test_a_scenario_builds_the_cache_that_it_says():
         ('block = "8KiB"', "power of two from 512 B to 4 KiB"),
         ('low_watermark = "60%"', "above the high watermark"),
         ('size = "2KiB"', "less than one block"),
-        ('page = "64KiB"', "unknown key 'page'"),
+        ('page = "64KiB"', "'page' is a key of another kind of cache"),
     ],
 )
 def test_what_cannot_be_is_refused(text, complaint):
