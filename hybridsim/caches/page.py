@@ -178,6 +178,7 @@ class PageCache(NamedTuple):
     @method
     def wake(self, now, number, requests, below):
         """Schedule nothing, hear nothing."""
+        return NOTHING
 
     @method
     def send(self, now, slot, op, offset, length, requests, below):
