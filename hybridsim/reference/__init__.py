@@ -32,6 +32,7 @@ from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.parameters import (
+    BcacheParameters,
     CacheParameters,
     ControllerParameters,
     DmCacheParameters,
@@ -56,6 +57,7 @@ from hybridsim.reference.volume import Volume
 
 __all__ = [
     "Admission",
+    "BcacheParameters",
     "CacheParameters",
     "Clock",
     "ClosedSource",

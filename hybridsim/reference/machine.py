@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hybridsim.codes import Op, Replay
+from hybridsim.codes import SYNC, Op, Replay
 from hybridsim.reference.admission import (
     Larc,
     Probabilistic,
@@ -11,6 +11,7 @@ from hybridsim.reference.admission import (
     SieveStore,
     TinyLfu,
 )
+from hybridsim.reference.bcache import Bcache
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.controller import Controller
@@ -20,6 +21,7 @@ from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
 from hybridsim.reference.parameters import (
+    BcacheParameters,
     CacheParameters,
     ControllerParameters,
     DeviceParameters,
@@ -84,13 +86,13 @@ class Machine:
         self,
         requests: Sequence[Request],
         source: SourceParameters,
-        cache: CacheParameters | DmCacheParameters,
+        cache: CacheParameters | DmCacheParameters | BcacheParameters,
         slow: TierParameters,
         fast: TierParameters | None,
         host: HostParameters | None = None,
         controller: ControllerParameters | None = None,
     ) -> None:
-        if fast is None and (isinstance(cache, DmCacheParameters) or cache.pages > 0):
+        if fast is None and (not isinstance(cache, CacheParameters) or cache.pages > 0):
             raise ValueError("a cache with pages needs a fast tier")
         self.requests = requests
         self.facts: list[Fact] = []
@@ -124,7 +126,7 @@ class Machine:
         """Give a request to the cache; write its fact and tell the source when it completes."""
         request = self.requests[number]
         issued = self.clock.now
-        flags = request.flags if request.op == Op.WRITE else 0
+        flags = request.flags & ~SYNC if request.op == Op.WRITE else 0
         verdict: Verdict
 
         def done() -> None:
@@ -145,6 +147,9 @@ class Machine:
 
         def submit() -> None:
             nonlocal verdict
+            if isinstance(self.cache, Bcache):
+                verdict = self.cache.submit(request, done)
+                return
             verdict = self.cache.submit(request.op, request.offset, request.length, done, flags)
 
         if self.host is None:
@@ -179,8 +184,13 @@ class Machine:
         kind = kinds[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 
-    def make_cache(self, parameters: CacheParameters | DmCacheParameters) -> PageCache | DmCache:
+    def make_cache(
+        self, parameters: CacheParameters | DmCacheParameters | BcacheParameters
+    ) -> PageCache | DmCache | Bcache:
         """Make the cache, with its policies."""
+        if isinstance(parameters, BcacheParameters):
+            slow = self.controller or self.tiers["slow"]
+            return Bcache(self.clock, parameters, slow, self.tiers["fast"])
         if isinstance(parameters, DmCacheParameters):
             slow = self.controller or self.tiers["slow"]
             return DmCache(self.clock, parameters, slow, self.tiers["fast"])
@@ -275,7 +285,7 @@ class Machine:
 def simulate(
     requests: Sequence[Request],
     source: SourceParameters,
-    cache: CacheParameters | DmCacheParameters,
+    cache: CacheParameters | DmCacheParameters | BcacheParameters,
     slow: TierParameters,
     fast: TierParameters | None,
     host: HostParameters | None = None,
