@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.caches import DmCache, PageCache
+from hybridsim.caches import Bcache, DmCache, PageCache
 from hybridsim.caches.dmcache import METADATA_BYTES
-from hybridsim.codes import DmMode, Level, Mode, Replay
+from hybridsim.codes import BcacheMode, DmMode, Level, Mode, Replay, Reuse
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
 from hybridsim.devices.flash_timing import flash_timing
@@ -20,6 +20,7 @@ from hybridsim.machine import Machine
 from hybridsim.policies import ADMISSION, REPLACEMENT, make
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Cache, Scenario
+from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.source import Source
@@ -50,10 +51,14 @@ def host(scenario: Scenario) -> Host:
     return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
 
 
-def cache(said: Cache | DmCacheTable, pages: int, origin_bytes: int, seed: int) -> Any:
+def cache(
+    said: Cache | DmCacheTable | BcacheTable, pages: int, origin_bytes: int, seed: int
+) -> Any:
     """Build an empty cache."""
     if isinstance(said, DmCacheTable):
         return dm_cache(said, pages, origin_bytes) if pages else no_cache(said.page_bytes)
+    if isinstance(said, BcacheTable):
+        return bcache(said, pages, seed) if pages else no_cache(said.page_bytes)
     parameters = said.policy_parameters | {"seed": seed}
     return PageCache.new(
         page_bytes=said.page_bytes,
@@ -71,6 +76,24 @@ def dm_cache(said: DmCacheTable, blocks: int, origin_bytes: int) -> DmCache:
     """Build an empty dm-cache."""
     mode = int(DmMode[said.mode.upper()])
     return DmCache.new(said.page_bytes, blocks, mode, said.threshold_bytes, origin_bytes)
+
+
+def bcache(said: BcacheTable, pages: int, seed: int) -> Bcache:
+    """Build an empty bcache."""
+    bucket_bytes = said.bucket_bytes(pages)
+    return Bcache.new(
+        bucket_bytes,
+        pages * said.page_bytes // bucket_bytes,
+        said.block_bytes,
+        int(BcacheMode[said.mode.upper()]),
+        replacement=int(Reuse[said.replacement.upper()]),
+        cutoff_bytes=said.sequential_cutoff_bytes,
+        congested_read_us=said.congested_read_ns // 1000,
+        congested_write_us=said.congested_write_ns // 1000,
+        writeback_percent=said.writeback_percent,
+        writeback_delay_ns=said.writeback_delay_ns,
+        seed=seed,
+    )
 
 
 def no_cache(page_bytes: int) -> PageCache:
@@ -134,7 +157,7 @@ def controller(said: ControllerDram, array: Tier, stripe_bytes: int) -> Controll
     return Controller.new(array, parameters)
 
 
-def fast_tier(said: Cache | DmCacheTable, pages: int, seed: int = 0) -> Tier:
+def fast_tier(said: Cache | DmCacheTable | BcacheTable, pages: int, seed: int = 0) -> Tier:
     """Build the idle cache device: drives that together hold the cache and its metadata."""
     cache_bytes = max(pages, 1) * said.page_bytes + METADATA_BYTES
     rows = -(-cache_bytes // (said.members * said.chunk_bytes))

@@ -21,6 +21,7 @@ REASONS = {
     Reason.OVERWRITTEN: "overwritten",
     Reason.SEQUENTIAL: "sequential",
     Reason.NO_CACHE: "no cache",
+    Reason.CONGESTED: "SSD congested",
 }
 
 _ENTRIES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -53,6 +54,7 @@ ALIASES = {
     "none": "hit",
     "not hot": "not hot enough",
     "filling": "being filled",
+    "congested": "SSD congested",
 }
 
 

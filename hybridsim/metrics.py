@@ -52,7 +52,7 @@ REASONS = {
         Reason.EVICTED,
         Reason.OVERWRITTEN,
     },
-    Kind.BYPASS: {Reason.SEQUENTIAL, Reason.NO_CACHE},
+    Kind.BYPASS: {Reason.SEQUENTIAL, Reason.CONGESTED, Reason.BUSY, Reason.NO_CACHE},
     Kind.WRITE: {Reason.WRITE, Reason.NO_CACHE},
     Kind.OTHER: {Reason.FLUSH, Reason.DISCARD, Reason.NO_CACHE},
 }

@@ -10,6 +10,10 @@ import numpy.typing as npt
 from hybridsim.counters import Counters
 from hybridsim.metrics import READS, Collector, Figures, Kind
 
+BCACHE_COUNTERS = (  # as `stats_total` in sysfs calls them
+    "cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses",
+    "cache_miss_collisions", "bypassed_sectors",
+)  # fmt: skip
 SECOND = 10**9
 DAY = 86400 * SECOND
 BUSY = 0.97  # of the time: disks that always have something to do are hardly busier
@@ -157,6 +161,9 @@ class Outcome:
             "controller_full_stripes",
             "read_hits", "read_misses", "write_hits", "write_misses",
             "promotions", "demotions", "write_backs", "dirty_blocks",
+            *(f"{shown}{name}" for name in BCACHE_COUNTERS for shown in ("", "sysfs_")),
+            "cache_inserts", "cache_read_races", "dirty_data", "written_back", "journal_writes",
+            "gc_runs",
         )  # fmt: skip
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}

@@ -316,8 +316,8 @@ def _advice(case: Case) -> Iterator[Advice]:
         yield _larger(case)
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and case.cache_mode == "read-only":
         yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
-    if case.scenario.get("cache_kind") == "dm-cache":
-        return  # its policy decides by itself
+    if case.scenario.get("cache_kind") in ("dm-cache", "bcache"):
+        return  # it decides by itself
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
         yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:

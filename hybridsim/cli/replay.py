@@ -26,7 +26,9 @@ Examples:
     metavar="FILE",
     help="The machine: see `hybridsim scenario show`.",
 )
-@click.option("--cache", type=click.Choice(["page", "dm-cache", "none"]), help="The kind of cache.")
+@click.option(
+    "--cache", type=click.Choice(["page", "dm-cache", "bcache", "none"]), help="The kind of cache."
+)
 @click.option(
     "--cache-size", metavar="SIZE", help="SSD space: 64GiB, or 10% of what the trace touches."
 )

@@ -41,11 +41,13 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
     text = f"{percent(all_of_them)} of the reads ({when}): " + joined(parts)
     yield LABELS["misses"], text
     pages = percent(phase.figures.page_hit_ratio)
-    is_dmcache = result.scenario.get("cache_kind") == "dm-cache"
-    what = "blocks" if is_dmcache else "pages"
+    kind = result.scenario.get("cache_kind")
+    what = {"dm-cache": "blocks", "bcache": "sectors"}.get(str(kind), "pages")
     yield LABELS["page_hits"], f"{pages} of the {what} that reads touch ({when})"
-    if is_dmcache:
+    if kind == "dm-cache":
         yield LABELS["blocks"], joined(_blocks(result))
+    if kind == "bcache":
+        yield LABELS["bcache"], joined(_bcache(result))
 
 
 def _blocks(result: Result) -> Iterator[str]:
@@ -54,6 +56,18 @@ def _blocks(result: Result) -> Iterator[str]:
     for name in ("promotions", "demotions", "write_backs"):
         yield f"{human_count(counters.get(name, 0))} {name.replace('_', '-')}"
     yield f"{human_count(counters.get('dirty_blocks', 0))} dirty at the end"
+
+
+def _bcache(result: Result) -> Iterator[str]:
+    """What a bcache did in the whole run, in the words of sysfs."""
+    counters = result.cached.whole.counters
+    for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
+        counted, shown = counters.get(name, 0), counters.get(f"sysfs_{name}", 0)
+        if counted:
+            yield f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})"
+    yield f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}"
+    yield f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end"
+    yield f"{human_count(counters.get('evictions', 0))} buckets emptied for others"
 
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,7 @@ LABELS = {
     "misses": "not from SSD",
     "page_hits": "page hits",
     "blocks": "blocks",
+    "bcache": "bcache",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

@@ -5,7 +5,7 @@ once, each with its line, a caret and how to mend it.
 
     toml_places, origin   what was said, and where
     presets, resolve      what follows from it: systems and drives of the catalog, defaults
-    backing, controller, cache, dmcache, host, machine   the tables, each checked by itself
+    backing, controller, cache, dmcache, bcache, host, machine   the tables, each checked by itself
     problems              all that is wrong, in words
     text                  the whole scenario as TOML
 """
@@ -18,6 +18,7 @@ from typing import Any
 
 from hybridsim.errors import ScenarioError
 from hybridsim.scenario.backing import Backing
+from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.host import Host
@@ -35,7 +36,7 @@ class Scenario:
 
     seed: int
     backing: Backing
-    cache: Cache | DmCacheTable
+    cache: Cache | DmCacheTable | BcacheTable
     host: Host
     replay: Replay
     price: Price | None

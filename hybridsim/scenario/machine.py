@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hybridsim.drives import Part
 from hybridsim.scenario.backing import Backing
+from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.host import Host
@@ -37,7 +38,7 @@ class Machine(Part):
     preset: str = ""  # the system of the catalog that it begins from
     seed: int = Field(1, ge=0, lt=2**63)
     backing: Backing
-    cache: Annotated[Cache | DmCacheTable, Field(discriminator="kind")]
+    cache: Annotated[Cache | DmCacheTable | BcacheTable, Field(discriminator="kind")]
     host: Host = Field(default_factory=lambda: Host.model_validate({}))
     replay: Replay = Field(default_factory=lambda: Replay.model_validate({}))
     price: Price | None = None

@@ -104,6 +104,7 @@ def _known(path: Path) -> list[str]:
     from hybridsim.drives import CloudVolume, HardDisk, SolidState
     from hybridsim.levels import Rebuild
     from hybridsim.scenario.backing import Backing
+    from hybridsim.scenario.bcache import BcacheTable
     from hybridsim.scenario.cache import Cache
     from hybridsim.scenario.controller import ControllerDram
     from hybridsim.scenario.dmcache import DmCacheTable
@@ -113,7 +114,7 @@ def _known(path: Path) -> list[str]:
     models: dict[Path, list[Any]] = {
         (): [Machine],
         ("backing",): [Backing],
-        ("cache",): [Cache, DmCacheTable],
+        ("cache",): [Cache, DmCacheTable, BcacheTable],
         ("host",): [Host],
         ("replay",): [Replay],
         ("price",): [Price],
@@ -183,7 +184,7 @@ _BOUNDS = {
 
 def _path(loc: Path) -> Path:
     """Drop the kind that pydantic puts into the path of a cache or a drive."""
-    if len(loc) > 1 and loc[0] == "cache" and loc[1] in ("none", "page", "dm-cache"):
+    if len(loc) > 1 and loc[0] == "cache" and loc[1] in ("none", "page", "dm-cache", "bcache"):
         loc = (loc[0], *loc[2:])
     if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
         return (*loc[:2], *loc[3:])
