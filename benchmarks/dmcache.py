@@ -120,6 +120,7 @@ def machine(measured: Measured) -> Machine:
         "dies": 1, "unit_bytes": GIB, "command_ns": SSD_NS, "interval_ns": SSD_NS,
         "read_ns": 0, "program_ns": 0, "scatter_ns": 0, "suspend_ns": 0, "write_ns": 0,
         "buffer_ns": 0, "link_bytes_per_s": 500 * 10**6, "capacity_bytes": GIB,
+        "step_ns": 0, "program_units": 1, "flush_ns": 0, "is_protected": 1, "is_blocking": 0,
     }  # fmt: skip
     bank = HDD.new(4, disk)
     slow = Tier.new(SLOW, int(Level.STRIPE), 4, 64 * KIB, bank, queue_depth=IN_FLIGHT)

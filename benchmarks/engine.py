@@ -68,6 +68,8 @@ def cases():
     yield "cache, nearly all hits, depth 32", raid, HOT_PAGES * 2, 32, hot, 0.0
     dm_cache = Scenario.loads('[cache]\nkind = "dm-cache"\nsize = "1GiB"')
     yield "dm-cache, nearly all hits, depth 32", dm_cache, HOT_PAGES * 2, 32, hot, 0.0
+    bcache = Scenario.loads('[cache]\nkind = "bcache"\nsize = "1GiB"')
+    yield "bcache, nearly all hits, depth 32", bcache, HOT_PAGES * 32, 32, hot, 0.0
     yield "one disk, depth 1", disk, 0, 1, wide, 0.0
     yield "one disk, depth 16, NCQ", disk, 0, 16, wide, 0.0
     yield "one disk, depth 32, NCQ", disk, 0, 32, wide, 0.0

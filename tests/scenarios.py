@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hybridsim.codes import FUA, PREFLUSH, Level, Mode, Op, Order, Replay, Spread
 from hybridsim.policies import REPLACEMENT
 from hybridsim.reference import (
+    BcacheParameters,
     CacheParameters,
     ControllerParameters,
     DmCacheParameters,
@@ -53,7 +54,7 @@ class Scenario:
 
     requests: list[Request]
     source: SourceParameters
-    cache: CacheParameters | DmCacheParameters
+    cache: CacheParameters | DmCacheParameters | BcacheParameters
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None
