@@ -73,6 +73,8 @@ def cases():
     yield "Open CAS, nearly all hits, depth 32", open_cas, HOT_PAGES * 2, 32, lines, 0.0
     back = Scenario.loads('[cache]\nmode = "write-back"')
     yield "write-back, hot pages, 30% writes", back, HOT_PAGES * 2, 32, hot[:1_000_000], 0.3
+    bcache = Scenario.loads('[cache]\nkind = "bcache"\nsize = "1GiB"')
+    yield "bcache, nearly all hits, depth 32", bcache, HOT_PAGES * 32, 32, hot, 0.0
     yield "one disk, depth 1", disk, 0, 1, wide, 0.0
     yield "one disk, depth 16, NCQ", disk, 0, 16, wide, 0.0
     yield "one disk, depth 32, NCQ", disk, 0, 32, wide, 0.0

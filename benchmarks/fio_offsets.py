@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 MASK = 0xFFFFFFFF
 BLOCK_SEED = 0xB1899BED
-DEFAULT_SEED, CHAIN, ZONE_STREAM = 0x89, 0x9E370001, 16
+DEFAULT_SEED, CHAIN = 0x89, 0x9E370001
+ZONE_STREAM, MIX_STREAM = 16, 4
 
 
 def taus88(seed: int) -> Iterator[int]:
@@ -33,12 +34,17 @@ def taus88(seed: int) -> Iterator[int]:
             yield s1 ^ s2 ^ s3
 
 
+def stream_seed(stream: int) -> int:
+    """Return the seed of a stream of the first job."""
+    seed = DEFAULT_SEED
+    for _ in range(4 + stream):
+        seed = seed * CHAIN & 0xFFFFFFFFFFFFFFFF
+    return (seed + stream) & MASK
+
+
 def zone_seed() -> int:
     """Return the seed of the stream that chooses zones, of the first job."""
-    seed = DEFAULT_SEED
-    for _ in range(4 + ZONE_STREAM):
-        seed = seed * CHAIN & 0xFFFFFFFFFFFFFFFF
-    return (seed + ZONE_STREAM) & MASK
+    return stream_seed(ZONE_STREAM)
 
 
 def zoned(size_bytes: int, block_bytes: int, zones: Sequence[tuple[int, int]]) -> Iterator[int]:
@@ -53,3 +59,9 @@ def zoned(size_bytes: int, block_bytes: int, zones: Sequence[tuple[int, int]]) -
     while True:
         first, count = by_percent[next(choices) * 100 >> 32]
         yield (first + (count * next(draws) >> 32)) * block_bytes
+
+
+def mixed_reads(percent: int) -> Iterator[bool]:
+    """Yield for each request of a mixed load whether it is a read."""
+    for drawn in taus88(stream_seed(MIX_STREAM)):
+        yield 1 + (drawn * 100 >> 32) <= percent

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from hybridsim.caches import DmCache, DmWritecache, OpenCas, PageCache
+from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches import dmcache as dm_cache_parts
 from hybridsim.caches import opencas as open_cas_parts
 from hybridsim.caches import writecache as writecache_parts
-from hybridsim.codes import CasMode, Cleaning, Cutoff, DmMode, Fill, FillWhen, Mode, Promotion
+from hybridsim.codes import (
+    BcacheMode,
+    CasMode,
+    Cleaning,
+    Cutoff,
+    DmMode,
+    Fill,
+    FillWhen,
+    Mode,
+    Promotion,
+    Reuse,
+)
 from hybridsim.policies import ADMISSION, REPLACEMENT, make
 from hybridsim.scenario import Cache
+from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.opencas import OpenCasTable
@@ -96,6 +108,24 @@ def no_cache(page_bytes: int) -> PageCache:
     return PageCache.new(page_bytes, 0, mode, 0, 1, admission, replacement, IDS)
 
 
+def bcache(said: BcacheTable, place: Place) -> Bcache:
+    """Build an empty bcache."""
+    bucket_bytes = said.bucket_bytes(place.pages)
+    return Bcache.new(
+        bucket_bytes,
+        place.pages * said.page_bytes // bucket_bytes,
+        said.block_bytes,
+        int(BcacheMode[said.mode.upper()]),
+        replacement=int(Reuse[said.replacement.upper()]),
+        cutoff_bytes=said.sequential_cutoff_bytes,
+        congested_read_us=said.congested_read_ns // 1000,
+        congested_write_us=said.congested_write_ns // 1000,
+        writeback_percent=said.writeback_percent,
+        writeback_delay_ns=said.writeback_delay_ns,
+        seed=place.seed,
+    )
+
+
 def dm_cache(said: DmCacheTable, place: Place) -> DmCache:
     """Build an empty dm-cache."""
     mode = int(DmMode[said.mode.upper()])
@@ -138,6 +168,7 @@ class Kind(NamedTuple):
 
 KINDS: dict[type, Kind] = {
     Cache: Kind(page_cache, lambda said, pages: 0),
+    BcacheTable: Kind(bcache, lambda said, pages: 0),  # in its buckets
     DmCacheTable: Kind(dm_cache, lambda said, pages: dm_cache_parts.METADATA_BYTES),
     WritecacheTable: Kind(
         dm_writecache, lambda said, pages: writecache_parts.metadata_bytes(pages)

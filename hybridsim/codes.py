@@ -20,6 +20,7 @@ class Op(IntEnum):
 OP_MASK = 7
 FUA = 8  # a write is complete only when it is on the medium
 PREFLUSH = 16  # what was acknowledged before it must be on the medium first
+SYNC = 32  # somebody waits for this write: for the cache alone
 
 
 class Flag(IntFlag):
@@ -59,6 +60,7 @@ class Reason(IntEnum):
     DISCARD = 10
     NO_CACHE = 11
     NOT_WRITTEN = 12  # of a cache that only writes enter
+    CONGESTED = 13
 
 
 class Mode(IntEnum):
@@ -123,6 +125,23 @@ class Cleaning(IntEnum):
     NOP = 0
     ALRU = 1
     ACP = 2
+
+
+class BcacheMode(IntEnum):
+    """What a write does to a bcache, in bcache's own words."""
+
+    WRITETHROUGH = 0
+    WRITEBACK = 1
+    WRITEAROUND = 2
+    NONE = 3
+
+
+class Reuse(IntEnum):
+    """Which bucket a bcache empties first."""
+
+    LRU = 0
+    FIFO = 1
+    RANDOM = 2
 
 
 class Level(IntEnum):

@@ -22,6 +22,7 @@ REASONS = {
     Reason.SEQUENTIAL: "sequential",
     Reason.NO_CACHE: "no cache",
     Reason.NOT_WRITTEN: "not written lately",
+    Reason.CONGESTED: "SSD congested",
 }
 
 _ENTRIES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -55,6 +56,7 @@ ALIASES = {
     "not hot": "not hot enough",
     "filling": "being filled",
     "not written": "not written lately",
+    "congested": "SSD congested",
 }
 
 

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.codes import FUA, OP_MASK, PREFLUSH
+from hybridsim.codes import FUA, OP_MASK, PREFLUSH, SYNC
 from hybridsim.jit import method, state_machine
+
+NO_STREAMS = np.zeros(0, np.int64)
 
 
 @state_machine
@@ -16,12 +18,13 @@ class Batch(NamedTuple):
     """Requests to come, in order of arrival; columns of equal length."""
 
     arrival_ns: Ints  # divided by the speed
-    op: Bytes  # codes.Op; of a WRITE with FUA and PREFLUSH
+    op: Bytes  # codes.Op; of a WRITE with FUA, PREFLUSH and SYNC
     offset: Ints
     length: Ints
     parent: Ints  # think: number of the request that this one waits for, or -1
     gap_ns: Ints  # think: how long after the parent's completion it is issued
     state: Ints  # [next row, 1 if no batch follows, number of row 0]
+    stream: Ints = NO_STREAMS  # the process of each request; empty: one and the same
 
     @classmethod
     def empty(cls) -> Batch:
@@ -87,6 +90,8 @@ class InFlight(NamedTuple):
     pending: Int32s  # parts of it that the tiers have not completed
     promoted: Int32s  # first page reserved for it, or -1 (the cache links them)
     last_promoted: Int32s
+    stream: Ints
+    is_sync: Bytes
     next_free: Int32s
     free: Ints  # [first free slot, free slots]
 
@@ -96,6 +101,7 @@ class InFlight(NamedTuple):
         kinds = (np.int64, np.int64, np.uint8, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
         columns = [np.zeros(capacity, kind) for kind in kinds]
         columns += [np.zeros(capacity, np.int32) for _ in range(5)]
+        columns += [np.zeros(capacity, np.int64), np.zeros(capacity, np.uint8)]
         return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
 
     def grown(self, capacity: int) -> InFlight:
@@ -123,6 +129,8 @@ class InFlight(NamedTuple):
         self.pages[slot] = 0
         self.pages_hit[slot] = 0
         self.promoted[slot] = -1
+        self.stream[slot] = batch.stream[row] if len(batch.stream) > 0 else 0
+        self.is_sync[slot] = 1 if batch.op[row] & SYNC != 0 else 0
         return slot
 
     @method

@@ -61,6 +61,7 @@ def run(machine, batch, facts, until_ns):
         what = heap.what[0]
         number = what >> KIND_BITS
         heap.pop()
+        slot = -1
         if what & KIND_MASK == SLOW:
             tag = slow.complete(now, number, events)
         elif what & KIND_MASK == FAST:
@@ -75,11 +76,10 @@ def run(machine, batch, facts, until_ns):
         elif what & KIND_MASK == CONTROLLER:
             tag = slow.own_event(now, number, events)
         else:
-            cache.wake(now, number, requests, below)
-            continue
-        if tag < 0:
-            continue
-        slot = cache.complete(now, tag, requests, below)
+            tag = -1
+            slot = cache.wake(now, number, requests, below)
+        if tag >= 0:
+            slot = cache.complete(now, tag, requests, below)
         if slot >= 0:
             requests.record(slot, now, facts)
             source.completed(now, slot, requests)

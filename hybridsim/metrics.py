@@ -53,7 +53,7 @@ REASONS = {
         Reason.OVERWRITTEN,
         Reason.NOT_WRITTEN,
     },
-    Kind.BYPASS: {Reason.SEQUENTIAL, Reason.NO_CACHE},
+    Kind.BYPASS: {Reason.SEQUENTIAL, Reason.CONGESTED, Reason.BUSY, Reason.NO_CACHE},
     Kind.WRITE: {Reason.WRITE, Reason.NO_CACHE},
     Kind.OTHER: {Reason.FLUSH, Reason.DISCARD, Reason.NO_CACHE},
 }

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from hybridsim import loops
-from hybridsim.caches import DmCache, DmWritecache, OpenCas, PageCache
+from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
@@ -18,6 +18,7 @@ from hybridsim.machine import Machine, Run
 from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.raid import Tier
 from hybridsim.reference import (
+    BcacheParameters,
     DmCacheParameters,
     Fact,
     FlashParameters,
@@ -45,7 +46,7 @@ VOLUME_COUNTERS = [
     ("bandwidth_limit_ns", "bandwidth_limit_ns"),
     ("latency_ns", "latency_ns"),
 ]
-ALSO = ("fills_started", "fills_done", "fills_doomed", "evictions")  # dm-cache's, in other words
+ALSO = ("fills_started", "fills_done", "fills_doomed", "evictions")  # in other words
 IDS = 16  # so small that it has to grow
 
 
@@ -97,6 +98,8 @@ def tier(kind, parameters):
 
 def cache_of(scenario):
     cache = scenario.cache
+    if isinstance(cache, BcacheParameters):
+        return Bcache.new(**vars(cache), room=IDS)
     if isinstance(cache, DmCacheParameters):
         origin_bytes = scenario.slow.capacity_bytes
         return DmCache.new(
@@ -163,6 +166,7 @@ def batches(scenario, sizes):
             parent,
             np.rint(gap / speed).astype(np.int64),
             np.array([0, stop == len(requests), start]),
+            stream,
         )
 
 

@@ -14,12 +14,10 @@ from hybridsim.policies import REPLACEMENT
 from hybridsim.reference import (
     CacheParameters,
     ControllerParameters,
-    DmCacheParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
     LimitParameters,
-    OpenCasParameters,
     Outcome,
     RebuildParameters,
     Request,
@@ -27,9 +25,9 @@ from hybridsim.reference import (
     SsdParameters,
     TierParameters,
     VolumeParameters,
-    WritecacheParameters,
     simulate,
 )
+from hybridsim.reference.machine import CacheKind
 
 KIB = 1024
 LINES = [512, KIB, 4 * KIB, 8 * KIB]
@@ -55,7 +53,7 @@ class Scenario:
 
     requests: list[Request]
     source: SourceParameters
-    cache: CacheParameters | DmCacheParameters | OpenCasParameters | WritecacheParameters
+    cache: CacheKind
     slow: TierParameters
     fast: TierParameters
     host: HostParameters | None = None

@@ -3,17 +3,19 @@
 A cache has `submit(now, slot, requests, below)`, `complete(now, tag, requests, below)` (which
 returns the slot of a request that is complete, or -1), `finished(now, slot, requests, below)`
 (after that request's fact is written), `wake(now, number, requests, below)` (for an event that it
-scheduled), `room()`, and for Python `demand(longest_bytes)` (of room, in one step), `size()` and
-`grown(size)`, and `totals()` for the counters.
+scheduled; returns as `complete` does), `room()`, and for Python `demand(longest_bytes)` (of room,
+in one step), `size()` and `grown(size)`, and `totals()` for the counters.
 A new cache is one file and one line here.
 """
 
+from hybridsim.caches.bcache import Bcache
 from hybridsim.caches.dmcache import DmCache
 from hybridsim.caches.opencas import OpenCas
 from hybridsim.caches.page import PageCache
 from hybridsim.caches.writecache import DmWritecache
 
 CACHES = {
+    "bcache": Bcache,
     "dm-cache": DmCache,
     "dm-writecache": DmWritecache,
     "open-cas": OpenCas,
@@ -22,4 +24,4 @@ CACHES = {
 
 CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
 
-__all__ = ["CACHES", "CACHE_METHODS", "DmCache", "DmWritecache", "OpenCas", "PageCache"]
+__all__ = ["CACHES", "CACHE_METHODS", "Bcache", "DmCache", "DmWritecache", "OpenCas", "PageCache"]

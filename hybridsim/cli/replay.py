@@ -28,7 +28,7 @@ Examples:
 )
 @click.option(
     "--cache",
-    type=click.Choice(["page", "dm-cache", "dm-writecache", "open-cas", "none"]),
+    type=click.Choice(["page", "bcache", "dm-cache", "dm-writecache", "open-cas", "none"]),
     help="The kind of cache.",
 )
 @click.option(

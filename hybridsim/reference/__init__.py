@@ -36,6 +36,7 @@ from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
+    BcacheParameters,
     CacheParameters,
     ControllerParameters,
     DmCacheParameters,
@@ -63,6 +64,7 @@ from hybridsim.reference.writecache import Writecache
 
 __all__ = [
     "Admission",
+    "BcacheParameters",
     "CacheParameters",
     "Clock",
     "ClosedSource",

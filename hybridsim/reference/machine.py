@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hybridsim.codes import Op, Replay
+from hybridsim.codes import SYNC, Op, Replay
 from hybridsim.reference.admission import (
     Larc,
     Probabilistic,
@@ -12,6 +12,7 @@ from hybridsim.reference.admission import (
     SieveStore,
     TinyLfu,
 )
+from hybridsim.reference.bcache import Bcache
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.controller import Controller
@@ -22,6 +23,7 @@ from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
+    BcacheParameters,
     CacheParameters,
     ControllerParameters,
     DeviceParameters,
@@ -67,8 +69,15 @@ COUNTERS = (
     "write_cache_hits",
     "destages",
 )
-CacheKind = CacheParameters | DmCacheParameters | OpenCasParameters | WritecacheParameters
+CacheKind = (
+    CacheParameters
+    | BcacheParameters
+    | DmCacheParameters
+    | OpenCasParameters
+    | WritecacheParameters
+)
 CACHES: dict[type, Any] = {
+    BcacheParameters: Bcache,
     DmCacheParameters: DmCache,
     OpenCasParameters: OpenCas,
     WritecacheParameters: Writecache,
@@ -135,7 +144,7 @@ class Machine:
         """Give a request to the cache; write its fact and tell the source when it completes."""
         request = self.requests[number]
         issued = self.clock.now
-        flags = request.flags if request.op == Op.WRITE else 0
+        flags = request.flags & ~SYNC if request.op == Op.WRITE else 0
         verdict: Verdict
 
         def done() -> None:
@@ -156,6 +165,9 @@ class Machine:
 
         def submit() -> None:
             nonlocal verdict
+            if isinstance(self.cache, Bcache):
+                verdict = self.cache.submit(request, done)
+                return
             verdict = self.cache.submit(request.op, request.offset, request.length, done, flags)
 
         if self.host is None:

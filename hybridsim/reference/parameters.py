@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hybridsim.codes import (
+    BcacheMode,
     CasMode,
     Cleaning,
     Cutoff,
@@ -18,6 +19,7 @@ from hybridsim.codes import (
     Promotion,
     Reason,
     Replay,
+    Reuse,
     Spread,
 )
 
@@ -290,6 +292,24 @@ class WritecacheParameters(_Plain):
 
 
 @dataclass
+class BcacheParameters(_Plain):
+    """bcache (2.12)."""
+
+    bucket_bytes: int
+    buckets: int
+    block_bytes: int
+    mode: BcacheMode
+    replacement: Reuse = Reuse.LRU
+    cutoff_bytes: int = 4 << 20
+    congested_read_us: int = 2000
+    congested_write_us: int = 20_000
+    writeback_percent: int = 10
+    writeback_delay_ns: int = 30 * 10**9
+    open_buckets: int = 128
+    seed: int = 1
+
+
+@dataclass
 class SourceParameters(_Plain):
     """When requests are issued (2.2); depth is for closed, speed for open and think."""
 
@@ -308,7 +328,7 @@ class Request(_Plain):
     length: int
     stream: int = 0
     complete_ns: int = -1
-    flags: int = 0  # codes.FUA, codes.PREFLUSH
+    flags: int = 0  # codes.FUA, codes.PREFLUSH, codes.SYNC
 
     def __post_init__(self) -> None:
         super().__post_init__()

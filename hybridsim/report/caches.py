@@ -109,6 +109,20 @@ def _requests(result: Result) -> Iterator[str]:
             yield f"{name.replace('_', ' ').replace('pass t', 'pass-t')} {percent(number / total)}"
 
 
+def _bcache(result: Result) -> Iterator[tuple[str, str]]:
+    """What a bcache did in the whole run, in the words of sysfs."""
+    counters = result.cached.whole.counters
+    parts = []
+    for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
+        counted, shown = counters.get(name, 0), counters.get(f"sysfs_{name}", 0)
+        if counted:
+            parts.append(f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})")
+    parts.append(f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}")
+    parts.append(f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end")
+    parts.append(f"{human_count(counters.get('evictions', 0))} buckets emptied for others")
+    yield LABELS["bcache"], joined(parts)
+
+
 class Kind(NamedTuple):
     """How to tell of caches of one kind."""
 
@@ -117,6 +131,7 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "bcache": Kind("sectors", _bcache),
     "page": Kind("pages", _page),
     "dm-cache": Kind("blocks", _dm_cache),
     "dm-writecache": Kind("blocks", _writecache),

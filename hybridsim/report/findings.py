@@ -45,6 +45,18 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
     yield LABELS["page_hits"], f"{pages} of the {units(result)} that reads touch ({when})"
 
 
+def _bcache(result: Result) -> Iterator[str]:
+    """What a bcache did in the whole run, in the words of sysfs."""
+    counters = result.cached.whole.counters
+    for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
+        counted, shown = counters.get(name, 0), counters.get(f"sysfs_{name}", 0)
+        if counted:
+            yield f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})"
+    yield f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}"
+    yield f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end"
+    yield f"{human_count(counters.get('evictions', 0))} buckets emptied for others"
+
+
 def _wear(result: Result) -> Iterator[tuple[str, str]]:
     wear = result.wear
     if wear is None or not rows(result):

@@ -44,6 +44,7 @@ LABELS = {
     "fill": "fill",
     "write_back": "write-back",
     "writecache": "write cache",
+    "bcache": "bcache",
     "wear": "SSD writes",
     "disk_time": "disk time",
     "volume_time": "volume time",

@@ -5,7 +5,7 @@ once, each with its line, a caret and how to mend it.
 
     toml_places, origin   what was said, and where
     presets, resolve      what follows from it: systems and drives of the catalog, defaults
-    backing, controller, cache, dmcache, opencas, writecache, host, machine
+    backing, controller, cache, bcache, dmcache, opencas, writecache, host, machine
                           the tables, each checked by itself
     caches                which of them may be the cache
     problems              all that is wrong, in words

@@ -6,6 +6,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
+from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.opencas import OpenCasTable
@@ -13,6 +14,7 @@ from hybridsim.scenario.writecache import WritecacheTable
 
 CacheTable = (
     Cache  # fixed pages
+    | BcacheTable
     | DmCacheTable
     | OpenCasTable
     | WritecacheTable

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hybridsim import build, loops
 from hybridsim.arrays import Ints
-from hybridsim.codes import FUA, PREFLUSH, Flag, Op
+from hybridsim.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.controller import Controller
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.fitting import answer
@@ -199,6 +199,7 @@ def _batch(
         parent,
         _scaled(gap_ns, speed),
         np.array([0, int(is_last), first]),
+        chunk.stream.astype(np.int64),
     )
 
 
@@ -207,6 +208,7 @@ def _ops(chunk: Requests) -> npt.NDArray[np.uint8]:
     op = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op)
     asked = np.where(chunk.flags & Flag.FUA, np.uint8(FUA), np.uint8(0))
     asked |= np.where(chunk.flags & Flag.PREFLUSH, np.uint8(PREFLUSH), np.uint8(0))
+    asked |= np.where(chunk.flags & Flag.SYNC, np.uint8(SYNC), np.uint8(0))
     return np.where(op == Op.WRITE, op | asked, op)
 
 

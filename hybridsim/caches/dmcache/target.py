@@ -185,13 +185,14 @@ class DmCache(NamedTuple):
 
     @method
     def wake(self, now, number, requests, below):
-        """Hear an event of one's own."""
+        """Hear an event of one's own; no request completes by it."""
         if number == MIGRATOR:
             self.mapping.migrations.migrate(now, below)
         elif number == DEFERRER:
             self.take_deferred(now, requests, below)
         else:
             self.second(now, below.events)
+        return NOTHING
 
     # The clock.
 

@@ -305,3 +305,4 @@ class OpenCas(NamedTuple):
             jobs.queue_on(now, below.events)
         else:
             self.paths.entry.cleaner.come(now, below)
+        return NOTHING

@@ -264,6 +264,7 @@ class PageCache(NamedTuple):
         """Hear a timer of the cleaner."""
         self.dirty.state[number] = 0
         go_on_cleaning(self, now, below)
+        return NOTHING
 
     @method
     def flush(self, now, slot, requests, below):

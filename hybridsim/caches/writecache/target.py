@@ -296,3 +296,4 @@ class DmWritecache(NamedTuple):
             commits = self.write_back.commits
             if commits.state[STAGE] == IDLE and commits.state[UNCOMMITTED] > 0:
                 commits.begin(now, below)
+        return NOTHING

@@ -1,0 +1,224 @@
+"""bcache against runs of the real one: its counters at every sample of `stats_total`.
+
+    HYBRIDSIM_DATA=shared/data python benchmarks/bcache.py [--json] [RUN ...]
+
+The runs (kernel-caches/bcache-*; Linux 6.1.192 in a guest on a shared host) are by fio 3.33 at a
+queue depth of 32, from an 80/20 hot spot.  fio's offsets are known to the last one.  The simulated
+machine is given the same requests, at a depth of 32 as well, on devices as the runs describe
+theirs.  Of the runs it knows nothing else but when the cache was attached and when fio began.
+
+The second number of each pair is of the same machine with requests that come when fio's own log
+says that they came: what is left of the difference then is not the pace of a busy host.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import dmcache
+import numpy as np
+from dmcache import DEPTH, GIB, KIB, MS, ORIGIN_BYTES, SECOND, ZONES
+from fio_offsets import mixed_reads, zoned
+
+from hybridsim.caches import Bcache
+from hybridsim.caches.bcache.statistics import INTERVAL_NS
+from hybridsim.codes import SYNC, BcacheMode, Op, Replay
+from hybridsim.inflight import Batch
+from hybridsim.machine import Machine, Run
+from hybridsim.source import Source
+
+COUNTERS = ("cache_hits", "cache_misses", "bypassed_sectors")
+REQUESTS_MAX = 200_000
+SIZES = {"k": KIB, "M": KIB * KIB, "G": GIB}
+
+
+@dataclass
+class Measured:
+    """One run: its samples, in ns since the cache was attached, its settings, and fio's begin."""
+
+    said: dict[str, str]
+    begin_ns: int
+    samples: list[dict[str, int]]
+    pace: tuple[np.ndarray, np.ndarray]  # ns since fio began, requests completed
+
+    @classmethod
+    def load(cls, folder: Path) -> Measured:
+        """Read bcache-stats.log, env.txt, and of fio's log when it began."""
+        env = (folder / "env.txt").read_text()
+        said = dict(re.findall(r"^(\w+)=(.*)$", env, re.M))
+        rows = [line.split() for line in (folder / "bcache-stats.log").read_text().splitlines()[1:]]
+        samples = []
+        for row in rows:
+            numbers = (int(row[1]), int(row[2]), sectors(row[5]))
+            sample = dict(zip(COUNTERS, numbers))
+            samples.append({"time_ns": round(float(row[0]) * SECOND), **sample})
+        attached = attached_ns(samples)
+        for sample in samples:
+            sample["time_ns"] -= attached
+        log = folder / "fio_iops.1.log"
+        ends_ms, done = completed(log, [0, 1])
+        return cls(said, began_ns(log, samples), samples, (ends_ms * MS, done))
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one counter at all samples."""
+        return np.array([sample[name] for sample in self.samples], float)
+
+    @property
+    def mode(self) -> BcacheMode:
+        """The mode, which sysfs shows in brackets."""
+        return BcacheMode[re.search(r"\[(\w+)\]", self.said["cache_mode"])[1].upper()]
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether the load was mixed."""
+        return bool(self.column("bypassed_sectors").any())
+
+
+def sectors(text: str) -> int:
+    """Return sysfs' number of bytes, which is rounded to a tenth, in sectors."""
+    return round(float(text[:-1]) * SIZES[text[-1]]) // 512
+
+
+def steps(samples: list[dict[str, int]]) -> list[int]:
+    """Return the samples at which counters have moved."""
+    pairs = itertools.pairwise(samples)
+    return [i + 1 for i, (a, b) in enumerate(pairs) if a["cache_misses"] != b["cache_misses"]]
+
+
+def attached_ns(samples: list[dict[str, int]]) -> int:
+    """Return a moment from which all steps are whole intervals, within the samples' distance."""
+    ends = [(samples[i - 1]["time_ns"], samples[i]["time_ns"]) for i in steps(samples)]
+    after = max(low - i * INTERVAL_NS for i, (low, _) in enumerate(ends, 1))
+    before = min(high - i * INTERVAL_NS for i, (_, high) in enumerate(ends, 1))
+    return (after + before) // 2
+
+
+def completed(log: Path, directions: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many requests fio had completed by when (ms): reads (0), writes (1)."""
+    rows = np.loadtxt(log, delimiter=",", usecols=(0, 1, 2))
+    parts = [rows[rows[:, 2] == one, :2].T for one in directions]
+    ends_ms = parts[0][0]
+    done = np.zeros(len(ends_ms))
+    for times, iops in parts:
+        if len(times):
+            sums = np.cumsum(iops * np.diff(times, prepend=0) / 1000)
+            done += np.interp(ends_ms, times, sums)
+    return np.r_[0, ends_ms], np.r_[0, done]
+
+
+def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
+    """When fio began: the shift that brings its own log of completed reads nearest to the steps."""
+    ends_ms, done = completed(log, [0])
+    after = [samples[i] for i in steps(samples)]
+    times = np.array([round(one["time_ns"] / INTERVAL_NS) * INTERVAL_NS / MS for one in after])
+    counted = np.array([one["cache_hits"] + one["cache_misses"] for one in after])
+
+    def error(begin_ms: float) -> float:
+        found = np.interp(times - begin_ms, ends_ms, done)
+        return float(np.abs(found - counted).mean())
+
+    return min(range(0, 15_000, 10), key=error) * MS
+
+
+def machine(measured: Measured, paced: bool) -> Machine:
+    """Build the run's machine; the devices are those of the dm-cache runs."""
+    said = measured.said
+    cache = Bcache.new(
+        512 * KIB,
+        1024,
+        512,
+        int(measured.mode),
+        cutoff_bytes=0,
+        congested_read_us=int(said["congested_read_threshold_us"]),
+        congested_write_us=int(said["congested_write_threshold_us"]),
+    )
+    built = dmcache.machine(dmcache.Measured(64 * KIB, 4096, 0, 0, []))._replace(cache=cache)
+    return built._replace(source=Source.new(int(Replay.OPEN), 1)) if paced else built
+
+
+def simulate(measured: Measured, paced: bool = False) -> list[dict[str, int]]:
+    """Return what sysfs would show at the times of the samples."""
+    count = int(measured.pace[1][-1]) if paced else REQUESTS_MAX
+    at = np.fromiter(itertools.islice(zoned(ORIGIN_BYTES, 4 * KIB, ZONES), count), np.int64, count)
+    ops = np.zeros(count, np.uint8)
+    if measured.has_writes:
+        reads = np.fromiter(itertools.islice(mixed_reads(70), count), bool, count)
+        ops[~reads] = Op.WRITE | SYNC
+    none, lengths = np.full(count, -1, np.int64), np.full(count, 4 * KIB)
+    arrival = none
+    if paced:  # each when the one DEPTH before it was complete
+        arrival = np.interp(np.arange(count) - DEPTH, measured.pace[1], measured.pace[0])
+        arrival = arrival.astype(np.int64) + measured.begin_ns
+    run = Run(machine(measured, paced), facts_rows=count + 1)
+    run.machine.clock[0] = measured.begin_ns
+    run.feed(Batch(arrival, ops, at, lengths, none, none, np.array([0, 1, 0])))
+    found = []
+    for sample in measured.samples:
+        run.advance(sample["time_ns"])
+        totals = run.machine.cache.totals()
+        shown = {name: totals[f"sysfs_{name}"] for name in COUNTERS}
+        found.append({"time_ns": sample["time_ns"], **shown})
+    return found
+
+
+def errors(measured: Measured, found: list[dict[str, int]]) -> dict[str, np.ndarray]:
+    """Return how far each counter is off at each sample, as a share of its last value."""
+    off = {}
+    for name in COUNTERS:
+        ours = np.array([sample[name] for sample in found], float)
+        real = measured.column(name)
+        if real.any() or ours.any():
+            off[name] = np.abs(ours - real) / max(real.max(), 1)
+    return off
+
+
+def print_table(measured: Measured, *simulated: list[dict[str, int]]) -> None:
+    """Print the samples after which counters move: measured, simulated, simulated at its pace."""
+    print(f"{'s':>8}" + "".join(f"{counter:>32}" for counter in COUNTERS))
+    for i in [*(step - 1 for step in steps(measured.samples)), -1]:
+        print(f"{measured.samples[i]['time_ns'] / SECOND:8.1f}", end="")
+        for name in COUNTERS:
+            three = [measured.samples[i][name], *(found[i][name] for found in simulated)]
+            print("  " + "".join(f"{number:>10,}" for number in three), end="")
+        print()
+
+
+def main() -> None:
+    """Print the comparison: measured, simulated, and how far off."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="*")
+    parser.add_argument("--json", action="store_true")
+    said = parser.parse_args()
+    data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
+    if not data.is_dir():
+        sys.exit(f"no {data}: HYBRIDSIM_DATA names the folder of the reference data")
+    for folder in sorted(data.glob("bcache-*")):
+        if said.runs and folder.name not in said.runs:
+            continue
+        measured = Measured.load(folder)
+        found = {"at depth 32": simulate(measured), "at its pace": simulate(measured, paced=True)}
+        off = {how: errors(measured, rows) for how, rows in found.items()}
+        if said.json:
+            worst = {
+                how: {name: float(one.max()) for name, one in each.items()}
+                for how, each in off.items()
+            }
+            print(json.dumps({"run": folder.name, "worst": worst, "simulated": found}))
+            continue
+        print(f"{folder.name}: fio began {measured.begin_ns / SECOND:.2f} s after attaching")
+        print_table(measured, *found.values())
+        for how, each in off.items():
+            for name, one in each.items():
+                share = f"within 5% at {(one <= 0.05).sum()} of {len(one)} samples"
+                print(f"  {how}, {name:16} off by at most {one.max():6.1%} of its end, {share}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""bcache's allocator, its garbage collection, and what its index costs in buckets and writes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.bcache.buckets import (
+    BTREE,
+    INCOMING,
+    NONE,
+    PRIO,
+    Buckets,
+    Layout,
+)
+from hybridsim.caches.bcache.journal import Journal
+from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME
+from hybridsim.codes import FUA, Op
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+WRITE = int(Op.WRITE)
+
+KEY_BYTES = 24
+NODE_BYTES_MAX = 256 * 1024
+APPEND_BYTES = 4 * 1024  # of a node, at a time
+APPEND_KEYS = 180  # that make such a write: measured
+GC_NODES, GC_SLEEP_NS = 100, 100_000_000
+
+(IS_WRITTEN, IS_WRITING, GC_WANTED, GC_WOKEN, GC_RUNNING, HAS_CHANGED, TO_GC, NODES, ENTRIES,
+ APPENDS, WAITING, RESUMING, PRIORITIES_LEFT, GCS) = range(14)  # fmt: skip
+
+
+@state_machine
+class Allocator(NamedTuple):
+    """Who takes and frees buckets."""
+
+    node_bytes: int
+    node_keys: int  # with which a node is as full as nodes are on the average
+    block_bytes: int
+    root: int  # bucket of the index's root
+    buckets: Buckets
+    journal: Journal
+    priorities: Ints  # the buckets that hold the priorities, then those that are being written
+    state: Ints  # [IS_WRITTEN ... GCS]
+
+    @classmethod
+    def new(
+        cls,
+        bucket_bytes: int,
+        buckets: int,
+        block_bytes: int,
+        replacement: int,
+        seed: int,
+        room: int,
+    ) -> Allocator:
+        """Have an empty cache."""
+        layout = Layout.of(bucket_bytes, buckets)
+        made = Buckets.new(bucket_bytes, buckets, replacement, seed, room)
+        node_bytes = min(bucket_bytes, NODE_BYTES_MAX)
+        area = (bucket_bytes, layout.journal * bucket_bytes)
+        state = np.zeros(14, np.int64)
+        state[IS_WRITTEN] = state[NODES] = 1
+        state[TO_GC] = buckets * bucket_bytes // 16
+        priorities = np.zeros(2 * layout.priorities, np.int64)
+        priorities[: layout.priorities] = range(layout.journal + 3, layout.metadata)
+        return cls(
+            node_bytes,
+            node_bytes * 6 // 10 // KEY_BYTES,
+            block_bytes,
+            layout.journal + 2,
+            made,
+            Journal.new(*area, block_bytes, room),
+            priorities,
+            state,
+        )
+
+    # Buckets.
+
+    @method
+    def take_for_data(self, now, below):
+        """Return a free bucket, pinned; -1 if there is none."""
+        bucket = self.buckets.take_for_data()
+        if bucket != NOTHING:
+            self.go_on(now, below)
+        return bucket
+
+    @method
+    def go_on(self, now, below):
+        """Fill the lists of free buckets as far as possible."""
+        buckets, state = self.buckets, self.state
+        while state[IS_WRITTEN] == 1 and buckets.list_count[INCOMING] > 0:
+            which = PRIO
+            while which < INCOMING and not buckets.has_room(which):
+                which += 1
+            if which == INCOMING:
+                break
+            buckets.push(which, buckets.pop(INCOMING))
+        if state[WAITING] > 0 and state[RESUMING] == 0 and buckets.list_count[NONE] > 0:
+            state[RESUMING] = 1
+            below.events.push(now, CACHE, RESUME)
+        if buckets.list_count[INCOMING] > 0 and state[IS_WRITTEN] == 1:
+            return
+        state[IS_WRITTEN] = 0
+        if state[IS_WRITING] == 1 or state[GC_WANTED] == 1 or state[GC_RUNNING] == 1:
+            return
+        number = len(self.priorities) // 2
+        at_hand = buckets.list_count[PRIO] + buckets.list_count[NONE]
+        if buckets.invalidate() and at_hand >= number:
+            state[IS_WRITING] = 1
+            for i in range(number):
+                self.priorities[number + i] = buckets.take_for_metadata(PRIO)
+            state[PRIORITIES_LEFT] = number
+            self.write_priorities(now, below)
+        else:
+            state[GC_WANTED] = 1
+            self.wake_gc(now, below)
+
+    @method
+    def write_priorities(self, now, below):
+        """Write the next bucket of priorities; after the last one wait for the journal."""
+        left = self.state[PRIORITIES_LEFT]
+        if left == 0:
+            self.journal.add_and_wait(now, 0, NOTHING, below)
+            return
+        self.state[PRIORITIES_LEFT] = left - 1
+        size = self.buckets.bucket_bytes
+        at = self.priorities[len(self.priorities) - left] * size
+        below.fast.submit(now, PRIORITIES, WRITE, at, size, below.events)
+
+    @method
+    def priorities_written(self, now, below):
+        """Free the buckets that had the priorities before; what came in is free now."""
+        number = len(self.priorities) // 2
+        for i in range(number):
+            self.buckets.free_metadata(self.priorities[i])
+            self.priorities[i] = self.priorities[number + i]
+        self.state[IS_WRITING] = 0
+        self.state[IS_WRITTEN] = 1
+        self.go_on(now, below)
+
+    # Garbage collection.
+
+    @method
+    def insert_begins(self, now, length, below):
+        """Count bytes towards the next collection."""
+        self.state[TO_GC] -= length
+        self.wake_gc(now, below)
+
+    @method
+    def changed(self):
+        """Note that a collection might find something new."""
+        self.state[HAS_CHANGED] = 1
+
+    @method
+    def wake_gc(self, now, below):
+        """Have a collection begin, if there is reason to."""
+        state = self.state
+        if state[GC_WOKEN] == 1 or state[GC_RUNNING] == 1:
+            return
+        if state[TO_GC] < 0 or state[GC_WANTED] == 1:
+            state[GC_WOKEN] = 1
+            is_vain = state[TO_GC] >= 0 and state[HAS_CHANGED] == 0
+            below.events.push(now + GC_SLEEP_NS if is_vain else now, CACHE, GC)
+
+    @method
+    def begin_gc(self, now, below):
+        """Begin a collection; a small one ends at once."""
+        state = self.state
+        state[GC_WOKEN] = 0
+        state[HAS_CHANGED] = 0
+        state[TO_GC] = self.buckets.buckets * self.buckets.bucket_bytes // 16
+        state[GC_RUNNING] = 1
+        rests = (state[NODES] - 1) // max(GC_NODES, state[NODES] // 100)
+        if rests > 0:
+            below.events.push(now + rests * GC_SLEEP_NS, CACHE, GC_END)
+        else:
+            self.end_gc(now, below)
+
+    @method
+    def end_gc(self, now, below):
+        """See what is in each bucket, and go on."""
+        self.buckets.mark_again()
+        self.state[GC_WANTED] = 0
+        self.state[GC_RUNNING] = 0
+        self.state[GCS] += 1
+        self.go_on(now, below)
+        self.wake_gc(now, below)
+
+    # Entries.
+
+    @method
+    def enter(self, now, begin, end, place, is_dirty, below):
+        """Enter a key."""
+        self.buckets.keys.enter(begin, end, place, is_dirty)
+        self.entered(now, below)
+
+    @method
+    def erase(self, now, begin, end, below):
+        """Erase what a request overwrites or discards."""
+        self.buckets.keys.erase(begin, end, 1)
+        self.entered(now, below)
+
+    @method
+    def entered(self, now, below):
+        """Pay for an entry: nodes are appended to, and split."""
+        state = self.state
+        state[ENTRIES] += 1
+        if state[ENTRIES] % APPEND_KEYS == 0:
+            at = state[APPENDS] * APPEND_BYTES % self.buckets.bucket_bytes
+            at += self.root * self.buckets.bucket_bytes
+            state[APPENDS] += 1
+            below.fast.submit(now, NODE, WRITE | FUA, at, APPEND_BYTES, below.events)
+        while state[NODES] * self.node_keys < self.buckets.keys.number():
+            bucket = self.buckets.take_for_metadata(BTREE)
+            if bucket == NOTHING:
+                break
+            state[NODES] += 1
+            length = self.node_bytes * 4 // 5 // self.block_bytes * self.block_bytes
+            at = bucket * self.buckets.bucket_bytes
+            below.fast.submit(now, NODE, WRITE | FUA, at, length, below.events)
+            self.go_on(now, below)
+        self.changed()

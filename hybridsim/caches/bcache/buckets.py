@@ -1,0 +1,300 @@
+"""Buckets: how old each is, what is in it, which are free, and which go first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Bytes, Int32s, Ints
+from hybridsim.caches.bcache.keys import Keys
+from hybridsim.caches.bcache.victims import Victims
+from hybridsim.codes import Reuse
+from hybridsim.jit import method, state_machine
+from hybridsim.mixing import mixed
+
+NOTHING = -1
+SECTOR_BYTES = 512
+JOURNAL_MIN, JOURNAL_MAX = 2, 256  # buckets
+PRIORITY_BYTES = 3  # of a bucket, on the medium
+BTREE_RESERVE = 8
+INITIAL_PRIO, BTREE_PRIO = 32_768, 65_535
+USED_MAX = 8191 * SECTOR_BYTES  # what 13 bits can tell
+
+EMPTY, CLEAN, DIRTY, METADATA = range(4)
+# Lists of buckets that are free, in the order in which they are filled; INCOMING is their source.
+PRIO, BTREE, NONE, INCOMING = range(4)
+LRU, FIFO = int(Reuse.LRU), int(Reuse.FIFO)
+
+AVAIL, IN_USE, MIN_PRIO, RESCALE, LAST, DRAWS, INVALIDATIONS = range(7)
+
+
+def roundup_pow2(number: int) -> int:
+    """Return the least power of two that is not below a number."""
+    return 1 << (number - 1).bit_length()
+
+
+class Layout(NamedTuple):
+    """How many buckets serve which purpose."""
+
+    journal: int
+    priorities: int
+    unused: int  # the moving gc's reserve
+    free: int
+    incoming: int
+
+    @classmethod
+    def of(cls, bucket_bytes: int, buckets: int) -> Layout:
+        """Lay a cache out."""
+        journal = min(max(buckets // 128, JOURNAL_MIN), JOURNAL_MAX)
+        share = max(roundup_pow2(buckets) // 1024, 1)
+        priorities = -(-PRIORITY_BYTES * buckets // bucket_bytes)
+        return cls(journal, priorities, share, _list_size(share), _list_size(4 * share))
+
+    @property
+    def metadata(self) -> int:
+        """Superblock, journal, uuids, the root of the index and the priorities."""
+        return 3 + self.journal + self.priorities
+
+    @property
+    def withheld(self) -> int:
+        """All that holds no data at first."""
+        lists = self.priorities + BTREE_RESERVE + self.free + self.incoming
+        return self.metadata + self.unused + lists
+
+
+def _list_size(wanted: int) -> int:
+    """Return the room that the kernel's lists have."""
+    return wanted if wanted <= 4 else (1 << (wanted + 1).bit_length() - 1) - 1
+
+
+@state_machine
+class Buckets(NamedTuple):
+    """All buckets of the cache device."""
+
+    bucket_bytes: int
+    buckets: int
+    replacement: int  # codes.Reuse
+    seed: int
+    keys: Keys
+    prio: Int32s
+    pins: Int32s  # why it must stay: in a list, open, being written
+    mark: Bytes  # EMPTY, CLEAN, DIRTY, METADATA
+    used: Ints  # bytes, as the last gc saw it
+    generation: Int32s
+    listed: Ints  # rings of buckets, one behind the other
+    list_start: Int32s  # by list: where its ring begins
+    list_room: Int32s
+    list_first: Ints  # by list: the oldest entry
+    list_count: Ints
+    victims: Victims
+    state: Ints  # [AVAIL ... INVALIDATIONS]
+
+    @classmethod
+    def new(
+        cls, bucket_bytes: int, buckets: int, replacement: int, seed: int, room: int
+    ) -> Buckets:
+        """Have an empty cache, with its lists full."""
+        layout = Layout.of(bucket_bytes, buckets)
+        prio, pins = np.zeros(buckets, np.int32), np.zeros(buckets, np.int32)
+        mark = np.full(buckets, EMPTY, np.uint8)
+        prio[: layout.metadata], mark[: layout.metadata] = BTREE_PRIO, METADATA
+        prio[layout.metadata : layout.withheld] = INITIAL_PRIO
+        pins[layout.metadata : layout.withheld] = 1
+        sizes = [layout.priorities, BTREE_RESERVE, layout.free, layout.incoming]
+        starts = np.cumsum([0, *sizes[:-1]])
+        avail = buckets - layout.metadata
+        return cls(
+            bucket_bytes,
+            buckets,
+            replacement,
+            seed,
+            Keys.new(bucket_bytes, buckets, room),
+            prio,
+            pins,
+            mark,
+            np.zeros(buckets, np.int64),
+            np.zeros(buckets, np.int32),
+            np.arange(layout.metadata + layout.unused, layout.withheld),
+            starts.astype(np.int32),
+            np.array(sizes, np.int32),
+            np.zeros(4, np.int64),
+            np.array(sizes, np.int64),
+            Victims.new(8 * layout.unused),
+            np.array([avail, (buckets - avail) * 100 // buckets, 0, 0, 1, 0, 0]),
+        )
+
+    # Lists.
+
+    @method
+    def push(self, which, bucket):
+        """Add a bucket to a list that has room."""
+        at = (self.list_first[which] + self.list_count[which]) % self.list_room[which]
+        self.listed[self.list_start[which] + at] = bucket
+        self.list_count[which] += 1
+
+    @method
+    def pop(self, which):
+        """Take the oldest bucket of a list; -1 if there is none."""
+        if self.list_count[which] == 0:
+            return NOTHING
+        bucket = self.listed[self.list_start[which] + self.list_first[which]]
+        self.list_first[which] = (self.list_first[which] + 1) % self.list_room[which]
+        self.list_count[which] -= 1
+        return bucket
+
+    @method
+    def has_room(self, which):
+        """Tell whether a list is not full."""
+        return self.list_count[which] < self.list_room[which]
+
+    @method
+    def take_for_data(self):
+        """Return a free bucket, pinned; -1 if there is none."""
+        bucket = self.pop(NONE)
+        if bucket != NOTHING:
+            self.taken(bucket, CLEAN, INITIAL_PRIO)
+        return bucket
+
+    @method
+    def take_for_metadata(self, reserve):
+        """Return a free bucket, if need be of a reserve; -1 if there is none."""
+        bucket = self.pop(NONE)
+        if bucket == NOTHING:
+            bucket = self.pop(reserve)
+        if bucket != NOTHING:
+            self.taken(bucket, METADATA, BTREE_PRIO)
+            self.pins[bucket] = 0
+        return bucket
+
+    @method
+    def taken(self, bucket, mark, prio):
+        """Note that a bucket is in use."""
+        self.mark[bucket] = mark
+        self.prio[bucket] = prio
+        self.used[bucket] = min(self.bucket_bytes, USED_MAX)
+        if self.state[AVAIL] > 0:
+            self.avail(self.state[AVAIL] - 1)
+
+    @method
+    def free_metadata(self, bucket):
+        """Let a bucket that held metadata be used for anything."""
+        self.mark[bucket] = EMPTY
+        self.used[bucket] = 0
+        if self.state[AVAIL] < self.buckets:
+            self.avail(self.state[AVAIL] + 1)
+
+    @method
+    def avail(self, number):
+        """Set how many buckets could be reused."""
+        self.state[AVAIL] = number
+        self.state[IN_USE] = (self.buckets - number) * 100 // self.buckets
+
+    # Victims.
+
+    @method
+    def touch(self, bucket):
+        """Note that what is in a bucket was read."""
+        self.prio[bucket] = INITIAL_PRIO
+
+    @method
+    def is_reusable(self, bucket):
+        """Tell whether what is in a bucket may go."""
+        return self.mark[bucket] <= CLEAN and self.pins[bucket] == 0
+
+    @method
+    def invalidate(self):
+        """Fill the incoming list with victims; tell whether it is full."""
+        if not self.has_room(INCOMING):
+            return True
+        if self.replacement == LRU:
+            self.invalidate_oldest()
+        else:
+            self.invalidate_any()
+        return not self.has_room(INCOMING)
+
+    @method
+    def invalidate_oldest(self):
+        """Take those whose priority times use is least; of equals those that the kernel takes."""
+        victims = self.victims
+        victims.number[0] = 0
+        base = (INITIAL_PRIO - self.state[MIN_PRIO]) // 8 - self.state[MIN_PRIO]
+        for bucket in range(self.buckets):
+            if self.is_reusable(bucket):
+                rank = (self.prio[bucket] + base) * (self.used[bucket] // SECTOR_BYTES)
+                victims.offer(bucket, rank)
+        victims.turn()
+        while self.has_room(INCOMING) and victims.number[0] > 0:
+            bucket = victims.pop()
+            self.invalidate_one(bucket)
+            self.push(INCOMING, bucket)
+
+    @method
+    def invalidate_any(self):
+        """Take what comes next, by number or by chance."""
+        tries = self.buckets if self.replacement == FIFO else self.buckets // 2
+        for _ in range(tries):
+            if not self.has_room(INCOMING):
+                return
+            if self.replacement == FIFO:
+                bucket = self.state[LAST]
+                self.state[LAST] = 1 + bucket % (self.buckets - 1)
+            else:
+                bucket = 1 + self.draw() % (self.buckets - 1)
+            if self.is_reusable(bucket):
+                self.invalidate_one(bucket)
+                self.push(INCOMING, bucket)
+
+    @method
+    def invalidate_one(self, bucket):
+        """Drop all that is in a bucket."""
+        self.prio[bucket] = INITIAL_PRIO
+        self.pins[bucket] += 1
+        self.generation[bucket] += 1
+        if self.keys.empty(bucket):
+            self.state[INVALIDATIONS] += 1
+
+    @method
+    def draw(self):
+        """Return the next random number."""
+        self.state[DRAWS] += 1
+        return mixed(mixed(self.seed) ^ (self.state[DRAWS] - 1))
+
+    # Age, and what gc finds.
+
+    @method
+    def age(self, length):
+        """Let so many bytes of requests pass; now and then all buckets are a bit older."""
+        state = self.state
+        state[RESCALE] -= length // SECTOR_BYTES
+        if state[RESCALE] >= 0:
+            return
+        state[RESCALE] += self.buckets * (self.bucket_bytes // SECTOR_BYTES) // 1024
+        least = BTREE_PRIO
+        for bucket in range(self.buckets):
+            prio = self.prio[bucket]
+            if prio != 0 and prio != BTREE_PRIO and self.pins[bucket] == 0:
+                self.prio[bucket] = prio - 1
+                least = min(least, prio - 1)
+        if least < BTREE_PRIO:
+            state[MIN_PRIO] = least
+
+    @method
+    def mark_again(self):
+        """See what is in each bucket."""
+        keys = self.keys
+        reusable = 0
+        for bucket in range(self.buckets):
+            if self.mark[bucket] == METADATA:
+                continue
+            live, dirty = keys.live[bucket], keys.dirty[bucket]
+            if self.pins[bucket] == 0:
+                self.used[bucket] = min(live, USED_MAX)
+                self.mark[bucket] = CLEAN if live > 0 else EMPTY
+            else:
+                self.used[bucket] = min(self.used[bucket] + live, USED_MAX)
+            if dirty > 0:
+                self.mark[bucket] = DIRTY
+            if self.is_reusable(bucket):
+                reusable += 1
+        self.avail(reusable)

@@ -1,0 +1,169 @@
+"""What bcache lets pass: long sequential streams, and all too much when its device is slow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Int32s, Ints, longer
+from hybridsim.caches.bcache.buckets import SECTOR_BYTES, Buckets
+from hybridsim.caches.index import Index
+from hybridsim.codes import Reason
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+RECENT = 128  # streams
+JIFFY_NS = 4_000_000
+EXPIRY_JIFFIES = 1250
+BYTES_MAX = 1 << 32
+CONGESTED_MAX = 1024
+
+NONE, SEQUENTIAL = int(Reason.NONE), int(Reason.SEQUENTIAL)
+CONGESTED = int(Reason.CONGESTED)
+
+OLDEST, NEWEST, SLOWNESS, STAMP = range(4)
+
+
+@state_machine
+class Bypass(NamedTuple):
+    """The last streams, what their tasks were about, and how slow the cache device was."""
+
+    cutoff_bytes: int
+    read_us: int  # congested_read_threshold_us
+    write_us: int
+    buckets: Buckets
+    end: Ints  # by stream
+    run: Ints  # bytes
+    expiry: Ints  # jiffies
+    newer: Int32s
+    older: Int32s
+    tasks: Index
+    sequential: Ints  # by task: bytes of its present stream
+    average: Ints
+    state: Ints  # [OLDEST ... STAMP]
+
+    @classmethod
+    def new(
+        cls, cutoff_bytes: int, read_us: int, write_us: int, buckets: Buckets, room: int
+    ) -> Bypass:
+        """Know no stream, with room for so many tasks (a power of two)."""
+        places = np.arange(RECENT, dtype=np.int32)
+        newer, older = places + 1, places - 1
+        newer[-1] = NOTHING
+        return cls(
+            cutoff_bytes,
+            read_us,
+            write_us,
+            buckets,
+            np.full(RECENT, NOTHING, np.int64),
+            np.zeros(RECENT, np.int64),
+            np.zeros(RECENT, np.int64),
+            newer,
+            older,
+            Index.new(room),
+            np.zeros(room, np.int64),
+            np.zeros(room, np.int64),
+            np.array([0, RECENT - 1, 0, 0]),
+        )
+
+    def grown(self, room: int) -> Bypass:
+        """Return the same with room for so many tasks (a power of two)."""
+        return self._replace(
+            tasks=self.tasks.grown(room),
+            sequential=longer(self.sequential, room),
+            average=longer(self.average, room),
+        )
+
+    @method
+    def why(self, now, task, offset, length):
+        """Return why a request that could be cached passes, or NONE; remember its stream."""
+        congested = self.congestion(now)
+        if congested == 0 and self.cutoff_bytes == 0:
+            return NONE
+        number = self.tasks.find(task)
+        if number == NOTHING:
+            number = self.tasks.add(task)
+        jiffies = now // JIFFY_NS
+        stream = self.find(offset, jiffies)
+        if stream == NOTHING:
+            stream = self.state[OLDEST]
+            self.run[stream] = 0
+            total = self.average[number] * 7 + self.sequential[number]
+            self.average[number] = total % BYTES_MAX // 8
+        if self.run[stream] + length < BYTES_MAX:
+            self.run[stream] += length
+        self.end[stream] = offset + length
+        self.expiry[stream] = jiffies + EXPIRY_JIFFIES
+        self.sequential[number] = self.run[stream]
+        self.renew(stream)
+        sectors = max(self.run[stream], self.average[number]) // SECTOR_BYTES
+        if self.cutoff_bytes > 0 and sectors >= self.cutoff_bytes // SECTOR_BYTES:
+            return SEQUENTIAL
+        return CONGESTED if congested > 0 and sectors >= congested else NONE
+
+    @method
+    def find(self, offset, jiffies):
+        """Return the stream that ends there and is not forgotten, the newest of several; or -1."""
+        found = NOTHING
+        number = 0
+        for i in range(RECENT):
+            if self.end[i] == offset and jiffies < self.expiry[i]:
+                found = i
+                number += 1
+        if number > 1:
+            found = self.state[NEWEST]
+            while self.end[found] != offset or jiffies >= self.expiry[found]:
+                found = self.older[found]
+        return found
+
+    @method
+    def renew(self, stream):
+        """Make a stream the most recently used one."""
+        state, newer, older = self.state, self.newer, self.older
+        if state[NEWEST] == stream:
+            return
+        if state[OLDEST] == stream:
+            state[OLDEST] = newer[stream]
+        else:
+            newer[older[stream]] = newer[stream]
+        older[newer[stream]] = older[stream]
+        older[stream] = state[NEWEST]
+        newer[state[NEWEST]] = stream
+        newer[stream] = NOTHING
+        state[NEWEST] = stream
+
+    # Congestion.
+
+    @method
+    def served(self, now, issued, is_write):
+        """Hear how long the cache device took for something."""
+        threshold = self.write_us if is_write else self.read_us
+        if threshold == 0:
+            return
+        state = self.state
+        took = (now - issued) >> 10
+        if took > threshold:
+            state[STAMP] = now >> 10
+            state[SLOWNESS] -= min(took >> 10, CONGESTED_MAX + state[SLOWNESS])
+        elif state[SLOWNESS] < 0:
+            state[SLOWNESS] += 1
+
+    @method
+    def congestion(self, now):
+        """Return from how many sectors on requests pass as the device is slow; 0: none does."""
+        if self.read_us == 0 and self.write_us == 0:
+            return 0
+        state = self.state
+        limit = ((now >> 10) - state[STAMP]) // 1024 + state[SLOWNESS]
+        if limit >= 0:
+            return 0
+        limit += CONGESTED_MAX
+        if limit > 0:
+            limit = ((64 + limit % 64) << (limit // 64)) >> 6
+        for _ in range(2):
+            bits = self.buckets.draw() & 0xFFFF
+            while bits > 0:
+                limit -= bits & 1
+                bits >>= 1
+        return max(limit, 1)

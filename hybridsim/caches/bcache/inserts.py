@@ -1,0 +1,202 @@
+"""Inserts: data go to the open buckets, and when they are there their keys into the index."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.bcache.allocator import RESUMING, WAITING, Allocator
+from hybridsim.caches.bcache.buckets import DIRTY, NONE
+from hybridsim.caches.bcache.pieces import Pieces
+from hybridsim.caches.bcache.space import LENGTH, PLACE, Space
+from hybridsim.caches.bcache.statistics import COLLISIONS, Statistics
+from hybridsim.caches.bcache.tags import BITS, PIECE, RESUME
+from hybridsim.codes import Op
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+WRITE = int(Op.WRITE)
+
+FILL, THROUGH, BACK, NO_DATA = range(4)
+
+FIRST_WAITING, LAST_WAITING, PARTS = range(3)
+# What becomes of an insert for the moment.
+WAITS, IS_UNDER_WAY, HAS_ENDED = range(3)
+
+
+@state_machine
+class Inserts(NamedTuple):
+    """What is being inserted."""
+
+    bucket_bytes: int
+    allocator: Allocator
+    space: Space
+    pieces: Pieces
+    statistics: Statistics
+    state: Ints  # [FIRST_WAITING, LAST_WAITING, PARTS]
+
+    @classmethod
+    def new(
+        cls,
+        allocator: Allocator,
+        statistics: Statistics,
+        block_bytes: int,
+        open_buckets: int,
+        room: int,
+    ) -> Inserts:
+        """Have nothing under way, with room for so many."""
+        return cls(
+            allocator.buckets.bucket_bytes,
+            allocator,
+            Space.new(block_bytes, allocator, open_buckets),
+            Pieces.new(room),
+            statistics,
+            np.array([NOTHING, NOTHING, 0]),
+        )
+
+    @method
+    def begin(self, now, kind, begin, end, task, request, waits, below):
+        """Insert what a request writes; tell whether that has ended at once."""
+        job = self.allocator.journal.jobs.take(kind, begin, end, task, request, waits)
+        return self.start(now, job, below) == HAS_ENDED and waits == 0
+
+    @method
+    def start(self, now, job, below):
+        """Begin to write a range to the cache; a write-back that finds no bucket waits for one."""
+        jobs = self.allocator.journal.jobs
+        self.allocator.insert_begins(now, jobs.end[job] - jobs.begin[job], below)
+        becomes = self.go_on(now, job, below)
+        if becomes == WAITS:
+            self.wait(job)
+        return becomes
+
+    @method
+    def go_on(self, now, job, below):
+        """Write as much as there is space for."""
+        jobs, state = self.allocator.journal.jobs, self.space.state
+        while jobs.done[job] < jobs.end[job]:
+            begin, end = jobs.done[job], jobs.end[job]
+            if self.space.find(now, begin, end - begin, jobs.task[job], below):
+                self.write(now, job, begin, state[PLACE], state[LENGTH], below)
+                continue
+            if jobs.kind[job] == BACK:
+                return WAITS
+            if jobs.kind[job] == THROUGH:
+                jobs.keys[job] += 1
+                self.allocator.erase(now, begin, end, below)
+            jobs.done[job] = end
+        if jobs.pending[job] > 0:
+            return IS_UNDER_WAY
+        self.end(now, job, below)
+        return HAS_ENDED
+
+    @method
+    def write(self, now, job, begin, place, length, below):
+        """Write a part to its place."""
+        jobs, pieces = self.allocator.journal.jobs, self.pieces
+        if jobs.kind[job] == BACK:
+            self.allocator.buckets.mark[place // self.bucket_bytes] = DIRTY
+        piece = pieces.take(job, begin, begin + length, place, now)
+        if jobs.first[job] == NOTHING:
+            jobs.first[job] = piece
+        else:
+            pieces.following[jobs.last[job]] = piece
+        jobs.last[job] = piece
+        jobs.pending[job] += 1
+        jobs.done[job] = begin + length
+        self.state[PARTS] += 1
+        below.fast.submit(now, piece << BITS | PIECE, WRITE, place, length, below.events)
+
+    # Waiting for a bucket.
+
+    @method
+    def wait(self, job):
+        """Let a write-back wait until there are buckets."""
+        state = self.state
+        if state[FIRST_WAITING] == NOTHING:
+            state[FIRST_WAITING] = job
+        else:
+            self.allocator.journal.jobs.following[state[LAST_WAITING]] = job
+        state[LAST_WAITING] = job
+        self.allocator.state[WAITING] += 1
+
+    @method
+    def resume(self, now, below):
+        """Go on with the insert that has waited for longest."""
+        waits = self.allocator.state
+        job = self.state[FIRST_WAITING]
+        if self.go_on(now, job, below) == WAITS:
+            waits[RESUMING] = 0
+            return
+        self.state[FIRST_WAITING] = self.allocator.journal.jobs.following[job]
+        waits[WAITING] -= 1
+        waits[RESUMING] = 0
+        if waits[WAITING] > 0 and self.allocator.buckets.list_count[NONE] > 0:
+            waits[RESUMING] = 1
+            below.events.push(now, CACHE, RESUME)
+
+    # The end.
+
+    @method
+    def is_over(self, job):
+        """Tell whether all of an insert is written."""
+        return (
+            self.allocator.journal.jobs.pending[job] == 0
+            and self.allocator.journal.jobs.done[job] == self.allocator.journal.jobs.end[job]
+        )
+
+    @method
+    def end(self, now, job, below):
+        """Enter the keys of an insert into the index."""
+        pieces, allocator = self.pieces, self.allocator
+        jobs = allocator.journal.jobs
+        is_dirty = 1 if jobs.kind[job] == BACK else 0
+        collides = False
+        piece = jobs.first[job]
+        while piece != NOTHING:
+            begin, end, place = pieces.begin[piece], pieces.end[piece], pieces.place[piece]
+            if jobs.kind[job] == FILL:
+                end = self.placeholder_end(job, begin, end)
+            if end > begin:
+                allocator.enter(now, begin, end, place, is_dirty, below)
+                jobs.keys[job] += 1
+            else:
+                collides = True
+            allocator.buckets.pins[place // self.bucket_bytes] -= 1
+            following = pieces.following[piece]
+            pieces.release(piece)
+            piece = following
+        if jobs.kind[job] == FILL:
+            allocator.buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
+            if collides:
+                self.statistics.add(now, COLLISIONS, 1, below)
+        elif jobs.waits[job] == 1:
+            allocator.journal.add_and_wait(now, jobs.keys[job], job, below)
+            allocator.changed()
+            return
+        else:
+            allocator.journal.add(now, jobs.keys[job], below)
+        allocator.changed()
+        jobs.release(job)
+
+    @method
+    def placeholder_end(self, job, begin, end):
+        """Return up to where the placeholder of a fill still reaches."""
+        keys = self.allocator.buckets.keys
+        key = keys.first_beyond(begin)
+        while key != NOTHING and keys.begin[key] <= begin and begin < end:
+            if keys.place[key] != -1 - job:
+                break
+            begin = min(keys.end[key], end)
+            key = keys.after[key]
+        return begin
+
+    @method
+    def give_up(self, job):
+        """Drop a fill that has not begun."""
+        jobs = self.allocator.journal.jobs
+        self.allocator.buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
+        jobs.release(job)

@@ -1,0 +1,400 @@
+"""bcache as Linux runs it: extents of any length in a log of buckets.
+
+What a request reads and misses, or writes, is cached unless it belongs to a long sequential stream,
+or the cache device is slow; there is no other admission.  Old buckets are emptied as a whole.
+Exactly: DESIGN.md 2.12.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.caches.bcache import tags
+from hybridsim.caches.bcache.allocator import Allocator
+from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
+from hybridsim.caches.bcache.bypass import Bypass
+from hybridsim.caches.bcache.counters import totals_of
+from hybridsim.caches.bcache.inserts import BACK, FILL, NO_DATA, THROUGH, Inserts
+from hybridsim.caches.bcache.journal import PRIORITIES_WRITTEN
+from hybridsim.caches.bcache.journal import TOLD as TO_TELL
+from hybridsim.caches.bcache.space import OPEN_BUCKETS
+from hybridsim.caches.bcache.statistics import (
+    BYPASS_HITS,
+    BYPASS_MISSES,
+    BYPASSED,
+    HITS,
+    MISSES,
+    Statistics,
+)
+from hybridsim.caches.bcache.writeback import WriteBack
+from hybridsim.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason
+from hybridsim.events import CACHE
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+FILL_MAX = 1 << 20  # bytes of a hole that are filled
+CUTOFF_ADD, CUTOFF_SYNC, CUTOFF_WRITEBACK = 95, 70, 40  # percent in use
+OTHERS_MAX = 256  # requests to a tier in one step that no request of the source's is cut into
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+WRITEBACK, WRITEAROUND = int(BcacheMode.WRITEBACK), int(BcacheMode.WRITEAROUND)
+MODE_NONE = int(BcacheMode.NONE)
+IS_HIT, IS_MISS, IS_BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
+NONE, BUSY, NO_CACHE = int(Reason.NONE), int(Reason.BUSY), int(Reason.NO_CACHE)
+WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.DISCARD)
+
+# What is known of a READ under way, in requests.last_promoted.
+HAS_HOLE, IS_BYPASSED, HAS_RACED, IS_READ_AGAIN = 1, 2, 4, 8
+
+RACES, DEMAND = range(2)
+
+
+@state_machine
+class Bcache(NamedTuple):
+    """Requests, and what becomes of them."""
+
+    page_bytes: int  # of a bucket
+    block_bytes: int
+    mode: int
+    bypass: Bypass
+    inserts: Inserts
+    write_back: WriteBack
+    statistics: Statistics
+    state: Ints  # [RACES, DEMAND]
+
+    @classmethod
+    def new(
+        cls,
+        bucket_bytes: int,
+        buckets: int,
+        block_bytes: int,
+        mode: int,
+        replacement: int = 0,
+        cutoff_bytes: int = 4 << 20,
+        congested_read_us: int = 2000,
+        congested_write_us: int = 20_000,
+        writeback_percent: int = 10,
+        writeback_delay_ns: int = 30 * 10**9,
+        open_buckets: int = OPEN_BUCKETS,
+        seed: int = 1,
+        room: int = 4096,
+    ) -> Bcache:
+        """Attach an empty cache at time 0, with room for so much under way at first (2^k)."""
+        made = Allocator.new(bucket_bytes, buckets, block_bytes, replacement, seed, room)
+        statistics = Statistics.new()
+        thresholds = (cutoff_bytes, congested_read_us, congested_write_us)
+        return cls(
+            bucket_bytes,
+            block_bytes,
+            mode,
+            Bypass.new(*thresholds, made.buckets, room),
+            Inserts.new(made, statistics, block_bytes, open_buckets, room),
+            WriteBack.new(writeback_percent, writeback_delay_ns, made),
+            statistics,
+            np.zeros(2, np.int64),
+        )
+
+    def size(self) -> int:
+        """Return how many pieces there is room for in all."""
+        return len(self.inserts.pieces.owner)
+
+    def demand(self, longest_bytes: int) -> int:
+        """Return how many requests to the tiers one step can make."""
+        wanted = longest_bytes // SECTOR_BYTES + 2 + OTHERS_MAX
+        self.state[DEMAND] = max(int(self.state[DEMAND]), wanted)
+        return wanted
+
+    def grown(self, room: int) -> Bcache:
+        """Return the same cache with room for one more step; what has enough stays as it is."""
+        wanted = int(self.state[DEMAND])
+        pieces, bypass, made = self.inserts.pieces, self.bypass, self.inserts.allocator
+        jobs, keys = made.journal.jobs, made.buckets.keys
+        if pieces.free[1] < wanted:
+            pieces = pieces.grown(room)
+        while jobs.free[1] < wanted:
+            jobs = jobs.grown(2 * len(jobs.begin))
+        while keys.room() < wanted:
+            keys = keys.grown(2 * len(keys.begin))
+        while bypass.tasks.room() < wanted:
+            bypass = bypass.grown(2 * len(bypass.average))
+        buckets = made.buckets._replace(keys=keys)
+        made = made._replace(buckets=buckets, journal=made.journal._replace(jobs=jobs))
+        space = self.inserts.space._replace(allocator=made)
+        return self._replace(
+            bypass=bypass._replace(buckets=buckets),
+            inserts=self.inserts._replace(allocator=made, space=space, pieces=pieces),
+            write_back=self.write_back._replace(allocator=made),
+        )
+
+    def totals(self) -> dict[str, int]:
+        """Return what the cache has done so far, by name."""
+        parts = (self.statistics, self.inserts, self.write_back)
+        return totals_of(*parts) | {"cache_read_races": int(self.state[RACES])}
+
+    @method
+    def room(self):
+        """Return how many requests to the tiers can still be made."""
+        allocator = self.inserts.allocator
+        room = min(self.inserts.pieces.free[1], allocator.journal.jobs.free[1])
+        return min(room, allocator.buckets.keys.room(), self.bypass.tasks.room())
+
+    # Requests.
+
+    @method
+    def submit(self, now, slot, requests, below):
+        """Take a request."""
+        op, offset, length = requests.op[slot], requests.offset[slot], requests.length[slot]
+        self.write_back.request_comes()
+        requests.path[slot] = IS_BYPASS
+        if op == FLUSH or length == 0:
+            requests.reason[slot] = FLUSHED
+            requests.pending[slot] = 1
+            self.journal_for(now, slot, 0, below)
+            self.to_slow(now, slot, FLUSH, 0, 0, requests, below)
+            return
+        why = self.why_bypassed(now, slot, op, offset, length, requests)
+        if why == NONE:
+            self.inserts.allocator.buckets.age(length)
+        else:
+            self.statistics.add(now, BYPASSED, length // SECTOR_BYTES, below)
+        if op == DISCARD:
+            requests.reason[slot] = DISCARDED
+        else:
+            end = offset + length
+            requests.pages[slot] = (end - 1) // SECTOR_BYTES - offset // SECTOR_BYTES + 1
+        if op == READ:
+            self.read(now, slot, offset, offset + length, why, requests, below)
+            return
+        if op == WRITE:
+            requests.reason[slot] = WRITTEN
+        self.write(now, slot, op, offset, length, why, requests, below)
+
+    @method
+    def why_bypassed(self, now, slot, op, offset, length, requests):
+        """Return why a request goes past the cache, or NONE."""
+        if self.inserts.allocator.buckets.state[IN_USE] > CUTOFF_ADD or op == DISCARD:
+            return BUSY
+        if self.mode == MODE_NONE or (self.mode == WRITEAROUND and op == WRITE):
+            return NO_CACHE
+        if offset % self.block_bytes != 0 or length % self.block_bytes != 0:
+            return NO_CACHE
+        return self.bypass.why(now, requests.stream[slot], offset, length)
+
+    @method
+    def to_slow(self, now, slot, op, offset, length, requests, below):
+        """Send a part of a request to the backing device."""
+        requests.pending[slot] += 1
+        below.slow.submit(now, slot << tags.BITS | tags.PART, op, offset, length, below.events)
+
+    @method
+    def journal_for(self, now, slot, keys, below):
+        """Let a request wait until the journal has its keys, and all before."""
+        journal = self.inserts.allocator.journal
+        job = journal.jobs.take(NO_DATA, 0, 0, 0, slot, 1)
+        journal.add_and_wait(now, keys, job, below)
+
+    @method
+    def read(self, now, slot, begin, end, why, requests, below):
+        """Read each part from where it is; fill the first hole, unless bypassed."""
+        keys = self.inserts.allocator.buckets.keys
+        requests.path[slot] = IS_HIT
+        requests.reason[slot] = NONE
+        requests.last_promoted[slot] = NONE if why == NONE else IS_BYPASSED
+        hit_bytes = 0
+        while begin < end:
+            key = keys.first_data_beyond(begin)
+            if key != NOTHING and keys.begin[key] <= begin:
+                stop = min(end, keys.end[key])
+                place = keys.place[key] + begin - keys.begin[key]
+                self.read_hit(now, slot, begin, stop, place, requests, below)
+                hit_bytes += stop - begin
+            else:
+                stop = end if key == NOTHING else min(end, keys.begin[key])
+                if requests.last_promoted[slot] & HAS_HOLE == 0:
+                    requests.last_promoted[slot] |= HAS_HOLE
+                    requests.path[slot] = IS_MISS if why == NONE else IS_BYPASS
+                    requests.reason[slot] = keys.why_missing(begin) if why == NONE else why
+                    if why == NONE:
+                        stop = min(stop, begin + FILL_MAX)
+                        self.fill(now, slot, begin, stop, requests, below)
+                self.to_slow(now, slot, READ, begin, stop - begin, requests, below)
+            begin = stop
+        requests.pages_hit[slot] = hit_bytes // SECTOR_BYTES
+
+    @method
+    def read_hit(self, now, slot, begin, end, place, requests, below):
+        """Read a part from the cache."""
+        buckets, pieces = self.inserts.allocator.buckets, self.inserts.pieces
+        bucket = place // self.page_bytes
+        buckets.touch(bucket)
+        piece = pieces.take(slot, begin, end, place, now)
+        pieces.generation[piece] = buckets.generation[bucket]
+        requests.pending[slot] += 1
+        below.fast.submit(
+            now, piece << tags.BITS | tags.HIT, READ, place, end - begin, below.events
+        )
+
+    @method
+    def fill(self, now, slot, begin, end, requests, below):
+        """Keep a place in the index for what is read, so that a write meanwhile is noticed."""
+        allocator = self.inserts.allocator
+        job = allocator.journal.jobs.take(FILL, begin, end, requests.stream[slot], NOTHING, 0)
+        requests.promoted[slot] = job
+        allocator.enter(now, begin, end, -1 - job, 0, below)
+
+    @method
+    def write(self, now, slot, op, offset, length, why, requests, below):
+        """Write to the backing device, to the cache, or to both."""
+        flags = requests.flags[slot] if op == WRITE else 0
+        waits = 1 if flags & (FUA | PREFLUSH) != 0 else 0
+        overlaps = self.write_back.overlaps(offset, offset + length)
+        is_back = op == WRITE and (overlaps or self.is_back(slot, why, waits, requests))
+        if not is_back:
+            self.to_slow(now, slot, op | flags, offset, length, requests, below)
+        elif flags & PREFLUSH != 0:
+            self.to_slow(now, slot, FLUSH, 0, 0, requests, below)
+        allocator = self.inserts.allocator
+        if why != NONE and not is_back:
+            allocator.erase(now, offset, offset + length, below)
+            if waits == 1:
+                requests.pending[slot] += 1
+                self.journal_for(now, slot, 1, below)
+            else:
+                allocator.journal.add(now, 1, below)
+            return
+        requests.pending[slot] += 1
+        kind = BACK if is_back else THROUGH
+        task, end = requests.stream[slot], offset + length
+        if self.inserts.begin(now, kind, offset, end, task, slot, waits, below):
+            requests.pending[slot] -= 1
+
+    @method
+    def is_back(self, slot, why, is_flush, requests):
+        """Tell whether a WRITE is to be written back later."""
+        in_use = self.inserts.allocator.buckets.state[IN_USE]
+        if self.mode != WRITEBACK or why != NONE or in_use > CUTOFF_SYNC:
+            return False
+        return is_flush == 1 or requests.is_sync[slot] == 1 or in_use <= CUTOFF_WRITEBACK
+
+    @method
+    def complete(self, now, tag, requests, below):
+        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        what = tag & tags.MASK
+        number = tag >> tags.BITS
+        allocator = self.inserts.allocator
+        if what == tags.PART:
+            return self.end_part(now, number, requests, below)
+        if what == tags.HIT:
+            return self.end_hit(now, number, requests, below)
+        if what == tags.PIECE:
+            return self.end_piece(now, number, requests, below)
+        if what == tags.JOURNAL:
+            is_some_told = allocator.journal.written()
+            if allocator.journal.state[PRIORITIES_WRITTEN] == 1:
+                allocator.priorities_written(now, below)
+            if is_some_told:
+                below.events.push(now, CACHE, tags.TOLD)
+            allocator.journal.write(now, below)
+        elif what == tags.PRIORITIES:
+            allocator.write_priorities(now, below)
+        elif what == tags.BACK_READ:
+            self.write_back.read(now, number, below)
+        elif what == tags.BACK_WRITE:
+            self.write_back.written(now, number, below)
+        return NOTHING
+
+    @method
+    def end_hit(self, now, piece, requests, below):
+        """Hear the end of a read from the cache."""
+        pieces, buckets = self.inserts.pieces, self.inserts.allocator.buckets
+        self.bypass.served(now, pieces.issue_ns[piece], False)
+        slot = pieces.owner[piece]
+        bucket = pieces.place[piece] // self.page_bytes
+        if pieces.generation[piece] != buckets.generation[bucket]:
+            requests.last_promoted[slot] |= HAS_RACED
+        pieces.release(piece)
+        return self.end_part(now, slot, requests, below)
+
+    @method
+    def end_piece(self, now, piece, requests, below):
+        """Hear the end of a write to the cache."""
+        jobs = self.inserts.allocator.journal.jobs
+        job = self.inserts.pieces.owner[piece]
+        self.bypass.served(now, self.inserts.pieces.issue_ns[piece], True)
+        jobs.pending[job] -= 1
+        if not self.inserts.is_over(job):
+            return NOTHING
+        slot, waits, kind = jobs.request[job], jobs.waits[job], jobs.kind[job]
+        self.inserts.end(now, job, below)
+        if kind == BACK:
+            self.write_back.dirtied(now, below)
+        if kind == FILL or waits == 1:
+            return NOTHING
+        return self.end_part(now, slot, requests, below)
+
+    @method
+    def end_part(self, now, slot, requests, below):
+        """Hear the end of a part; return the request's slot if it was the last, else -1."""
+        requests.pending[slot] -= 1
+        if requests.pending[slot] > 0:
+            return NOTHING
+        known = requests.last_promoted[slot]
+        if requests.op[slot] != READ or requests.length[slot] == 0 or known & IS_READ_AGAIN != 0:
+            return slot
+        if known & IS_BYPASSED == 0:
+            self.statistics.add(now, MISSES if known & HAS_HOLE != 0 else HITS, 1, below)
+        else:
+            which = BYPASS_MISSES if known & HAS_HOLE != 0 else BYPASS_HITS
+            self.statistics.add(now, which, 1, below)
+        if known & HAS_RACED == 0:
+            return slot
+        self.state[RACES] += 1
+        requests.last_promoted[slot] |= IS_READ_AGAIN
+        if requests.promoted[slot] != NOTHING:
+            self.inserts.give_up(requests.promoted[slot])
+            requests.promoted[slot] = NOTHING
+        offset, length = requests.offset[slot], requests.length[slot]
+        self.to_slow(now, slot, READ, offset, length, requests, below)
+        return NOTHING
+
+    @method
+    def finished(self, now, slot, requests, below):
+        """Put what was read into the cache."""
+        if requests.promoted[slot] != NOTHING:
+            self.inserts.start(now, requests.promoted[slot], below)
+
+    @method
+    def wake(self, now, number, requests, below):
+        """Hear an event of one's own; return the slot of a request that is complete, or -1."""
+        allocator = self.inserts.allocator
+        if number == tags.TOLD:
+            return self.tell(now, requests, below)
+        if number == tags.GC:
+            allocator.begin_gc(now, below)
+        elif number == tags.GC_END:
+            allocator.end_gc(now, below)
+        elif number == tags.JOURNAL_TIMER:
+            allocator.journal.time_is_up(now, below)
+        elif number == tags.RESUME:
+            self.inserts.resume(now, below)
+        elif number == tags.WRITE_BACK:
+            self.write_back.wake(now, below)
+        elif number == tags.RATE:
+            self.write_back.update_rate(now, below)
+        elif number == tags.STATISTICS:
+            self.statistics.show()
+        return NOTHING
+
+    @method
+    def tell(self, now, requests, below):
+        """Let the next request that waited for the journal go on."""
+        journal = self.inserts.allocator.journal
+        job = journal.pop_told()
+        if journal.first[TO_TELL] != NOTHING:
+            below.events.push(now, CACHE, tags.TOLD)
+        slot = journal.jobs.request[job]
+        journal.jobs.release(job)
+        return self.end_part(now, slot, requests, below)

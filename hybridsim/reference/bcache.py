@@ -1,0 +1,379 @@
+"""bcache (2.12): extents in a log of buckets."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hybridsim.codes import FUA, PREFLUSH, SYNC, BcacheMode, Op, Path, Reason
+from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark
+from hybridsim.reference.bcache_bypass import JIFFY, Bypass
+from hybridsim.reference.bcache_index import Key
+from hybridsim.reference.bcache_writeback import WriteBack
+from hybridsim.reference.cache import Verdict
+from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.controller import Controller
+from hybridsim.reference.parameters import BcacheParameters, Request
+from hybridsim.reference.tier import Tier
+
+MIB = 1 << 20
+INTERVAL = 3409 * JIFFY
+SHOWN = [
+    "cache_hits",
+    "cache_misses",
+    "cache_bypass_hits",
+    "cache_bypass_misses",
+    "cache_miss_collisions",
+    "bypassed_sectors",
+]
+
+
+class Kind(Enum):
+    """Whose data are inserted."""
+
+    FILL = "fill"
+    THROUGH = "write-through"
+    BACK = "write-back"
+
+
+@dataclass
+class OpenBucket:
+    """A place where new data go."""
+
+    bucket: Bucket | None = None
+    left: int = 0
+    end: int = -1
+    task: int | None = None
+
+
+@dataclass(eq=False)
+class Insert:
+    """A range that is being put into the cache."""
+
+    kind: Kind
+    begin: int
+    end: int
+    task: int
+    done: Done
+    waits: bool = False  # for the journal
+    keys: int = 0
+    pending: int = 0
+    parts: list[Key] = field(default_factory=list)
+    dealt_with: int = -1  # up to here
+
+    def __post_init__(self) -> None:
+        self.dealt_with = self.begin
+
+
+@dataclass
+class Reading:
+    """A READ under way."""
+
+    request: Request
+    done: Done
+    verdict: Verdict
+    bypassed: bool
+    missed: bool = False
+    raced: bool = False
+    fill: Insert | None = None
+    hit_bytes: int = 0
+
+
+class Bcache:
+    """Sits between the source and the tiers."""
+
+    def __init__(
+        self, clock: Clock, parameters: BcacheParameters, slow: Tier | Controller, fast: Tier
+    ) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.slow, self.fast = slow, fast
+        self.buckets = Buckets(clock, parameters, fast)
+        self.keys = self.buckets.keys
+        self.bypass = Bypass(parameters, self.buckets.draw)
+        self.write_back = WriteBack(clock, parameters, self.buckets, slow, fast)
+        self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
+        self.counts: Counter[str] = Counter()
+        self.gathered: Counter[str] = Counter()
+        self.shown: Counter[str] = Counter()
+        self.timed = False
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What sysfs tells, and some more."""
+        buckets = self.buckets
+        names = [*SHOWN, "cache_read_races", "cache_inserts"]
+        return (
+            {name: self.counts[name] for name in names}
+            | {f"sysfs_{name}": self.shown[name] for name in SHOWN}
+            | {
+                "pages_present": sum(key.size for key in self.keys.all if not key.fill) // 4096,
+                "dirty_data": self.keys.dirty_bytes,
+                "cached_data": sum(key.size for key in self.keys.all if not key.fill),
+                "keys": len(self.keys.all),
+                "index_entries": buckets.entries,
+                "cache_available_percent": 100 - buckets.in_use,
+                "available_buckets": buckets.avail,
+                "writeback_rate": self.write_back.rate,
+                "written_back": self.write_back.bytes,
+                "journal_writes": buckets.journal.count,
+                "gc_runs": buckets.gcs,
+                "invalidated_buckets": buckets.invalidations,
+            }
+        )
+
+    def count(self, name: str, number: int = 1) -> None:
+        """Count what sysfs shows after a while."""
+        self.counts[name] += number
+        self.gathered[name] += number
+        if not self.timed:
+            self.timed = True
+            self.clock.at((self.clock.now // INTERVAL + 1) * INTERVAL, self.show)
+
+    def show(self) -> None:
+        """Show what has come together."""
+        self.timed = False
+        for name, number in self.gathered.items():
+            self.shown[name] += number % 65_536
+        self.gathered.clear()
+
+    # Requests.
+
+    def submit(self, request: Request, done: Done) -> Verdict:
+        """Send a request on its way; the verdict is final when it completes."""
+        self.write_back.request_comes()
+        op, offset, length = request.op, request.offset, request.length
+        if op == Op.FLUSH or length == 0:
+            both = Parts(done)
+            self.buckets.journal.add(0, both.another())
+            self.slow.submit(Op.FLUSH, 0, 0, both.another())
+            return Verdict(Path.BYPASS, Reason.FLUSH, 0)
+        why = self.why_bypassed(request)
+        if why is None:
+            self.buckets.age(length)
+        else:
+            self.count("bypassed_sectors", length // SECTOR)
+        sectors = (offset + length - 1) // SECTOR - offset // SECTOR + 1
+        if op == Op.READ:
+            return self.read(request, done, why, sectors)
+        self.write(request, done, why is not None)
+        if op == Op.DISCARD:
+            return Verdict(Path.BYPASS, Reason.DISCARD, 0)
+        return Verdict(Path.BYPASS, Reason.WRITE, sectors)
+
+    def why_bypassed(self, request: Request) -> Reason | None:
+        """Why a request is bypassed, if it is."""
+        mode, block = self.parameters.mode, self.parameters.block_bytes
+        if self.buckets.in_use > 95 or request.op == Op.DISCARD:
+            return Reason.BUSY
+        if mode == BcacheMode.NONE:
+            return Reason.NO_CACHE
+        if mode == BcacheMode.WRITEAROUND and request.op == Op.WRITE:
+            return Reason.NO_CACHE
+        if request.offset % block or request.length % block:
+            return Reason.NO_CACHE
+        where = request.offset, request.length
+        why = self.bypass.why(self.clock.now, request.stream, *where)
+        return None if why == Reason.NONE else why
+
+    # Reads.
+
+    def read(self, request: Request, done: Done, why: Reason | None, sectors: int) -> Verdict:
+        """Walk through the range."""
+        verdict = Verdict(Path.HIT, Reason.NONE, sectors)
+        reading = Reading(request, done, verdict, why is not None)
+        parts = Parts(lambda: self.read_done(reading))
+        at, end = request.offset, request.offset + request.length
+        while at < end:
+            found = [key for key in self.keys.overlapping(at, end) if not key.fill]
+            if found and found[0].begin <= at:
+                part = found[0].part(at, min(found[0].end, end))
+                self.read_hit(reading, part, parts.another())
+                at = part.end
+                continue
+            stop = found[0].begin if found else end
+            if not reading.missed:
+                reading.missed = True
+                verdict.path = Path.MISS if why is None else Path.BYPASS
+                verdict.reason = self.keys.why_missing(at) if why is None else why
+                if why is None:
+                    stop = min(stop, at + MIB)
+                    reading.fill = Insert(Kind.FILL, at, stop, request.stream, lambda: None)
+                    self.buckets.enter(Key(at, stop, fill=reading.fill))
+            self.slow.submit(Op.READ, at, stop - at, parts.another())
+            at = stop
+        verdict.pages_hit = reading.hit_bytes // SECTOR
+        return verdict
+
+    def read_hit(self, reading: Reading, part: Key, done: Done) -> None:
+        """Read a part from the cache."""
+        bucket = self.buckets.of(part.place)
+        bucket.prio = 32_768
+        generation, issued = bucket.generation, self.clock.now
+        reading.hit_bytes += part.size
+
+        def served() -> None:
+            now = self.clock.now
+            self.bypass.served(now - issued, now, is_write=False)
+            if bucket.generation != generation:
+                reading.raced = True
+            done()
+
+        self.fast.submit(Op.READ, part.place, part.size, served)
+
+    def read_done(self, reading: Reading) -> None:
+        """All parts are there."""
+        what = "misses" if reading.missed else "hits"
+        self.count(f"cache_bypass_{what}" if reading.bypassed else f"cache_{what}")
+        if reading.raced:
+            self.counts["cache_read_races"] += 1
+            if reading.fill:
+                self.keys.drop_placeholder(reading.fill)
+            request = reading.request
+            self.slow.submit(Op.READ, request.offset, request.length, reading.done)
+            return
+        reading.done()
+        if reading.fill:
+            self.insert(reading.fill)
+
+    # Writes.
+
+    def write(self, request: Request, done: Done, bypassed: bool) -> None:
+        """Write to one of the tiers or to both."""
+        offset, end = request.offset, request.offset + request.length
+        flags = request.flags if request.op == Op.WRITE else 0
+        waits = bool(flags & (FUA | PREFLUSH))
+        overlaps = self.write_back.overlaps(offset, end)
+        back = request.op == Op.WRITE and (overlaps or self.is_back(flags, bypassed))
+        parts = Parts(done)
+        if not back:
+            op = request.op | flags & (FUA | PREFLUSH)
+            self.slow.submit(op, offset, request.length, parts.another())
+        elif flags & PREFLUSH:
+            self.slow.submit(Op.FLUSH, 0, 0, parts.another())
+        if bypassed and not back:
+            self.buckets.erase(offset, end)
+            self.buckets.journal.add(1, parts.another() if waits else None)
+            return
+        kind = Kind.BACK if back else Kind.THROUGH
+        self.insert(Insert(kind, offset, end, request.stream, parts.another(), waits))
+
+    def is_back(self, flags: int, bypassed: bool) -> bool:
+        """Whether a WRITE is written back."""
+        in_use = self.buckets.in_use
+        if self.parameters.mode != BcacheMode.WRITEBACK or bypassed or in_use > 70:
+            return False
+        return bool(flags & (FUA | PREFLUSH | SYNC)) or in_use <= 40
+
+    # Inserts.
+
+    def insert(self, insert: Insert) -> None:
+        """Begin an insert."""
+        self.buckets.to_gc -= insert.end - insert.begin
+        self.buckets.wake_gc()
+        if not self.go_on(insert):
+            self.buckets.wait(lambda: self.go_on(insert))
+
+    def go_on(self, insert: Insert) -> bool:
+        """Write as much as there is space for; False if it has to wait for more."""
+        while insert.dealt_with < insert.end:
+            at = insert.dealt_with
+            part = self.space(at, insert.end, insert.task)
+            if part:
+                self.write_part(insert, part)
+                continue
+            if insert.kind == Kind.BACK:
+                return False
+            if insert.kind == Kind.THROUGH:
+                insert.keys += 1
+                self.buckets.erase(at, insert.end)
+            insert.dealt_with = insert.end
+        if insert.pending == 0:
+            self.end(insert)
+        return True
+
+    def space(self, begin: int, end: int, task: int) -> Key | None:
+        """Space for as much of a range as goes in."""
+        place = self.choose(begin, task)
+        if place.left == 0:
+            bucket = self.buckets.take_for_data()
+            if bucket is None:
+                return None
+            place.bucket, place.left = bucket, self.buckets.size
+        assert place.bucket is not None
+        length = min(end - begin, place.left)
+        at = (place.bucket.number + 1) * self.buckets.size - place.left
+        place.left -= length
+        place.end, place.task = begin + length, task
+        self.open.remove(place)
+        self.open.append(place)
+        place.bucket.pins += 1
+        if place.left < self.parameters.block_bytes:
+            place.left = 0
+            place.bucket.pins -= 1  # the one it came with
+        return Key(begin, begin + length, at)
+
+    def choose(self, begin: int, task: int) -> OpenBucket:
+        """The open bucket for a range."""
+        for place in reversed(self.open):
+            if place.end == begin:
+                return place
+        return next((place for place in self.open if place.task == task), self.open[0])
+
+    def write_part(self, insert: Insert, part: Key) -> None:
+        """Write a part of an insert."""
+        if insert.kind == Kind.BACK:
+            self.buckets.of(part.place).mark = Mark.DIRTY
+        insert.parts.append(part)
+        insert.pending += 1
+        insert.dealt_with = part.end
+        self.counts["cache_inserts"] += 1
+        issued = self.clock.now
+
+        def written() -> None:
+            now = self.clock.now
+            self.bypass.served(now - issued, now, is_write=True)
+            insert.pending -= 1
+            if insert.pending == 0 and insert.dealt_with == insert.end:
+                self.end(insert)
+
+        self.fast.submit(Op.WRITE, part.place, part.size, written)
+
+    def end(self, insert: Insert) -> None:
+        """All is written: enter the keys."""
+        collides = False
+        for part in insert.parts:
+            end = part.end
+            if insert.kind == Kind.FILL:
+                end = self.placeholder_end(insert, part)
+            if end > part.begin:
+                new = part.part(part.begin, end)
+                new.dirty = insert.kind == Kind.BACK
+                self.buckets.enter(new)
+                insert.keys += 1
+            else:
+                collides = True
+            self.buckets.of(part.place).pins -= 1
+        is_told = False
+        if insert.kind == Kind.FILL:
+            self.keys.drop_placeholder(insert)
+            if collides:
+                self.count("cache_miss_collisions")
+        elif insert.waits:
+            self.buckets.journal.add(insert.keys, insert.done)
+        else:
+            self.buckets.journal.add(insert.keys)
+            is_told = True
+        self.buckets.changed()
+        if insert.kind == Kind.BACK:
+            self.write_back.dirtied()
+        if is_told:
+            insert.done()
+
+    def placeholder_end(self, insert: Insert, part: Key) -> int:
+        """Up to where a fill's placeholder reaches without a gap."""
+        at = part.begin
+        for key in self.keys.overlapping(part.begin, part.end):
+            if key.fill is not insert or key.begin > at:
+                break
+            at = min(key.end, part.end)
+        return at

@@ -1,0 +1,400 @@
+"""bcache's buckets (2.12.1): free lists, age, gc, and what the index costs."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from hybridsim.codes import FUA, Op, Reuse
+from hybridsim.reference.admission import Probabilistic
+from hybridsim.reference.bcache_index import Key, Keys
+from hybridsim.reference.bcache_journal import Journal
+from hybridsim.reference.clock import Clock
+from hybridsim.reference.parameters import BcacheParameters
+from hybridsim.reference.tier import Tier
+
+SECTOR = 512
+USED_MAX = 8191 * SECTOR
+
+
+class Mark(Enum):
+    """What is known of a bucket since the last gc."""
+
+    EMPTY = "empty"
+    CLEAN = "clean"
+    DIRTY = "dirty"
+    METADATA = "metadata"
+
+
+@dataclass
+class Bucket:
+    """A bucket."""
+
+    number: int
+    prio: int = 0
+    pins: int = 0
+    mark: Mark = Mark.EMPTY
+    used: int = 0
+    generation: int = 0
+
+    @property
+    def reusable(self) -> bool:
+        """Whether what is in it may go."""
+        return self.mark in (Mark.EMPTY, Mark.CLEAN) and self.pins == 0
+
+
+class FreeList(deque[Bucket]):
+    """Free buckets, up to a number."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+
+    @property
+    def full(self) -> bool:
+        """Whether no more go in."""
+        return len(self) >= self.room
+
+
+def list_size(wanted: int) -> int:
+    """What the kernel makes of a wanted size."""
+    if wanted <= 4:
+        return wanted
+    size = 7
+    while 2 * size + 1 <= wanted:
+        size = 2 * size + 1
+    return size
+
+
+class Best:
+    """The buckets of least rank; among equals the order is that of this very heap (2.12.1)."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.heap: list[tuple[int, Bucket]] = []
+
+    def offer(self, rank: int, bucket: Bucket) -> None:
+        """Take a bucket in, if there is room or one of greater rank."""
+        heap = self.heap
+        if len(heap) < self.room:
+            heap.append((rank, bucket))
+            i = len(heap) - 1
+            while i > 0 and not rank < heap[(i - 1) // 2][0]:
+                heap[i], heap[(i - 1) // 2] = heap[(i - 1) // 2], heap[i]
+                i = (i - 1) // 2
+            self.sift(i, lambda one, other: one[0] < other[0])
+        elif rank < heap[0][0]:
+            heap[0] = rank, bucket
+            self.sift(0, lambda one, other: one[0] < other[0])
+
+    def from_least(self) -> Iterator[Bucket]:
+        """All, from the least rank on."""
+        heap = self.heap
+        for i in reversed(range(len(heap) // 2)):
+            self.sift(i, lambda one, other: one[0] > other[0])
+        while heap:
+            top, last = heap[0], heap.pop()
+            if heap:
+                heap[0] = last
+                self.sift(0, lambda one, other: one[0] > other[0])
+            yield top[1]
+
+    def sift(self, i: int, below: Callable[[tuple[int, Bucket], tuple[int, Bucket]], bool]) -> None:
+        """Let an entry sink."""
+        heap = self.heap
+        while 2 * i + 1 < len(heap):
+            child = 2 * i + 1
+            if child + 1 < len(heap) and below(heap[child], heap[child + 1]):
+                child += 1
+            if below(heap[child], heap[i]):
+                break
+            heap[i], heap[child] = heap[child], heap[i]
+            i = child
+
+
+class Buckets:
+    """All buckets, and the allocator."""
+
+    def __init__(self, clock: Clock, parameters: BcacheParameters, fast: Tier) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.fast = fast
+        self.size, n = parameters.bucket_bytes, parameters.buckets
+        self.keys = Keys(self.size, n)
+        self.all = [Bucket(number) for number in range(n)]
+        journal = min(max(n // 128, 2), 256)
+        self.p = -(-3 * n // self.size)
+        power = 1
+        while power < n:
+            power *= 2
+        self.unused = f = max(1, power // 1024)
+        self.journal = Journal(clock, fast, self.size, journal * self.size, parameters.block_bytes)
+        self.root = journal + 2
+        fresh = iter(self.all)
+        metadata = [next(fresh) for _ in range(journal + 3 + self.p)]
+        for bucket in metadata:
+            bucket.mark, bucket.prio = Mark.METADATA, 65_535
+        self.priorities = metadata[-self.p :]
+        for _ in range(f):
+            self.hold(next(fresh))
+        sizes = {"prio": self.p, "btree": 8, "none": list_size(f), "incoming": list_size(4 * f)}
+        self.lists = {name: FreeList(size) for name, size in sizes.items()}
+        for each in self.lists.values():
+            while not each.full:
+                each.append(self.hold(next(fresh)))
+        self.incoming = self.lists["incoming"]
+        self.incoming_written = True
+        self.writing_priorities = False
+        self.avail = n - len(metadata)
+        self.rescale = self.min_prio = 0
+        self.last = 1  # where fifo goes on
+        self.draws = 0
+        self.to_gc = n * self.size // 16
+        self.gc_wanted = self.gc_woken = self.gc_running = self.changed_since = False
+        self.gcs = 0
+        self.entries = self.appends = 0
+        self.nodes = 1
+        self.invalidations = 0
+        self.waiting: deque[Callable[[], bool]] = deque()  # inserts for a bucket
+        self.resuming = False
+
+    @staticmethod
+    def hold(bucket: Bucket) -> Bucket:
+        """Make a bucket one of a list."""
+        bucket.prio, bucket.pins = 32_768, 1
+        return bucket
+
+    @property
+    def in_use(self) -> int:
+        """Percent that cannot be reused."""
+        n = len(self.all)
+        return (n - self.avail) * 100 // n
+
+    def of(self, place: int) -> Bucket:
+        """The bucket of a place."""
+        return self.all[place // self.size]
+
+    def draw(self) -> int:
+        """The next draw."""
+        self.draws += 1
+        mixed = Probabilistic.mixed
+        return mixed(mixed(self.parameters.seed) ^ (self.draws - 1))
+
+    # Taking buckets.
+
+    def take_for_data(self) -> Bucket | None:
+        """A bucket for data, with one pin."""
+        if not self.lists["none"]:
+            return None
+        bucket = self.taken(self.lists["none"].popleft())
+        bucket.mark, bucket.prio = Mark.CLEAN, 32_768
+        self.go_on()
+        return bucket
+
+    def take_for_metadata(self, reserve: str) -> Bucket | None:
+        """A bucket for metadata; the allocator does not go on."""
+        source = self.lists["none"] or self.lists[reserve]
+        if not source:
+            return None
+        bucket = self.taken(source.popleft())
+        bucket.mark, bucket.prio, bucket.pins = Mark.METADATA, 65_535, 0
+        return bucket
+
+    def taken(self, bucket: Bucket) -> Bucket:
+        """Note that a bucket is in use."""
+        self.avail = max(self.avail - 1, 0)
+        bucket.used = min(self.size, USED_MAX)
+        return bucket
+
+    def go_on(self) -> None:
+        """The allocator goes on."""
+        while self.incoming_written and self.incoming:
+            targets = [self.lists[name] for name in ("prio", "btree", "none")]
+            target = next((one for one in targets if not one.full), None)
+            if target is None:
+                break
+            target.append(self.incoming.popleft())
+        self.resume_one()
+        if self.incoming_written and self.incoming:
+            return
+        self.incoming_written = False
+        if self.writing_priorities or self.gc_wanted or self.gc_running:
+            return
+        at_hand = len(self.lists["prio"]) + len(self.lists["none"])
+        if self.invalidate() and at_hand >= self.p:
+            self.writing_priorities = True
+            self.write_priorities()
+        else:
+            self.gc_wanted = True
+            self.wake_gc()
+
+    def write_priorities(self) -> None:
+        """Write the priorities into new buckets, one after the other."""
+        taken = [self.take_for_metadata("prio") for _ in range(self.p)]
+        new = [bucket for bucket in taken if bucket]
+        todo = iter(new)
+
+        def go_on() -> None:
+            bucket = next(todo, None)
+            if bucket:
+                self.fast.submit(Op.WRITE, bucket.number * self.size, self.size, go_on)
+            else:
+                self.journal.add(0, journalled, allocator=True)
+
+        def journalled() -> None:
+            for old in self.priorities:
+                old.mark, old.used = Mark.EMPTY, 0
+                self.avail = min(self.avail + 1, len(self.all))
+            self.priorities = new
+            self.writing_priorities = False
+            self.incoming_written = True
+            self.go_on()
+
+        go_on()
+
+    def invalidate(self) -> bool:
+        """Fill the incoming list with victims; tell whether it is full."""
+        for bucket in self.victims():
+            bucket.prio = 32_768
+            bucket.pins += 1
+            bucket.generation += 1
+            self.invalidations += self.keys.invalidate(bucket.number)
+            self.incoming.append(bucket)
+        return self.incoming.full
+
+    def victims(self) -> Iterator[Bucket]:
+        """Buckets to be emptied, as many as go in, as far as there are."""
+        n = len(self.all)
+        match self.parameters.replacement:
+            case Reuse.LRU:
+                base = (32_768 - self.min_prio) // 8 - self.min_prio
+                best = Best(8 * self.unused)
+                for bucket in self.all:
+                    if bucket.reusable:
+                        best.offer((bucket.prio + base) * (bucket.used // SECTOR), bucket)
+                for bucket in best.from_least():
+                    if self.incoming.full:
+                        break
+                    yield bucket
+            case Reuse.FIFO:
+                for _ in range(n):
+                    if self.incoming.full:
+                        break
+                    bucket = self.all[self.last]
+                    self.last = self.last + 1 if self.last + 1 < n else 1
+                    if bucket.reusable:
+                        yield bucket
+            case Reuse.RANDOM:
+                for _ in range(n // 2):
+                    if self.incoming.full:
+                        break
+                    bucket = self.all[1 + self.draw() % (n - 1)]
+                    if bucket.reusable:
+                        yield bucket
+
+    # Inserts that wait.
+
+    def wait(self, go_on: Callable[[], bool]) -> None:
+        """Call `go_on` when there is a bucket, until it returns True."""
+        self.waiting.append(go_on)
+
+    def resume_one(self) -> None:
+        """Schedule the first of those that wait, if there is a bucket for it."""
+        if self.waiting and not self.resuming and self.lists["none"]:
+            self.resuming = True
+            self.clock.at(self.clock.now, self.resume)
+
+    def resume(self) -> None:
+        """Let the first go on that waits for a bucket."""
+        over = self.waiting[0]()
+        self.resuming = False
+        if over:
+            self.waiting.popleft()
+            self.resume_one()
+
+    # Age and gc.
+
+    def age(self, length: int) -> None:
+        """Let a request pass that is not bypassed."""
+        self.rescale -= length // SECTOR
+        if self.rescale >= 0:
+            return
+        self.rescale += len(self.all) * (self.size // SECTOR) // 1024
+        aged = [one for one in self.all if one.prio not in (0, 65_535) and one.pins == 0]
+        for bucket in aged:
+            bucket.prio -= 1
+        self.min_prio = min((bucket.prio for bucket in aged), default=self.min_prio)
+
+    def changed(self) -> None:
+        """Note that a gc might find something new."""
+        self.changed_since = True
+
+    def wake_gc(self) -> None:
+        """Have a gc come, if there is reason to."""
+        if self.gc_woken or self.gc_running:
+            return
+        if self.to_gc < 0 or self.gc_wanted:
+            self.gc_woken = True
+            in_vain = self.to_gc >= 0 and not self.changed_since
+            self.clock.at(self.clock.now + (100_000_000 if in_vain else 0), self.begin_gc)
+
+    def begin_gc(self) -> None:
+        """A gc begins."""
+        self.gc_woken = self.changed_since = False
+        self.gc_running = True
+        self.to_gc = len(self.all) * self.size // 16
+        rests = (self.nodes - 1) // max(100, self.nodes // 100)
+        if rests:
+            self.clock.at(self.clock.now + rests * 100_000_000, self.end_gc)
+        else:
+            self.end_gc()
+
+    def end_gc(self) -> None:
+        """A gc ends: it has seen all keys."""
+        live_in, dirty_in = self.keys.bytes_by_bucket()
+        for bucket in self.all:
+            if bucket.mark == Mark.METADATA:
+                continue
+            live = live_in[bucket.number]
+            if bucket.pins:
+                bucket.used = min(bucket.used + live, USED_MAX)
+            else:
+                bucket.used = min(live, USED_MAX)
+                bucket.mark = Mark.CLEAN if live else Mark.EMPTY
+            if dirty_in[bucket.number]:
+                bucket.mark = Mark.DIRTY
+        self.avail = sum(bucket.reusable for bucket in self.all)
+        self.gc_wanted = self.gc_running = False
+        self.gcs += 1
+        self.go_on()
+        self.wake_gc()
+
+    # Entries.
+
+    def enter(self, key: Key) -> None:
+        """Enter a key."""
+        self.keys.enter(key)
+        self.entered()
+
+    def erase(self, begin: int, end: int) -> None:
+        """Erase what a request overwrites."""
+        self.keys.erase(begin, end, overwritten=True)
+        self.entered()
+
+    def entered(self) -> None:
+        """Pay for an entry."""
+        self.entries += 1
+        if self.entries % 180 == 0:
+            at = self.root * self.size + self.appends * 4096 % self.size
+            self.appends += 1
+            self.fast.submit(Op.WRITE | FUA, at, 4096, lambda: None)
+        node = min(self.size, 256 * 1024)
+        while self.nodes * (node * 6 // 10 // 24) < len(self.keys.all):
+            bucket = self.take_for_metadata("btree")
+            if bucket is None:
+                break
+            self.nodes += 1
+            length = node * 4 // 5 // self.parameters.block_bytes * self.parameters.block_bytes
+            self.fast.submit(Op.WRITE | FUA, bucket.number * self.size, length, lambda: None)
+            self.go_on()
+        self.changed()

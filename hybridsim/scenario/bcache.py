@@ -1,0 +1,116 @@
+"""The `[cache]` table of a bcache: Linux's cache of extents, set as the kernel sets it.
+
+What holds where nothing is said is what make-bcache 1.0.8 and Linux 6.1 choose: buckets of
+512 KiB, blocks of 512 bytes, mode writethrough, a sequential cutoff of 4 MiB, congestion thresholds
+of 2 and 20 ms.  A cache has at least 513 buckets; one that is too small gets smaller buckets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from hybridsim.drives import Drive, Part, Size, Time
+from hybridsim.scenario.cache import SECTOR_BYTES, endurance_bytes, share_or_size, wrong_size
+from hybridsim.units import format_size, parse_percent, parse_size
+
+PAGE_BYTES = 4096  # what a size is counted in
+BUCKETS_MIN = 513
+BUCKET_MIN, BUCKET_USUAL, BUCKET_MAX = 4096, 512 * 1024, 4 * 2**20
+OTHER_WORDS = {
+    "write-through": "writethrough",
+    "write-back": "writeback",
+    "write-around": "writearound",
+    "pass-through": "none",
+}
+AUTO = "auto"
+
+
+def _auto_or_size(text: Any) -> str:
+    return AUTO if text == AUTO else share_or_size(text)
+
+
+def _mode(text: Any) -> Any:
+    return OTHER_WORDS.get(text, text) if isinstance(text, str) else text
+
+
+class BcacheTable(Part):
+    """A bcache; its keys are called as in /sys/block/bcache0/bcache where they are there."""
+
+    kind: Literal["bcache"]
+    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
+    members: int = Field(1, ge=1, le=64)  # equal drives, striped
+    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
+    bucket: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: 512KiB, or less
+    block_bytes: Size = Field(SECTOR_BYTES, alias="block", ge=SECTOR_BYTES, le=4096)
+    mode: Annotated[
+        Literal["writethrough", "writeback", "writearound", "none"], BeforeValidator(_mode)
+    ] = "writethrough"
+    replacement: Literal["lru", "fifo", "random"] = "lru"
+    sequential_cutoff_bytes: Size = Field(4 * 2**20, alias="sequential_cutoff", lt=2**32)  # 0: none
+    congested_read_ns: Time = Field(2_000_000, alias="congested_read", ge=0)  # 0: never congested
+    congested_write_ns: Time = Field(20_000_000, alias="congested_write", ge=0)
+    writeback_percent: int = Field(10, ge=0, le=40)
+    writeback_delay_ns: Time = Field(30 * 10**9, alias="writeback_delay", ge=0)
+    drive: Annotated[Drive, Field(discriminator="kind")]
+
+    @property
+    def page_bytes(self) -> int:
+        """What its size is counted in."""
+        return PAGE_BYTES
+
+    @property
+    def endurance_bytes(self) -> int | None:
+        """What may be written to all drives together in their life, where that is known."""
+        return endurance_bytes(self.drive, self.members)
+
+    @property
+    def write_policy(self) -> str:
+        """What a write does, in the words that all kinds of cache share."""
+        return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
+
+    @property
+    def words(self) -> str:
+        """How a report calls the cache."""
+        return f"bcache, {self.mode}"
+
+    @property
+    def least_bucket(self) -> int:
+        """The size of the buckets that a small cache would have."""
+        return BUCKET_MIN if self.bucket == AUTO else parse_size(self.bucket)
+
+    def pages(self, footprint_bytes: int) -> int:
+        """Return how many pages the cache has, for a trace that touches so many bytes.
+
+        A share is no less than the smallest bcache.
+        """
+        if "%" not in self.size:
+            return parse_size(self.size) // PAGE_BYTES
+        share = int(parse_percent(self.size) * footprint_bytes / PAGE_BYTES)
+        return max(share, BUCKETS_MIN * self.least_bucket // PAGE_BYTES)
+
+    def bucket_bytes(self, pages: int) -> int:
+        """Return the size of the buckets of a cache of so many pages."""
+        if self.bucket != AUTO:
+            return parse_size(self.bucket)
+        bucket = BUCKET_USUAL
+        while bucket > BUCKET_MIN and pages * PAGE_BYTES // bucket < BUCKETS_MIN:
+            bucket //= 2
+        return bucket
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse what make-bcache and the kernel refuse."""
+        least = self.least_bucket
+        if not BUCKET_MIN <= least <= BUCKET_MAX or least & (least - 1):
+            yield "bucket", "a bucket of bcache is a power of two from 4 KiB to 4 MiB"
+        elif "%" not in self.size and parse_size(self.size) < BUCKETS_MIN * least:
+            smallest = f"{BUCKETS_MIN} buckets of {format_size(least)}"
+            yield "size", f"{self.size} is too small for a bcache, which has at least {smallest}"
+        else:
+            yield from wrong_size(self.size, least, "bucket", self.drive, self.members)
+        if self.block_bytes & (self.block_bytes - 1):
+            yield "block", "a block of bcache is a power of two from 512 bytes to 4 KiB"
+        if self.chunk_bytes % SECTOR_BYTES:
+            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"

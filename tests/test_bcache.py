@@ -1,0 +1,384 @@
+"""bcache: the engine against the reference, and both against what a kernel did.
+
+The experiments were made on Linux 6.1.192 with an origin that takes 12 ms for anything, and a cache
+device that takes next to no time; congestion off.
+"""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+from engine import counters, simulate
+from hypothesis import HealthCheck, given, settings
+from scenarios import Scenario
+from scenarios_bcache import bcache_scenarios
+
+from hybridsim import build
+from hybridsim.caches import Bcache
+from hybridsim.codes import SYNC, BcacheMode, Level, Op, Reason, Replay, Reuse
+from hybridsim.codes import Path as Way
+from hybridsim.errors import ScenarioError
+from hybridsim.reference import (
+    BcacheParameters,
+    Request,
+    SourceParameters,
+    SsdParameters,
+    TierParameters,
+)
+from hybridsim.scenario import Scenario as Site
+
+ROOT = Path(__file__).parents[1]
+KIB, MIB = 1 << 10, 1 << 20
+US, MS, SECOND = 10**3, 10**6, 10**9
+BUCKET = 64 * KIB  # smaller than usual, so that little work does
+ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
+GAP_NS = 13 * MS  # after a read, its insert too is over
+WRITEBACK = BcacheMode.WRITEBACK
+
+relaxed = settings(
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def check(scenario, **how):
+    expected = scenario.run()
+    facts, finished = simulate(scenario, **how)
+    assert facts == expected.facts
+    found = counters(finished)
+    assert found == {name: expected.counters.get(name, 0) for name in found}
+
+
+@relaxed
+@given(bcache_scenarios())
+def test_interpreted_engine_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@settings(relaxed, max_examples=5)
+@given(bcache_scenarios())
+def test_result_does_not_depend_on_how_it_is_cut(scenario):
+    whole, one = simulate(scenario, interpreted=True)
+    pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
+    assert pieces == whole
+    assert counters(other) == counters(one)
+
+
+def test_compiled_engine_equals_reference():
+    @settings(relaxed, max_examples=15)
+    @given(bcache_scenarios("ssd", "ssd", controller=False))
+    def compare(scenario):
+        check(scenario)
+
+    compare()
+
+
+# What a kernel did.
+
+
+def steady(latency_ns, capacity):
+    """A tier that takes the same time for everything, however much there is to do."""
+    device = SsdParameters(
+        dies=64,
+        unit_bytes=4 * MIB,
+        command_ns=latency_ns,
+        interval_ns=0,
+        read_ns=0,
+        program_ns=0,
+        scatter_ns=0,
+        suspend_ns=0,
+        write_ns=0,
+        buffer_ns=0,
+        link_bytes_per_s=10**15,
+        capacity_bytes=capacity,
+    )
+    return TierParameters(Level.STRIPE, 1, BUCKET, device, capacity)
+
+
+def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **said):
+    """The counters after these requests, and their facts; at a depth or, if 0, as they come."""
+    slow, fast = steady(ORIGIN_NS, 4096 * MIB), steady(cache_ns, 1024 * MIB)
+    source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
+    parameters = {
+        "bucket_bytes": BUCKET,
+        "buckets": buckets,
+        "block_bytes": 512,
+        "mode": BcacheMode.WRITETHROUGH,
+        "congested_read_us": 0,
+        "congested_write_us": 0,
+    }
+    cache = BcacheParameters(**(parameters | said))
+    facts, finished = simulate(Scenario(requests, source, cache, slow, fast))
+    return finished.cache.totals(), facts
+
+
+def reads(offsets, length=4 * KIB, gap_ns=0, start_ns=0, stream=0):
+    return [
+        Request(start_ns + i * gap_ns, Op.READ, at, length, stream) for i, at in enumerate(offsets)
+    ]
+
+
+def writes(offsets, length=4 * KIB, gap_ns=0, flags=0):
+    return [Request(i * gap_ns, Op.WRITE, at, length, flags=flags) for i, at in enumerate(offsets)]
+
+
+def seen(totals):
+    return totals["cache_hits"], totals["cache_misses"]
+
+
+def paths(facts):
+    return [fact.path.name for fact in sorted(facts, key=lambda fact: fact.number)]
+
+
+def test_random_reads_are_inserted_one_by_one():
+    """6000 reads over 4096 blocks: the kernel 3200 misses, 2800 hits; 3149 +- 20 blocks are new.
+
+    The others were emptied early: while buckets are young all have the same rank, used or not.
+    """
+    random = Random(1)
+    offsets = [random.randrange(4096) * 4 * KIB for _ in range(6000)]
+    usual = {"bucket_bytes": 512 * KIB, "buckets": 2048}
+    totals, facts = ran(reads(offsets, gap_ns=GAP_NS), depth=0, **usual)
+    hits, misses = seen(totals)
+    reasons = [fact.reason for fact in facts]
+    assert hits + misses == 6000
+    assert len(set(offsets)) <= misses < len(set(offsets)) + 100
+    assert 3080 < misses < 3260
+    assert set(reasons) == {Reason.NONE, Reason.COLD, Reason.EVICTED}
+
+
+def test_a_part_that_is_cached_does_not_make_a_hit():
+    """4, 8 and 8 KiB at one place: the kernel miss, miss, hit, and 2 inserts."""
+    lengths = (4 * KIB, 8 * KIB, 8 * KIB)
+    requests = [Request(i * GAP_NS, Op.READ, 0, length) for i, length in enumerate(lengths)]
+    totals, facts = ran(requests, depth=0)
+    assert paths(facts) == ["MISS", "MISS", "HIT"]
+    assert totals["cache_inserts"] == 2
+
+
+def test_of_three_holes_one_is_filled_by_each_read():
+    """The kernel: 3 misses, then hits, 3 inserts."""
+    islands = reads([16 * KIB, 40 * KIB], 8 * KIB)
+    whole = reads([0] * 5, 64 * KIB, gap_ns=GAP_NS, start_ns=SECOND)
+    totals, facts = ran([*islands, *whole], depth=0)
+    assert paths(facts)[2:] == ["MISS", "MISS", "MISS", "HIT", "HIT"]
+    assert totals["cache_inserts"] == 2 + 3
+
+
+@pytest.mark.parametrize(
+    ("length", "number", "inserted", "bypassed"),
+    [(MIB, 8, 3, 5), (4 * KIB, 2048, 1023, 1025)],
+)
+def test_a_stream_is_cached_until_it_is_long(length, number, inserted, bypassed):
+    """The kernel: 5 of 8 reads of 1 MiB bypassed; of 2048 of 4 KiB 1023 inserted, 1025 not."""
+    totals, facts = ran(reads(range(0, number * length, length), length), bucket_bytes=MIB // 2)
+    assert [fact.reason for fact in facts].count(Reason.SEQUENTIAL) == bypassed
+    assert totals["cache_bypass_misses"] == bypassed
+    assert totals["cache_misses"] == inserted
+    assert totals["bypassed_sectors"] == bypassed * length // 512
+
+
+def test_writes_are_inserted_but_neither_hits_nor_misses():
+    """The kernel: 500 writes, 0, 0, and 500 inserts."""
+    totals, _ = ran(writes(range(0, 500 * 8 * KIB, 8 * KIB)))
+    assert seen(totals) == (0, 0)
+    assert totals["cache_inserts"] == 500
+
+
+def test_sysfs_shows_each_interval_modulo_65536():
+    """The kernel: 770,069 reads at 27,501 a second raised hits and misses by 49,173 only.
+
+    Here 100,000 at 25,000 a second, all in one interval of 13.636 s.
+    """
+    end = reads([0], start_ns=14 * SECOND)
+    first = reads([0])
+    requests = first + reads([0] * 100_000, gap_ns=40 * US, start_ns=SECOND) + end
+    totals, _ = ran(requests, depth=0, cutoff_bytes=0)
+    assert seen(totals) == (100_001, 1)
+    assert totals["sysfs_cache_hits"] == 100_000 - 65_536
+    assert totals["sysfs_cache_misses"] == 1
+
+
+# What its rules imply, unmeasured.
+
+
+def test_after_a_long_stream_its_task_is_bypassed_for_a_while():
+    """1 GiB: about 26 random reads, fewer the shorter the stream; of another task none."""
+    stream = [Request(0, Op.READ, at, MIB, 1) for at in range(0, 256 * MIB, MIB)]
+    others = [2048 * MIB + i * MIB for i in range(40)]
+    _, facts = ran(stream + reads(others, stream=1))
+    reasons = [fact.reason for fact in facts][256:]
+    number = reasons.count(Reason.SEQUENTIAL)
+    assert reasons[:number] == [Reason.SEQUENTIAL] * number
+    assert number == pytest.approx(16, abs=1)  # ln(256 MiB / 32 MiB) / ln(8 / 7)
+    _, facts = ran(stream + reads(others, stream=2))
+    assert Reason.SEQUENTIAL not in [fact.reason for fact in facts][256:]
+
+
+@pytest.mark.parametrize(("streams", "is_found"), [(128, True), (129, False)])
+def test_so_many_streams_are_known_at_a_time(streams, is_found):
+    places = [i * 16 * MIB + j * 128 * KIB for j in range(4) for i in range(streams)]
+    _, facts = ran(reads(places, 128 * KIB), cutoff_bytes=256 * KIB)
+    assert (Reason.SEQUENTIAL in {fact.reason for fact in facts}) == is_found
+
+
+def test_a_stream_with_long_pauses_is_none():
+    def bypassed(gap_s):
+        stream = reads(range(0, 8 * MIB, MIB), MIB, gap_ns=gap_s * SECOND)
+        return [fact.reason for fact in ran(stream, depth=0)[1]].count(Reason.SEQUENTIAL)
+
+    assert (bypassed(4), bypassed(6)) == (5, 0)
+
+
+def test_a_slow_device_is_spared_until_it_had_time_to_recover():
+    """It takes 5 ms instead of 2: then longer and longer streams pass."""
+    hot = reads([0]) + reads([0] * 300, gap_ns=6 * MS, start_ns=100 * MS)
+    stream = reads(range(MIB, 2 * MIB, 64 * KIB), 64 * KIB, gap_ns=MS, start_ns=2 * SECOND)
+    later = reads(range(2 * MIB, 3 * MIB, 64 * KIB), 64 * KIB, gap_ns=MS, start_ns=6 * SECOND)
+    slow = {"congested_read_us": 2000, "congested_write_us": 0, "cache_ns": 5 * MS}
+    _, facts = ran(hot + stream + later, depth=0, **slow)
+    reasons = [fact.reason for fact in sorted(facts, key=lambda fact: fact.number)]
+    assert Reason.CONGESTED in reasons[301:317]
+    assert Reason.CONGESTED not in reasons[317:]
+
+
+@pytest.mark.parametrize("replacement", Reuse)
+def test_a_full_cache_is_reused_in_batches(replacement):
+    """A span of twice the cache, uniformly: about half of the reads hit, but for the reserves."""
+    random = Random(2)
+    buckets, pages = 600, 600 * 4
+    offsets = [random.randrange(2 * pages) * 4 * KIB for _ in range(4 * pages)]
+    said = {"bucket_bytes": 16 * KIB, "buckets": buckets, "replacement": replacement}
+    totals, facts = ran(reads(offsets), **said)
+    last = [fact.path for fact in facts[-pages:]]
+    assert 0.3 < last.count(Way.HIT) / pages < 0.5
+    assert totals["invalidated_buckets"] > buckets // 2
+    assert totals["cached_data"] <= buckets * 16 * KIB
+    assert Reason.EVICTED in {fact.reason for fact in facts}
+
+
+@pytest.mark.parametrize(("flags", "limit"), [(SYNC, 70), (0, 40)])
+def test_dirty_data_fill_the_cache_up_to_a_limit(flags, limit):
+    """Those that somebody waits for to 70 %, others to 40 %; then they go to the disks as well."""
+    offsets = [i * 128 * KIB for i in range(600)]
+    said = {"mode": WRITEBACK, "cutoff_bytes": 0, "writeback_percent": 40}
+    totals, _ = ran(writes(offsets, BUCKET, flags=flags), buckets=600, **said)
+    share = totals["dirty_data"] / (600 * BUCKET)
+    assert limit - 8 < 100 * share <= limit
+
+
+def test_little_dirty_data_are_written_back_slowly_until_nobody_comes():
+    """6 % dirty: 8 sectors a second from the first update on, all at once after 30 s of rest."""
+    dirty = writes([i * 8 * KIB for i in range(1000)])
+    busy = reads([0] * 60, gap_ns=SECOND, start_ns=SECOND)
+    said = {"mode": WRITEBACK, "cutoff_bytes": 0, "depth": 0, "writeback_delay_ns": 0}
+    at_first, _ = ran(dirty + busy[:10], **said)
+    later, _ = ran(dirty + busy, **said)
+    assert later["writeback_rate"] == 8
+    assert at_first["dirty_data"] > 0
+    grown = later["written_back"] - at_first["written_back"]
+    assert grown == pytest.approx(50 * 8 * 512, abs=8 * KIB)
+    totals, _ = ran(dirty + busy + reads([0], start_ns=100 * SECOND), **said)
+    assert totals["dirty_data"] == 0
+
+
+def test_much_dirty_data_are_written_back_at_a_rate_that_follows():
+    """20 % dirty, 10 % wanted: an excess of 13,107 sectors asks for 327 of them a second."""
+    sectors = 1024 * BUCKET // 512
+    dirty = writes([i * 128 * KIB for i in range(205)], BUCKET)
+    totals, _ = ran(
+        dirty + reads([0], start_ns=6 * SECOND), mode=WRITEBACK, cutoff_bytes=0, depth=0
+    )
+    excess = totals["dirty_data"] // 512 - sectors // 10
+    assert excess > 0
+    assert totals["writeback_rate"] == pytest.approx(excess / 40 + excess * 5 / 10_000, rel=0.1)
+
+
+def test_a_collection_comes_after_a_sixteenth_of_the_cache():
+    offsets = [i * 128 * KIB for i in range(3 * 64 + 10)]
+    assert ran(writes(offsets, BUCKET), cutoff_bytes=0)[0]["gc_runs"] == 3
+
+
+def test_a_flush_waits_for_the_journal_and_the_disks():
+    flush = Request(0, Op.FLUSH, 0, 0)
+    totals, facts = ran([*writes([0]), flush, flush], mode=WRITEBACK)
+    assert [fact.reason for fact in facts] == [Reason.WRITE, Reason.FLUSH, Reason.FLUSH]
+    assert totals["journal_writes"] >= 2
+    assert facts[0].done_ns < MS < facts[1].done_ns - facts[1].issue_ns
+
+
+def test_a_miss_is_complete_before_it_is_inserted():
+    _, facts = ran(reads([0]), cache_ns=50 * MS)
+    assert facts[0].done_ns == ORIGIN_NS
+
+
+def test_a_write_that_overtakes_a_fill_wins():
+    requests = [Request(0, Op.READ, 0, 4 * KIB), Request(MS, Op.WRITE, 0, 4 * KIB)]
+    totals, _ = ran([*requests, *reads([0], start_ns=SECOND)], depth=0)
+    assert totals["cache_miss_collisions"] == 1
+    assert seen(totals) == (1, 1)
+
+
+# Scenarios.
+
+
+def site(text):
+    return Site.loads(f'[cache]\nkind = "bcache"\n{text}')
+
+
+def test_a_scenario_is_set_as_the_kernel_sets_it():
+    cache = site('size = "1GiB"').cache
+    assert cache.bucket_bytes(cache.pages(0)) == 512 * KIB
+    assert (cache.mode, cache.sequential_cutoff_bytes) == ("writethrough", 4 * MIB)
+
+
+def test_a_small_cache_has_small_buckets():
+    cache = site('size = "10%"').cache
+    assert cache.bucket_bytes(cache.pages(640 * MIB)) == 64 * KIB
+    assert cache.pages(0) * 4 * KIB == 513 * 4 * KIB  # the least that there is
+
+
+def test_a_scenario_builds_the_cache_that_it_says():
+    said = site('size = "1GiB"\nmode = "write-back"\nreplacement = "fifo"\nsequential_cutoff = "0"')
+    made = build.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
+    assert isinstance(made, Bcache)
+    assert made.mode == WRITEBACK
+    assert made.inserts.allocator.buckets.buckets == 2048
+    assert Site.loads(said.to_toml()).cache == said.cache
+    assert build.machine(said, "open", 1 << 33, 0).cache.pages == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('bucket = "48KiB"', "power of two"),
+        ('mode = "writebak"', "did you mean 'writeback'"),
+        ('size = "1MiB"', "too small for a bcache"),
+        ('size = "100MiB"\nbucket = "512KiB"', "at least 513 buckets of 512KiB"),
+        ('page = "64KiB"', "unknown key 'page'"),
+        ("writeback_percent = 50", "at most 40"),
+    ],
+)
+def test_what_cannot_be_is_refused(text, complaint):
+    with pytest.raises(ScenarioError, match=complaint):
+        site(text)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["wa-randrw-c512", "wt-hot-c512-congdefault"])
+def test_counters_of_real_runs_at_every_sample(name, monkeypatch):
+    """Those on a quiet host; what benchmarks/bcache.py prints of all."""
+    data = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared/data"))
+    folder = data / "kernel-caches" / f"bcache-{name}"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}: HYBRIDSIM_DATA names the folder of the reference data")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import bcache
+
+    measured = bcache.Measured.load(folder)
+    for paced in (False, True):
+        off = bcache.errors(measured, bcache.simulate(measured, paced))
+        assert off.keys() >= {"cache_hits", "cache_misses"}
+        assert max(one.max() for one in off.values()) <= 0.05
