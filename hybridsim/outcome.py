@@ -10,7 +10,6 @@ import numpy.typing as npt
 from hybridsim.counters import Counters
 from hybridsim.metrics import READS, Collector, Figures, Kind
 
-# fmt: skip
 SECOND = 10**9
 DAY = 86400 * SECOND
 BUSY = 0.97  # of the time: disks that always have something to do are hardly busier

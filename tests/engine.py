@@ -207,7 +207,7 @@ def counters(finished):
         found["fills_completed"] = found.pop("fills_done")
         for name in ("pages_present", "dirty_pages"):  # not counted, but how it is
             found.pop(name, None)
-    elif isinstance(cache, DmCache):
+    elif isinstance(cache, Bcache | DmCache):
         found = {name: number for name, number in found.items() if name not in ALSO}
     for name, part in (("slow", below.slow), ("fast", below.fast)):
         sums = part.device.totals(finished.clock[0])
