@@ -357,7 +357,7 @@ def test_a_scenario_builds_the_cache_that_it_says():
         ('mode = "writebak"', "did you mean 'writeback'"),
         ('size = "1MiB"', "too small for a bcache"),
         ('size = "100MiB"\nbucket = "512KiB"', "at least 513 buckets of 512KiB"),
-        ('page = "64KiB"', "unknown key 'page'"),
+        ('page = "64KiB"', "'page' is a key of another kind of cache"),
         ("writeback_percent = 50", "at most 40"),
     ],
 )
