@@ -317,7 +317,7 @@ def _advice(case: Case) -> Iterator[Advice]:
     is_dropped = case.cache_mode in ("read-only", "write-around")
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and is_dropped:
         yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
-    if case.scenario.get("cache_kind") != "page":
+    if case.scenario.get("cache_kind", "page") != "page":
         return  # it decides by itself
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
         yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
