@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridsim import build, catalog
+from hybridsim.cli.replay import replay
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.errors import ScenarioError
 from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario import OPTIONS, Scenario
+from hybridsim.scenario.caches import CACHE_KINDS
 from hybridsim.scenario.toml_places import Places
 
 SITE = """\
@@ -518,3 +520,8 @@ def test_a_machine_is_built_with_them(admission, replacement):
     cache = build.machine(site, "open", 1 << 30, 100).cache
     assert type(cache.admission) is ADMISSION[admission]
     assert type(cache.replacement) is REPLACEMENT[replacement]
+
+
+def test_the_command_line_knows_every_kind_of_cache():
+    option = next(one for one in replay.params if one.name == "cache")
+    assert sorted(option.type.choices) == sorted(CACHE_KINDS)
