@@ -44,7 +44,8 @@ def _write_back(result: Result) -> Iterator[tuple[str, str]]:
     if "dirty_pages" in counters:
         cleaned, writes = counters["cleaned_bytes"], counters["write_backs"]
         parts.append(f"{human_size(cleaned)} written back in {human_count(writes)} writes")
-        parts.append(f"{human_count(counters['dirty_pages'])} pages dirty at the end")
+        dirty = counters["dirty_pages"]
+        parts.append(f"{human_count(dirty)} page{'s' * (dirty != 1)} dirty at the end")
     if counters.get("writes_limited"):
         limited = human_count(counters["writes_limited"])
         parts.append(f"{limited} times a page's write went to the disks, as too much was dirty")
