@@ -8,23 +8,22 @@ import os
 from pathlib import Path
 from random import Random
 
+import agreement
 import pytest
-from engine import counters, simulate
-from hypothesis import HealthCheck, given, settings
+from engine import simulate
+from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
 from hybridsim import build
 from hybridsim.caches import Bcache
-from hybridsim.codes import SYNC, BcacheMode, Level, Op, Reason, Replay, Reuse
+from hybridsim.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
 from hybridsim.codes import Path as Way
 from hybridsim.errors import ScenarioError
 from hybridsim.reference import (
     BcacheParameters,
     Request,
     SourceParameters,
-    SsdParameters,
-    TierParameters,
 )
 from hybridsim.scenario import Scenario as Site
 
@@ -36,41 +35,26 @@ ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
 GAP_NS = 13 * MS  # after a read, its insert too is over
 WRITEBACK = BcacheMode.WRITEBACK
 
-relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 4,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+usual = agreement.relaxed(4)
 
 
-def check(scenario, **how):
-    expected = scenario.run()
-    facts, finished = simulate(scenario, **how)
-    assert facts == expected.facts
-    found = counters(finished)
-    assert found == {name: expected.counters.get(name, 0) for name in found}
-
-
-@relaxed
+@usual
 @given(bcache_scenarios())
 def test_interpreted_engine_equals_reference(scenario):
-    check(scenario, interpreted=True)
+    agreement.check(scenario, interpreted=True)
 
 
-@settings(relaxed, max_examples=5)
+@settings(usual, max_examples=5)
 @given(bcache_scenarios())
 def test_result_does_not_depend_on_how_it_is_cut(scenario):
-    whole, one = simulate(scenario, interpreted=True)
-    pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
-    assert pieces == whole
-    assert counters(other) == counters(one)
+    agreement.check_cut(scenario)
 
 
 def test_compiled_engine_equals_reference():
-    @settings(relaxed, max_examples=15)
+    @settings(usual, max_examples=15)
     @given(bcache_scenarios("ssd", "ssd", controller=False))
     def compare(scenario):
-        check(scenario)
+        agreement.check(scenario)
 
     compare()
 
@@ -79,22 +63,10 @@ def test_compiled_engine_equals_reference():
 
 
 def steady(latency_ns, capacity):
-    """A tier that takes the same time for everything, however much there is to do."""
-    device = SsdParameters(
-        dies=64,
-        unit_bytes=4 * MIB,
-        command_ns=latency_ns,
-        interval_ns=0,
-        read_ns=0,
-        program_ns=0,
-        scatter_ns=0,
-        suspend_ns=0,
-        write_ns=0,
-        buffer_ns=0,
-        link_bytes_per_s=10**15,
-        capacity_bytes=capacity,
-    )
-    return TierParameters(Level.STRIPE, 1, BUCKET, device, capacity)
+    """A tier that takes the same time for everything, flushes too."""
+    tier = agreement.steady(0, capacity)
+    tier.device.command_ns = latency_ns
+    return tier
 
 
 def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **said):
@@ -139,8 +111,8 @@ def test_random_reads_are_inserted_one_by_one():
     """
     random = Random(1)
     offsets = [random.randrange(4096) * 4 * KIB for _ in range(6000)]
-    usual = {"bucket_bytes": 512 * KIB, "buckets": 2048}
-    totals, facts = ran(reads(offsets, gap_ns=GAP_NS), depth=0, **usual)
+    buckets = {"bucket_bytes": 512 * KIB, "buckets": 2048}
+    totals, facts = ran(reads(offsets, gap_ns=GAP_NS), depth=0, **buckets)
     hits, misses = seen(totals)
     reasons = [fact.reason for fact in facts]
     assert hits + misses == 6000

@@ -10,15 +10,16 @@ from random import Random
 
 import numpy as np
 import pytest
-from engine import counters, machine, simulate
-from hypothesis import HealthCheck, given, settings
+from agreement import check, check_cut, relaxed, steady
+from engine import machine, simulate
+from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_dmcache import dmcache_scenarios
 
 from hybridsim import build
 from hybridsim.caches import DmCache
 from hybridsim.caches.dmcache.target import WORKER_NS
-from hybridsim.codes import FUA, PREFLUSH, DmMode, Level, Op, Reason, Replay
+from hybridsim.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
 from hybridsim.errors import ScenarioError
 from hybridsim.inflight import Batch
 from hybridsim.machine import Run
@@ -26,8 +27,6 @@ from hybridsim.reference import (
     DmCacheParameters,
     Request,
     SourceParameters,
-    SsdParameters,
-    TierParameters,
 )
 from hybridsim.scenario import Scenario as Site
 
@@ -38,61 +37,30 @@ BLOCK = 64 * KIB
 ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
 WRITETHROUGH, WRITEBACK = DmMode.WRITETHROUGH, DmMode.WRITEBACK
 
-relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 4,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+usual = relaxed(4)
 
 
-def check(scenario, **how):
-    expected = scenario.run()
-    facts, finished = simulate(scenario, **how)
-    assert facts == expected.facts
-    found = counters(finished)
-    assert found == {name: expected.counters.get(name, 0) for name in found}
-
-
-@relaxed
+@usual
 @given(dmcache_scenarios())
 def test_interpreted_engine_equals_reference(scenario):
     check(scenario, interpreted=True)
 
 
-@settings(relaxed, max_examples=10)
+@settings(usual, max_examples=10)
 @given(dmcache_scenarios())
 def test_result_does_not_depend_on_how_it_is_cut(scenario):
-    whole, one = simulate(scenario, interpreted=True)
-    pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
-    assert pieces == whole
-    assert counters(other) == counters(one)
+    check_cut(scenario)
 
 
 # What a kernel did.
 
 
-def steady(latency_ns, capacity):
-    """A tier that takes the same time for everything, however much there is to do."""
-    device = SsdParameters(
-        dies=capacity // 4096,
-        unit_bytes=4096,
-        command_ns=0,
-        interval_ns=0,
-        read_ns=latency_ns,
-        program_ns=0,
-        scatter_ns=0,
-        suspend_ns=0,
-        write_ns=latency_ns,
-        buffer_ns=0,
-        link_bytes_per_s=10**15,
-        capacity_bytes=capacity,
-    )
-    return TierParameters(Level.STRIPE, 1, BLOCK, device, capacity)
-
-
 def scenario(requests, blocks=1024, mode=WRITETHROUGH, depth=1, threshold=MIB, write_ns=ORIGIN_NS):
     """Such a machine; requests come at a depth or, if 0, when they say."""
-    slow, fast = steady(ORIGIN_NS, 4096 * MIB), steady(CACHE_NS, blocks * BLOCK + MIB)
+    slow, fast = (
+        steady(ORIGIN_NS, 4096 * MIB),
+        steady(CACHE_NS, blocks * BLOCK + MIB),
+    )
     slow.device.write_ns = write_ns
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
     cache = DmCacheParameters(BLOCK, blocks, mode, threshold)
@@ -324,7 +292,10 @@ def random_load():
     """195 s of reads, eight at a time, into a cache of 2048 blocks: the counters each second."""
 
     def of(at, origin_ns):
-        slow, fast = steady(origin_ns, 16 * 128 * MIB), steady(CACHE_NS, 256 * MIB)
+        slow, fast = (
+            steady(origin_ns, 16 * 128 * MIB),
+            steady(CACHE_NS, 256 * MIB),
+        )
         cache = DmCacheParameters(BLOCK, 2048, WRITETHROUGH, MIB)
         source = SourceParameters(Replay.CLOSED, 8)
         run = Run(machine(Scenario([], source, cache, slow, fast)), facts_rows=len(at) + 1)
@@ -375,7 +346,7 @@ def test_exchanging_half_of_its_blocks_costs_a_cache_hits_that_knew_them_well(ra
 def test_compiled_engine_equals_reference():
     """On the classes that the test before has compiled: a cache and an origin of flash."""
 
-    @settings(relaxed, max_examples=15)
+    @settings(usual, max_examples=15)
     @given(dmcache_scenarios("ssd", "ssd", controller=False))
     def compare(scenario):
         check(scenario)

@@ -3,26 +3,24 @@
 No run of the real one was at hand: the experiments are those that the rules predict.
 """
 
-import os
 import re
 
+import agreement
 import pytest
-from engine import counters, simulate
-from hypothesis import HealthCheck, given, settings
+from engine import simulate
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
 from hybridsim import build
 from hybridsim.caches.opencas.lists import Lists
-from hybridsim.codes import CasMode, Cleaning, Cutoff, Level, Op, Path, Promotion, Reason, Replay
+from hybridsim.codes import CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason, Replay
 from hybridsim.errors import ScenarioError
 from hybridsim.reference import (
     OpenCasParameters,
     Request,
     SourceParameters,
-    SsdParameters,
-    TierParameters,
 )
 from hybridsim.scenario import Scenario as Site
 
@@ -30,68 +28,34 @@ KIB, MIB = 1 << 10, 1 << 20
 MS, SECOND = 10**6, 10**9
 ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
 
-relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 5,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+usual = agreement.relaxed(5)
 
 
-def check(scenario, **how):
-    expected = scenario.run()
-    facts, finished = simulate(scenario, **how)
-    assert facts == expected.facts
-    found = counters(finished)
-    assert found == {name: expected.counters.get(name, 0) for name in found}
-
-
-@relaxed
+@usual
 @given(opencas_scenarios())
 def test_interpreted_engine_equals_reference(scenario):
-    check(scenario, interpreted=True)
+    agreement.check(scenario, interpreted=True)
 
 
 @pytest.mark.long
-@settings(relaxed, max_examples=100)
+@settings(usual, max_examples=100)
 @given(opencas_scenarios("disk", "ssd", controller=False))
 def test_compiled_engine_equals_reference(scenario):
-    check(scenario)
+    agreement.check(scenario)
 
 
-@settings(relaxed, max_examples=5)
+@settings(usual, max_examples=5)
 @given(opencas_scenarios())
 def test_result_does_not_depend_on_how_it_is_cut(scenario):
-    whole, one = simulate(scenario, interpreted=True)
-    pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
-    assert pieces == whole
-    assert counters(other) == counters(one)
+    agreement.check_cut(scenario)
 
 
 # What its rules lead one to expect (predicted, not measured): rows O1 to O6.
 
 
-def steady(latency_ns, capacity):
-    """A tier that takes the same time for everything, however much there is to do."""
-    device = SsdParameters(
-        dies=capacity // 4096,
-        unit_bytes=4096,
-        command_ns=0,
-        interval_ns=0,
-        read_ns=latency_ns,
-        program_ns=0,
-        scatter_ns=0,
-        suspend_ns=0,
-        write_ns=latency_ns,
-        buffer_ns=0,
-        link_bytes_per_s=10**15,
-        capacity_bytes=capacity,
-    )
-    return TierParameters(Level.STRIPE, 1, 64 * KIB, device, capacity)
-
-
 def machine_of(requests, depth=1, lines=256, mode=CasMode.WT, line=4 * KIB, **how):
     """These requests at a depth or, if 0, as they come."""
-    slow, fast = steady(ORIGIN_NS, 1024 * MIB), steady(CACHE_NS, 64 * MIB)
+    slow, fast = agreement.steady(ORIGIN_NS, 1024 * MIB), agreement.steady(CACHE_NS, 64 * MIB)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
     return Scenario(requests, source, OpenCasParameters(line, lines, mode, **how), slow, fast)
 
@@ -269,7 +233,7 @@ def test_metadata_of_neighbouring_pages_are_one_write():
 
 
 @given(st.lists(st.integers(0, 9), max_size=60))
-@settings(relaxed, max_examples=50)
+@settings(usual, max_examples=50)
 def test_the_first_half_of_a_list_is_hot(moves):
     """A line that is in the list leaves it, any other enters it at the head."""
     lists, plain = Lists.new(320), []

@@ -1,23 +1,21 @@
 """dm-writecache: the engine against the reference, and what follows from its rules."""
 
-import os
 from random import Random
 
+import agreement
 import pytest
-from engine import counters, simulate
-from hypothesis import HealthCheck, given, settings
+from engine import simulate
+from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_writecache import writecache_scenarios
 
 from hybridsim import build
 from hybridsim.caches import DmWritecache
-from hybridsim.codes import FUA, PREFLUSH, Level, Op, Path, Reason, Replay
+from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
 from hybridsim.errors import ScenarioError
 from hybridsim.reference import (
     Request,
     SourceParameters,
-    SsdParameters,
-    TierParameters,
     WritecacheParameters,
 )
 from hybridsim.scenario import Scenario as Site
@@ -26,44 +24,19 @@ KIB, MIB = 1 << 10, 1 << 20
 MS, SECOND = 10**6, 10**9
 BLOCK, CACHE_NS = 4 * KIB, 20_000
 
-relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // 4,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+usual = agreement.relaxed(4)
 
 
-def check(scenario, **how):
-    expected = scenario.run()
-    facts, finished = simulate(scenario, **how)
-    assert facts == expected.facts
-    found = counters(finished)
-    assert found == {name: expected.counters.get(name, 0) for name in found}
-
-
-@relaxed
+@usual
 @given(writecache_scenarios())
 def test_interpreted_engine_equals_reference(scenario):
-    check(scenario, interpreted=True)
+    agreement.check(scenario, interpreted=True)
 
 
-@settings(relaxed, max_examples=5)
+@settings(usual, max_examples=5)
 @given(writecache_scenarios())
 def test_result_does_not_depend_on_how_it_is_cut(scenario):
-    whole, one = simulate(scenario, interpreted=True)
-    pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
-    assert pieces == whole
-    assert counters(other) == counters(one)
-
-
-def steady(latency_ns, capacity):
-    """A tier that takes the same time for everything, however much there is to do."""
-    device = SsdParameters(
-        dies=capacity // 4096, unit_bytes=4096, command_ns=0, interval_ns=0, read_ns=latency_ns,
-        program_ns=0, scatter_ns=0, suspend_ns=0, write_ns=latency_ns, buffer_ns=0,
-        link_bytes_per_s=10**15, capacity_bytes=capacity,
-    )  # fmt: skip
-    return TierParameters(Level.STRIPE, 1, 64 * KIB, device, capacity)
+    agreement.check_cut(scenario)
 
 
 # A cache of 1000 blocks that takes 20 us for anything, before a device that takes 8 ms.
@@ -71,7 +44,7 @@ def steady(latency_ns, capacity):
 
 def ran(requests, depth=1, blocks=1000):
     """The counters after these requests, their facts, and the two tiers' bytes."""
-    slow, fast = steady(8 * MS, 64 * MIB), steady(CACHE_NS, 64 * MIB)
+    slow, fast = agreement.steady(8 * MS, 64 * MIB), agreement.steady(CACHE_NS, 64 * MIB)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
     cache = WritecacheParameters(BLOCK, blocks, blocks // 2, blocks * 45 // 100)
     facts, finished = simulate(Scenario(requests, source, cache, slow, fast), interpreted=True)
@@ -178,10 +151,10 @@ def test_discarded_blocks_are_forgotten():
 
 @pytest.mark.long
 def test_compiled_engine_equals_reference():
-    @settings(relaxed, max_examples=60)
+    @settings(usual, max_examples=60)
     @given(writecache_scenarios("ssd", "ssd", controller=False))
     def compare(scenario):
-        check(scenario)
+        agreement.check(scenario)
 
     compare()
 

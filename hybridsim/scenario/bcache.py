@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives import Drive, Part, Size, Time
-from hybridsim.scenario.cache import SECTOR_BYTES, endurance_bytes, share_or_size, wrong_size
+from hybridsim.drives import Size, Time
+from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, share_or_size
 from hybridsim.units import format_size, parse_percent, parse_size
 
 PAGE_BYTES = 4096  # what a size is counted in
@@ -36,13 +36,10 @@ def _mode(text: Any) -> Any:
     return OTHER_WORDS.get(text, text) if isinstance(text, str) else text
 
 
-class BcacheTable(Part):
+class BcacheTable(FastTier):
     """A bcache; its keys are called as in /sys/block/bcache0/bcache where they are there."""
 
     kind: Literal["bcache"]
-    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
-    members: int = Field(1, ge=1, le=64)  # equal drives, striped
-    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     bucket: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: 512KiB, or less
     block_bytes: Size = Field(SECTOR_BYTES, alias="block", ge=SECTOR_BYTES, le=4096)
     mode: Annotated[
@@ -54,17 +51,11 @@ class BcacheTable(Part):
     congested_write_ns: Time = Field(20_000_000, alias="congested_write", ge=0)
     writeback_percent: int = Field(10, ge=0, le=40)
     writeback_delay_ns: Time = Field(30 * 10**9, alias="writeback_delay", ge=0)
-    drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
     def page_bytes(self) -> int:
         """What its size is counted in."""
         return PAGE_BYTES
-
-    @property
-    def endurance_bytes(self) -> int | None:
-        """What may be written to all drives together in their life, where that is known."""
-        return endurance_bytes(self.drive, self.members)
 
     @property
     def write_policy(self) -> str:
@@ -109,8 +100,7 @@ class BcacheTable(Part):
             smallest = f"{BUCKETS_MIN} buckets of {format_size(least)}"
             yield "size", f"{self.size} is too small for a bcache, which has at least {smallest}"
         else:
-            yield from wrong_size(self.size, least, "bucket", self.drive, self.members)
+            yield from self.wrong_size(least, "bucket")
         if self.block_bytes & (self.block_bytes - 1):
             yield "block", "a block of bcache is a power of two from 512 bytes to 4 KiB"
-        if self.chunk_bytes % SECTOR_BYTES:
-            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+        yield from self.wrong_chunk()

@@ -7,26 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives import Drive, Part, Rate, Size, Time
+from hybridsim.drives import Rate, Size, Time
 from hybridsim.policies import ADMISSION, REPLACEMENT
+from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier
 from hybridsim.suggest import hint
-from hybridsim.units import format_size, parse_percent, parse_size
+from hybridsim.units import parse_percent
 
-SECTOR_BYTES = 512
 GRANULES_MAX = 64  # of a page
 MERGE_PAGES_MAX = 256
-
-
-def share_or_size(text: Any) -> str:
-    """Return a share or a size as it is said; raise ValueError for what is neither."""
-    if isinstance(text, str) and "%" in text:
-        if not parse_percent(text) > 0:
-            raise ValueError(f"{text!r} is nothing: a share is above 0%")
-        return text
-    if isinstance(text, int) and not isinstance(text, bool):
-        text = format_size(parse_size(text))
-    parse_size(text)
-    return str(text)
 
 
 def _chance(text: Any) -> str:
@@ -46,26 +34,6 @@ def _name_of(family: Mapping[str, Any]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def endurance_bytes(drive: Drive, members: int) -> int | None:
-    """Return what may be written to drives together in their life, where that is known."""
-    rated: int | None = getattr(drive, "endurance_bytes", None)
-    return None if rated is None else members * rated
-
-
-def wrong_size(
-    size: str, least_bytes: int, least: str, drive: Drive, members: int
-) -> Iterator[tuple[str, str]]:
-    """Refuse caches that hold nothing or more than their drives."""
-    if "%" in size:
-        return
-    if parse_size(size) < least_bytes:
-        yield "size", f'less than one {least} ({format_size(least_bytes)}): kind = "none"?'
-    if parse_size(size) > members * drive.capacity_bytes:
-        holds = format_size(members * drive.capacity_bytes)
-        who = "drive holds" if members == 1 else "drives hold"
-        yield "size", f"{size} is more than the {who} ({holds})"
-
-
 def _share(text: Any) -> str:
     if not isinstance(text, str) or not 0 <= parse_percent(text) <= 1:
         raise ValueError(f"{text!r} is no share: from '0%' to '100%'")
@@ -75,7 +43,7 @@ def _share(text: Any) -> str:
 Share = Annotated[str, BeforeValidator(_share)]
 
 
-class Cache(Part):
+class Cache(FastTier):
     """The fast tier and what decides about it.
 
     Of write-back: cleaning above 10% is bcache's writeback_percent, 50% and 45% are dm-writecache's
@@ -85,9 +53,6 @@ class Cache(Part):
 
     kind: Literal["none", "page"] = "page"
     page_bytes: Size = Field(64 * 1024, alias="page", ge=SECTOR_BYTES, le=2**30)
-    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
-    members: int = Field(1, ge=1, le=64)  # equal drives, striped
-    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     mode: Literal["read-only", "write-around", "write-through", "write-back"] = "write-through"
     admission: Annotated[str, _name_of(ADMISSION)] = "learned"
     touches: int = Field(2, ge=1, le=255)  # with admission "touches": cached from this access on
@@ -110,7 +75,6 @@ class Cache(Part):
     clean_merge_bytes: Size = Field(512 * 1024, alias="clean_merge")  # most of one write
     max_cleans: int = Field(8, ge=1, le=64)
     clean_rate: Rate | None = None  # bytes a second that are cleaned
-    drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
     def words(self) -> str:
@@ -121,11 +85,6 @@ class Cache(Part):
     def write_policy(self) -> str:
         """What a write does, in the words that all kinds of cache share."""
         return self.mode
-
-    @property
-    def endurance_bytes(self) -> int | None:
-        """What may be written to all drives together in their life, where that is known."""
-        return endurance_bytes(self.drive, self.members)
 
     @property
     def granule_bytes(self) -> int:
@@ -149,15 +108,10 @@ class Cache(Part):
         }
 
     def pages(self, footprint_bytes: int) -> int:
-        """Return how many pages the cache has, for a trace that touches so many bytes.
-
-        A share is not held against the drive's capacity: it asks how much SSD, not which.
-        """
+        """Return how many pages the cache has, for a trace that touches so many bytes."""
         if self.kind == "none":
             return 0
-        if "%" in self.size:
-            return max(1, int(parse_percent(self.size) * footprint_bytes / self.page_bytes))
-        return parse_size(self.size) // self.page_bytes
+        return self.pieces(self.page_bytes, footprint_bytes)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse caches that hold no page or more than their drive."""
@@ -165,11 +119,10 @@ class Cache(Part):
             yield "page", f"a page is whole sectors of {SECTOR_BYTES} bytes"
         if self.fill_piece_bytes % SECTOR_BYTES:
             yield "fill_piece", f"a piece is whole sectors of {SECTOR_BYTES} bytes"
-        if self.chunk_bytes % SECTOR_BYTES:
-            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+        yield from self.wrong_chunk()
         if parse_percent(self.dirty_low) >= parse_percent(self.dirty_high):
             yield "dirty_low", f"dirty_low must be below dirty_high ({self.dirty_high})"
         elif parse_percent(self.clean_above) > parse_percent(self.dirty_low):
             text = f"under load nothing would be cleaned down to dirty_low ({self.dirty_low})"
             yield "clean_above", text
-        yield from wrong_size(self.size, self.page_bytes, "page", self.drive, self.members)
+        yield from self.wrong_size(self.page_bytes, "page")

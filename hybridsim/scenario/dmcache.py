@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
-from hybridsim.drives import Drive, Part, Size
-from hybridsim.scenario.cache import SECTOR_BYTES, endurance_bytes, share_or_size, wrong_size
-from hybridsim.units import format_size, parse_percent, parse_size
+from hybridsim.scenario.fast_tier import FastTier, share_or_size
+from hybridsim.units import format_size, parse_size
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32 * 1024, 2**30
 LVM_BLOCK = 64 * 1024
@@ -36,13 +35,10 @@ def _mode(text: Any) -> Any:
     return OTHER_WORDS.get(text, text) if isinstance(text, str) else text
 
 
-class DmCacheTable(Part):
+class DmCacheTable(FastTier):
     """A dm-cache with the policy smq."""
 
     kind: Literal["dm-cache"]
-    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
-    members: int = Field(1, ge=1, le=64)  # equal drives, striped
-    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     block: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: as LVM chooses
     mode: Annotated[Literal["writethrough", "writeback", "passthrough"], BeforeValidator(_mode)] = (
         "writethrough"
@@ -50,7 +46,6 @@ class DmCacheTable(Part):
     policy: Literal["smq"] = "smq"
     # most that idle write-back has under way; auto: as LVM chooses
     migration_threshold: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO
-    drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
     def page_bytes(self) -> int:
@@ -70,11 +65,6 @@ class DmCacheTable(Part):
         return max(LVM_THRESHOLD, 8 * self.page_bytes)
 
     @property
-    def endurance_bytes(self) -> int | None:
-        """What may be written to all drives together in their life, where that is known."""
-        return endurance_bytes(self.drive, self.members)
-
-    @property
     def write_policy(self) -> str:
         """What a write does, in the words that all kinds of cache share."""
         return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
@@ -86,15 +76,12 @@ class DmCacheTable(Part):
 
     def pages(self, footprint_bytes: int) -> int:
         """Return how many blocks the cache has, for a trace that touches so many bytes."""
-        if "%" in self.size:
-            return max(1, int(parse_percent(self.size) * footprint_bytes / self.page_bytes))
-        return parse_size(self.size) // self.page_bytes
+        return self.pieces(self.page_bytes, footprint_bytes)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse what the kernel refuses."""
         if self.page_bytes % SMALLEST_BLOCK or not 0 < self.page_bytes <= LARGEST_BLOCK:
             yield "block", "a block of dm-cache is a multiple of 32 KiB, at most 1 GiB"
         else:
-            yield from wrong_size(self.size, self.page_bytes, "block", self.drive, self.members)
-        if self.chunk_bytes % SECTOR_BYTES:
-            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+            yield from self.wrong_size(self.page_bytes, "block")
+        yield from self.wrong_chunk()

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives import Drive, Part, Size, Time
-from hybridsim.scenario.cache import SECTOR_BYTES, endurance_bytes, share_or_size, wrong_size
-from hybridsim.units import format_size, parse_percent, parse_size, parse_time
+from hybridsim.drives import Size, Time
+from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.units import format_size, parse_percent, parse_time
 
 LINES = tuple(kib * 1024 for kib in (4, 8, 16, 32, 64))
 AUTO = "auto"
@@ -61,13 +61,10 @@ def _share(text: Any) -> str:
     return str(text)
 
 
-class OpenCasTable(Part):
+class OpenCasTable(FastTier):
     """Open CAS."""
 
     kind: Literal["open-cas"]
-    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
-    members: int = Field(1, ge=1, le=64)  # equal drives, striped
-    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     line_bytes: Size = Field(4 * 1024, alias="line")
     mode: Annotated[Literal["wt", "wb", "wa", "wi", "wo", "pt"], BeforeValidator(_mode)] = "wt"
     promotion: Literal["always", "nhit"] = "always"
@@ -80,7 +77,6 @@ class OpenCasTable(Part):
     flush_max_buffers: Annotated[str | int, BeforeValidator(_auto_or_count)] = AUTO
     staleness_time_ns: Time = Field(120 * 10**9, alias="staleness_time", ge=0)  # alru
     activity_threshold_ns: Time = Field(10 * 10**9, alias="activity_threshold", ge=0)  # alru
-    drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
     def page_bytes(self) -> int:
@@ -104,11 +100,6 @@ class OpenCasTable(Part):
         return int(lines * parse_percent(self.trigger_threshold))
 
     @property
-    def endurance_bytes(self) -> int | None:
-        """What may be written to all drives together in their life, where that is known."""
-        return endurance_bytes(self.drive, self.members)
-
-    @property
     def write_policy(self) -> str:
         """What a write does, in the words that all kinds of cache share."""
         return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
@@ -124,15 +115,12 @@ class OpenCasTable(Part):
 
     def pages(self, footprint_bytes: int) -> int:
         """Return how many lines the cache has, for a trace that touches so many bytes."""
-        if "%" in self.size:
-            return max(1, int(parse_percent(self.size) * footprint_bytes / self.line_bytes))
-        return parse_size(self.size) // self.line_bytes
+        return self.pieces(self.line_bytes, footprint_bytes)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse what casadm refuses."""
         if self.line_bytes not in LINES:
             yield "line", "a cache line of Open CAS is 4, 8, 16, 32 or 64 KiB"
         else:
-            yield from wrong_size(self.size, self.line_bytes, "line", self.drive, self.members)
-        if self.chunk_bytes % SECTOR_BYTES:
-            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+            yield from self.wrong_size(self.line_bytes, "line")
+        yield from self.wrong_chunk()

@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from hybridsim.drives import Drive, Part, Size, Time
-from hybridsim.scenario.cache import SECTOR_BYTES, endurance_bytes, share_or_size, wrong_size
+from hybridsim.drives import Size, Time
 from hybridsim.scenario.controller import Share
-from hybridsim.units import format_size, parse_percent, parse_size
+from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.units import format_size, parse_percent
 
 LARGEST_BLOCK = 4096  # a page of memory
 
 
-class WritecacheTable(Part):
+class WritecacheTable(FastTier):
     """A dm-writecache on an SSD."""
 
     kind: Literal["dm-writecache"]
-    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
-    members: int = Field(1, ge=1, le=64)  # equal drives, striped
-    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     page_bytes: Size = Field(LARGEST_BLOCK, alias="block")
     high_watermark: Share = "50%"  # used: write-back begins
     low_watermark: Share = "45%"  # and ends
     # how long the disks must have had no write that found no room, for write-back to begin
     pause_writeback_ns: Time = Field(3_000_000_000, alias="pause_writeback")
     autocommit_blocks: int = Field(65_536, ge=1)
-    drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
     def write_policy(self) -> str:
         """What a write does, in the words that all kinds of cache share."""
         return "write-back"
-
-    @property
-    def endurance_bytes(self) -> int | None:
-        """What may be written to all drives together in their life, where that is known."""
-        return endurance_bytes(self.drive, self.members)
 
     @property
     def words(self) -> str:
@@ -47,9 +38,7 @@ class WritecacheTable(Part):
 
     def pages(self, footprint_bytes: int) -> int:
         """Return how many blocks the cache has, for a trace that touches so many bytes."""
-        if "%" in self.size:
-            return max(1, int(parse_percent(self.size) * footprint_bytes / self.page_bytes))
-        return parse_size(self.size) // self.page_bytes
+        return self.pieces(self.page_bytes, footprint_bytes)
 
     def watermarks(self, blocks: int) -> tuple[int, int]:
         """Return the watermarks in blocks: high, low."""
@@ -62,8 +51,7 @@ class WritecacheTable(Part):
         if self.page_bytes & (self.page_bytes - 1) or not 512 <= self.page_bytes <= LARGEST_BLOCK:
             yield "block", "a block of dm-writecache is a power of two from 512 B to 4 KiB"
         else:
-            yield from wrong_size(self.size, self.page_bytes, "block", self.drive, self.members)
+            yield from self.wrong_size(self.page_bytes, "block")
         if parse_percent(self.low_watermark) > parse_percent(self.high_watermark):
             yield "low_watermark", f"above the high watermark ({self.high_watermark})"
-        if self.chunk_bytes % SECTOR_BYTES:
-            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+        yield from self.wrong_chunk()
