@@ -1,0 +1,350 @@
+"""Runs of policies on traces, on two levels, and the file in which their results are kept.
+
+hits    what a cache holds: no devices, no time, a page is there as soon as it is let in
+timed   the default machine, its cache of pages changed as the row says
+Both without a sequential cutoff: policies only.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from policy_bound import PRICES, bound, gaps
+from policy_traces import Rows, Traced, digest
+
+import hybridsim
+from hybridsim import build
+from hybridsim.caches import CACHES
+from hybridsim.counters import Counters
+from hybridsim.metrics import Collector
+from hybridsim.outcome import Outcome
+from hybridsim.pages import Ids, accesses, next_uses
+from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.policies.belady import NEVER
+from hybridsim.scenario import Scenario
+from hybridsim.summary import summarize
+from hybridsim.verbs.hits import REPLACEMENTS, Cache, Hits
+from hybridsim.verbs.replay import Pump, batches
+from hybridsim.warmup import judge, of_hits
+
+PACKAGE = Path(hybridsim.__file__).parent
+SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
+PIECES = 100  # of a trace, for its warm-up
+THREADS = 2
+COUNTS = (
+    "page_accesses",
+    "page_hits",
+    "read_page_accesses",
+    "read_page_hits",
+    "requests",
+    "request_hits",
+)
+SAMPLES = 256
+TIMED_SOURCES = (
+    "*.py", "caches/**/*.py", "controller/*.py", "devices/**/*.py", "raid/*.py",
+    "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
+)  # fmt: skip
+CACHED_SOURCES = ("pages.py", "residency.py", "warmup.py", "caches/streams.py")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Two policies of the page cache, or another kind of cache with its TOML."""
+
+    name: str
+    admission: str = "always"
+    replacement: str = "lru"
+    parameters: tuple[tuple[str, int], ...] = ()
+    toml: str = ""
+    baseline: bool = True
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files of this policy."""
+        if self.toml:
+            return []
+        families = (ADMISSION[self.admission], REPLACEMENTS[self.replacement])
+        return [PACKAGE / f"policies/{each.__module__.split('.')[-1]}.py" for each in families]
+
+    @property
+    def knows_the_future(self) -> bool:
+        """Whether it is a bound."""
+        return self.replacement in KNOWS_THE_FUTURE
+
+
+def _policies() -> list[Policy]:
+    always = ("fifo", "lru", "lfu", "arc", "lirs", "2q", "s3-fifo", "sieve", "w-tinylfu", "lhd")
+    learner = "learned" if "learned" in REPLACEMENT else "lru"
+    return [
+        *(Policy(name, "always", name) for name in always),
+        Policy("2 touches", "touches", parameters=(("touches", 2),)),
+        Policy("reject-first", "reject-first"),
+        Policy("LARC", "larc"),
+        Policy("probabilistic 10%", "probabilistic", parameters=(("seed", 1),)),
+        Policy("LARC, s3-fifo", "larc", "s3-fifo"),
+        Policy("learned", "learned", learner, baseline=False),
+        Policy("belady", "always", "belady", baseline=False),
+    ]
+
+
+POLICIES = _policies()
+SYSTEMS = [
+    Policy("dm-cache smq", toml='kind = "dm-cache"\nblock = "{page}"'),
+    Policy("bcache", toml='kind = "bcache"'),
+    Policy("Open CAS nhit", toml='kind = "open-cas"\nline = "{page}"\npromotion = "nhit"'),
+]
+
+
+def systems() -> list[Policy]:
+    """Return the other kinds of cache that this version has."""
+    return [each for each in SYSTEMS if each.toml.split('"')[1] in CACHES]
+
+
+class Kept:
+    """Results by the hash of all that they depend on, in a file of JSON lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            rows = map(json.loads, path.read_text().splitlines())
+            self._rows = {row["key"]: row for row in rows}
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Return a result that there is, or None."""
+        return self._rows.get(key)
+
+    def add(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Keep a result."""
+        self._rows[row["key"]] = row
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a") as lines:
+            lines.write(json.dumps(row) + "\n")
+        return row
+
+
+def key(level: str, about: Any, paths: list[Path]) -> str:
+    """Return the hash of what a result depends on: its inputs, and the code of these files."""
+    said = [level, about, [code_digest(path) for path in sorted(paths)]]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+@cache
+def code_digest(path: Path) -> str:
+    """Return a hash of a file's code: other comments do not make other results."""
+    text = path.read_text()
+    code = ast.dump(ast.parse(text)) if path.suffix == ".py" else text
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def version(level: str, policy: Policy) -> list[Path]:
+    """Return the files that a result of this policy comes from."""
+    registered = {cls.__module__.split(".")[-1] for cls in [*ADMISSION.values(), *_replacements()]}
+    shared = [p for p in (PACKAGE / "policies").glob("*.py") if p.stem not in registered]
+    shared.remove(PACKAGE / "policies/__init__.py")  # a new policy changes no other
+    patterns = TIMED_SOURCES if level == "timed" else CACHED_SOURCES
+    found = [path for pattern in patterns for path in PACKAGE.glob(pattern)]
+    return [*policy.sources, *shared, *found]
+
+
+def _replacements() -> list[Any]:
+    return [REPLACEMENTS[name] for name in REPLACEMENTS]
+
+
+class Stream:
+    """A trace as the pages that it touches."""
+
+    def __init__(self, traced: Traced, page_bytes: int) -> None:
+        self.traced, self.page_bytes = traced, page_bytes
+        self._rows = traced.requests()
+        self.digest = digest(self._rows.rows)
+
+    @cached_property
+    def pieces(self) -> list[list[Any]]:
+        """Its parts, each with the ids of its pages: PIECES lists of as many requests each."""
+        self._ids = Ids()
+        pieces = []
+        rows, size = self._rows.rows, max(1, self._rows.rows.rows // PIECES)
+        for start in range(0, rows.rows, size):
+            piece = Rows("", rows.between(start, start + size))
+            parts = accesses(piece, self.page_bytes)
+            pieces.append([(self._ids.of(part.numbers), part) for part in parts])
+        return pieces
+
+    @cached_property
+    def ids(self) -> Any:
+        """The ids of all accesses in order."""
+        return np.concatenate([ids for piece in self.pieces for ids, _ in piece])
+
+    @cached_property
+    def distinct(self) -> int:
+        """How many pages there are."""
+        return self._ids.given if self.pieces else 0
+
+    @cached_property
+    def future(self) -> Any:
+        """The next use of each access's page."""
+        return next_uses(self.ids, self.distinct, NEVER)
+
+    @cached_property
+    def gaps(self) -> Any:
+        """What bounds are made of."""
+        return gaps(self.ids)
+
+    def pages(self, share: float) -> int:
+        """Return the pages of a cache."""
+        return max(1, int(share * self.distinct))
+
+    def about(self, share: float) -> dict[str, Any]:
+        """Return what all rows of a cell say."""
+        return {
+            "trace": self.traced.name,
+            "is_tuned": self.traced.is_tuned,
+            "page_bytes": self.page_bytes,
+            "share": share,
+        }
+
+    def run(self, policy: Policy, share: float) -> dict[str, Any]:
+        """Run one cache through all of it."""
+        pages = self.pages(share)
+        cache = Cache(policy.admission, policy.replacement, pages, 0, dict(policy.parameters))
+        begin, first = time.thread_time(), 0
+        found: list[Hits] = []
+        for piece in self.pieces:
+            for ids, part in piece:
+                if policy.knows_the_future:
+                    future = self.future[first : first + len(ids)]
+                    cache.take_foreseen(ids, part, future, self._ids.capacity)
+                else:
+                    cache.take(ids, part, first, self._ids.capacity)
+                first += len(ids)
+            found += [cache.result(self.page_bytes)] if first else []
+        end = found[-1]
+        counts = {name: getattr(end, name) for name in COUNTS}
+        counts |= {"pages": pages, "fills": end.admitted, "t90": warm(found)}
+        counts["mean_bytes"] = float(self._rows.rows.length_bytes.mean())
+        return self.about(share) | counts | {"cpu_s": round(time.thread_time() - begin, 3)}
+
+
+def warm(found: list[Hits]) -> float | None:
+    """Return after which share of the trace the cache is warm; None where it never is."""
+    hits = np.diff([each.page_hits for each in found], prepend=0)
+    touched = np.diff([each.page_accesses for each in found], prepend=0)
+    curve = hits / np.maximum(touched, 1)
+    warm_up = judge(np.arange(len(curve)), curve, 1, "hit ratio", 0.0, 0.005)
+    return warm_up.reached_ns[90] / len(curve) if 90 in warm_up.reached_ns else None
+
+
+def cached(
+    traced: Traced, page_bytes: int, shares: tuple[float, ...], policies: list[Policy], kept: Kept
+) -> Iterator[dict[str, Any]]:
+    """Yield the results without devices of a trace and page size, and the bounds."""
+    stream = Stream(traced, page_bytes)
+    with ThreadPoolExecutor(THREADS) as threads:
+        for policy in policies:
+            paths = version("hits", policy)
+            keys = {
+                share: key("hits", [stream.digest, page_bytes, share, _said(policy)], paths)
+                for share in shares
+            }
+            missing = [share for share in shares if not kept.get(keys[share])]
+            runs = threads.map(lambda share, policy=policy: stream.run(policy, share), missing)
+            for share, row in zip(missing, runs):
+                kept.add({"key": keys[share], "level": "hits", "policy": policy.name} | row)
+            yield from (kept.get(keys[share]) for share in shares)
+    here = Path(__file__).parent / "policy_bound.py"
+    for share in shares:
+        found = key("bound", [stream.digest, page_bytes, share], [here])
+        yield kept.get(found) or kept.add(
+            {"key": found, "level": "bound", "policy": "bound"}
+            | stream.about(share)
+            | {"bounds": [[p, bound(stream.gaps, stream.pages(share), p)] for p in PRICES]}
+        )
+
+
+def _said(policy: Policy) -> list[Any]:
+    return [policy.admission, policy.replacement, policy.parameters, policy.toml]
+
+
+def timed(
+    traced: Traced, page_bytes: int, share: float, policies: list[Policy], kept: Kept
+) -> Iterator[dict[str, Any]]:
+    """Yield the results under full timing of one cell."""
+    rows = traced.requests(timed=True)
+    ids = Ids()
+    for part in accesses(rows, page_bytes):
+        ids.of(part.numbers)
+    pages = max(1, int(share * ids.given))
+    about = [digest(rows.rows), traced.mode, page_bytes, share]
+    with ThreadPoolExecutor(THREADS) as threads:
+        keys = {
+            each: key("timed", [*about, _said(each)], version("timed", each)) for each in policies
+        }
+        missing = [each for each in policies if not kept.get(keys[each])]
+        runs = threads.map(lambda each: replayed(traced, rows, page_bytes, pages, each), missing)
+        for each, row in zip(missing, runs):
+            cell = {"trace": traced.name, "is_tuned": traced.is_tuned}
+            cell |= {"page_bytes": page_bytes, "share": share, "pages": pages}
+            kept.add({"key": keys[each], "level": "timed", "policy": each.name} | cell | row)
+    yield from (kept.get(keys[each]) for each in policies)
+
+
+def scenario(policy: Policy, page_bytes: int, depth: int = 32) -> Scenario:
+    """Return the default machine with that cache."""
+    if policy.toml:
+        cache = policy.toml.format(page=f"{page_bytes}B")
+    else:
+        cache = f'page = "{page_bytes}B"\nadmission = "{policy.admission}"\n'
+        cache += f'replacement = "{policy.replacement}"\nsequential_cutoff = 0\n'
+        cache += "".join(f"{k} = {v}\n" for k, v in policy.parameters if k != "seed")
+    return Scenario.loads(f"[replay]\ndepth = {depth}\n[cache]\n{cache}")
+
+
+def replayed(
+    traced: Traced, rows: Rows, page_bytes: int, pages: int, policy: Policy
+) -> dict[str, Any]:
+    """Replay requests on a machine; return its figures."""
+    begin = time.thread_time()
+    site = scenario(policy, page_bytes)
+    if policy.toml:
+        pages = max(1, pages * page_bytes // site.cache.page_bytes)
+    tally = summarize(rows.chunks())
+    pump = Pump(
+        build.machine(site, traced.mode, tally.max_end_bytes, pages),
+        max(tally.span_ns // SAMPLES, 10**7),
+    )
+    for batch in batches(rows, with_waits=traced.mode == "think"):
+        pump.take(batch)
+    return figures(pump.collector, pump.counters(), traced.mode) | {
+        "cpu_s": round(time.thread_time() - begin, 3)
+    }
+
+
+def figures(collector: Collector, counters: dict[str, Any], mode: str) -> dict[str, Any]:
+    """Return what is told of a run: all of it, the cold part included."""
+    whole = Outcome(collector, Counters(counters), mode == "open").whole.figures
+    latency = whole.reads + whole.writes
+    warm_up = of_hits(collector)
+    t90_ns = warm_up.reached_ns.get(90)
+    return {
+        "requests": latency.count,
+        "hit_ratio": whole.hit_ratio,
+        "page_hit_ratio": whole.page_hit_ratio,
+        "ssd_bytes": int(counters["fast_bytes_written"][-1]),
+        "disk_ns": int(counters["slow_busy_ns"][-1]),
+        "mean_ns": latency.mean_ns,
+        "p99_ns": latency.percentile(99),
+        "read_mean_ns": whole.reads.mean_ns,
+        "read_p99_ns": whole.reads.percentile(99),
+        "t90": None if t90_ns is None else t90_ns / max(collector.end_ns, 1),
+    }

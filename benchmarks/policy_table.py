@@ -1,0 +1,248 @@
+"""Tables of what policies did, and what follows from them: who is best, and which targets are met.
+
+A hit is a page access, read or write, that found its page.  SSD MB are 10^6 bytes: of level `hits`
+the fills alone (every policy also writes what it hits with a write), of level `timed` all.
+
+Disk time of level `hits` is an **estimate** (marked ~): requests that are not wholly hits x a
+positioned read (average seek, half a turn, transfer of the mean request) + fills x a read of the
+page where the arm already is (half a turn, transfer), both of the default disk, reads and writes
+alike as if written back.  Of level `timed` it is the busy time of all disks of the array.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from policy_bound import most_hits
+from policy_runs import POLICIES, SYSTEMS
+
+from hybridsim.scenario import Scenario
+
+Row = dict[str, Any]
+Cell = tuple[str, int, float]  # trace, page, share
+BASELINES = {each.name for each in [*POLICIES, *SYSTEMS] if each.baseline}
+HIT_MARGIN, DISK_MARGIN, WARM_MARGIN = 0.005, 1.02, 1.1
+
+
+def cell_of(row: Row) -> Cell:
+    """Return where a row belongs."""
+    return row["trace"], row["page_bytes"], row["share"]
+
+
+def cells(rows: Iterable[Row], level: str) -> dict[Cell, dict[str, Row]]:
+    """Return the rows of a level by cell and policy."""
+    found: dict[Cell, dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        if row["level"] == level:
+            found[cell_of(row)][row["policy"]] = row
+    return found
+
+
+def hit_ratio(row: Row) -> float:
+    """Return the page hits of all page accesses; under timing, of those of reads."""
+    if row["level"] == "hits":
+        return row["page_hits"] / row["page_accesses"]
+    return row["page_hit_ratio"] or 0.0
+
+
+def ssd_bytes(row: Row) -> int:
+    """Return what was written to the SSD."""
+    return row["fills"] * row["page_bytes"] if row["level"] == "hits" else row["ssd_bytes"]
+
+
+def disk_ns(row: Row) -> float:
+    """Return the disks' time a request: measured, or estimated."""
+    if row["level"] == "timed":
+        return row["disk_ns"] / row["requests"]
+    drive = Scenario.default().backing.drive
+    half_turn_ns, per_byte_ns = drive.rev_ns / 2, 1e9 / (sum(drive.rates) / 2)
+    positioned_ns = drive.seek_points_ns[1] + half_turn_ns + row["mean_bytes"] * per_byte_ns
+    fill_ns = half_turn_ns + row["page_bytes"] * per_byte_ns
+    misses = row["requests"] - row["request_hits"]
+    return (misses * positioned_ns + row["fills"] * fill_ns) / row["requests"]
+
+
+def lines(rows: list[Row]) -> Iterator[str]:
+    """Yield the table, a line a policy."""
+    yield (
+        f"{'trace':20}{'page':>6}{'size':>6} {'level':6}{'policy':19}{'hits':>7}{'SSD MB':>9}"
+        f"{'disk ms':>9}{'mean ms':>9}{'p99 ms':>9}{'t90':>6}"
+    )
+    for row in rows:
+        if row["level"] == "bound":
+            continue
+        trace, page, share = cell_of(row)
+        size = f"{page // 1024}K" if page >= 1024 else f"{page}"
+        mark = "~" if row["level"] == "hits" else ""
+        yield (
+            f"{trace:20}{size:>6}{share:>6.0%} {row['level']:6}{row['policy']:19}"
+            f"{hit_ratio(row):>7.2%}{ssd_bytes(row) / 1e6:>9,.0f}"
+            f"{mark + format(disk_ns(row) / 1e6, '.2f'):>9}"
+            f"{_ms(row.get('mean_ns')):>9}{_ms(row.get('p99_ns')):>9}{_share(row['t90']):>6}"
+        )
+
+
+def _ms(ns: float | None) -> str:
+    return "" if ns is None else f"{ns / 1e6:.2f}"
+
+
+def _share(of: float | None) -> str:
+    return "–" if of is None else f"{of:.0%}"
+
+
+def summary(rows: list[Row]) -> Iterator[str]:
+    """Yield who is how good on the traces that nothing was tuned on, and which targets are met."""
+    for level in ("hits", "timed"):
+        held_out = cells((row for row in rows if not row["is_tuned"]), level)
+        if held_out:
+            what = "estimated" if level == "hits" else "measured"
+            yield ""
+            yield f"Level {level}, {len(held_out)} cells not tuned on, {what} disk time:"
+            yield from ranking(held_out)
+            yield from targets(held_out, cells(rows, "bound") if level == "hits" else {})
+
+
+def ranking(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
+    """Yield for each policy its disk time relative to the best baseline's in each cell."""
+    yield f"  {'policy':19}{'geometric mean':>15}{'worst cell':>12}{'best in':>9}"
+    ratios = relative(held_out)
+    for name in sorted(ratios, key=lambda name: mean(ratios[name])):
+        found = ratios[name]
+        best = sum(ratio <= 1 for ratio in found)
+        yield f"  {name:19}{mean(found):>15.3f}{max(found):>12.3f}{best:>9}"
+
+
+def relative(held_out: dict[Cell, dict[str, Row]]) -> dict[str, list[float]]:
+    """Return disk times over the best baseline's, by policy."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for by_policy in held_out.values():
+        best = min(disk_ns(row) for name, row in by_policy.items() if name in BASELINES)
+        for name, row in by_policy.items():
+            ratios[name].append(disk_ns(row) / best if best else 1.0)
+    return ratios
+
+
+def mean(ratios: list[float]) -> float:
+    """Return the geometric mean."""
+    return float(np.exp(np.mean(np.log(ratios))))
+
+
+def targets(
+    held_out: dict[Cell, dict[str, Row]], bounds: dict[Cell, dict[str, Row]]
+) -> Iterator[str]:
+    """Yield the targets of the learning policy, met or missed, over cells that it ran in."""
+    held_out = {cell: rows for cell, rows in held_out.items() if learned(rows)}
+    if not held_out:
+        return
+    ratios = relative(held_out)
+    ours = [min(disk_ns(row) for row in learned(rows)) for rows in held_out.values()]
+    bests = [min(disk_ns(row) for row in baselines(rows)) for rows in held_out.values()]
+    near = [our <= DISK_MARGIN * best for our, best in zip(ours, bests)]
+    yield told("disk time at most the best baseline's + 2 %", near)
+    whole = {name for name in ratios if len(ratios[name]) == len(held_out)} & BASELINES
+    single = min(whole, key=lambda name: mean(ratios[name]))
+    theirs = [disk_ns(rows[single]) for rows in held_out.values()]
+    gain = mean([our / their for our, their in zip(ours, theirs)]) - 1
+    verdict = "met" if gain <= -0.1 else "missed"
+    yield f"  {verdict:7} disk time 10 % below the best single baseline ({single}): {gain:+.1%}"
+    free = [
+        max(map(hit_ratio, learned(rows))) >= max(map(hit_ratio, baselines(rows))) - HIT_MARGIN
+        for rows in held_out.values()
+    ]
+    yield told("hits within half a point of the best baseline's, writes free", free)
+    dominated = [
+        all(
+            frontier(rows, ssd_bytes(row)) >= hit_ratio(row) - HIT_MARGIN for row in baselines(rows)
+        )
+        for rows in held_out.values()
+    ]
+    yield told("no baseline half a point above the learned frontier", dominated)
+    yield from at_writes_of_larc(held_out, bounds)
+    warm = [_warms(rows) for rows in held_out.values()]
+    yield told(
+        "t90 at most the fastest baseline's + 10 %, where both are",
+        [w for w in warm if w is not None],
+    )
+
+
+def told(what: str, met: list[bool]) -> str:
+    """Return a target with in how many cells it is met."""
+    return f"  {'met' if all(met) else 'missed':7} {what}: in {sum(met)} of {len(met)} cells"
+
+
+def learned(rows: dict[str, Row]) -> list[Row]:
+    """Return the rows of the learning policy, with whatever parameters."""
+    return [row for name, row in rows.items() if name.startswith("learned")]
+
+
+def baselines(rows: dict[str, Row]) -> list[Row]:
+    """Return the rows of all that it is compared with."""
+    return [row for name, row in rows.items() if name in BASELINES]
+
+
+def frontier(rows: dict[str, Row], written: int) -> float:
+    """Return the best hits of the learning policy that writes no more than this."""
+    return max((hit_ratio(row) for row in learned(rows) if ssd_bytes(row) <= written), default=0.0)
+
+
+def at_writes_of_larc(
+    held_out: dict[Cell, dict[str, Row]], bounds: dict[Cell, dict[str, Row]]
+) -> Iterator[str]:
+    """Yield what the learning policy hits where it writes no more than LARC."""
+    found = {cell: rows for cell, rows in held_out.items() if {"LARC", "s3-fifo"} <= rows.keys()}
+    larc = np.array([hit_ratio(rows["LARC"]) for rows in found.values()])
+    s3_fifo = np.array([hit_ratio(rows["s3-fifo"]) for rows in found.values()])
+    ours = np.array([frontier(rows, ssd_bytes(rows["LARC"])) for rows in found.values()])
+    if not found:
+        return
+    yield told("at LARC's writes at least LARC's hits", (ours >= larc).tolist())
+    # Where S3-FIFO has fewer hits than LARC there is no distance, and LARC's hits are all it takes.
+    distance = float(np.maximum(s3_fifo - larc, 0).mean())
+    gain = float((ours - larc).mean())
+    verdict = "met" if gain >= distance / 2 else "missed"
+    yield f"  {verdict:7} half of LARC's mean distance to S3-FIFO's hits closed:"
+    yield f"          {100 * gain:+.1f} of {100 * distance:.1f} points"
+    limits = [
+        most_hits(dict(bounds[cell]["bound"]["bounds"]), rows["LARC"]["fills"])
+        / rows["LARC"]["page_accesses"]
+        for cell, rows in found.items()
+        if cell in bounds
+    ]
+    if limits:
+        yield f"          mean hits at LARC's writes: LARC {larc.mean():.1%}, learned"
+        yield f"          {ours.mean():.1%}, no policy above {np.mean(limits):.1%};"
+        yield f"          S3-FIFO with its own writes {s3_fifo.mean():.1%}"
+
+
+def _warms(rows: dict[str, Row]) -> bool | None:
+    ours = [row["t90"] for row in learned(rows) if row["t90"] is not None]
+    theirs = [row["t90"] for row in baselines(rows) if row["t90"] is not None]
+    return min(ours) <= WARM_MARGIN * min(theirs) if ours and theirs else None
+
+
+def compact(rows: list[Row]) -> Iterator[str]:
+    """Yield a table in Markdown: hits and fills per access of some policies in each cell."""
+    told = ("lru", "LARC", "learned", "belady")
+    yield "| trace | page | size | best baseline | " + " | ".join(told) + " | at LARC's writes |"
+    yield "|---" * (5 + len(told)) + "|"
+    bounds = cells(rows, "bound")
+    for cell, by_policy in cells(rows, "hits").items():
+        trace, page, share = cell
+        size = f"{page // 1024} KiB" if page >= 1024 else f"{page} B"
+        best = max(baselines(by_policy), key=hit_ratio)
+        parts = [f"{best['policy']} {_pair(best)}"]
+        parts += [_pair(by_policy[name]) if name in by_policy else "" for name in told]
+        limit = ""
+        if cell in bounds and "LARC" in by_policy:
+            larc = by_policy["LARC"]
+            most = most_hits(dict(bounds[cell]["bound"]["bounds"]), larc["fills"])
+            limit = f"< {most / larc['page_accesses']:.3f}"
+        star = "*" if best["is_tuned"] else ""
+        yield f"| {trace}{star} | {size} | {share:.0%} | " + " | ".join([*parts, limit]) + " |"
+
+
+def _pair(row: Row) -> str:
+    return f"{hit_ratio(row):.3f}/{row['fills'] / row['page_accesses']:.3f}"

@@ -1,0 +1,215 @@
+"""The traces that policies are judged on, and which of them they were tuned on.
+
+Captures and lists come from $HYBRIDSIM_DATA (traces/, app-traces/); hot spots are generated here,
+from a seed.  What was tuned on one half is reported on the other: `is_tuned`.
+
+A hot spot: 1 GiB in regions of 1 MiB, 102 of them hot.  Four of five requests go to a hot region,
+the hotter the more often (Zipf, exponent 0.9), the others anywhere; 70 % read; most are of 4 KiB.
+They arrive at random, 60 a second, which the default array can serve without a cache.
+    steady   the hot regions stay
+    moving   a hot region grows cold and another hot after each 1/200 of the trace
+    scans    steady, and at eight times a reader passes through an eighth of the volume
+    bursts   steady, and 200 times one request in a thousand more comes at once: writes, anywhere
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.codes import Op
+from hybridsim.formats.rows import UNKNOWN, Requests, joined, no_requests
+from hybridsim.trace import Trace
+
+KIB, MIB, SECOND = 1 << 10, 1 << 20, 10**9
+PAGES = (4 * KIB, 64 * KIB, 256 * KIB)
+NUMBERED = (512,)  # lists in which a page is a number, not a place
+SEEDS = (1, 2)  # the first is tuned on
+TIMED_REQUESTS = 400_000
+
+REQUESTS = 400_000
+VOLUME, REGION = 1 << 30, MIB
+HOT_REGIONS, HOT_SHARE, ZIPF = 102, 0.8, 0.9
+READ_SHARE = 0.7
+SIZES, SIZE_SHARES = (4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB), (0.7, 0.15, 0.1, 0.05)
+ARRIVALS_PER_S = 60
+MOVES, SCANS, BURSTS = 200, 8, 200
+SCAN_BYTES, SCAN_READ = VOLUME // 8, 256 * KIB
+
+
+@dataclass
+class Rows:
+    """Requests in memory, as a trace is."""
+
+    name: str
+    rows: Requests
+    at_once: int = 65_536
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield them in order."""
+        for start in range(0, self.rows.rows, self.at_once):
+            yield self.rows.between(start, start + self.at_once)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A trace: how to get its requests, and what a full simulation is to replay of it."""
+
+    name: str
+    is_tuned: bool
+    pages: tuple[int, ...]
+    load: Callable[[], Requests]
+    load_timed: Callable[[], Requests] | None = None  # where it is not the same
+    mode: str = "open"
+
+    def requests(self, timed: bool = False) -> Rows:
+        """Read or generate its requests; for timing no more than the first TIMED_REQUESTS."""
+        if not timed:
+            return Rows(self.name, self.load())
+        rows = (self.load_timed or self.load)()
+        return Rows(self.name, rows.between(0, TIMED_REQUESTS))
+
+
+def digest(rows: Requests) -> str:
+    """Return a hash of what a replay sees of requests."""
+    found = hashlib.sha256()
+    for column in (rows.arrival_ns, rows.op, rows.offset_bytes, rows.length_bytes):
+        found.update(np.ascontiguousarray(column).data)
+    return found.hexdigest()[:16]
+
+
+def data_folder() -> Path:
+    """Return the folder of the reference data."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    return Path(os.environ.get("HYBRIDSIM_DATA", beside))
+
+
+def all_traces(requests: int = REQUESTS) -> list[Traced]:
+    """Return the traces at hand: those of the data folder if there is one, and the generated."""
+    folder = data_folder()
+    found = []
+    for name, file, is_tuned, pages, mode in (
+        ("OLTP", "OLTP.lis.zst", True, NUMBERED, "closed"),
+        ("P2", "P2.lis.zst", False, NUMBERED, "closed"),
+        ("cloudPhysics", "cloudPhysicsIO.vscsi.zst", False, PAGES, "open"),
+    ):
+        path = folder / "traces" / file
+        found += [Traced(name, is_tuned, pages, _from(path), mode=mode)] if path.exists() else []
+    for name, is_tuned in (
+        ("rocksdb_mixgraph", True),
+        ("mariadb_moving_hot", True),
+        ("pg_zipf", False),
+        ("fileserver_newhot", False),
+    ):
+        table = folder / "app-traces" / name / f"{name}.csv.zst"
+        if table.exists():
+            capture = _from(*sorted(table.parent.glob("*.blktrace.*")))
+            read = functools.partial(read_table, table)
+            found.append(Traced(name, is_tuned, PAGES, read, capture, "think"))
+    for seed in SEEDS:
+        for kind in KINDS:
+            make = functools.partial(hot_spot, kind, seed, requests)
+            found.append(Traced(f"{kind} {seed}", seed == SEEDS[0], PAGES, make))
+    return found
+
+
+def _from(*paths: Path) -> Callable[[], Requests]:
+    return lambda: joined(list(Trace.read(list(paths)).chunks()))
+
+
+def read_table(path: Path) -> Requests:
+    """Read the data requests of a table time_us,op,offset_bytes,length_bytes."""
+    from backports import zstd
+
+    window = {zstd.DecompressionParameter.window_log_max: 27}
+    columns = [("time_us", "i8"), ("op", "S1"), ("offset", "i8"), ("length", "i8")]
+    with zstd.open(path, "rt", options=window) as lines:
+        table = np.loadtxt(lines, columns, delimiter=",", skiprows=1)
+    table = table[np.isin(table["op"], (b"R", b"W"))]
+    return _requests(table["time_us"] * 1000, table["op"] == b"W", table["offset"], table["length"])
+
+
+def _requests(arrival_ns, is_write, offset, length) -> Requests:
+    """Return requests of which nothing else is known."""
+    rows = no_requests(len(offset))
+    return rows._replace(
+        arrival_ns=np.asarray(arrival_ns, np.int64),
+        op=np.where(is_write, np.uint8(Op.WRITE), np.uint8(Op.READ)),
+        offset_bytes=np.asarray(offset, np.int64),
+        length_bytes=np.asarray(length, np.int64),
+        stream=np.full(rows.rows, UNKNOWN, np.int32),
+        dispatch_ns=np.full(rows.rows, UNKNOWN, np.int64),
+        complete_ns=np.full(rows.rows, UNKNOWN, np.int64),
+    )
+
+
+def hot_spot(kind: str, seed: int, requests: int = REQUESTS) -> Requests:
+    """Generate a hot spot; the more requests, the longer it takes."""
+    rng = np.random.Generator(np.random.PCG64([seed, list(KINDS).index(kind)]))
+    steps = MOVES if kind == "moving" else 0
+    region = np.where(
+        rng.random(requests) < HOT_SHARE,
+        hot_regions(rng, requests, steps),
+        rng.integers(VOLUME // REGION, size=requests),
+    )
+    length = rng.choice(SIZES, size=requests, p=SIZE_SHARES)
+    place = rng.integers(REGION // (4 * KIB), size=requests) * 4 * KIB
+    offset = np.minimum(region * REGION + place, VOLUME - length)
+    is_write = rng.random(requests) >= READ_SHARE
+    arrival_ns = np.cumsum(rng.exponential(SECOND / ARRIVALS_PER_S, requests)).astype(np.int64)
+    rows = _requests(arrival_ns, is_write, offset, length)
+    more = KINDS[kind](rng, int(arrival_ns[-1]), requests)
+    rows = joined([rows, *more])
+    order = np.argsort(rows.arrival_ns, kind="stable")
+    return Requests._make(column[order] for column in rows)
+
+
+def hot_regions(rng, requests: int, moves: int):
+    """Draw a hot region for each request, while `moves` times another becomes one."""
+    weight = np.cumsum(np.arange(1, HOT_REGIONS + 1) ** -ZIPF)
+    rank = np.searchsorted(weight / weight[-1], rng.random(requests))
+    hot = rng.permutation(VOLUME // REGION)[:HOT_REGIONS]
+    drawn = np.empty(requests, np.int64)
+    for step in range(moves + 1):
+        part = slice(step * requests // (moves + 1), (step + 1) * requests // (moves + 1))
+        drawn[part] = hot[rank[part]]
+        hot[step % HOT_REGIONS] = rng.integers(VOLUME // REGION)
+    return drawn
+
+
+def nothing(rng, span_ns: int, requests: int) -> list[Requests]:
+    """Add nothing."""
+    return []
+
+
+def scans(rng, span_ns: int, requests: int) -> list[Requests]:
+    """Return the requests of readers, each of which passes through a part of the volume."""
+    found = []
+    for scan in range(SCANS):
+        begin = rng.integers((VOLUME - SCAN_BYTES) // SCAN_READ) * SCAN_READ
+        offset = begin + np.arange(0, SCAN_BYTES, SCAN_READ)
+        at_ns = (scan + 0.5) / SCANS * span_ns + np.arange(len(offset)) * SECOND / 50
+        reads = np.zeros(len(offset), np.bool_)
+        found.append(_requests(at_ns, reads, offset, np.full(len(offset), SCAN_READ)))
+    return found
+
+
+def bursts(rng, span_ns: int, requests: int) -> list[Requests]:
+    """Return bursts of writes, 1,000 a second, to places anywhere."""
+    found = []
+    count = max(1, requests // 1000)
+    for burst in range(BURSTS):
+        at_ns = (burst + 0.5) / BURSTS * span_ns + np.arange(count) * SECOND / 1000
+        offset = rng.integers(VOLUME // (8 * KIB), size=count) * 8 * KIB
+        writes = np.ones(count, np.bool_)
+        found.append(_requests(at_ns, writes, offset, np.full(count, 8 * KIB)))
+    return found
+
+
+KINDS = {"steady": nothing, "moving": nothing, "scans": scans, "bursts": bursts}

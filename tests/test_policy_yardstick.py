@@ -1,0 +1,135 @@
+"""The yardstick of policies, benchmarks/policies.py, on a trace of seconds."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+PAGE = 64 * 1024
+SHARES = ("0.05", "0.2")
+NAMES = ("lru", "s3-fifo", "LARC", "learned", "belady")
+
+
+@pytest.fixture(scope="module")
+def yardstick():
+    """Its modules, as a script in that folder sees them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        import policies
+        import policy_bound
+        import policy_table
+        import policy_traces
+
+        yield {
+            each.__name__: each for each in (policies, policy_bound, policy_table, policy_traces)
+        }
+
+
+@pytest.fixture(scope="module")
+def traces(yardstick):
+    """A small hot spot, as one that nothing was tuned on."""
+    maker = yardstick["policy_traces"]
+    return [maker.Traced("bursts", False, (PAGE,), lambda: maker.hot_spot("bursts", 2, 4000))]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return tmp_path_factory.mktemp("yardstick") / "results.jsonl"
+
+
+def printed(yardstick, traces, results, capsys, *more):
+    """What a run of the script prints."""
+    chosen = [word for name in NAMES for word in ("--policy", name)]
+    chosen += [word for share in SHARES for word in ("--share", share)]
+    yardstick["policies"].main([*chosen, "--results", str(results), *more], traces)
+    return capsys.readouterr().out
+
+
+@pytest.fixture
+def rows(yardstick, traces, results, capsys):
+    lines = printed(yardstick, traces, results, capsys, "--json").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_every_access_is_a_hit_or_a_miss_and_all_policies_see_the_same(rows):
+    runs = [row for row in rows if row["level"] == "hits"]
+    assert {row["policy"] for row in runs} == set(NAMES)
+    assert len(runs) == len(NAMES) * len(SHARES)
+    assert len({(row["page_accesses"], row["requests"]) for row in runs}) == 1
+    for row in runs:
+        misses = row["page_accesses"] - row["page_hits"]
+        assert 0 < row["page_hits"] < row["page_accesses"]
+        assert 0 < row["fills"] <= misses
+        if row["policy"] in ("lru", "s3-fifo", "belady"):  # who takes in all that it misses
+            assert row["fills"] == misses
+
+
+def test_belady_has_the_most_hits_of_those_that_take_in_all(rows):
+    for share in map(float, SHARES):
+        found = {r["policy"]: r["page_hits"] for r in rows if r["share"] == share and "fills" in r}
+        assert found["belady"] >= max(found["lru"], found["s3-fifo"])
+
+
+def test_no_policy_is_above_the_bound_at_any_price(rows):
+    """Value is hits - price x fills; the bound is of any admission, Belady included."""
+    for bound in (row for row in rows if row["level"] == "bound"):
+        for row in rows:
+            if row["level"] == "hits" and row["share"] == bound["share"]:
+                for price, most in bound["bounds"]:
+                    assert row["page_hits"] - price * row["fills"] <= most
+
+
+def best_by_trial(ids, pages, price):
+    """The best of all choices of whom to hold after each access."""
+    values = {frozenset(): 0.0}
+    for page in ids:
+        following = {}
+        for held, value in values.items():
+            value += page in held
+            kept = [held, held - {page}]
+            reached = [(one, value) for one in kept]
+            if page not in held:
+                reached += [(held - {out} | {page}, value - price) for out in held]
+                if len(held) < pages:
+                    reached.append((held | {page}, value - price))
+            for one, worth in reached:
+                following[one] = max(worth, following.get(one, -np.inf))
+        values = following
+    return max(values.values())
+
+
+@pytest.mark.parametrize("price", [0.0, 0.3, 1.0, 2.5])
+def test_the_bound_is_above_the_best_of_all_choices_and_not_far(yardstick, price):
+    module = yardstick["policy_bound"]
+    ids = np.random.default_rng(7).zipf(1.5, 60).clip(max=6).astype(np.int32) - 1
+    for pages in (1, 2, 3):
+        best = best_by_trial(ids.tolist(), pages, price)
+        bound = module.bound(module.gaps(ids), pages, price)
+        assert best - 1e-6 <= bound <= 1.2 * best + 2
+
+
+def test_a_second_run_computes_nothing_and_says_the_same(
+    yardstick, traces, results, rows, capsys, monkeypatch
+):
+    first = printed(yardstick, traces, results, capsys)
+    size = results.stat().st_size
+    monkeypatch.delattr("policy_runs.Stream.run")
+    assert printed(yardstick, traces, results, capsys) == first
+    assert results.stat().st_size == size
+    for policy in NAMES:
+        assert policy in first
+    assert "disk time at most the best baseline's + 2 %" in first
+
+
+def test_full_timing_replays_every_request(yardstick, traces, results, capsys):
+    said = ("--timed", "--policy", "learned", "--json", "--results", str(results))
+    yardstick["policies"].main([*said, "--share", "0.1"], traces)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (timed,) = [row for row in rows if row["level"] == "timed"]
+    (counted,) = [row for row in rows if row["level"] == "hits"]
+    assert timed["requests"] == counted["requests"]
+    assert timed["disk_ns"] > 0
+    assert 0 < timed["mean_ns"] < timed["p99_ns"]
+    assert 0 < timed["page_hit_ratio"] < 1
