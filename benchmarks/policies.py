@@ -33,7 +33,8 @@ from policy_table import compact, lines, summary
 from policy_traces import Traced, all_traces
 
 RESULTS = Path("policies.jsonl")
-TIMED_PAGES, TIMED_SHARES = (65_536, 512), (0.1,)
+COMMON_PAGE = 65_536  # that caches of every kind can have
+TIMED_PAGES, TIMED_SHARES = (COMMON_PAGE, 512), (0.1,)
 
 
 def rows(said: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str, Any]]:
@@ -54,7 +55,7 @@ def rows(said: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str, A
             continue
         for share in said.share or (SHARES if said.all else TIMED_SHARES):
             begin = time.perf_counter()
-            able = [each for each in machines if not each.toml or page == 65_536]
+            able = [each for each in machines if not each.toml or page == COMMON_PAGE]
             yield from timed(traced, page, share, able, kept)
             tell(f"{traced.name} {page} {share:.0%} timed: {time.perf_counter() - begin:.1f} s")
 

@@ -2,7 +2,8 @@
 
 hits    what a cache holds: no devices, no time, a page is there as soon as it is let in
 timed   the default machine, its cache of pages changed as the row says
-Both without a sequential cutoff: policies only.
+Both without a sequential cutoff: policies only.  Where pages are numbers, more of them may be
+filled at a time than by default: a request has several.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -20,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from policy_bound import PRICES, bound, gaps
-from policy_traces import Rows, Traced, digest
+from policy_traces import NUMBERED, Rows, Traced, digest
 
 import hybridsim
 from hybridsim import build
@@ -50,6 +52,7 @@ COUNTS = (
     "request_hits",
 )
 SAMPLES = 256
+FILLS_OF_SMALL = 512
 TIMED_SOURCES = (
     "*.py", "caches/**/*.py", "controller/*.py", "devices/**/*.py", "raid/*.py",
     "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
@@ -69,12 +72,11 @@ class Policy:
     baseline: bool = True
 
     @property
-    def sources(self) -> list[Path]:
+    def sources(self) -> set[Path]:
         """The files of this policy."""
         if self.toml:
-            return []
-        families = (ADMISSION[self.admission], REPLACEMENTS[self.replacement])
-        return [PACKAGE / f"policies/{each.__module__.split('.')[-1]}.py" for each in families]
+            return set()
+        return of_class(ADMISSION[self.admission]) | of_class(REPLACEMENTS[self.replacement])
 
     @property
     def knows_the_future(self) -> bool:
@@ -133,7 +135,7 @@ class Kept:
         return row
 
 
-def key(level: str, about: Any, paths: list[Path]) -> str:
+def key(level: str, about: Any, paths: Iterable[Path]) -> str:
     """Return the hash of what a result depends on: its inputs, and the code of these files."""
     said = [level, about, [code_digest(path) for path in sorted(paths)]]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
@@ -147,18 +149,32 @@ def code_digest(path: Path) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def version(level: str, policy: Policy) -> list[Path]:
+def version(level: str, policy: Policy) -> set[Path]:
     """Return the files that a result of this policy comes from."""
-    registered = {cls.__module__.split(".")[-1] for cls in [*ADMISSION.values(), *_replacements()]}
-    shared = [p for p in (PACKAGE / "policies").glob("*.py") if p.stem not in registered]
-    shared.remove(PACKAGE / "policies/__init__.py")  # a new policy changes no other
     patterns = TIMED_SOURCES if level == "timed" else CACHED_SOURCES
-    found = [path for pattern in patterns for path in PACKAGE.glob(pattern)]
-    return [*policy.sources, *shared, *found]
+    return policy.sources.union(*(PACKAGE.glob(pattern) for pattern in patterns))
 
 
-def _replacements() -> list[Any]:
-    return [REPLACEMENTS[name] for name in REPLACEMENTS]
+def of_class(policy: Any) -> set[Path]:
+    """Return the files of a policy: its own, those beside it in a folder of its own, imported."""
+    own = Path(sys.modules[policy.__module__].__file__ or "")
+    found: set[Path] = set()
+    ahead = [own] if own.parent.name == "policies" else list(own.parent.glob("*.py"))
+    while ahead:
+        path = ahead.pop()
+        if path not in found:
+            found.add(path)
+            ahead += imported(path)
+    return found
+
+
+def imported(path: Path) -> list[Path]:
+    """Return the files of policies that a file imports, and of what is made for them."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = [name for name in names if name.startswith(("hybridsim.policies.", "hybridsim.mixing"))]
+    files = [PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names]
+    return [file for file in files if file.exists()]
 
 
 class Stream:
@@ -200,6 +216,11 @@ class Stream:
     def gaps(self) -> Any:
         """What bounds are made of."""
         return gaps(self.ids)
+
+    def prepare(self, policy: Policy) -> None:
+        """Make what several runs of a policy read at once."""
+        if self.pieces and policy.knows_the_future:
+            assert len(self.future) == len(self.ids)
 
     def pages(self, share: float) -> int:
         """Return the pages of a cache."""
@@ -258,6 +279,8 @@ def cached(
                 for share in shares
             }
             missing = [share for share in shares if not kept.get(keys[share])]
+            if missing:
+                stream.prepare(policy)
             runs = threads.map(lambda share, policy=policy: stream.run(policy, share), missing)
             for share, row in zip(missing, runs):
                 kept.add({"key": keys[share], "level": "hits", "policy": policy.name} | row)
@@ -273,7 +296,7 @@ def cached(
 
 
 def _said(policy: Policy) -> list[Any]:
-    return [policy.admission, policy.replacement, policy.parameters, policy.toml]
+    return [policy.admission, policy.replacement, policy.parameters]
 
 
 def timed(
@@ -288,7 +311,8 @@ def timed(
     about = [digest(rows.rows), traced.mode, page_bytes, share]
     with ThreadPoolExecutor(THREADS) as threads:
         keys = {
-            each: key("timed", [*about, _said(each)], version("timed", each)) for each in policies
+            each: key("timed", [*about, machine_toml(each, page_bytes)], version("timed", each))
+            for each in policies
         }
         missing = [each for each in policies if not kept.get(keys[each])]
         runs = threads.map(lambda each: replayed(traced, rows, page_bytes, pages, each), missing)
@@ -299,15 +323,21 @@ def timed(
     yield from (kept.get(keys[each]) for each in policies)
 
 
-def scenario(policy: Policy, page_bytes: int, depth: int = 32) -> Scenario:
-    """Return the default machine with that cache."""
+def machine_toml(policy: Policy, page_bytes: int) -> str:
+    """Return what is said of the machine, in TOML; all else is as by default."""
     if policy.toml:
-        cache = policy.toml.format(page=f"{page_bytes}B")
-    else:
-        cache = f'page = "{page_bytes}B"\nadmission = "{policy.admission}"\n'
-        cache += f'replacement = "{policy.replacement}"\nsequential_cutoff = 0\n'
-        cache += "".join(f"{k} = {v}\n" for k, v in policy.parameters if k != "seed")
-    return Scenario.loads(f"[replay]\ndepth = {depth}\n[cache]\n{cache}")
+        return "[cache]\n" + policy.toml.format(page=f"{page_bytes}B")
+    said = [
+        "[cache]",
+        f'page = "{page_bytes}B"',
+        f'admission = "{policy.admission}"',
+        f'replacement = "{policy.replacement}"',
+        "sequential_cutoff = 0",
+        *(f"{name} = {value}" for name, value in policy.parameters if name != "seed"),
+    ]
+    if page_bytes in NUMBERED:  # small pages, of which a request has several
+        said.append(f"max_fills = {FILLS_OF_SMALL}")
+    return "\n".join(said)
 
 
 def replayed(
@@ -315,7 +345,7 @@ def replayed(
 ) -> dict[str, Any]:
     """Replay requests on a machine; return its figures."""
     begin = time.thread_time()
-    site = scenario(policy, page_bytes)
+    site = Scenario.loads(machine_toml(policy, page_bytes))
     if policy.toml:
         pages = max(1, pages * page_bytes // site.cache.page_bytes)
     tally = summarize(rows.chunks())
