@@ -217,10 +217,9 @@ class Stream:
         """What bounds are made of."""
         return gaps(self.ids)
 
-    def prepare(self, policy: Policy) -> None:
-        """Make what several runs of a policy read at once."""
-        if self.pieces and policy.knows_the_future:
-            assert len(self.future) == len(self.ids)
+    def prepared(self, policy: Policy) -> Any:
+        """Return what the runs of a policy read, made once: threads would make it each."""
+        return self.future if policy.knows_the_future else self.pieces
 
     def pages(self, share: float) -> int:
         """Return the pages of a cache."""
@@ -280,7 +279,7 @@ def cached(
             }
             missing = [share for share in shares if not kept.get(keys[share])]
             if missing:
-                stream.prepare(policy)
+                stream.prepared(policy)
             runs = threads.map(lambda share, policy=policy: stream.run(policy, share), missing)
             for share, row in zip(missing, runs):
                 kept.add({"key": keys[share], "level": "hits", "policy": policy.name} | row)
