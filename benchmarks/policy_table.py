@@ -1,7 +1,8 @@
 """Tables of what policies did, and what follows from them: who is best, and which targets are met.
 
-A hit is a page access, read or write, that found its page.  SSD MB are 10^6 bytes: of level `hits`
-the fills alone (every policy also writes what it hits with a write), of level `timed` all.
+A hit of level `hits` is a page access, read or write, that found its page; of level `timed` a read
+that the SSD served, as pages are not the same in all kinds of cache.  SSD MB are 10^6 bytes: of
+level `hits` the fills alone (all policies also write what they hit with a write), of `timed` all.
 
 Disk time of level `hits` is an **estimate** (marked ~): requests that are not wholly hits x a
 positioned read (average seek, half a turn, transfer of the mean request) + fills x a read of the
@@ -42,10 +43,10 @@ def cells(rows: Iterable[Row], level: str) -> dict[Cell, dict[str, Row]]:
 
 
 def hit_ratio(row: Row) -> float:
-    """Return the page hits of all page accesses; under timing, of those of reads."""
+    """Return the share of hits: of all page accesses; under timing, of the reads."""
     if row["level"] == "hits":
         return row["page_hits"] / row["page_accesses"]
-    return row["page_hit_ratio"] or 0.0
+    return row["hit_ratio"] or 0.0
 
 
 def ssd_bytes(row: Row) -> int:

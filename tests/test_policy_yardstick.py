@@ -132,4 +132,4 @@ def test_full_timing_replays_every_request(yardstick, traces, results, capsys):
     assert timed["requests"] == counted["requests"]
     assert timed["disk_ns"] > 0
     assert 0 < timed["mean_ns"] < timed["p99_ns"]
-    assert 0 < timed["page_hit_ratio"] < 1
+    assert 0 < timed["hit_ratio"] < 1
