@@ -2,8 +2,8 @@
 
 hits    what a cache holds: no devices, no time, a page is there as soon as it is let in
 timed   the default machine, its cache of pages changed as the row says
-Both without a sequential cutoff: policies only; other kinds of cache are as by default.  Where pages are numbers, more of them may be
-filled at a time than by default: a request has several.
+Both without a sequential cutoff: policies only; other kinds of cache are as by default.  Where
+pages are numbers, more of them may be filled at a time than by default: a request has several.
 """
 
 from __future__ import annotations
