@@ -31,7 +31,7 @@ from hybridsim.counters import Counters
 from hybridsim.metrics import Collector
 from hybridsim.outcome import Outcome
 from hybridsim.pages import Ids, accesses, next_uses
-from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE
 from hybridsim.policies.belady import NEVER
 from hybridsim.scenario import Scenario
 from hybridsim.summary import summarize
@@ -52,6 +52,7 @@ COUNTS = (
     "request_hits",
 )
 SAMPLES = 256
+PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0)  # beside the default
 FILLS_OF_SMALL = 512
 TIMED_SOURCES = (
     "*.py", "caches/**/*.py", "controller/*.py", "devices/**/*.py", "raid/*.py",
@@ -84,9 +85,14 @@ class Policy:
         return self.replacement in KNOWS_THE_FUTURE
 
 
+def priced(price: float) -> Policy:
+    """Return the learned policy with a price of a fill, in reads of the disks."""
+    parameters = (("write_price_per_thousand", round(price * 1000)),)
+    return Policy(f"learned, price {price:g}", "learned", "learned", parameters, baseline=False)
+
+
 def _policies() -> list[Policy]:
     always = ("fifo", "lru", "lfu", "arc", "lirs", "2q", "s3-fifo", "sieve", "w-tinylfu", "lhd")
-    learner = "learned" if "learned" in REPLACEMENT else "lru"
     return [
         *(Policy(name, "always", name) for name in always),
         Policy("2 touches", "touches", parameters=(("touches", 2),)),
@@ -94,7 +100,8 @@ def _policies() -> list[Policy]:
         Policy("LARC", "larc"),
         Policy("probabilistic 10%", "probabilistic", parameters=(("seed", 1),)),
         Policy("LARC, s3-fifo", "larc", "s3-fifo"),
-        Policy("learned", "learned", learner, baseline=False),
+        Policy("learned", "learned", "learned", baseline=False),
+        *(priced(price) for price in PRICED),
         Policy("belady", "always", "belady", baseline=False),
     ]
 
@@ -332,11 +339,17 @@ def machine_toml(policy: Policy, page_bytes: int) -> str:
         f'admission = "{policy.admission}"',
         f'replacement = "{policy.replacement}"',
         "sequential_cutoff = 0",
-        *(f"{name} = {value}" for name, value in policy.parameters if name != "seed"),
+        *(_in_toml(name, value) for name, value in policy.parameters if name != "seed"),
     ]
     if page_bytes in NUMBERED:  # small pages, of which a request has several
         said.append(f"max_fills = {FILLS_OF_SMALL}")
     return "\n".join(said)
+
+
+def _in_toml(name: str, value: int) -> str:
+    if name == "write_price_per_thousand":
+        return f"write_price = {value / 1000}"
+    return f"{name} = {value}"
 
 
 def replayed(

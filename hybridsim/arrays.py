@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Ints: TypeAlias = NDArray[np.int64]
 Int32s: TypeAlias = NDArray[np.int32]
 Bytes: TypeAlias = NDArray[np.uint8]
+Floats: TypeAlias = NDArray[np.float64]
 
 
 def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
@@ -17,6 +18,12 @@ def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
     grown = np.full(length, fill, column.dtype)
     grown[: len(column)] = column
     return grown
+
+
+def grown_together(one: Any, other: Any, ids: int) -> tuple[Any, Any]:
+    """Return two state machines with room for `ids`; if they are the same, they stay so."""
+    grown = one.grown(ids)
+    return grown, grown if other is one else other.grown(ids)
 
 
 def doubled(size: int, room: int, demand: int) -> int:

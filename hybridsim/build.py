@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridsim import build_caches
+from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.codes import Level, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
@@ -25,13 +26,19 @@ from hybridsim.source import Source
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 
 
-def machine(scenario: Scenario, mode: str, volume_bytes: int, pages: int) -> Machine:
+def machine(
+    scenario: Scenario,
+    mode: str,
+    volume_bytes: int,
+    pages: int,
+    warm: WarmStart = COLD_START,
+) -> Machine:
     """Build the machine for a volume of that size, with a cache of `pages` pages (0: none).
 
     `mode` is open, closed or think; a scenario may leave it to be found out.
     """
     slow = slow_tier(scenario.backing, volume_bytes, scenario.seed)
-    place = build_caches.Place(pages, slow.capacity_bytes, scenario.seed)
+    place = build_caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
         build_caches.cache(scenario.cache, place),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from hybridsim.arrays import doubled
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches import dmcache as dm_cache_parts
 from hybridsim.caches import opencas as open_cas_parts
 from hybridsim.caches import writecache as writecache_parts
+from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.codes import (
     BcacheMode,
     CasMode,
@@ -21,7 +23,7 @@ from hybridsim.codes import (
     Promotion,
     Reuse,
 )
-from hybridsim.policies import ADMISSION, REPLACEMENT, make
+from hybridsim.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.scenario import Cache
 from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.caches import CacheTable
@@ -48,6 +50,7 @@ class Place(NamedTuple):
     pages: int
     origin_bytes: int  # of the slow tier
     seed: int
+    warm: WarmStart = COLD_START  # of a page cache
 
 
 def cache(said: CacheTable, place: Place) -> Any:
@@ -63,20 +66,25 @@ def metadata_bytes(said: CacheTable, pages: int) -> int:
 
 
 def page_cache(said: Cache, place: Place) -> PageCache:
-    """Build an empty page cache."""
+    """Build a page cache, empty but for what it begins with."""
     pages = place.pages
+    ids = doubled(IDS, IDS, len(place.warm.kept))
     parameters = said.policy_parameters | {"seed": place.seed}
+    admission, replacement = pair(
+        ADMISSION[said.admission], REPLACEMENT[said.replacement], ids, pages, parameters
+    )
     return PageCache.new(
         page_bytes=said.page_bytes,
         pages=pages,
         mode=int(MODES[said.mode]),
         cutoff_bytes=said.sequential_cutoff_bytes,
         fills_max=said.max_fills,
-        admission=make(ADMISSION[said.admission], IDS, pages, parameters),
-        replacement=make(REPLACEMENT[said.replacement], IDS, pages, parameters),
-        ids=IDS,
+        admission=admission,
+        replacement=replacement,
+        ids=ids,
         granule_bytes=said.granule_bytes,
         parameters=fills_and_cleans(said, pages),
+        warm=place.warm,
     )
 
 
@@ -98,6 +106,11 @@ def fills_and_cleans(said: Cache, pages: int) -> dict[str, int]:
         "merge_pages": said.merge_pages,
         "clean_window": ELEVATOR if said.clean_order == "elevator" else 1,
         "clean_rate": said.clean_rate or 0,
+        "preload_idle_ns": said.preload_idle_ns,
+        "preload_gap_bytes": said.preload_gap_bytes,
+        "preload_chunk_bytes": said.preload_chunk_bytes,
+        "preload_reads": said.preload_reads,
+        "preload_rate": said.preload_rate,
     }
 
 

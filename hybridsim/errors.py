@@ -25,6 +25,12 @@ class TraceError(HybridsimError):
     exit_code = 3
 
 
+class WorkloadError(TraceError):
+    """A workload that is wrong or contradicts itself."""
+
+    exit_code = 2
+
+
 class FitError(HybridsimError):
     """A measurement that tells too little, or nothing that is modelled."""
 

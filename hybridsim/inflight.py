@@ -115,12 +115,17 @@ class InFlight(NamedTuple):
     @method
     def take(self, batch):
         """Move the next request of the batch into a free slot; return the slot."""
+        row = batch.state[0]
+        batch.state[0] += 1
+        return self.take_row(batch, row, batch.state[2] + row)
+
+    @method
+    def take_row(self, batch, row, number):
+        """Move a request into a free slot; return the slot."""
         slot = self.free[0]
         self.free[0] = self.next_free[slot]
         self.free[1] -= 1
-        row = batch.state[0]
-        batch.state[0] += 1
-        self.number[slot] = batch.state[2] + row
+        self.number[slot] = number
         self.op[slot] = batch.op[row] & OP_MASK
         self.flags[slot] = batch.op[row] & (FUA | PREFLUSH)
         self.offset[slot] = batch.offset[row]

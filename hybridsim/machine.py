@@ -9,16 +9,17 @@ import numpy as np
 from hybridsim import jit, loops
 from hybridsim.arrays import Ints, doubled
 from hybridsim.caches import CACHE_METHODS, PageCache
-from hybridsim.codes import OP_MASK, Op, Replay
+from hybridsim.codes import OP_MASK, Op
 from hybridsim.controller import Controller
 from hybridsim.devices import DEVICE_METHODS
 from hybridsim.events import Events
 from hybridsim.host import Host
 from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.jit import method, state_machine
+from hybridsim.jobs import JobBatch, Jobs
 from hybridsim.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
 from hybridsim.raid import Tier
-from hybridsim.source import WINDOW, Source
+from hybridsim.source import Source
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
 
@@ -36,7 +37,7 @@ class Below(NamedTuple):
 class Machine(NamedTuple):
     """All state of a simulation; a copy of it is a checkpoint."""
 
-    source: Source
+    source: Source | Jobs
     requests: InFlight
     cache: Any
     below: Below
@@ -47,20 +48,21 @@ class Machine(NamedTuple):
     @classmethod
     def new(
         cls,
-        source: Source,
+        source: Source | Jobs,
         cache: Any,
         slow: Tier | Controller,
         fast: Tier,
         host: Host | None = None,
     ) -> Machine:
         """Put an idle machine together."""
-        slots = 2 * WINDOW if source.mode == Replay.THINK else 256
         events = Events.new(256)
         slow.start(events)
         fast.start(events)
+        if isinstance(cache, PageCache):
+            cache.start(events)
         return cls(
             source,
-            InFlight.new(slots),
+            InFlight.new(source.slots),
             cache,
             Below(slow, fast, events),
             host or Host.new(),
@@ -82,7 +84,7 @@ class Machine(NamedTuple):
             and below.fast.has_room(demand[FAST_DEMAND])
         )
 
-    def expect(self, batch: Batch) -> None:
+    def expect(self, batch: Batch | JobBatch) -> None:
         """Raise the demand to what the largest request of a batch can take."""
         longest = int(batch.length[batch.op & OP_MASK <= Op.WRITE].max(initial=0))
         page_bytes = self.cache.page_bytes
@@ -154,7 +156,7 @@ class Run:
         check_parts(machine)
         self.machine = machine
         self.facts = Facts.new(facts_rows)
-        self.batch = Batch.empty()
+        self.batch: Batch | JobBatch = Batch.empty()
         self._loop = jit.fitting(loops.run, machine, interpreted)
 
     @property
@@ -162,7 +164,7 @@ class Run:
         """The simulated time."""
         return int(self.machine.clock[0])
 
-    def feed(self, batch: Batch) -> None:
+    def feed(self, batch: Batch | JobBatch) -> None:
         """Hand over the next requests; the previous batch must be used up."""
         if self.batch.left():
             raise ValueError("the previous batch is not used up")

@@ -103,6 +103,11 @@ class Ids:
         """How many distinct pages were seen."""
         return int(self._index.used[0])
 
+    @property
+    def numbers(self) -> Ints:
+        """The number of each page that was seen, by id."""
+        return self._index.number[: self.given]
+
     def of(self, numbers: Ints) -> Int32s:
         """Return the ids of page numbers, in order."""
         while self._index.room() < len(numbers):

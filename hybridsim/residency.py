@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Ints, longer
+from hybridsim.arrays import Bytes, Ints, grown_together, longer
 from hybridsim.caches.streams import Streams
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.prefetch import prefetch
@@ -43,11 +43,9 @@ class Residency(NamedTuple):
 
     def grown(self, ids: int) -> Residency:
         """Return the same cache with room for `ids` pages."""
-        return self._replace(
-            present=longer(self.present, ids),
-            admission=self.admission.grown(ids),
-            replacement=self.replacement.grown(ids),
-        )
+        admission, replacement = grown_together(self.admission, self.replacement, ids)
+        present = longer(self.present, ids)
+        return self._replace(present=present, admission=admission, replacement=replacement)
 
     @method
     def is_sequential(self, offset, length):

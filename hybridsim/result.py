@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from hybridsim import __version__
+from hybridsim.beginning import Beginning
 from hybridsim.codes import Reason
 from hybridsim.counters import Counters
 from hybridsim.fidelity import Fidelity
@@ -50,6 +51,7 @@ class Result:
     warnings: list[Warning] = field(default_factory=list)
     seed: int = 0
     engine: str = "numba"
+    beginning: Beginning | None = None  # of a cache that did not begin empty
 
     def to_json(self, indent: int | None = 2) -> str:
         """The result as JSON: nanoseconds and bytes are integers, what is unknown is null."""
@@ -72,6 +74,7 @@ class Result:
                 for name, each in (("cached", self.cached), ("none", self.plain))
             },
             "fidelity": self.fidelity.to_dict(),
+            "warm_start": self.beginning and self.beginning.to_dict(),
             "cost": None,
             "require": [],
             "warnings": [vars(one) for one in self.warnings],
@@ -102,7 +105,7 @@ def conclude(
     is_open = scenario.get("mode", "open") == "open"
     with_cache = Outcome(cached, Counters(cached_counters), is_open)
     without = Outcome(plain, Counters(plain_counters), is_open)
-    warm_up = _warm_up_of(cached, plain, closed=scenario.get("mode") == "closed")
+    warm_up = warm_up_of(cached, plain, scenario.get("mode", "open"))
     border = _border(warm_up, with_cache, without)
     end = with_cache.end_ns
     # Where the load adapts to the machine, the same requests come at another time.
@@ -138,8 +141,9 @@ def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any
     return Fidelity(recorded, figures.reads + figures.writes, why_not)
 
 
-def _warm_up_of(cached: Collector, plain: Collector, closed: bool) -> WarmUp:
-    if not closed:
+def warm_up_of(cached: Collector, plain: Collector, mode: str) -> WarmUp:
+    """The warm-up of a run in that mode, beside the one without a cache."""
+    if mode != "closed":
         return of_hits(cached)
     # The disks alone give the level that the cache starts from.
     return of_iops(cached, of_iops(plain).level)
@@ -233,4 +237,4 @@ def _plain(thing: Any) -> Any:
     return thing.item() if hasattr(thing, "item") else thing
 
 
-__all__ = ["Outcome", "Phase", "Result", "Series", "Warning", "conclude"]
+__all__ = ["Outcome", "Phase", "Result", "Series", "Warning", "conclude", "warm_up_of"]

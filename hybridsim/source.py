@@ -57,6 +57,11 @@ class Source(NamedTuple):
         """How many requests are issued and not complete."""
         return int(self.counts[OUTSTANDING])
 
+    @property
+    def slots(self) -> int:
+        """How many requests to make room for."""
+        return 2 * WINDOW if self.mode == THINK else 256
+
     @method
     def is_idle(self):
         """Tell whether every request issued is complete."""

@@ -15,13 +15,14 @@ from hybridsim.codes import Op
 from hybridsim.errors import TraceError
 from hybridsim.formats import Reader, open_reader
 from hybridsim.formats.blktrace_files import cpu_of, per_cpu_files
-from hybridsim.formats.files import STDIN, Source, source
+from hybridsim.formats.files import STDIN, Source, inline, source
 from hybridsim.formats.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.summary import Summary, Tally, summarize
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
 CHUNK_ROWS = 65_536
+GENERATED = "gen:"  # begins a workload that is said in the place of a file
 PathLike = str | os.PathLike[str]
 Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
 
@@ -49,9 +50,12 @@ class Trace:
         """Open a trace.
 
         `path` is a file, several, a directory or prefix of per-CPU files, or `-` for standard
-        input; compressed or not.  `device` is one of the trace's, by default the one with the
-        most bytes queued.  With `use_dispatch` a request is what was issued to the device, after
-        merging and scheduling, and arrives when it was.
+        input; compressed or not.  It may also be a workload to generate: its TOML file, or a line
+        as "gen:hot-spot,span=64GiB,hot=10%".
+
+        `device` is one of the trace's, by default the one with the most bytes queued.  With
+        `use_dispatch` a request is what was issued to the device, after merging and scheduling, and
+        arrives when it was.
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         if not paths:
@@ -124,6 +128,8 @@ def sources_of(name: str) -> list[Source]:
     path = Path(name)
     if name == STDIN:
         return [source(name)]
+    if name.startswith(GENERATED):
+        return [inline(name)]
     try:
         files = per_cpu_files(path) if cpu_of(path) >= 0 or not path.is_file() else []
         exists = path.exists()

@@ -19,6 +19,7 @@ from hybridsim.reference.cache import Job
 from hybridsim.reference.cleaner import Cleaner
 from hybridsim.reference.fills import Fills
 from hybridsim.reference.page import Page, Piece, State
+from hybridsim.reference.preloader import Preloader
 
 ANYTHING = -1  # what a discard leaves behind
 GARBAGE = -2  # what nobody has read
@@ -36,6 +37,10 @@ class Contents:
         self.source: Callable[[int, int], Bytes] | None = None  # of what is written now
         self.reads: list[tuple[int, Bytes]] = []
         self.submitted: list[int] = []  # ops
+
+    @property
+    def is_idle(self) -> bool:
+        return self.tier.is_idle
 
     def submit(self, op: int, offset: int, length: int, done: Any) -> None:
         self.submitted.append(op)
@@ -95,6 +100,19 @@ class CheckedCleaner(Cleaner):
             super().write(pages)
 
 
+class CheckedPreloader(Preloader):
+    """Preloads that carry data."""
+
+    def read(self, pages: list[Page], start: int, length: int, done: Any) -> None:
+        super().read(pages, start, length, done)
+        data = self.cache.slow.reads.pop()[1]
+        for page in pages:
+            image = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
+            part = data[page.start - start :][: len(image)]
+            image[: len(part)] = part
+            self.cache.image[page.number] = image
+
+
 class writing:  # noqa: N801 - a context, named as it reads
     """While this is so, what is written to a tier comes from there."""
 
@@ -124,6 +142,7 @@ class CheckedCache(PageCache):
         self.cleaner = CheckedCleaner(self)
         self.cleaner.read = {}
         self.cleaner.order = []  # of pages cleaned
+        self.preloader = CheckedPreloader(self)
         self.image: dict[int, Bytes] = {}
         self.version = 0
 
@@ -211,11 +230,12 @@ class CheckedMachine(Machine):
     """A machine whose page cache is checked."""
 
     def make_cache(self, parameters: Any) -> Any:
+        admission = self.make_admission(parameters)
         return CheckedCache(
             self.clock,
             parameters,
-            self.make_admission(parameters),
-            self.make_replacement(parameters),
+            admission,
+            self.make_replacement(parameters, admission),
             self.controller or self.tiers["slow"],
             self.tiers["fast"],
         )

@@ -5,8 +5,10 @@ from itertools import pairwise
 import numpy as np
 
 from hybridsim import loops
+from hybridsim.arrays import doubled
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.page.cache import DEFAULTS
+from hybridsim.caches.page.preload import WarmStart
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume
@@ -15,7 +17,7 @@ from hybridsim.host import Host
 from hybridsim.inflight import Batch
 from hybridsim.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.machine import Machine, Run
-from hybridsim.policies import ADMISSION, REPLACEMENT
+from hybridsim.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.raid import Tier
 from hybridsim.reference import (
     BcacheParameters,
@@ -30,6 +32,12 @@ from hybridsim.reference import (
 from hybridsim.source import Source
 from hybridsim.think import Waits
 
+TOLD = {  # what the reference's admission policies are told, by the engine's names
+    "learned": ["write_price_per_thousand"],
+    "touches": ["touches"],
+    "probabilistic": ["probability_per_million", "seed"],
+    "request-size": ["request_max_bytes"],
+}
 DEVICE_COUNTERS = [
     ("move_ns", "seek_ns"),
     ("rotation_ns", "rotation_ns"),
@@ -118,8 +126,13 @@ def cache_of(scenario):
     if isinstance(cache, WritecacheParameters):
         return DmWritecache.new(**vars(cache))
     name, *said = cache.admission
-    admission = ADMISSION[name].new(IDS, cache.pages, *said)
-    replacement = REPLACEMENT[cache.replacement].new(IDS, cache.pages)
+    kept = np.array(cache.kept, np.uint64).reshape(-1, 2).view(np.int64)
+    warm = WarmStart(*kept.T, np.array(cache.preload, np.int64))
+    ids = doubled(IDS, IDS, len(kept))
+    parameters = dict(zip(TOLD.get(name, ()), said, strict=False))
+    admission, replacement = pair(
+        ADMISSION[name], REPLACEMENT[cache.replacement], ids, cache.pages, parameters
+    )
     return PageCache.new(
         cache.page_bytes,
         cache.pages,
@@ -128,9 +141,10 @@ def cache_of(scenario):
         cache.fills_max,
         admission,
         replacement,
-        IDS,
+        ids,
         cache.granule_bytes,
         {name: int(value) for name, value in vars(cache).items() if name in DEFAULTS},
+        warm,
     )
 
 

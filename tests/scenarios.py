@@ -35,7 +35,9 @@ LINES = [512, KIB, 4 * KIB, 8 * KIB]
 ADMISSIONS: list[tuple[object, ...]] = [
     *[("touches", 1)] * 4,
     *[("touches", 2)] * 2,
-    *[("learned",)] * 4,
+    *[("learned", 0)] * 4,  # few requests teach it little
+    ("learned", 10),
+    ("learned",),
     ("always",),
     ("reject-first",),
     ("larc",),
@@ -44,7 +46,7 @@ ADMISSIONS: list[tuple[object, ...]] = [
     ("probabilistic", 300_000, 7),
     ("request-size", 16 * KIB),
 ]
-REPLACEMENTS = [*["lru"] * len(REPLACEMENT), *REPLACEMENT]
+REPLACEMENTS = [*["lru"] * len(REPLACEMENT), *["learned"] * 4, *REPLACEMENT]
 
 
 @dataclass
@@ -78,13 +80,11 @@ def scenarios(
     fast_kind: str = "any",
     admission: str = "any",
     controller: bool | None = None,
+    warm: bool | None = None,
+    replacement: str = "lru",  # if the admission is given
 ) -> Scenario:
     """A machine and a workload for it."""
-    slow = draw(tiers(slow_kind))
-    fast = tiers(fast_kind)
-    if fast_kind == slow_kind:
-        fast = st.just(slow) | fast  # two tiers in lockstep make ties
-    fast = draw(fast)
+    slow, fast = draw(both_tiers(slow_kind, fast_kind))
     page_bytes = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB, 12 * KIB]))
     pages = min(draw(st.integers(0, 20) | st.integers(1, 60)), fast.capacity_bytes // page_bytes)
     cache = CacheParameters(
@@ -96,10 +96,12 @@ def scenarios(
         admission=draw(
             st.sampled_from([one for one in ADMISSIONS if admission in ("any", one[0])])
         ),
-        replacement=draw(st.sampled_from(REPLACEMENTS if admission == "any" else ["lru"])),
+        replacement=draw(st.sampled_from(REPLACEMENTS if admission == "any" else [replacement])),
         **draw(fills(page_bytes)),
         **draw(cleaning(pages)),
     )
+    if pages and draw(st.booleans() if warm is None else st.just(warm)):
+        begin_warm(cache, slow.capacity_bytes, Random(draw(st.integers(0, 2**32))))
     source = SourceParameters(
         mode=draw(st.sampled_from(Replay)),
         depth=draw(st.integers(1, 9)),
@@ -159,7 +161,44 @@ def cleaning(draw: st.DrawFn, pages: int) -> dict[str, int]:
     }
 
 
+def begin_warm(cache: CacheParameters, volume_bytes: int, random: Random) -> None:
+    """What is in a cache at first, and what is loaded into it: hot pages, and some far away."""
+    count = -(-volume_bytes // cache.page_bytes)
+    near = range(min(3 * cache.pages, count))
+    far = [random.randrange(count) for _ in range(3)]
+    pages = random.sample(near, random.randint(0, len(near)))
+    pages += [page for page in dict.fromkeys(far) if page not in near]
+    kept = random.sample(pages, min(random.choice([0, 0, 2, cache.pages]), len(pages)))
+    cache.kept = [(page, granules(cache, page, volume_bytes, random)) for page in kept]
+    cache.kept = cache.kept[: cache.pages]
+    cache.preload = random.choice([pages, sorted(pages), sorted(pages)])
+    cache.preload_idle_ns = random.choice([100_000, 100_000, 5_000_000])
+    cache.preload_gap_bytes = random.choice([0, 0, 4, 100]) * 4 * KIB
+    cache.preload_chunk_bytes = random.choice([0, 16, 100]) * 4 * KIB
+    cache.preload_reads = random.choice([1, 1, 2, 5])
+    cache.preload_rate = random.choice([0, 0, 10**6, 10**8])
+
+
+def granules(cache: CacheParameters, page: int, volume_bytes: int, random: Random) -> int:
+    """Some of the granules that a page has, or all, as bits."""
+    page_bytes = min(cache.page_bytes, volume_bytes - page * cache.page_bytes)
+    every = (1 << -(-page_bytes // (cache.granule_bytes or cache.page_bytes))) - 1
+    return random.choice([every, random.randint(1, every)])
+
+
 # Machines.
+
+
+@st.composite
+def both_tiers(
+    draw: st.DrawFn, slow_kind: str, fast_kind: str, least_bytes: int = 0
+) -> tuple[TierParameters, TierParameters]:
+    """An array and a cache device that holds so much; of one kind they may be in lockstep."""
+    slow = draw(tiers(slow_kind))
+    fast = tiers(fast_kind)
+    if fast_kind == slow_kind:
+        fast = st.just(slow) | fast  # two tiers in lockstep make ties
+    return slow, draw(fast.filter(lambda tier: tier.capacity_bytes >= least_bytes))
 
 
 @st.composite

@@ -3,7 +3,8 @@
 from random import Random
 
 from hypothesis import strategies as st
-from scenarios import KIB, Scenario, Workload, controllers, hosts, tiers
+from scenarios import KIB, Scenario, both_tiers, controllers, hosts
+from scenarios_dmcache import Barriers
 
 from hybridsim.codes import SYNC, BcacheMode, Op, Replay, Reuse
 from hybridsim.reference import BcacheParameters, Request, SourceParameters
@@ -11,13 +12,11 @@ from hybridsim.reference import BcacheParameters, Request, SourceParameters
 LEAST_BUCKETS = 44  # fewer, and the lists of free buckets leave too few for data
 
 
-class Extents(Workload):
+class Extents(Barriers):
     """Requests of any length; more flushes and discards; some that somebody waits for."""
 
-    others = 4  # percent
-    longest_write = (
-        1 << 20
-    )  # that writes back: a cache that is nearly full of them would stand still
+    # that writes back: a cache that is nearly full of them would stand still
+    longest_write = 1 << 20
 
     def requests(self, count: int) -> list[Request]:
         result = super().requests(count)
@@ -27,22 +26,13 @@ class Extents(Workload):
                 request.length = min(request.length, self.longest_write)
         return result
 
-    def op(self) -> Op:
-        if self.percent(self.others):
-            return self.random.choice([Op.FLUSH, Op.DISCARD, Op.DISCARD])
-        return super().op()
-
 
 @st.composite
 def bcache_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
     """A machine with a bcache and a workload for it."""
-    slow = draw(tiers(slow_kind))
-    fast = tiers(fast_kind)
-    if fast_kind == slow_kind:
-        fast = st.just(slow) | fast
-    fast = draw(fast.filter(lambda tier: tier.capacity_bytes >= 256 * KIB))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, 256 * KIB))
     bucket = draw(st.sampled_from([4 * KIB, 8 * KIB, 8 * KIB, 16 * KIB]))
     if fast.capacity_bytes // bucket < LEAST_BUCKETS:
         bucket = 4 * KIB

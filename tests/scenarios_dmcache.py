@@ -3,7 +3,7 @@
 from random import Random
 
 from hypothesis import strategies as st
-from scenarios import KIB, Scenario, Workload, controllers, hosts, tiers
+from scenarios import KIB, Scenario, Workload, both_tiers, controllers, hosts
 
 from hybridsim.codes import DmMode, Op, Replay
 from hybridsim.reference import DmCacheParameters, SourceParameters
@@ -27,11 +27,7 @@ def dmcache_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
     """A machine with a dm-cache and a workload for it."""
-    slow = draw(tiers(slow_kind))
-    fast = tiers(fast_kind)
-    if fast_kind == slow_kind:
-        fast = st.just(slow) | fast
-    fast = draw(fast.filter(lambda tier: tier.capacity_bytes >= 64 * KIB))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, 64 * KIB))
     block = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 12 * KIB, 40 * KIB]))
     most = (fast.capacity_bytes - METADATA_BYTES) // block
     blocks = max(1, min(draw(st.integers(1, 20) | st.integers(4, 12) | st.integers(4, 60)), most))

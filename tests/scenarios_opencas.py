@@ -3,7 +3,7 @@
 from random import Random
 
 from hypothesis import strategies as st
-from scenarios import KIB, Scenario, Workload, controllers, hosts, tiers
+from scenarios import KIB, Scenario, Workload, both_tiers, controllers, hosts
 from scenarios_dmcache import Barriers
 
 from hybridsim.codes import CasMode, Cleaning, Cutoff, Promotion, Replay
@@ -30,11 +30,7 @@ def opencas_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
     """A machine with Open CAS and a workload for it."""
-    slow = draw(tiers(slow_kind))
-    fast = tiers(fast_kind)
-    if fast_kind == slow_kind:
-        fast = st.just(slow) | fast
-    fast = draw(fast.filter(lambda tier: tier.capacity_bytes >= 136 * KIB))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, 136 * KIB))
     line = draw(st.sampled_from([4 * KIB, 4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB]))
     most = (fast.capacity_bytes - 4 * KIB) // line  # all metadata are in a few pages
     lines = draw(st.integers(1, 12) | st.integers(4, 40) | st.integers(30, 300))

@@ -3,7 +3,7 @@
 from random import Random
 
 from hypothesis import strategies as st
-from scenarios import KIB, Scenario, controllers, hosts, tiers
+from scenarios import KIB, Scenario, both_tiers, controllers, hosts
 from scenarios_dmcache import Barriers
 
 from hybridsim.caches.writecache import metadata_bytes
@@ -16,12 +16,8 @@ def writecache_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
     """A machine with a dm-writecache and a workload for it."""
-    slow = draw(tiers(slow_kind))
-    fast = tiers(fast_kind)
-    if fast_kind == slow_kind:
-        fast = st.just(slow) | fast
     least = metadata_bytes(1) + 4 * KIB
-    fast = draw(fast.filter(lambda tier: tier.capacity_bytes >= least))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, least))
     block = draw(st.sampled_from([4 * KIB, 4 * KIB, KIB, 512]))
     most = (fast.capacity_bytes - metadata_bytes(1)) // block
     blocks = max(1, min(draw(st.integers(1, 20) | st.integers(4, 60) | st.just(4000)), most, 4096))

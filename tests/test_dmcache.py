@@ -105,13 +105,20 @@ def test_a_sequential_scan_at_depth_is_not_promoted():
 
 @pytest.mark.parametrize(
     ("blocks", "length", "depth", "kernel"),
-    [(1024, 4 * KIB, 32, 323), (1024, BLOCK, 1, 683), (128, 4 * KIB, 1, 128)],
+    [
+        (1024, 4 * KIB, 32, 323),
+        pytest.param(
+            *(1024, BLOCK, 1, 683),
+            marks=pytest.mark.xfail(strict=True, reason="the kernel's is 2 % below the least"),
+        ),
+        (128, 4 * KIB, 1, 128),
+    ],
 )
 def test_how_much_of_a_scan_is_promoted(blocks, length, depth, kernel):
     """It depends on when in its second the scan begins: 222 to 420, 697 to 861, 116 to 128.
 
-    The kernel's 683 is 2 % less than the least of these.  The cache has 1 GiB; the hotspot queue of
-    a smaller one is smaller too, and lets less of a scan in.
+    The cache has 1 GiB; the hotspot queue of a smaller one is smaller too, and lets less of a scan
+    in.
     """
     found = []
     for start in range(0, 1000, 100):
@@ -120,7 +127,7 @@ def test_how_much_of_a_scan_is_promoted(blocks, length, depth, kernel):
             read.arrival_ns = start * MS + number // depth * ORIGIN_NS
         _, finished = simulate(scenario(scan, blocks=16384, depth=0))
         found.append(finished.cache.totals()["promotions"])
-    assert 0.975 * min(found) <= kernel <= max(found)
+    assert min(found) <= kernel <= max(found)
 
 
 def test_whole_blocks_are_written_to_the_cache_alone():

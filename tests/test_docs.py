@@ -45,9 +45,12 @@ def desk(tmp_path_factory):
     """A folder in which the examples' files exist."""
     folder = tmp_path_factory.mktemp("desk")
     for name, data in cpu_files("loop_ext4_buffered_meta").items():
-        (folder / f"sda.blktrace.{name.split('.')[2]}").write_bytes(data)
+        for when in ("sda", "yesterday"):
+            (folder / f"{when}.blktrace.{name.split('.')[2]}").write_bytes(data)
     (folder / "traces").symlink_to(TRACES)
     (folder / "site.toml").write_text('[cache]\nsize = "20%"\n', encoding="utf-8")
+    job = "[a]\nrw=randread\nsize=1G\nruntime=1\nioengine=libaio\niodepth=4\ndirect=1\n"
+    (folder / "job.fio").write_text(job, encoding="utf-8")
     # The tools that the examples name, as they are called here.
     tools = folder / "tools"
     tools.mkdir()

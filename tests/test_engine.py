@@ -44,18 +44,17 @@ def test_interpreted_engine_equals_reference(scenario):
 
 
 @pytest.mark.parametrize(
-    ("admission", "controller", "slow", "fast"),
+    ("admission", "replacement", "controller", "slow", "fast"),
     [
-        ("learned", False, "disk", "ssd"),
-        ("learned", False, "volume", "ssd"),
-        ("touches", False, "disk", "ssd"),
-        ("touches", False, "ssd", "flash"),
-        ("learned", True, "disk", "ssd"),
+        ("learned", "learned", False, "volume", "ssd"),
+        ("touches", "lru", False, "disk", "ssd"),
+        ("touches", "lru", False, "ssd", "flash"),
+        ("touches", "lru", True, "disk", "ssd"),
     ],
 )
-def test_compiled_engine_equals_reference(admission, controller, slow, fast):
+def test_compiled_engine_equals_reference(admission, replacement, controller, slow, fast):
     @settings(relaxed, max_examples=100)
-    @given(scenarios(slow, fast, admission, controller))
+    @given(scenarios(slow, fast, admission, controller, replacement))
     def compare(scenario):
         check(scenario)
 

@@ -32,7 +32,7 @@ def plain_hits(numbers, pages, replacement, admission=("always",)):
     """The hits of a cache made of the reference's policies."""
     said = CacheParameters(4096, pages, 0, 0, 1, admission, replacement)
     admits = Machine.make_admission(None, said)
-    replaces = Machine.make_replacement(None, said)
+    replaces = Machine.make_replacement(None, said, admits)
     held, found = set(), 0
     for now, page in enumerate(numbers):
         admits.request(page * 4096, 4096, False)
@@ -70,6 +70,13 @@ def test_admission_and_replacement_combine(admission):
     (found,) = hits(numbers, 60 * 4096, "lru", admission)
     assert found.page_hits == plain_hits(numbers.tolist(), 60, "lru", (admission,))
     assert found.admitted - found.evicted == 60
+
+
+def test_the_learned_policy_is_both_in_one():
+    numbers = skewed(6_000, 900)
+    (found,) = hits(numbers, 60 * 4096, "learned", "learned", write_price_per_thousand=20)
+    assert found.page_hits == plain_hits(numbers.tolist(), 60, "learned", ("learned", 20))
+    assert found.evicted > 0
 
 
 def fewest_misses(numbers, pages):
@@ -306,3 +313,21 @@ def oltp(path):
         chunks = Trace.read(path).chunks()
         KEPT[path] = np.concatenate([chunk.offset_bytes // 512 for chunk in chunks])
     return KEPT[path]
+
+
+def test_what_was_learned_is_told():
+    """A hot spot read again and again between pages that never come back."""
+    rng = np.random.default_rng(1)
+    hot, cold = rng.integers(0, 100, 20_000), np.arange(1000, 21_000)
+    numbers = np.stack([hot, cold], axis=1).ravel()
+    found = hits(numbers, 150 * 4096, "learned", "learned")[0]
+    known = found.learning
+    assert sum(each.share for each in known.lessons) == pytest.approx(1)
+    by_words = {each.accesses: each for each in known.lessons}
+    once = by_words["read for the first time, in a sequential run"]
+    often = by_words["read more often, mostly sooner than pages stay"]
+    assert once.is_wanted == 0
+    assert often.is_wanted > 0.9
+    assert once.is_touched_again < 0.1 < 0.8 < often.is_touched_again
+    assert once.worth_reads < known.price_reads < often.worth_reads
+    assert hits(numbers, 150 * 4096)[0].learning is None

@@ -14,6 +14,7 @@ from hybridsim.policies import (
     Learned,
     Touches,
     learned,
+    reuse,
 )
 from hybridsim.policies.always import Always
 from hybridsim.policies.arc import ARC
@@ -33,7 +34,8 @@ from hybridsim.policies.slru import SLRU
 from hybridsim.policies.tinylfu import TinyLFU
 from hybridsim.policies.two_q import TwoQ
 from hybridsim.policies.w_tinylfu import WTinyLFU
-from hybridsim.reference import admission, replacement
+from hybridsim.reference import admission, classes, replacement
+from hybridsim.reference import learned as twin
 from hybridsim.reference import policies as reference
 from hybridsim.reference import replacement_by_density as by_density
 from hybridsim.reference import replacement_by_stack as by_stack
@@ -45,7 +47,10 @@ PAGES = 60  # so that it has to grow
 ADMISSION_MODELS = {
     "always": lambda pages: (Always.new(IDS, pages), reference.Touches(1)),
     "touches": lambda pages: (Touches.new(IDS, pages, 3), reference.Touches(3)),
-    "learned": lambda pages: (Learned.new(IDS, pages), reference.Learned(pages)),
+    "learned": lambda pages: (
+        Learned.new(IDS, pages, 50, replaces=False),
+        twin.Learned(pages, 50, replaces=False),
+    ),
     "reject-first": lambda pages: (RejectFirst.new(IDS, pages), admission.RejectFirst(pages)),
     "larc": lambda pages: (LARC.new(IDS, pages), admission.Larc(pages)),
     "tinylfu": lambda pages: (TinyLFU.new(IDS, pages), admission.TinyLfu(pages)),
@@ -65,6 +70,10 @@ REPLACEMENT_MODELS = {
     "lfu": lambda pages: (LFU.new(IDS, pages), replacement.Lfu()),
     "arc": lambda pages: (ARC.new(IDS, pages), replacement.Arc(pages)),
     "lhd": lambda pages: (LHD.new(IDS, pages), by_density.Lhd(pages)),
+    "learned": lambda pages: (
+        Learned.new(IDS, pages, admits=False),
+        twin.Learned(pages, admits=False),
+    ),
     "lirs": lambda pages: (LIRS.new(IDS, pages), by_stack.Lirs(pages)),
     "s3-fifo": lambda pages: (S3FIFO.new(IDS, pages), replacement.S3Fifo(pages)),
     "sieve": lambda pages: (SIEVE.new(IDS, pages), replacement.Sieve()),
@@ -99,7 +108,7 @@ def test_replacement_equals_its_model(name, capacity, steps):
     replace_with_both(name, capacity, steps)
 
 
-LONG = {"lhd": 18_000}  # so that it learns
+LONG = {"lhd": 18_000, "learned": 1_500}  # so that it learns; it is slow, and has its own test
 
 
 @pytest.mark.parametrize("name", REPLACEMENT)
@@ -196,33 +205,134 @@ def drive_both(name, capacity, steps):
     return growing.policy, model
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_learned_admission_over_a_long_time(seed):
-    """Long enough for classes to be halved, and for the ring of samples to wrap and to fill."""
-    random = Random(seed)
-    scan = iter(range(10_000, 10**9))
-    steps = [
-        (int(random.paretovariate(0.7)) % 3000 if random.random() < 0.7 else next(scan),
-         random.random() < 0.2)
-        for _ in range(30_000)
-    ]  # fmt: skip
-    policy, model = drive_both("learned", [20, 300, 5000][seed], steps)
-    assert policy.good.tolist() == model.good
-    assert policy.total.tolist() == model.total
-    clock, horizon, head, used = policy.state.tolist()
-    assert (clock, horizon, used) == (model.clock, model.horizon, len(model.samples))
-    samples = [(head + i) % learned.SAMPLES for i in range(used)]
-    assert policy.sample_clock[samples].tolist() == [each.clock for each in model.samples]
+@pytest.fixture
+def forgetful(monkeypatch):
+    """Learned policies with so little memory that all that is forgotten counts."""
+    for kernels, name, model, its_name, few in [
+        (reuse, "RING", twin, "RING", 512),
+        (reuse, "LOOKED", twin, "LOOKED", 1000),
+        (reuse, "FORGET", classes, "FORGET", 40 * reuse.WEIGHT),
+    ]:
+        monkeypatch.setattr(kernels, name, few)
+        monkeypatch.setattr(model, its_name, few)
 
 
-def test_samples_wrap_around_the_ring_and_classes_forget():
-    """What the long test relies on."""
-    policy = Learned.new(8, 4)
-    for now in range(3 * learned.SAMPLES):
-        policy.consider(now, now % 8, False, True)
-    assert policy.state[learned.CLOCK] == 3 * learned.SAMPLES
-    assert policy.total.max() < learned.FORGET
-    assert policy.total.max() >= learned.FORGET // 2
+@pytest.mark.parametrize(
+    ("role", "price", "capacity", "pages", "early"),
+    [
+        ("both", 0, 20, 60, 3000),
+        ("both", 100, 60, 400, 2500),
+        ("both", 300, 9, 400, 2500),
+        ("both", 1000, 30, 4000, 2500),
+        ("both", 200, 9, 40_000, 0),
+        ("admission", 300, 50, 300, 2500),
+        ("replacement", 0, 100, 400, 2500),
+        ("replacement", 30_000, 20, 60, 2500),
+    ],
+)
+def test_learned_in_each_role(role, price, capacity, pages, early, forgetful):
+    """Over so many accesses of which each is sampled, and later ones; some requests are long."""
+    policy = Learned.new(IDS, capacity, price, role != "replacement", role != "admission")
+    model = twin.Learned(capacity, price, role != "replacement", role != "admission")
+    policy.state[learned.CLOCK] = model.clock = reuse.EARLY - early
+    policy, evictions = learn_with_both(role, capacity, policy, model, requests(pages, 3_000))
+    known, worth = policy.reuse, policy.reuse.worth
+    ours = model.rows[: known.classes]
+    assert known.reward.tolist() == [row.reward for row in model.rows]
+    assert known.heard.tolist() == [row.heard for row in model.rows]
+    assert known.touched.tolist() == [row.touched for row in ours]
+    assert known.reached.tolist() == [row.reached for row in ours]
+    assert known.chance.tolist() == [row.chance for row in model.rows[known.classes :]]
+    assert worth.value.tolist() == [row.value for row in ours]
+    assert worth.sure.tolist() == [row.sure for row in ours]
+    assert worth.density.tolist() == [row.density.tolist() for row in ours]
+    assert worth.state[0] == model.rent
+    assert known.state[reuse.HEAD] == len(model.samples) > 2 * 512
+    assert known.state[reuse.HORIZON] == model.horizon
+    assert known.reached[:, 0].max() < 40 * reuse.WEIGHT
+    if early > 0:  # long enough for all of it to be learned
+        assert known.chance.any()
+        assert worth.density.any()
+        assert worth.sure.any()
+    assert (evictions > 0) == (role == "replacement" or (price <= 300 and early > 0))
+
+
+def learn_with_both(role, capacity, policy, model, stream):
+    """Let both have these requests, in a cache whose other policy is FIFO or lets in everything."""
+    growing = Growing(policy)
+    ids, cached, evictions = {}, OrderedDict(), 0
+    for first, count, write in stream:
+        both = (growing.policy, model)
+        if role != "replacement":
+            for each in both:
+                each.request(first * 4096, count * 4096, write)
+        for number in range(first, first + count):
+            page = ids.setdefault(number, len(ids))
+            growing.make_room(page)
+            both = (growing.policy, model)
+            full, is_held, wanted = len(cached) == capacity, page in cached, True
+            if role != "replacement":
+                wanted, expected = (each.consider(0, page, write, full) for each in both)
+                assert wanted == expected
+            if is_held and role != "admission":
+                for each in both:
+                    each.touch(page)
+            if is_held or not wanted:
+                continue
+            evictions += full
+            take_in(role, both, cached, page, full)
+    return growing.policy, evictions
+
+
+def take_in(role, both, cached, page, full):
+    """Cache a page, in the place of another if there is no room."""
+    if role != "admission":
+        for each in both:
+            each.missed(page)
+    if full:
+        victim = next(iter(cached))
+        if role != "admission":
+            victim, expected = (each.evict() for each in both)
+            assert victim == expected
+        if role != "replacement":
+            for each in both:
+                each.evicted(victim)
+        del cached[victim]
+    if role != "admission":
+        for each in both:
+            each.admit(page)
+    cached[page] = True
+
+
+def requests(pages, count):
+    """By a heavy tail, some of a scan, in runs, some of many pages: (first page, pages, write)."""
+    random = Random(pages)
+    scan = pages
+    while count > 0:
+        length = 1
+        if random.random() < 0.1:
+            scan += 1 if random.random() < 0.95 else random.randrange(1000)
+            first, length, write = scan, random.choice([1, 1, 4]), 0
+        elif random.random() < 0.04:
+            first, length, write = 0, random.choice([3, 10, 90]), 0
+        else:
+            first = int(random.paretovariate(0.6)) % pages
+            write = int(random.random() < 0.3)
+        yield first, length, write
+        count -= length
+
+
+def test_pages_of_one_request_share_what_they_save():
+    """A pair that misses saves half a read each; one that alone is missing, the whole."""
+    for pages, saved in ((1, 1.0), (2, 0.5), (100, 0.01)):
+        policy = Learned.new(200, 300, 0)
+        for _ in range(2):
+            policy.request(0, pages * 4096, 0)
+            for page in range(pages):
+                policy.consider(0, page, 0, True)
+        policy.request(0, 4096, 0)
+        rewards = policy.reuse.reward[policy.reuse.heard > 0]
+        assert rewards.min() == pytest.approx(saved, rel=1e-9) or pages > reuse.PENDING_MAX
 
 
 def test_touches_saturate():

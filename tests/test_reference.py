@@ -16,7 +16,6 @@ from hybridsim.reference import (
     Fact,
     Hdd,
     HddParameters,
-    Learned,
     Machine,
     Outcome,
     Request,
@@ -761,51 +760,6 @@ class TestOrder:
         source = SourceParameters(Replay.CLOSED, depth=2)
         outcome = on(replace(DISK, window=8), requests, source)
         assert [fact.number for fact in outcome.facts] == [0, 1, 2]
-
-
-class TestLearned:
-    def test_everything_is_wanted_until_something_is_known(self) -> None:
-        learned = Learned(pages=8)
-        assert learned.consider(0, 1, write=False, full=False)
-        assert learned.consider(0, 2, write=False, full=True)
-
-    def test_pages_that_never_come_again_are_not_wanted(self) -> None:
-        learned = Learned(pages=8)
-        wanted = [learned.consider(0, page, write=False, full=True) for page in range(200)]
-        # The first sample is judged after 64 accesses: 16 good of 48 are less than half.
-        assert wanted == [True] * 64 + [False] * 136
-
-    def test_pages_that_come_again_are(self) -> None:
-        learned = Learned(pages=8)
-        for turn in range(1000):
-            wanted = learned.consider(0, turn % 10, write=False, full=True)
-        assert wanted
-
-    def test_half_is_forgotten_in_time(self) -> None:
-        learned = Learned(pages=8)
-        for page in range(64 + 253):
-            learned.consider(0, page, write=False, full=True)
-        assert learned.total[0] == 32 + 16 * 253
-        learned.consider(0, 10**6, write=False, full=True)
-        assert (learned.total[0], learned.good[0]) == (2048, 8)
-
-    def test_the_horizon_follows_the_age_of_evicted_pages(self) -> None:
-        learned = Learned(pages=100)
-        learned.consider(0, 1, write=False, full=True)
-        learned.evicted(1)  # age 1: 200 + (1 - 200) // 16
-        assert learned.horizon == 187
-        for _ in range(100):
-            learned.evicted(1)
-        assert learned.horizon == 64
-
-    def test_classes(self) -> None:
-        learned = Learned(pages=100)
-        assert learned.kind(5, write=True) == 256
-        learned.consider(0, 5, write=False, full=False)
-        assert learned.kind(5, write=False) == 32 + 1  # touched once, one access ago
-        for page in range(6, 10):
-            learned.consider(0, page, write=False, full=False)
-        assert learned.kind(5, write=False) == 32 + 3  # five ago
 
 
 class TestLaws:

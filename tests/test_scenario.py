@@ -17,7 +17,7 @@ from hybridsim.errors import ScenarioError
 from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario import OPTIONS, Scenario
 from hybridsim.scenario.caches import CACHE_KINDS
-from hybridsim.scenario.toml_places import Places
+from hybridsim.toml_places import Places
 
 SITE = """\
 seed = 7
@@ -68,7 +68,7 @@ def test_the_default_machine():
     assert (default.backing.window, default.backing.age_limit_ns) == (32, 500_000_000)
     assert (default.cache.kind, default.cache.mode) == ("page", "write-through")
     assert (default.cache.page_bytes, default.cache.size) == (65_536, "10%")
-    assert (default.cache.admission, default.cache.replacement) == ("learned", "lru")
+    assert (default.cache.admission, default.cache.replacement) == ("learned", "learned")
     assert (default.cache.sequential_cutoff_bytes, default.cache.max_fills) == (2**20, 8)
     assert default.cache.drive.kind == "ssd"
     assert (default.replay.mode, default.replay.speed, default.seed) == ("auto", 1.0, 1)

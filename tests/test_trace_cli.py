@@ -159,7 +159,7 @@ def commands():
 def test_help_ends_with_runnable_examples(command, tmp_path, monkeypatch):
     text = command.get_help(click.Context(command, info_name="hybridsim trace"))
     examples = re.findall(r"^ +hybridsim trace (.*)$", text.split("Examples:")[1], re.M)
-    assert 2 <= text.split("Examples:")[1].strip().count("\n") + 1 <= 3
+    assert 2 <= text.split("Examples:")[1].strip().count("\n") + 1 <= 8
     write_files(
         tmp_path, {f"sda.blktrace.{n}": d for n, d in enumerate(cpu_files("loop_errors").values())}
     )

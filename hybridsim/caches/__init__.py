@@ -5,7 +5,7 @@ returns the slot of a request that is complete, or -1), `finished(now, slot, req
 (after that request's fact is written), `wake(now, number, requests, below)` (for an event that it
 scheduled; returns as `complete` does), `room()`, and for Python `demand(longest_bytes)` (of room,
 in one step), `size()` and `grown(size)`, and `totals()` for the counters.
-A new cache is one file and one line here.
+A new cache is a file or package of its own, one line here, and those that DESIGN.md (33) names.
 """
 
 from hybridsim.caches.bcache import Bcache

@@ -16,8 +16,12 @@ COMMANDS = {
     "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
     "hits": ("hybridsim.cli.hits", "How many accesses would caches serve?  No devices, no time."),
     "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should a cache be?"),
+    "fio": ("hybridsim.cli.fio", "What would fio measure here?  Takes its jobs as they are."),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
-    "trace": ("hybridsim.cli.trace", "Look at a trace: info, doctor, head, convert."),
+    "trace": (
+        "hybridsim.cli.trace",
+        "Look at a trace or make one: info, doctor, head, convert, gen, fit.",
+    ),
     "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from what you measured."),
     "catalog": ("hybridsim.cli.catalog", "List the drives there are to simulate, with sources."),
     "scenario": ("hybridsim.cli.scenario", "Show or check the machine a scenario describes."),

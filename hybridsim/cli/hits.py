@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.trace import examples, trace_options
+from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 
 if TYPE_CHECKING:
     from hybridsim.verbs.hits import Hits
 
+LEAST_SHARE = 0.005  # of the accesses, to be told
 REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
 
 
 def policy_options(function: Any) -> Any:
     """Add what some admission policies want to know."""
     for option in (
+        click.option(
+            "--write-price",
+            type=click.FloatRange(0, 1000),
+            default=0.5,
+            help="What a fill costs, in reads of the disks; of the policy learned.",
+        ),
         click.option("--seed", type=int, default=1, help="Of --admission probabilistic."),
         click.option(
             "--request-max", metavar="SIZE", default="64KiB", help="Of --admission request-size."
@@ -35,7 +42,9 @@ def policy_options(function: Any) -> Any:
     return function
 
 
-def parameters(touches: int, probability: str, request_max: str, seed: int) -> dict[str, int]:
+def parameters(
+    touches: int, probability: str, request_max: str, seed: int, write_price: float
+) -> dict[str, int]:
     """Return these options by the names that policies have for them."""
     from hybridsim.errors import UsageError
     from hybridsim.units import parse_percent
@@ -50,6 +59,7 @@ def parameters(touches: int, probability: str, request_max: str, seed: int) -> d
         "probability_per_million": int(share * 1_000_000),
         "request_max_bytes": size_bytes(request_max),
         "seed": seed,
+        "write_price_per_thousand": round(write_price * 1000),
     }
 
 
@@ -120,6 +130,9 @@ def hits(
         click.echo(json.dumps({"trace": trace.name, "caches": rows}, indent=2))
     else:
         click.echo(table(found))
+        for each in found:
+            if each.learning:
+                click.echo(lessons(each))
 
 
 def table(found: list[Hits]) -> str:
@@ -142,4 +155,27 @@ def table(found: list[Hits]) -> str:
             f"{each.page_hits:>14,}{each.page_hit_ratio:>8.2%}{each.request_hits:>13,}"
             f"{each.request_hit_ratio:>8.2%}{each.admitted:>13,}"
         )
+    return "\n".join(lines)
+
+
+def lessons(each: Hits) -> str:
+    """Return what a learned policy has learned, as text."""
+    from hybridsim.units import human_size
+
+    known = each.learning
+    assert known is not None
+    lines = [
+        "",
+        f"What was learned with {human_size(each.pages * each.page_bytes)}, {each.replacement}: "
+        f"a page stays {known.pages_stay:,} accesses after its last;",
+        f"its room is worth {known.rent_reads:.3f} reads of the disks meanwhile, "
+        f"a fill costs {known.price_reads:g}.",
+        f"{'a page':58}{'accesses':>9}{'touched again':>15}{'worth':>8}{'wanted':>8}",
+    ]
+    for one in known.lessons:
+        if one.share >= LEAST_SHARE:
+            lines.append(
+                f"{one.accesses:58}{one.share:>9.1%}{one.is_touched_again:>15.0%}"
+                f"{one.worth_reads:>8.2f}{one.is_wanted:>8.0%}"
+            )
     return "\n".join(lines)

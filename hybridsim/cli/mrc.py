@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
-from hybridsim.cli.trace import examples, trace_options
+from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
     from hybridsim.verbs.mrc import Curve

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hybridsim.errors import UsageError
 from hybridsim.policies import ADMISSION, REPLACEMENT
 
 EXAMPLES = """\b
@@ -14,6 +15,8 @@ Examples:
   hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think
   hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json
   hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
+  hybridsim replay sda.blktrace.0 --save-cache state.npz
+  hybridsim replay sda.blktrace.0 --warm-start yesterday.blktrace.0
   blktrace -d /dev/sda -w 600 -o - | hybridsim replay -
 """
 
@@ -73,6 +76,14 @@ Examples:
     "--use-dispatch", is_flag=True, help="Replay what was issued to the device, after merging."
 )
 @click.option(
+    "--warm-start",
+    metavar="FILE",
+    help="Begin with the pages that an earlier trace says are worth it, or those of a saved cache, "
+    "loaded from the disks while they are idle.",
+)
+@click.option("--ssd-kept", is_flag=True, help="The SSD still has the pages of the saved cache.")
+@click.option("--save-cache", metavar="FILE", help="Save what the cache holds at the end.")
+@click.option(
     "--json",
     "json_file",
     metavar="FILE",
@@ -84,6 +95,9 @@ def replay(
     format_: str | None,
     device: str | None,
     use_dispatch: bool,
+    warm_start: str | None,
+    ssd_kept: bool,
+    save_cache: str | None,
     json_file: str | None,
     **options: Any,
 ) -> None:
@@ -98,7 +112,17 @@ def replay(
     from hybridsim.cli.running import run
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
+    from hybridsim.verbs.warm_start import opened
 
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     site = site.with_options(**options)
-    run(Trace.read(trace, format_, device, use_dispatch), site, json_file)
+    if ssd_kept and not warm_start:
+        raise UsageError("--ssd-kept says how to begin with a saved cache: give it by --warm-start")
+    run(
+        Trace.read(trace, format_, device, use_dispatch),
+        site,
+        json_file,
+        warm_start=opened(warm_start, device) if warm_start else None,
+        ssd_kept=ssd_kept,
+        save_cache=save_cache,
+    )

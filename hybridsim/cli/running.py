@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 QUIET_S = 1.0  # a replay that is over sooner shows no progress
 
 
-def run(trace: Trace, scenario: Scenario, json_file: str | None) -> None:
-    """Replay, and write the report to standard output and the JSON where it is wanted."""
+def run(trace: Trace, scenario: Scenario, json_file: str | None, **how: Any) -> None:
+    """Replay, and write the report to standard output and the JSON where it is wanted.
+
+    `how` it begins and what is saved of it goes to the replay as it is.
+    """
     from hybridsim.report import write
     from hybridsim.verbs.replay import replay
 
-    if json_file and json_file != "-" and not Path(json_file).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {json_file}: there is no such folder")
-    _say_if_compiling()
+    for file in (json_file, how.get("save_cache")):
+        if file and file != "-" and not Path(file).absolute().parent.is_dir():
+            raise UsageError(f"cannot write {file}: there is no such folder")
+    say_if_compiling()
     with progress() as report:
-        result = replay(trace, scenario, report)
+        result = replay(trace, scenario, report, **how)
     if json_file == "-":
         write(result, sys.stdout, "json")
         return
@@ -44,7 +48,8 @@ def run(trace: Trace, scenario: Scenario, json_file: str | None) -> None:
         click.echo(f"wrote {json_file}", err=True)
 
 
-def _say_if_compiling() -> None:
+def say_if_compiling() -> None:
+    """Say on standard error that the first run takes a while."""
     from hybridsim.jit import cache_folder, compiled
 
     if compiled and not any(cache_folder().rglob("loops.run-*.nbi")):

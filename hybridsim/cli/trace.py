@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.trace_arguments import as_option, examples, trace_options
+from hybridsim.cli.trace_fit import fit
+from hybridsim.cli.trace_gen import gen
+
 if TYPE_CHECKING:
     from hybridsim.trace import Summary, Trace
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-FORMAT_HELP = "Force a format: blktrace, blkparse, fio-iolog, csv, lis or vscsi."
-DEVICE_HELP = "Which device of the trace, as `info` lists them; default: most bytes."
-DISPATCH_HELP = "Take requests as issued to the device, after merging and scheduling."
-
-
-def trace_options(function: Command) -> Command:
-    """Add the arguments that name a trace."""
-    function = click.option("--use-dispatch", is_flag=True, help=DISPATCH_HELP)(function)
-    function = click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)(function)
-    function = click.option("--format", metavar="NAME", help=FORMAT_HELP)(function)
-    return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(function)
-
-
-def examples(*lines: str) -> str:
-    """Return the end of a help text."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 @click.group(
@@ -41,11 +25,15 @@ def examples(*lines: str) -> str:
     )
 )
 def trace() -> None:
-    """Look at a trace: what is in it, is it sound, and its requests as CSV.
+    """Look at a trace: what is in it, is it sound, and its requests as CSV; or make one.
 
     TRACE is a file (.gz, .zst, .xz and .bz2 too), any one of blktrace's per-CPU files, their
-    prefix or directory, or - for standard input.
+    prefix or directory, or - for standard input; or a workload to make, as in `trace gen`.
     """
+
+
+trace.add_command(gen)
+trace.add_command(fit)
 
 
 @trace.command(
@@ -123,11 +111,13 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
 @trace.command(
     epilog=examples(
         "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
+        "hybridsim trace convert --as fio-iolog sda.blktrace.0 sda.iolog",
         "hybridsim trace convert traces/blktrace/loop_errors - | head",
     )
 )
 @trace_options
-def convert(paths: tuple[str, ...], **options: Any) -> None:
+@as_option
+def convert(paths: tuple[str, ...], written: str, **options: Any) -> None:
     """Write the requests of TRACE... as CSV to the last path (.csv, .csv.gz, .csv.zst, or -).
 
     Columns: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
@@ -142,7 +132,7 @@ def convert(paths: tuple[str, ...], **options: Any) -> None:
     if not inputs:
         raise click.UsageError("give a trace and the file to write, or - for standard output")
     opened = Trace.read(inputs, **options)
-    rows = convert_to(opened, inputs, output)
+    rows = convert_to(opened, inputs, output, written)
     if output != "-":
         click.echo(f"{output}: {plural(rows, 'request')}")
 

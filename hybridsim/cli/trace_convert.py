@@ -1,4 +1,4 @@
-"""Writing a trace as CSV, whole or not at all; and progress for the patient."""
+"""Writing a trace, whole or not at all; and progress for the patient."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hybridsim.errors import TraceError
+from hybridsim.formats import Write, writer
 from hybridsim.formats.files import zstd
-from hybridsim.formats.requests_csv import write
 
 if TYPE_CHECKING:
     from hybridsim.trace import Requests, Trace
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 1.0
 
 
-def convert_to(opened: Trace, inputs: Sequence[str], output: str) -> int:
-    """Write `opened` to `output`; return the number of requests."""
+def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str = "csv") -> int:
+    """Write `opened` to `output` in a format; return the number of requests."""
+    write = writer(format)
     if output == "-":
         return write(watched(opened.chunks()), sys.stdout.write)
     target = Path(output)
@@ -33,12 +34,12 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str) -> int:
     if target.exists() and not target.is_file():
         raise TraceError(f"{output}: exists and is not a file")
     try:
-        return _write_whole(opened, target)
+        return _write_whole(opened, target, write)
     except OSError as error:
         raise TraceError(f"{output}: cannot be written: {error.strerror or error}") from None
 
 
-def _write_whole(opened: Trace, target: Path) -> int:
+def _write_whole(opened: Trace, target: Path, write: Write) -> int:
     """Write to a temporary file beside the target, then rename it."""
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

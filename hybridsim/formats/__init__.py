@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from hybridsim.errors import TraceError
@@ -18,7 +18,12 @@ FORMATS = {
     "csv": "hybridsim.formats.requests_csv",
     "lis": "hybridsim.formats.lis",
     "vscsi": "hybridsim.formats.vscsi",
+    "workload": "hybridsim.formats.workload",
 }
+
+# those that can be written too: the module has write(chunks, put)
+WRITTEN = ("csv", "fio-iolog")
+Write = Callable[[Iterator[Requests], Callable[[str], object]], int]
 
 
 class Reader(Protocol):
@@ -40,6 +45,13 @@ def open_reader(
     name = format or recognise(sources)
     reader: Reader = _module(name).Reader(sources, device, use_dispatch)
     return name, reader
+
+
+def writer(format: str) -> Write:
+    """Return the function that writes requests in a format and tells how many they were."""
+    assert format in WRITTEN, format
+    write: Write = _module(format).write
+    return write
 
 
 def recognise(sources: list[Source]) -> str:

@@ -84,6 +84,11 @@ def source(path: str | os.PathLike[str]) -> Source:
     return Source(name, Path(name))
 
 
+def inline(text: str) -> Source:
+    """Return the source of a text that stands in the place of a file's name."""
+    return Source(text, None, _spooled(io.BytesIO(text.encode())))
+
+
 def _spooled(stream: IO[bytes]) -> IO[bytes]:
     """Copy a stream to a file without a name; it is gone when the trace is."""
     spool = tempfile.TemporaryFile(prefix="hybridsim-")  # noqa: SIM115

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hybridsim.codes import Op
 from hybridsim.errors import TraceError
@@ -20,6 +20,14 @@ OPS = {
     b"sync": Op.FLUSH,
     b"datasync": Op.FLUSH,
 }
+WORDS = {
+    int(Op.READ): "read",
+    int(Op.WRITE): "write",
+    int(Op.DISCARD): "trim",
+    int(Op.FLUSH): "sync",
+    int(Op.WRITE_ZEROES): "write",
+}
+FILE = "trace"
 FILE_ACTIONS = (b"add", b"open", b"close")
 BATCH = 1 << 14
 NUMBER_MAX = 1 << 61
@@ -28,6 +36,27 @@ NUMBER_MAX = 1 << 61
 def detect(head: bytes) -> bool:
     """Tell whether the file begins as an I/O log of fio."""
     return FIRST_LINE.match(head) is not None
+
+
+def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
+    """Write requests as a log of version 3 to one file named FILE; return how many.
+
+    fio's own replay_redirect tells which device it stands for.
+    """
+    put(f"fio version 3 iolog\n0 {FILE} add\n0 {FILE} open\n")
+    rows = last_us = 0
+    for chunk in chunks:
+        last_us = int(chunk.arrival_ns[-1]) // 1000
+        columns = (chunk.arrival_ns // 1000, chunk.op, chunk.offset_bytes, chunk.length_bytes)
+        put(
+            "".join(
+                f"{time_us} {FILE} {WORDS[op]} {offset} {length}\n"
+                for time_us, op, offset, length in zip(*(column.tolist() for column in columns))
+            )
+        )
+        rows += chunk.rows
+    put(f"{last_us} {FILE} close\n")
+    return rows
 
 
 class Reader:

@@ -13,6 +13,7 @@ A replacement policy has
     admit(page)      the page is cached now, perhaps long after `missed`, perhaps never
     touch(page)      a cached page is used
     remove(page)     a cached page is gone, and not by `evict`
+A class may be both, and is one object then; `new` hears of `admits` or `replaces` if it is not.
 
 A new policy is one file and one line here.
 """
@@ -54,6 +55,7 @@ REPLACEMENT = Registry(
         "s3-fifo": "hybridsim.policies.s3_fifo:S3FIFO",
         "sieve": "hybridsim.policies.sieve:SIEVE",
         "lhd": "hybridsim.policies.lhd:LHD",
+        "learned": "hybridsim.policies.learned:Learned",
         "w-tinylfu": "hybridsim.policies.w_tinylfu:WTinyLFU",
     }
 )
@@ -72,6 +74,7 @@ __all__ = [
     "Learned",
     "Touches",
     "make",
+    "pair",
 ]
 
 
@@ -79,6 +82,19 @@ def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> An
     """Return a policy, given those of the parameters that it has a name for."""
     wanted = inspect.signature(policy.new).parameters
     return policy.new(ids, pages, **{key: parameters[key] for key in parameters if key in wanted})
+
+
+def pair(
+    admission: Any, replacement: Any, ids: int, pages: int, parameters: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """Return an admission and a replacement policy; a class that is asked for as both is one."""
+    if admission is replacement:
+        both = make(admission, ids, pages, parameters)
+        return both, both
+    return (
+        make(admission, ids, pages, {**parameters, "replaces": False}),
+        make(replacement, ids, pages, {**parameters, "admits": False}),
+    )
 
 
 def __getattr__(name: str) -> Any:

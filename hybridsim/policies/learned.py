@@ -1,10 +1,12 @@
-"""Learned admission: a page is let in if pages like it have been worth it.
+"""Learned admission and replacement, from one quantity: the reads of disks that a page will save.
 
-An access belongs to a class by what is known at that moment: read or write, how often the page
-was touched before, how long ago.  Samples teach for each class how likely a page is to be touched
-again before a cached page would be evicted.  A page that is hit with probability p, and then with
-p again, brings p / (1 - p) hits; at the price of about one hit for the fill, it pays from p = 1/2.
-While the cache has room a fill needs much less to pay.  Integers only (DESIGN.md 2.4.1).
+An access belongs to a class by what is known at that moment (habits.py).  It is learned for each
+class after how long its pages are touched again (reuse.py), and what follows from that for a place
+in the cache (worth.py).  The least worthy of some pages drawn has to leave, and only for a worthier
+one, if what that one is to bring, less the rent of its room, is worth a fill (DESIGN.md 2.4.1).
+
+It serves as admission alone, beside any replacement, as replacement alone, and as both: then the
+two are one object.
 """
 
 from __future__ import annotations
@@ -15,106 +17,196 @@ import numpy as np
 
 from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.mixing import mixed
+from hybridsim.policies.habits import (
+    CLASS_MAX,
+    CLASSES,
+    CLOCK_AT,
+    COUNT_AT,
+    SAMPLED_AT,
+    class_again,
+    first_class,
+    habit,
+    parents,
+)
+from hybridsim.policies.halfoctaves import age_of
+from hybridsim.policies.regions import REST, Regions
+from hybridsim.policies.reuse import Reuse
+from hybridsim.policies.worth import PRICE
 
-GAPS, COUNTS = 32, 8
-CLASSES = 2 * COUNTS * GAPS
-SAMPLES = 4096  # under observation at a time
-WEIGHT = 16  # of one sample
-FORGET = 256 * WEIGHT  # a class that has seen more is halved
-MATURE_MAX = 4  # samples judged at one access
-HORIZON_MIN = 64
-CLOCK, HORIZON, HEAD, USED = range(4)
+DRAWN = 32
+DRAW_BITS = 31
+PRICE_ONE = 1000
+EMPTY_SHARE = 4  # of the price that a fill must bring while slots lie idle
+NONE = -1
+CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT = range(6)
 
 
 @state_machine
 class Learned(NamedTuple):
-    """What each class is worth, and the samples under observation."""
+    """What is known of each page, who is cached, and what was learned."""
 
-    last: Ints  # by page id: clock of the last access, -1 never
-    accesses: Int32s  # by page id: accesses so far, saturating
-    good: Ints  # by class: weight of samples touched again in time
-    total: Ints  # by class: weight of all samples
-    sample_page: Ints  # ring
-    sample_class: Ints
-    sample_clock: Ints
-    state: Ints  # [CLOCK, HORIZON, HEAD, USED]
+    admits: int
+    is_alone: int  # admission, beside another replacement
+    regions: Regions
+    reuse: Reuse
+    stamp: Ints  # by page: of the last access, clock, mean gap, accesses, class; NONE never
+    position: Int32s  # by page: in `held`, or NONE
+    held: Int32s  # cached pages, in any order
+    held_stamp: Ints  # theirs: what a draw looks at lies in one array
+    state: Ints  # [CLOCK, DRAWS, HELD, VICTIM of the page considered; MISSED, HIT of the request]
 
     @classmethod
-    def new(cls, ids: int, pages: int) -> Learned:
-        """Know nothing, and be optimistic."""
+    def new(
+        cls,
+        ids: int,
+        pages: int,
+        write_price_per_thousand: int = PRICE_ONE // 2,
+        admits: bool = True,
+        replaces: bool = True,
+    ) -> Learned:
+        """Know nothing; be admission, replacement or both."""
+        price = write_price_per_thousand / PRICE_ONE
         return cls(
-            last=np.full(ids, -1, np.int64),
-            accesses=np.zeros(ids, np.int32),
-            good=np.full(CLASSES, WEIGHT, np.int64),
-            total=np.full(CLASSES, 2 * WEIGHT, np.int64),
-            sample_page=np.zeros(SAMPLES, np.int64),
-            sample_class=np.zeros(SAMPLES, np.int64),
-            sample_clock=np.zeros(SAMPLES, np.int64),
-            state=np.array([0, max(2 * pages, HORIZON_MIN), 0, 0]),
+            int(admits),
+            int(not replaces),
+            Regions.new(),
+            Reuse.new(ids, pages, parents(), CLASSES, price),
+            np.full(ids, NONE, np.int64),
+            np.full(ids, NONE, np.int32),
+            np.zeros(max(pages, 1), np.int32),
+            np.zeros(max(pages, 1), np.int64),
+            np.array([0, 0, 0, NONE, 0, 0]),
         )
 
     def grown(self, ids: int) -> Learned:
         """Return the same knowledge with room for `ids` pages."""
-        return self._replace(last=longer(self.last, ids, -1), accesses=longer(self.accesses, ids))
+        return self._replace(
+            reuse=self.reuse.grown(ids),
+            stamp=longer(self.stamp, ids, NONE),
+            position=longer(self.position, ids, NONE),
+        )
 
     @method
     def request(self, offset, length, write):
         """Hear of a request before its pages."""
+        self.reuse.settle(self.state[MISSED], self.state[HIT])
+        self.state[MISSED] = self.state[HIT] = 0
+        self.regions.request(offset, length, self.state[CLOCK])
 
     @method
     def consider(self, now, page, write, full):
         """Learn from an access; tell whether the page, if absent, is wanted."""
-        clock = self.state[CLOCK]
-        self.judge(clock)
-        group = self.class_of(page, write, clock)
-        period = self.state[HORIZON] // (SAMPLES // 2) + 1
-        if clock % period == 0 and self.state[USED] < SAMPLES:
-            self.observe(page, group, clock)
-        self.last[page] = clock
-        self.accesses[page] = min(self.accesses[page] + 1, COUNTS - 1)
-        self.state[CLOCK] = clock + 1
-        return self.good[group] * (2 if full else 8) >= self.total[group]
-
-    @method
-    def class_of(self, page, write, clock):
-        """Return the class of an access."""
-        gap = 0
-        if self.last[page] >= 0:
-            since = clock - self.last[page]
-            while since > 0 and gap < GAPS - 1:
-                since >>= 1
-                gap += 1
-        return (COUNTS * GAPS if write else 0) + self.accesses[page] * GAPS + gap
-
-    @method
-    def observe(self, page, group, clock):
-        """Put an access under observation."""
-        at = (self.state[HEAD] + self.state[USED]) % SAMPLES
-        self.sample_page[at] = page
-        self.sample_class[at] = group
-        self.sample_clock[at] = clock
-        self.state[USED] += 1
-
-    @method
-    def judge(self, clock):
-        """Settle the samples whose time is up: was the page touched again?"""
-        for _ in range(MATURE_MAX):
-            at = self.state[HEAD]
-            if self.state[USED] == 0 or clock - self.sample_clock[at] < self.state[HORIZON]:
-                return
-            self.state[HEAD] = (at + 1) % SAMPLES
-            self.state[USED] -= 1
-            group = self.sample_class[at]
-            self.total[group] += WEIGHT
-            if self.last[self.sample_page[at]] > self.sample_clock[at]:
-                self.good[group] += WEIGHT
-            if self.total[group] >= FORGET:
-                self.total[group] >>= 1
-                self.good[group] >>= 1
+        group = self.hear(page, write)
+        self.state[VICTIM] = NONE
+        worth = self.reuse.worth
+        if not full:
+            return worth.value[group] * EMPTY_SHARE >= worth.state[PRICE]
+        if self.position[page] != NONE or worth.sure[group] < worth.state[PRICE]:
+            return False
+        if self.state[HELD] == 0:
+            return True
+        victim = self.draw()
+        self.state[VICTIM] = self.held[victim]
+        promise = self.promise(self.held_stamp[victim])
+        worth.rents(promise)
+        return worth.density[group, 0] >= promise
 
     @method
     def evicted(self, page):
-        """Learn from an eviction how long a page stays."""
-        age = self.state[CLOCK] - self.last[page]
-        horizon = self.state[HORIZON]
-        self.state[HORIZON] = max(horizon + (age - horizon) // 16, HORIZON_MIN)
+        """Learn from an eviction how long pages stay, and what room is worth if others choose."""
+        self.reuse.evicted(self.state[CLOCK] - (self.stamp[page] >> CLOCK_AT))
+        if self.is_alone:
+            self.reuse.worth.rents(self.promise(self.stamp[page]))
+
+    @method
+    def missed(self, page):
+        """Learn from a miss, if the page was not considered."""
+        if not self.admits:
+            self.hear(page, 0)
+
+    @method
+    def touch(self, page):
+        """Learn from a hit, if the page was not considered."""
+        if not self.admits:
+            self.hear(page, 0)
+        self.held_stamp[self.position[page]] = self.stamp[page]
+
+    @method
+    def admit(self, page):
+        """Take in a page."""
+        at = self.state[HELD]
+        self.state[HELD] += 1
+        self.position[page] = at
+        self.held[at] = page
+        self.held_stamp[at] = self.stamp[page]
+        if self.stamp[page] == NONE:  # it was there before the first request, or preloaded
+            self.held_stamp[at] = self.state[CLOCK] << CLOCK_AT
+
+    @method
+    def remove(self, page):
+        """Forget a page: the last one takes its position."""
+        self.state[HELD] -= 1
+        last, at = self.state[HELD], self.position[page]
+        self.held[at] = self.held[last]
+        self.held_stamp[at] = self.held_stamp[last]
+        self.position[self.held[at]] = at
+        self.position[page] = NONE
+
+    @method
+    def evict(self):
+        """Give up the page chosen when it was considered for whom, or else draw; -1 if none."""
+        if self.state[HELD] == 0:
+            return -1
+        page = self.state[VICTIM]
+        if page == NONE or self.position[page] == NONE:
+            page = np.int64(self.held[self.draw()])
+        self.state[VICTIM] = NONE
+        self.remove(page)
+        if not self.admits and self.stamp[page] != NONE:
+            self.evicted(page)
+        return page
+
+    @method
+    def draw(self):
+        """Return the position of the least promising of some pages drawn.
+
+        Of equals it is the one untouched for longest.
+        """
+        draws, held = self.state[DRAWS], self.state[HELD]
+        victim = mixed(draws) * held >> DRAW_BITS
+        oldest = self.held_stamp[victim]
+        least = self.promise(oldest)
+        for draw in range(draws + 1, draws + DRAWN):
+            at = mixed(draw) * held >> DRAW_BITS
+            stamp = self.held_stamp[at]
+            promise = self.promise(stamp)
+            if promise < least or (promise == least and stamp < oldest):
+                victim, least, oldest = at, promise, stamp
+        self.state[DRAWS] += DRAWN
+        return victim
+
+    @method
+    def promise(self, stamp):
+        """Return the density of hits that a page has ahead."""
+        age = age_of(self.state[CLOCK] - (stamp >> CLOCK_AT))
+        return self.reuse.worth.density[stamp & CLASS_MAX, age]
+
+    @method
+    def hear(self, page, write):
+        """Learn from an access; return its class."""
+        clock, before = self.state[CLOCK], self.stamp[page]
+        known = self.regions.page()
+        if before == NONE:
+            group, habits = first_class(write, known), 1
+        else:
+            habits = habit(before, clock)
+            group = class_again(before, habits, write, self.regions.state[REST], clock)
+        is_held = int(self.position[page] != NONE)
+        self.state[HIT] += is_held
+        self.state[MISSED] += 1 - is_held
+        was_sampled = before >> SAMPLED_AT & 1
+        is_sampled = self.reuse.hear(page, group, clock, is_held, was_sampled)
+        self.stamp[page] = (clock << 1 | is_sampled) << SAMPLED_AT | habits << COUNT_AT | group
+        self.state[CLOCK] = clock + 1
+        return group

@@ -5,10 +5,12 @@ it to the nanosecond. One file per section of the text:
 
     parameters   what goes in and what comes out
     clock        2.1  time and order
-    source       2.2  when requests are issued
-    cache, page, fills, cleaner
+    source, jobs 2.2  when requests are issued
+    cache, page, fills, cleaner, preloader
                  2.3  the page cache
     policies     2.4  admission and replacement
+    learned, classes
+                 2.4.1  the learned policy
     runs         2.3, 2.11  sequential runs
     tier, member, parity, rebuild
                  2.5  arrays
@@ -33,6 +35,7 @@ from hybridsim.reference.device import Device
 from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
+from hybridsim.reference.learned import Learned
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
@@ -44,6 +47,7 @@ from hybridsim.reference.parameters import (
     FlashParameters,
     HddParameters,
     HostParameters,
+    JobParameters,
     LimitParameters,
     OpenCasParameters,
     Outcome,
@@ -55,7 +59,7 @@ from hybridsim.reference.parameters import (
     VolumeParameters,
     WritecacheParameters,
 )
-from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
+from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
@@ -80,6 +84,7 @@ __all__ = [
     "Hdd",
     "HddParameters",
     "HostParameters",
+    "JobParameters",
     "Learned",
     "LimitParameters",
     "Lru",

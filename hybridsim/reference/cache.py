@@ -12,6 +12,7 @@ from hybridsim.reference.fills import Fills
 from hybridsim.reference.page import Page, Piece, Sizes, Slots, State
 from hybridsim.reference.parameters import CacheParameters
 from hybridsim.reference.policies import Admission, Replacement
+from hybridsim.reference.preloader import Preloader
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
 
@@ -109,6 +110,7 @@ class PageCache:
         )
         self.fills = Fills(self)
         self.cleaner = Cleaner(self)
+        self.preloader = Preloader(self)
 
     @property
     def writes_back(self) -> bool:
@@ -210,8 +212,7 @@ class PageCache:
         """Keep a page true to what is written to the slow tier."""
         page = piece.page
         if page.state == State.PRESENT:
-            self.consider(page, write=True)
-            self.replacement.touch(page.number)
+            self.use(page, write=True)
             self.store(job, piece)
         elif page.state == State.FILLING:
             page.filling -= piece.touched
@@ -223,8 +224,7 @@ class PageCache:
         page = piece.page
         goes_through = sequential or self.cleaner.is_limited
         if page.state == State.PRESENT:
-            self.consider(page, write=True)
-            self.replacement.touch(page.number)
+            self.use(page, write=True)
             if not page.dirty and goes_through:
                 self.store(job, piece)
                 return False
@@ -271,8 +271,7 @@ class PageCache:
             verdict.pages_hit += is_here
             reserved = len(job.reserved)
             if page.state == State.PRESENT:
-                self.consider(page, write=False)
-                self.replacement.touch(page.number)
+                self.use(page, write=False)
                 if not is_here and not sequential:
                     self.fills.complete(job, piece)
             elif page.state == State.ABSENT and not sequential:
@@ -324,6 +323,13 @@ class PageCache:
         """Tell admission of an access; returns whether it wants the page."""
         return self.admission.consider(self.clock.now, page.number, write, self.slots.full)
 
+    def use(self, page: Page, write: bool) -> None:
+        """Tell both policies of an access to a page that is present."""
+        self.consider(page, write)
+        self.replacement.touch(page.number)
+        self.counters["warm_pages_used"] += page.is_fresh
+        page.is_fresh = False
+
     def is_wanted(self, page: Page, write: bool) -> bool:
         """Ask admission for an absent page."""
         if self.consider(page, write):
@@ -355,8 +361,9 @@ class PageCache:
                 return False
             victim = self.pages[number]
             if victim.is_movable:
+                if not victim.is_fresh:
+                    self.admission.evicted(number)
                 self.leave(victim, Reason.EVICTED)
-                self.admission.evicted(number)
                 self.counters["evictions"] += 1
                 return True
             self.cleaner.clean_at_once(victim)
@@ -387,6 +394,7 @@ class PageCache:
         """Take a page out of its slot."""
         self.slots.free(page.slot)
         page.slot = -1
+        page.is_fresh = False
         page.forget(page.granules)
         page.state = State.ABSENT
         page.reason = reason

@@ -85,6 +85,11 @@ class Controller:
         self.timer = False
         self.counters: Counter[str] = Counter()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every request is complete, those to the array too."""
+        return self.outstanding == 0 and self.array.is_idle
+
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request; `done` is called when it completes, never from within this call."""
         self.last = self.clock.now

@@ -104,16 +104,18 @@ class Fills:
 
     def end(self, page: Page) -> None:
         """Take what was filled as valid, unless it was overwritten meanwhile."""
-        self.under_way -= 1
-        page.is_being_filled = False
-        page.valid |= page.filling
         is_doomed = not page.filling
+        if page.is_being_preloaded:
+            self.cache.counters["preloads_doomed" if is_doomed else "pages_preloaded"] += 1
+        else:
+            self.under_way -= 1
+            self.cache.counters["fills_doomed" if is_doomed else "fills_completed"] += 1
+        page.is_being_filled = page.is_being_preloaded = False
+        page.valid |= page.filling
         page.filling = set()
         if is_doomed:
-            self.cache.counters["fills_doomed"] += 1
             self.cache.let_go(page)
             return
-        self.cache.counters["fills_completed"] += 1
         if page.state == State.FILLING:
             page.state = State.PRESENT
             self.cache.replacement.admit(page.number)

@@ -21,6 +21,8 @@ from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
+from hybridsim.reference.jobs import JobsSource
+from hybridsim.reference.learned import Learned
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
     BcacheParameters,
@@ -40,7 +42,7 @@ from hybridsim.reference.parameters import (
     VolumeParameters,
     WritecacheParameters,
 )
-from hybridsim.reference.policies import Admission, Learned, Lru, Replacement, Touches
+from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.replacement import (
     Arc,
     Fifo,
@@ -122,6 +124,8 @@ class Machine:
         if controller is not None:
             self.controller = self.make_controller(controller, self.tiers["slow"])
         self.cache = self.make_cache(cache)
+        if isinstance(self.cache, PageCache):
+            self.cache.preloader.start()
         self.source = self.make_source(source)
         self.host = None if host is None else Host(self.clock, host)
 
@@ -134,7 +138,7 @@ class Machine:
 
     def is_over(self) -> bool:
         """Tell whether nobody waits for anything; a rebuild may be under way still."""
-        answered = len(self.facts) == len(self.requests)
+        answered = self.source.is_over(len(self.facts))
         waiting = [tier.outstanding for tier in self.tiers.values()]
         if self.controller is not None:
             waiting.append(self.controller.outstanding)
@@ -142,7 +146,7 @@ class Machine:
 
     def issue(self, number: int) -> None:
         """Give a request to the cache; write its fact and tell the source when it completes."""
-        request = self.requests[number]
+        request = self.source.request(number)
         issued = self.clock.now
         flags = request.flags & ~SYNC if request.op == Op.WRITE else 0
         verdict: Verdict
@@ -194,6 +198,8 @@ class Machine:
 
     def make_source(self, parameters: SourceParameters) -> Source:
         """Make the source."""
+        if parameters.jobs:
+            return JobsSource(self.clock, parameters, self.requests, self.issue)
         kinds: dict[Replay, Callable[..., Source]] = {
             Replay.OPEN: OpenSource,
             Replay.CLOSED: ClosedSource,
@@ -207,11 +213,13 @@ class Machine:
         slow = self.controller or self.tiers["slow"]
         if not isinstance(parameters, CacheParameters):
             return CACHES[type(parameters)](self.clock, parameters, slow, self.tiers["fast"])
+        admission = self.make_admission(parameters)
+        replacement = self.make_replacement(parameters, admission)
         return PageCache(
             self.clock,
             parameters,
-            self.make_admission(parameters),
-            self.make_replacement(parameters),
+            admission,
+            replacement,
             slow,
             self.tiers.get("fast"),
         )
@@ -224,8 +232,9 @@ class Machine:
                 return Touches(1)
             case ("touches", int(n)):
                 return Touches(n)
-            case ("learned",):
-                return Learned(pages)
+            case ("learned", *price):
+                replaces = parameters.replacement == "learned"
+                return Learned(pages, int(price[0]) if price else 500, replaces=replaces)
             case ("reject-first",):
                 return RejectFirst(pages)
             case ("larc",):
@@ -241,8 +250,8 @@ class Machine:
             case _:
                 raise ValueError(f"unknown admission policy {parameters.admission}")
 
-    def make_replacement(self, parameters: CacheParameters) -> Replacement:
-        """Make the policy that says what has to go."""
+    def make_replacement(self, parameters: CacheParameters, admission: Admission) -> Replacement:
+        """Make the policy that says what has to go, or take one that is both."""
         pages = parameters.pages
         match parameters.replacement:
             case "lru":
@@ -269,6 +278,8 @@ class Machine:
                 return Lhd(pages)
             case "w-tinylfu":
                 return WTinyLfu(pages)
+            case "learned":
+                return admission if isinstance(admission, Learned) else Learned(pages, admits=False)
             case _:
                 raise ValueError(f"unknown replacement policy {parameters.replacement}")
 

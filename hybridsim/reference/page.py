@@ -49,6 +49,8 @@ class Page:
     dirty: Granules = field(default_factory=set)
     flying: Granules = field(default_factory=set)
     is_being_filled: bool = False
+    is_being_preloaded: bool = False  # so that is what fills it
+    is_fresh: bool = False  # kept or preloaded, and not used since
     is_being_cleaned: bool = False
 
     @property

@@ -243,6 +243,13 @@ class CacheParameters(_Plain):
     merge_pages: int = 1
     clean_window: int = 1
     clean_rate: int = 0
+    kept: list[tuple[int, int]] = field(default_factory=list)  # page, its valid granules as bits
+    preload: list[int] = field(default_factory=list)  # pages
+    preload_idle_ns: int = 10**6  # some: where the disks are busy they are looked at so often
+    preload_gap_bytes: int = 0
+    preload_chunk_bytes: int = 0
+    preload_reads: int = 1
+    preload_rate: int = 0
 
 
 @dataclass
@@ -310,12 +317,29 @@ class BcacheParameters(_Plain):
 
 
 @dataclass
+class JobParameters(_Plain):
+    """One of several closed loops (2.2.1); its requests are those whose stream is its number."""
+
+    depth: int = 1
+    low: int = 1
+    reap_least: int = 1
+    reap_most: int = 1
+    group: int = 0
+    delay_ns: int = 0
+    run_ns: int = 0
+
+
+@dataclass
 class SourceParameters(_Plain):
-    """When requests are issued (2.2); depth is for closed, speed for open and think."""
+    """When requests are issued (2.2); depth is for closed, speed for open and think.
+
+    With jobs nothing else counts.
+    """
 
     mode: Replay
     depth: int = 1
     speed: float = 1.0
+    jobs: list[JobParameters] = field(default_factory=list)
 
 
 @dataclass
@@ -329,6 +353,7 @@ class Request(_Plain):
     stream: int = 0
     complete_ns: int = -1
     flags: int = 0  # codes.FUA, codes.PREFLUSH, codes.SYNC
+    think_ns: int = 0  # of jobs, whose arrival_ns counts from the job's start
 
     def __post_init__(self) -> None:
         super().__post_init__()

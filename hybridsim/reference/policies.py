@@ -1,8 +1,7 @@
 """Policies (2.4): which pages are worth caching, and which must go."""
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict, deque
-from dataclasses import dataclass
+from collections import OrderedDict
 
 
 class Admission(ABC):
@@ -33,76 +32,6 @@ class Touches(Admission):
         """Count the access."""
         self.accesses[page] = min(self.accesses.get(page, 0) + 1, 255)
         return self.accesses[page] >= self.n
-
-
-@dataclass
-class Sample:
-    """An access whose sequel is awaited."""
-
-    page: int
-    kind: int
-    clock: int
-
-
-class Learned(Admission):
-    """Wants pages of those classes of accesses that turned out to come again soon enough (2.4.1).
-
-    An access is sampled, and judged once `horizon` accesses have passed: was its page touched
-    again? The horizon follows the age at which pages are evicted: who comes later finds it gone.
-    """
-
-    RING = 4096  # samples that may be waiting to be judged
-    JUDGED_AT_ONCE = 4
-    WEIGHT = 16  # of one sample
-    ENOUGH = 256 * WEIGHT  # of a class; then the past counts half
-
-    def __init__(self, pages: int) -> None:
-        self.clock = 0  # accesses so far
-        self.horizon = max(2 * pages, 64)
-        self.samples: deque[Sample] = deque()
-        self.last: dict[int, int] = {}  # clock of a page's last access
-        self.count: dict[int, int] = {}  # a page's accesses, up to 7
-        self.total = [2 * self.WEIGHT] * 512
-        self.good = [1 * self.WEIGHT] * 512
-
-    def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Judge old samples, perhaps take a new one, and answer by what was learned."""
-        self.judge()
-        kind = self.kind(page, write)
-        period = self.horizon // 2048 + 1
-        if self.clock % period == 0 and len(self.samples) < self.RING:
-            self.samples.append(Sample(page, kind, self.clock))
-        self.last[page] = self.clock
-        self.count[page] = min(self.count.get(page, 0) + 1, 7)
-        self.clock += 1
-        if full:  # a fill costs half of what the hits of a page that comes again are worth
-            return self.good[kind] * 2 >= self.total[kind]
-        return self.good[kind] * 8 >= self.total[kind]  # a slot lies idle: be generous
-
-    def judge(self) -> None:
-        """Learn from samples old enough to be judged."""
-        for _ in range(self.JUDGED_AT_ONCE):
-            if not self.samples or self.clock - self.samples[0].clock < self.horizon:
-                return
-            sample = self.samples.popleft()
-            self.total[sample.kind] += self.WEIGHT
-            if self.last[sample.page] > sample.clock:
-                self.good[sample.kind] += self.WEIGHT
-            if self.total[sample.kind] >= self.ENOUGH:
-                self.total[sample.kind] //= 2
-                self.good[sample.kind] //= 2
-
-    def kind(self, page: int, write: bool) -> int:
-        """The class of an access: read or write, touched how often before, how long ago."""
-        gap = 0
-        if page in self.last:
-            gap = min((self.clock - self.last[page]).bit_length(), 31)
-        return int(write) * 256 + self.count.get(page, 0) * 32 + gap
-
-    def evicted(self, page: int) -> None:
-        """Let the horizon follow the age of what is evicted."""
-        age = self.clock - self.last[page]
-        self.horizon = max(self.horizon + (age - self.horizon) // 16, 64)
 
 
 class Replacement(ABC):

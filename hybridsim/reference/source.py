@@ -31,6 +31,14 @@ class Source(ABC):
     def completed(self, number: int) -> None:  # noqa: B027 - an open source does not care
         """Hear that a request has just completed."""
 
+    def request(self, number: int) -> Request:
+        """The request of a number."""
+        return self.requests[number]
+
+    def is_over(self, answered: int) -> bool:
+        """Tell whether all is answered, being told how many are."""
+        return answered == len(self.requests)
+
     def arrive(self, number: int, time: int) -> None:
         """Issue a request at `time`, or at once if that is past."""
         self.clock.arrive(max(time, self.clock.now), number, lambda: self.issue(number))

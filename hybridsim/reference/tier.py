@@ -43,6 +43,11 @@ class Tier:
             self.members[p.rebuild.member].health = Health.REBUILDING
             self.rebuild = Rebuild(self, p.rebuild)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every request is complete."""
+        return self.outstanding == 0
+
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request, its op with flags, or let it wait while there are too many."""
         self.outstanding += 1

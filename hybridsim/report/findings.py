@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybridsim.explain import REASONS
+from hybridsim.report.beginning import warm_start
 from hybridsim.report.caches import units, what_it_did
 from hybridsim.report.words import LABELS, joined, rows, unbroken
 from hybridsim.result import Result
@@ -15,7 +16,17 @@ from hybridsim.wording import lasting, latency, percent, span
 
 def findings(result: Result) -> list[tuple[str, str]]:
     """Return (label, text) of each finding, in order of interest."""
-    told = (_iops, _misses, what_it_did, _wear, _disk_time, _controller, _rebuild, _model)
+    told = (
+        _iops,
+        warm_start,
+        _misses,
+        what_it_did,
+        _wear,
+        _disk_time,
+        _controller,
+        _rebuild,
+        _model,
+    )
     return [row for tell in told for row in tell(result)]
 
 

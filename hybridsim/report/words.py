@@ -18,6 +18,7 @@ LABELS = {
     "site": "site",
     "verdict": "verdict",
     "warm_up": "warm-up",
+    "warm_start": "warm start",
     "hit_ratio": "hit ratio",
     "iops": "IOPS",
     "reads": "reads",

@@ -3,12 +3,12 @@
 A file says only what differs from the default scenario.  What it says wrongly is reported all at
 once, each with its line, a caret and how to mend it.
 
-    toml_places, origin   what was said, and where
+    origin                what was said, and where
     presets, resolve      what follows from it: systems and drives of the catalog, defaults
     backing, controller, cache, bcache, dmcache, opencas, writecache, host, machine
                           the tables, each checked by itself
-    caches                which of them may be the cache
-    problems              all that is wrong, in words
+    fast_tier, caches     what tables of caches share, and which of them there are
+    keys                  which keys there are, for the words of what is wrong
     text                  the whole scenario as TOML
 """
 

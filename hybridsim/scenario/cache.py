@@ -58,7 +58,8 @@ class Cache(FastTier):
     touches: int = Field(2, ge=1, le=255)  # with admission "touches": cached from this access on
     probability: Annotated[str, BeforeValidator(_chance)] = "10%"  # with "probabilistic"
     request_max_bytes: Size = Field(64 * 1024, alias="request_max")  # with "request-size"
-    replacement: Annotated[str, _name_of(REPLACEMENT)] = "lru"
+    replacement: Annotated[str, _name_of(REPLACEMENT)] = "learned"  # "lru" with another admission
+    write_price: float = Field(0.5, ge=0, le=1000)  # of a fill, in reads; with "learned"
     sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff")  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)
     fill: Literal["re-read", "piggyback"] = "re-read"  # piggyback: the read that missed is longer
@@ -75,6 +76,11 @@ class Cache(FastTier):
     clean_merge_bytes: Size = Field(512 * 1024, alias="clean_merge")  # most of one write
     max_cleans: int = Field(8, ge=1, le=64)
     clean_rate: Rate | None = None  # bytes a second that are cleaned
+    preload_idle_ns: Time = Field(20_000_000, alias="preload_idle", ge=100_000)  # after requests
+    preload_chunk_bytes: Size = Field(2**20, alias="preload_chunk", le=2**28)  # most of one read
+    preload_gap_bytes: Size = Field(256 * 1024, alias="preload_gap")  # that is read over
+    preload_reads: int = Field(4, ge=1, le=64)  # at once
+    preload_rate: Rate = 50_000_000  # bytes a second beside the load; faster in idle time
 
     @property
     def words(self) -> str:
@@ -105,6 +111,7 @@ class Cache(FastTier):
             "touches": self.touches,
             "probability_per_million": int(parse_percent(self.probability) * 1_000_000),
             "request_max_bytes": self.request_max_bytes,
+            "write_price_per_thousand": round(self.write_price * 1000),
         }
 
     def pages(self, footprint_bytes: int) -> int:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hybridsim.errors import ScenarioError
-from hybridsim.scenario.problems import Problem, report
-from hybridsim.scenario.toml_places import Path, Places
+from hybridsim.problems import Problem, report
+from hybridsim.toml_places import Path, Places
 
 # options of the command line and of `with_options`, and what they set
 OPTIONS: dict[str, Path] = {
@@ -45,6 +45,11 @@ OPTIONS: dict[str, Path] = {
     "sequential_cutoff": ("cache", "sequential_cutoff"),
     "max_fills": ("cache", "max_fills"),
     "migration_threshold": ("cache", "migration_threshold"),
+    "preload_idle": ("cache", "preload_idle"),
+    "preload_chunk": ("cache", "preload_chunk"),
+    "preload_gap": ("cache", "preload_gap"),
+    "preload_reads": ("cache", "preload_reads"),
+    "preload_rate": ("cache", "preload_rate"),
     "cache_line": ("cache", "line"),
     "promotion": ("cache", "promotion"),
     "cleaning": ("cache", "cleaning"),

@@ -9,11 +9,12 @@ from pydantic import ValidationError
 
 from hybridsim import catalog, levels
 from hybridsim.errors import ScenarioError
+from hybridsim.problems import Problem, explain, report
 from hybridsim.scenario import presets
+from hybridsim.scenario.keys import known_keys, path_in_text
 from hybridsim.scenario.machine import Machine
 from hybridsim.scenario.origin import Origin
-from hybridsim.scenario.problems import Problem, explain, report
-from hybridsim.scenario.toml_places import Path
+from hybridsim.toml_places import Path
 
 DEFAULT_DRIVES = {"backing": "hgst-ultrastar-7k8", "cache": "samsung-pm9a3-1920gb"}
 DEFAULT_KINDS = {"backing": "hdd", "cache": "ssd"}
@@ -35,12 +36,14 @@ def resolved(origin: Origin) -> Machine:
             table["drive"] = _drive(origin, section, table.get("drive"), problems)
     if isinstance(said["cache"], dict):
         said["cache"].setdefault("kind", "page")
+        if said["cache"].get("admission", "learned") != "learned":
+            said["cache"].setdefault("replacement", "lru")  # what is learned serves both
     if isinstance(said["backing"], dict):
         _complete(said["backing"])
     try:
         machine = Machine.model_validate(said)
     except ValidationError as error:
-        problems += explain(error, origin)
+        problems += explain(error, origin, known_keys, path_in_text)
         machine = None
     if problems or machine is None:
         raise ScenarioError(report(problems))

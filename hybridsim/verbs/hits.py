@@ -22,9 +22,11 @@ from hybridsim.policies import (
     KNOWS_THE_FUTURE,
     REPLACEMENT,
     REPLACEMENT_METHODS,
-    make,
+    pair,
 )
 from hybridsim.policies.belady import NEVER
+from hybridsim.policies.learned import Learned
+from hybridsim.policies.lessons import Learning, learning
 from hybridsim.residency import (
     ADMITTED,
     EVICTED,
@@ -63,6 +65,7 @@ class Hits:
     request_hits: int
     admitted: int  # pages written to the cache to fill it
     evicted: int
+    learning: Learning | None = None  # with admission "learned"
 
     @property
     def page_misses(self) -> int:
@@ -103,7 +106,8 @@ def hits(
 
     `trace` may also be an array of page numbers, or several.  `cache_size` is bytes, or a share of
     the distinct pages that are touched ("10%").  A policy is a name or a class; `parameters` go to
-    the policies that have them: touches, probability_per_million, seed, request_max_bytes.
+    the policies that have them: touches, probability_per_million, seed, request_max_bytes,
+    write_price_per_thousand.
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:
@@ -181,13 +185,8 @@ class Cache:
         self.knows_the_future = self.replacement in KNOWS_THE_FUTURE
         ids = Ids().capacity
         given = parameters or {}
-        self._state = Residency.new(
-            pages,
-            cutoff_bytes,
-            make(admits, ids, pages, given),
-            make(replaces, ids, pages, given),
-            ids,
-        )
+        policies = pair(admits, replaces, ids, pages, given)
+        self._state = Residency.new(pages, cutoff_bytes, *policies, ids)
         jit.check_part(self._state.admission, "an admission policy", ADMISSION_METHODS, ["grown"])
         jit.check_part(
             self._state.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"]
@@ -209,7 +208,7 @@ class Cache:
 
     def result(self, page_bytes: int) -> Hits:
         """Return what the cache has done."""
-        counts = [int(each) for each in self._state.counts]
+        counts, policy = [int(each) for each in self._state.counts], self._state.admission
         if not counts[PAGES] + counts[PAGES + 1]:
             raise TraceError("no reads or writes in the trace")
         return Hits(
@@ -225,6 +224,7 @@ class Cache:
             counts[REQUEST_HITS] + counts[REQUEST_HITS + 1],
             counts[ADMITTED],
             counts[EVICTED],
+            learning(policy) if isinstance(policy, Learned) else None,
         )
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hybridsim import build, loops
 from hybridsim.arrays import Ints
+from hybridsim.beginning import compared
+from hybridsim.caches.page.preload import COLD_START
 from hybridsim.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.controller import Controller
+from hybridsim.counters import Counters
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.fitting import answer
 from hybridsim.formats.rows import Requests, TraceWarning
@@ -21,15 +25,19 @@ from hybridsim.inflight import Batch
 from hybridsim.jit import compiled
 from hybridsim.machine import Machine, Run
 from hybridsim.metrics import Collector
+from hybridsim.outcome import Outcome
 from hybridsim.recorded import Recorded
-from hybridsim.result import Result, Warning, conclude
+from hybridsim.result import Result, Warning, conclude, warm_up_of
+from hybridsim.saved_cache import SavedCache
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
 from hybridsim.think import Waits
 from hybridsim.trace import Trace
 from hybridsim.units import human_size
+from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
 
 SAMPLES_MAX = 512
+MADE = "workload"  # the format of requests that nobody captured
 LONGEST_BYTES = 1 << 30
 HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
 TOO_MUCH = (
@@ -51,58 +59,110 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
-def replay(trace: Trace, scenario: Scenario | None = None, report: Report | None = None) -> Result:
+def replay(
+    trace: Trace,
+    scenario: Scenario | None = None,
+    report: Report | None = None,
+    *,
+    warm_start: Trace | SavedCache | None = None,
+    ssd_kept: bool = False,
+    save_cache: str | None = None,
+) -> Result:
     """Replay a trace with and without the scenario's cache, and say what the cache is good for.
 
-    `report` is told of the progress after each chunk.  Raises TraceError for a trace that cannot
-    be replayed and ScenarioError for an array that cannot hold it.
+    `report` is told of the progress after each chunk.  The cache begins with the pages of
+    `warm_start`: loaded from the disks, or there at once if `ssd_kept`.  What it holds at the end
+    goes to the file `save_cache`.  Raises TraceError for a trace that cannot be replayed,
+    ScenarioError for an array that cannot hold it, UsageError for pages that do not fit the cache.
     """
     scenario = scenario or Scenario.default()
+    if save_cache:
+        check_kind(scenario, "--save-cache")
     summary = trace.summary(lambda chunks: _watched(chunks, report))
     check(trace, summary, scenario)
-    if scenario.replay.mode != "auto":
-        result = _replay(trace, summary, scenario, scenario.replay.mode, report)
-        assert result is not None
-        return result
-    knows_waits = summary.incomplete < summary.requests
-    result = _replay(trace, summary, scenario, "open", report, may_give_up=knows_waits)
-    if result is not None and not (knows_waits and _is_overloaded(result)):
-        return result
-    result = _replay(trace, summary, scenario, "think", report)
-    assert result is not None
-    result.warnings.append(Warning("arrivals", *TOO_MUCH))
+    first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
+    task = Task(trace, summary, scenario, report, first)
+    result, cache = _found(task)
+    if save_cache:
+        saved(cache, summary.max_end_bytes, save_cache)
     return result
 
 
-def _replay(
-    trace: Trace,
-    summary: Summary,
-    scenario: Scenario,
-    mode: str,
-    report: Report | None,
-    may_give_up: bool = False,
-) -> Result | None:
+class Task(NamedTuple):
+    """What is to be replayed, on what."""
+
+    trace: Trace
+    summary: Summary
+    scenario: Scenario
+    report: Report | None
+    begin: Begin | None
+
+
+def _found(task: Task) -> tuple[Result, Any]:
+    """Replay in the mode that suits; return the result and the cache as it is at the end."""
+    said, summary = task.scenario.replay.mode, task.summary
+    if said != "auto":
+        found = _replay(task, said)
+        assert found is not None
+        return found
+    knows_waits = summary.incomplete < summary.requests
+    found = _replay(task, "open", may_give_up=knows_waits)
+    if found is not None and not (knows_waits and _is_overloaded(found[0])):
+        return found
+    found = _replay(task, "think")
+    assert found is not None
+    found[0].warnings.append(Warning("arrivals", *TOO_MUCH))
+    return found
+
+
+def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
     """Replay in one mode; None if it is given up because neither machine keeps up."""
+    trace, summary, scenario, report, first = task
     pages = scenario.cache.pages(summary.footprint_bytes)
-    volume_bytes = summary.max_end_bytes
+    volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
     step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
-    cached = Pump(build.machine(scenario, mode, volume_bytes, pages), step_ns)
-    plain = Pump(build.machine(scenario, mode, volume_bytes, 0), step_ns)
+    starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
+    starts += [(pages, COLD_START)] if first else []
+    pumps = [Pump(build.machine(scenario, mode, volume_bytes, *one), step_ns) for one in starts]
+    cached, plain = pumps[:2]
     done = 0
     recorded = Recorded()
-    with ThreadPoolExecutor(2) as threads:
-        for batch in batches(trace, scenario.replay.speed, mode == "think", recorded.add):
-            both = [
+    with ThreadPoolExecutor(len(pumps)) as threads:
+        watch = recorded.add if trace.format != MADE else _ignore
+        for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
+            all_of_them = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
-                for pump in (cached, plain)
+                for pump in pumps
             ]
-            for future in both:
+            for future in all_of_them:
                 future.result()
             done += len(batch.arrival_ns)
             if report:
                 report(Progress(done, summary.requests, cached.run.now_ns))
             if may_give_up and min(cached.backlog, plain.backlog) > HOPELESS_REQUESTS:
                 return None
+    result = _concluded(task, mode, cached, plain, recorded)
+    if first:
+        result = _beside(result, first, pumps[2])
+    return result, cached.run.machine.cache
+
+
+def _beside(result: Result, first: Begin, cold: Pump) -> Result:
+    """Hold a warm start against the same cache that began empty."""
+    is_open = result.scenario["mode"] == "open"
+    without = Outcome(cold.collector, Counters(cold.counters()), is_open)
+    warm_up = warm_up_of(cold.collector, result.plain.collector, result.scenario["mode"])
+    beginning = compared(
+        first.source, len(first.warm.kept) > 0, first.listed, first.chosen,
+        result.cached, without, (result.warm_up, warm_up),
+    )  # fmt: skip
+    warnings = [*result.warnings, *first.warnings]
+    return dataclasses.replace(result, beginning=beginning, warnings=warnings)
+
+
+def _concluded(task: Task, mode: str, cached: Pump, plain: Pump, recorded: Recorded) -> Result:
+    trace, summary, scenario = task[:3]
+    pages = scenario.cache.pages(summary.footprint_bytes)
     return conclude(
         _about_trace(trace, summary),
         _about_scenario(scenario, mode, pages),
@@ -115,6 +175,10 @@ def _replay(
         engine="numba" if compiled else "python",
         recorded=recorded.latency,
     )
+
+
+def _ignore(chunk: Requests) -> None:
+    """Look at nothing: what was made has no latencies of its own."""
 
 
 def _watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Ints
+from hybridsim.arrays import Ints, grown_together
 from hybridsim.caches.page import dirty as dirt
 from hybridsim.caches.page.cleaning import clean_was_read, end_clean, go_on_cleaning
 from hybridsim.caches.page.dirty import Dirty
@@ -32,6 +32,8 @@ from hybridsim.caches.page.names import (
     NOTHING,
     PAGES_PRESENT,
     PART,
+    PRELOAD_READ,
+    PRESENT,
     READ,
     SLOTS_USED,
     TAG_BITS,
@@ -40,17 +42,22 @@ from hybridsim.caches.page.names import (
     WRITE_BACK,
     WRITTEN,
 )
+from hybridsim.caches.page.preload import COLD_START, Preload, WarmStart
+from hybridsim.caches.page.preloading import PRELOAD_TIMER, go_on_preloading, preload_was_read
 from hybridsim.caches.page.reads import read
 from hybridsim.caches.page.table import Table
 from hybridsim.caches.page.writes import discard, write_around_or_through, write_back
 from hybridsim.caches.streams import Streams
 from hybridsim.codes import FUA, PREFLUSH
+from hybridsim.events import CACHE, Events
 from hybridsim.jit import method, state_machine
 from hybridsim.limits import READS, Limit, Limits
 
 FILL_BURST_NS = 100_000_000
 DEFAULTS = dirt.OFF | {
     "fill": 0, "fill_when": 0, "fill_piece_bytes": 0, "fill_rate": 0, "sub_page": 0, "discards": 0,
+    "preload_idle_ns": 10**6, "preload_gap_bytes": 0, "preload_chunk_bytes": 0, "preload_rate": 0,
+    "preload_reads": 1,
 }  # fmt: skip
 
 
@@ -72,6 +79,7 @@ class PageCache(NamedTuple):
     fill_rate: Limits
     table: Table
     dirty: Dirty
+    preload: Preload
     counts: Ints  # names.COUNTERS
     streams: Streams
     admission: Any
@@ -90,15 +98,17 @@ class PageCache(NamedTuple):
         ids: int,
         granule_bytes: int = 0,
         parameters: Mapping[str, int] = DEFAULTS,
+        warm: WarmStart = COLD_START,
     ) -> PageCache:
-        """Make an empty cache; the policies have room for `ids` (a power of two) pages.
+        """Make a cache; the policies have room for `ids` (a power of two) pages.
 
         `parameters` are those of DESIGN.md 2.3 that are not named; granules of 0 bytes are pages.
+        It is empty but for what `warm` keeps, for which `ids` must suffice.
         """
         said = {**DEFAULTS, **parameters}
         writes_back = mode == WRITE_BACK and pages > 0
         rate = said["fill_rate"]
-        return cls(
+        cache = cls(
             page_bytes,
             pages,
             mode,
@@ -113,19 +123,38 @@ class PageCache(NamedTuple):
             Limits.new(1, [Limit(READS, 1, rate, FILL_BURST_NS)] if rate else []),
             Table.new(page_bytes, granule_bytes or page_bytes, pages, ids),
             Dirty.new(pages if writes_back else 0, said),
+            Preload.new(pages, warm, said),
             np.zeros(len(COUNTERS), np.int64),
             Streams.new(),
             admission,
             replacement,
         )
+        cache.keep(warm)
+        return cache
+
+    def keep(self, warm: WarmStart) -> None:
+        """Have pages in an empty cache that were there before, the last of them the most recent."""
+        table = self.table
+        for slot, (number, valid) in enumerate(zip(warm.kept.tolist(), warm.valid.tolist())):
+            page = table.ids.add(number)
+            table.state[page] = PRESENT
+            table.slot[page] = slot
+            table.valid[slot] = valid
+            self.preload.fresh[slot] = 1
+            self.replacement.missed(page)
+            self.replacement.admit(page)
+        self.counts[[SLOTS_USED, PAGES_PRESENT]] = len(warm.kept)
+
+    def start(self, events: Events) -> None:
+        """Schedule what happens by itself: the beginning of a preload."""
+        if len(self.preload.numbers):
+            events.push(self.preload.idle_ns, CACHE, PRELOAD_TIMER)
 
     def grown(self, ids: int) -> PageCache:
         """Return the same cache with room for `ids` (a power of two) pages."""
-        return self._replace(
-            table=self.table.grown(ids),
-            admission=self.admission.grown(ids),
-            replacement=self.replacement.grown(ids),
-        )
+        admission, replacement = grown_together(self.admission, self.replacement, ids)
+        table = self.table.grown(ids)
+        return self._replace(table=table, admission=admission, replacement=replacement)
 
     def size(self) -> int:
         """Return how many pages there is room for in all."""
@@ -140,13 +169,13 @@ class PageCache(NamedTuple):
         parts = self.table.granules // 2 + 1
         pages = longest_bytes // self.page_bytes + 2
         cleaned = self.dirty.cleans_max * self.dirty.merge_pages * self.writes_back
-        return (pages + cleaned) * parts
+        return (pages + cleaned + self.preload.demand(self.page_bytes)) * parts
 
     def totals(self) -> dict[str, int]:
         """Return what the cache has done so far, by name."""
         done = zip(COUNTERS[: PAGES_PRESENT + 1], self.counts.tolist(), strict=False)
         back = zip(dirt.COUNTERS, self.dirty.counts.tolist(), strict=True)
-        return dict(done) | (dict(back) if self.writes_back else {})
+        return dict(done) | (dict(back) if self.writes_back else {}) | self.preload.totals()
 
     @method
     def room(self):
@@ -210,10 +239,12 @@ class PageCache(NamedTuple):
 
     @method
     def go_on(self, now, number, what, requests, below):
-        """Go on with a fill or a clean; return the slot of a request that is complete, or -1."""
+        """Go on with what it does by itself; return the slot of a complete request, or -1."""
         if what == FILL_READ or what == FILL_WRITE:
             return self.go_on_filling(now, number, what, requests, below)
-        if what == CLEAN_READ or what == CLEAN_WRITE:
+        if what == PRELOAD_READ:
+            preload_was_read(self, now, below)
+        elif what == CLEAN_READ or what == CLEAN_WRITE:
             self.dirty.pending[number] -= 1
             if self.dirty.pending[number] == 0:
                 if what == CLEAN_READ:
@@ -248,7 +279,7 @@ class PageCache(NamedTuple):
             has_ended = continue_fill(self, now, page, below) == 1
         else:
             has_ended = fill_was_written(self, now, page, below)
-        if not has_ended or slot == NOTHING:
+        if not has_ended or slot < 0:
             return NOTHING
         requests.pending[slot] -= 1
         return slot if requests.pending[slot] == 0 else NOTHING
@@ -261,9 +292,12 @@ class PageCache(NamedTuple):
 
     @method
     def wake(self, now, number, requests, below):
-        """Hear a timer of the cleaner."""
-        self.dirty.state[number] = 0
-        go_on_cleaning(self, now, below)
+        """Hear a timer of the preloader or of the cleaner."""
+        if number == PRELOAD_TIMER:
+            go_on_preloading(self, now, below)
+        else:
+            self.dirty.state[number] = 0
+            go_on_cleaning(self, now, below)
         return NOTHING
 
     @method

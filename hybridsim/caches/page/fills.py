@@ -14,12 +14,14 @@ from hybridsim.caches.page.names import (
     FILLS_STARTED,
     NOTHING,
     PIGGYBACK,
+    PRELOADED,
     READ,
     STALLS,
     TAG_BITS,
     WAS_BUSY,
     WRITE,
 )
+from hybridsim.caches.page.preload import PAGES_PRELOADED, PRELOADS_DOOMED
 from hybridsim.caches.page.slots import become_present, evict, free_slot, is_movable, let_go
 from hybridsim.jit import kernel
 from hybridsim.limits import READS
@@ -202,14 +204,17 @@ def end_fill(cache, now, page, below):
     table = cache.table
     place = table.slot[page]
     filling = table.filling[place]
-    cache.counts[FILLS] -= 1
     table.fill_parts[place] = 0
     table.filling[place] = 0
+    if table.fill_for[place] == PRELOADED:
+        table.fill_for[place] = NOTHING
+        cache.preload.counts[PRELOADS_DOOMED if filling == 0 else PAGES_PRELOADED] += 1
+    else:
+        cache.counts[FILLS] -= 1
+        cache.counts[FILLS_DOOMED if filling == 0 else FILLS_DONE] += 1
     if filling == 0:
-        cache.counts[FILLS_DOOMED] += 1
         let_go(cache, now, page, below)
         return
-    cache.counts[FILLS_DONE] += 1
     table.valid[place] |= filling
     if table.state[page] == FILLING:
         become_present(cache, page)

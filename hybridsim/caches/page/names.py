@@ -5,11 +5,12 @@ from __future__ import annotations
 from hybridsim.codes import Fill, FillWhen, Mode, Op, Path, Reason
 
 NOTHING = -1
+PRELOADED = -2  # in place of the request that waits for a fill
 ABSENT, FILLING, PRESENT = range(3)  # FILLING: it has a slot, and nothing in it
 
 # A tier request's tag is number << TAG_BITS | one of these; number is a request's slot, a page or
 # a clean.
-PART, FILL_READ, FILL_WRITE, CLEAN_READ, CLEAN_WRITE, DROPPED = range(6)
+PART, FILL_READ, FILL_WRITE, CLEAN_READ, CLEAN_WRITE, DROPPED, PRELOAD_READ = range(7)
 TAG_BITS = 3
 TAG_MASK = (1 << TAG_BITS) - 1
 

@@ -17,7 +17,7 @@ from hybridsim.caches.page.names import (
     READ,
     SEQUENTIAL,
 )
-from hybridsim.caches.page.slots import is_wanted
+from hybridsim.caches.page.slots import is_wanted, use
 from hybridsim.jit import kernel
 
 
@@ -42,16 +42,14 @@ def read(cache, now, slot, first, last, requests, below):
                 length = missing_upto - missing_from
                 cache.send(now, slot, READ, missing_from, length, requests, below)
                 missing_from = NOTHING
-            cache.admission.consider(now, page, False, cache.is_full())
-            cache.replacement.touch(page)
+            use(cache, now, page, False)
             cache.send_fast(now, slot, READ, page, begin, upto, requests, below)
             continue
         if reason == NONE:
             reason = why(table, page)
         if sequential:
             if page != NOTHING and table.state[page] == PRESENT:
-                cache.admission.consider(now, page, False, cache.is_full())
-                cache.replacement.touch(page)
+                use(cache, now, page, False)
         else:
             if page == NOTHING:
                 page = table.ids.add(number)
@@ -114,8 +112,7 @@ def consider_missing(cache, now, slot, page, begin, upto, requests, below):
     first = (begin - at) // table.granule_bytes
     last = (upto - 1 - at) // table.granule_bytes
     if table.state[page] == PRESENT:
-        cache.admission.consider(now, page, False, cache.is_full())
-        cache.replacement.touch(page)
+        use(cache, now, page, False)
         complete_page(cache, now, slot, page, first, last, requests, below)
     elif table.state[page] == ABSENT and is_wanted(cache, now, page, False):
         reserve(cache, now, slot, page, first, last, requests, below)

@@ -31,6 +31,15 @@ def is_wanted(cache, now, page, write):
 
 
 @kernel
+def use(cache, now, page, write):
+    """Let both policies hear of an access to a page that is present."""
+    cache.admission.consider(now, page, write, cache.is_full())
+    cache.replacement.touch(page)
+    if cache.preload.is_on:
+        cache.preload.has_used(cache.table.slot[page])
+
+
+@kernel
 def become_present(cache, page):
     """Let a page that has a slot be one that can be hit."""
     cache.counts[PAGES_PRESENT] += 1
@@ -71,6 +80,8 @@ def let_go(cache, now, page, below):
         return
     table.state[page] = ABSENT
     table.why_absent[page] = OVERWRITTEN
+    if cache.preload.is_on:
+        cache.preload.fresh[place] = 0
     table.free_slots[cache.counts[SLOTS_FREE]] = place
     cache.counts[SLOTS_FREE] += 1
     if cache.discards:
@@ -95,7 +106,8 @@ def free_slot(cache):
 def evict(cache, page):
     """Take its slot from a page that replacement has given up."""
     table = cache.table
-    cache.admission.evicted(page)
+    if not cache.preload.is_on or not cache.preload.has_left(table.slot[page]):
+        cache.admission.evicted(page)
     table.state[page] = ABSENT
     table.why_absent[page] = EVICTED
     table.valid[table.slot[page]] = 0

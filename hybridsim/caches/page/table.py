@@ -34,7 +34,7 @@ class Table(NamedTuple):
     filling: Ints  # by slot: granules that a fill is to bring
     fill_parts: Int32s  # by slot: 0 without a fill, else 1 and its writes that are not complete
     fill_at: Ints  # by slot, of a fill: where on the slow tier its next piece begins
-    fill_for: Int32s  # by slot, of a fill: the request that waits for it, or NOTHING
+    fill_for: Int32s  # by slot, of a fill: who waits for it, NOTHING or PRELOADED
     free_slots: Ints  # stack of slots given back
     up_to: Ints  # by number: so many bits, from the lowest
 

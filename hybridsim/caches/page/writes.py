@@ -13,7 +13,7 @@ from hybridsim.caches.page.names import (
     WAS_BUSY,
     WRITE,
 )
-from hybridsim.caches.page.slots import become_present, give_up, is_wanted
+from hybridsim.caches.page.slots import become_present, give_up, is_wanted, use
 from hybridsim.codes import FUA
 from hybridsim.jit import kernel
 
@@ -62,8 +62,7 @@ def write_around_or_through(cache, now, slot, first, last, requests, below):
         elif table.state[page] == FILLING:
             table.filling[table.slot[page]] &= ~table.touched(begin, upto)
         else:
-            cache.admission.consider(now, page, True, cache.is_full())
-            cache.replacement.touch(page)
+            use(cache, now, page, True)
             store(cache, now, slot, page, begin, upto, requests, below)
 
 
@@ -113,8 +112,7 @@ def place_to_dirty(cache, now, slot, number, begin, upto, sequential, requests, 
     goes_through = sequential or cache.dirty.is_limited()
     if table.has_slot(page):
         if table.state[page] == PRESENT:
-            cache.admission.consider(now, page, True, cache.is_full())
-            cache.replacement.touch(page)
+            use(cache, now, page, True)
             if goes_through and cache.dirty.granules[table.slot[page]] == 0:
                 store(cache, now, slot, page, begin, upto, requests, below)
                 return NOTHING

@@ -1,9 +1,9 @@
-"""What is wrong with a scenario: where, the line itself, and how to mend it."""
+"""What is wrong with a text of tables: where, the line itself, and how to mend it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from hybridsim.suggest import hint, nearest
@@ -58,29 +58,37 @@ def _remedy_of_syntax(line: str) -> str:
 
 
 class Locates(Protocol):
-    """Knows where a path of the scenario was said."""
+    """Knows where a path of tables and keys was said."""
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
         """Return a problem with the place of its path."""
         ...
 
 
-def report(problems: Iterable[Problem]) -> str:
+def report(problems: Iterable[Problem], what: str = "scenario") -> str:
     """Return all problems as one text, in the order of the file."""
     ordered = sorted(problems, key=lambda problem: (problem.line, problem.column))
     if len(ordered) == 1:
         return str(ordered[0])
-    return "\n".join([f"{len(ordered)} problems in the scenario", *map(str, ordered)])
+    return "\n".join([f"{len(ordered)} problems in the {what}", *map(str, ordered)])
 
 
-def explain(error: ValidationError, origin: Locates) -> list[Problem]:
-    """Return the problems of a failed validation, in the scenario's own words."""
-    details = [(_path(detail["loc"]), detail) for detail in error.errors()]
+def explain(
+    error: ValidationError,
+    origin: Locates,
+    known: Callable[[Path], list[str]],
+    path_of: Callable[[Path], Path],
+) -> list[Problem]:
+    """Return the problems of a failed validation, in the text's own words.
+
+    `known` tells the keys of the table that a path lies in, `path_of` where in the text it is.
+    """
+    details = [(path_of(detail["loc"]), detail) for detail in error.errors()]
     missing = {path for path, detail in details if detail["type"] == "missing"}
     problems = []
     for path, detail in details:
         if detail["type"] == "extra_forbidden":
-            problems.append(_unknown(path, missing, origin))
+            problems.append(_unknown(path, missing, origin, known(path)))
         elif detail["type"] != "missing":
             problems += _wrong(path, detail, origin)
     for table in {path[:-1]: None for path, _ in details if path in missing}:
@@ -89,47 +97,17 @@ def explain(error: ValidationError, origin: Locates) -> list[Problem]:
     return problems
 
 
-def _unknown(path: Path, missing: set[Path], origin: Locates) -> Problem:
+def _unknown(path: Path, missing: set[Path], origin: Locates, known: list[str]) -> Problem:
     """Explain an unknown key; one that is nearly a missing key is that key, mistyped."""
     key = str(path[-1])
     meant = nearest(key, [str(other[-1]) for other in missing if other[:-1] == path[:-1]])
     if meant:
         missing.discard((*path[:-1], meant))
         return origin.problem(path, f"unknown key {key!r}: did you mean {meant!r}?", "key")
-    known = _known(path)
     if key in known:
-        return origin.problem(path, f"{key!r} is a key of another kind of {path[-2]}", "key")
+        table = next(name for name in reversed(path[:-1]) if isinstance(name, str))
+        return origin.problem(path, f"{key!r} is a key of another kind of {table}", "key")
     return origin.problem(path, f"unknown key {key!r}: {hint(key, known)}", "key")
-
-
-def _known(path: Path) -> list[str]:
-    """Return the keys of the table that the path lies in."""
-    from hybridsim.drives import CloudVolume, HardDisk, SolidState
-    from hybridsim.levels import Rebuild
-    from hybridsim.scenario.backing import Backing
-    from hybridsim.scenario.caches import CACHE_TABLES
-    from hybridsim.scenario.controller import ControllerDram
-    from hybridsim.scenario.host import Host
-    from hybridsim.scenario.machine import Machine, Price, Replay
-
-    models: dict[Path, list[Any]] = {
-        (): [Machine],
-        ("backing",): [Backing],
-        ("cache",): [*CACHE_TABLES],
-        ("host",): [Host],
-        ("replay",): [Replay],
-        ("price",): [Price],
-        ("backing", "rebuild"): [Rebuild],
-        ("backing", "controller"): [ControllerDram],
-        ("backing", "drive"): [HardDisk, SolidState, CloudVolume],
-        ("cache", "drive"): [SolidState, HardDisk, CloudVolume],
-    }
-    known = {
-        fact.alias or name: None
-        for model in models.get(path[:-1], [])
-        for name, fact in model.model_fields.items()
-    }
-    return list(known)
 
 
 def _wrong(path: Path, detail: ErrorDetails, origin: Locates) -> list[Problem]:
@@ -181,14 +159,3 @@ _BOUNDS = {
     "less_than": "below",
     "less_than_equal": "at most",
 }
-
-
-def _path(loc: Path) -> Path:
-    """Drop the kind that pydantic puts into the path of a cache or a drive."""
-    from hybridsim.scenario.caches import CACHE_KINDS
-
-    if len(loc) > 1 and loc[0] == "cache" and loc[1] in CACHE_KINDS:
-        loc = (loc[0], *loc[2:])
-    if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
-        return (*loc[:2], *loc[3:])
-    return loc

@@ -1,0 +1,241 @@
+"""What a page cache should begin with: its own pages, or those that the past says, ranked how?
+
+    HYBRIDSIM_DATA=... python benchmarks/warm_start.py [--size 10%] [--json FILE]
+    HYBRIDSIM_DATA=... python benchmarks/warm_start.py --ranking
+
+Each trace is cut in half: the first half is the past, the second is replayed.  The machine is the
+default one (RAID-5 of four disks, write-through, learned admission with LRU, pages of 64 KiB).
+    cold         the cache begins empty
+    kept         the SSD still has what it had at the end of the past
+    state        that list, read from the disks anew
+    ranked       the list that `--warm-start TRACE` makes of the past
+    recent       the pages read last
+    frequent     the pages read most often
+    ... hot 1st  the same list, read in four sweeps, the best quarter first
+Printed for each: pages that were there or loaded and the share of them used, when loading was over,
+share of reads served by the SSD in the first 10 s and 60 s, when the hit ratio (bins as in reports,
+their running median) first reached half and 90 % of the level that the cache had at last when it
+began empty, disk time a request, bytes written to the SSD.
+
+With --ranking, without devices: the share of reads that a list of so many pages, made of the past,
+would serve in the first tenth of what follows, by the half-life that ranks it.
+Tuned on (half-lives of the ranking, chunk, gap, rate): rocksdb, mariadb, hot spots of seed 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+from policy_traces import NUMBERED, Rows, Traced, all_traces
+
+from hybridsim import Scenario, build
+from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.counters import Counters
+from hybridsim.outcome import Outcome
+from hybridsim.pages import accesses
+from hybridsim.ranking import HALF_LIVES, Ranking, ranked
+from hybridsim.saved_cache import SavedCache
+from hybridsim.summary import summarize
+from hybridsim.verbs.replay import Pump, batches
+from hybridsim.warmup import centred_median
+
+SECOND = 10**9
+SWEEPS = 4
+TIMED_REQUESTS = 200_000
+
+
+def halves(trace: Traced) -> tuple[Rows, Rows]:
+    """Cut a trace; both begin at time 0."""
+    rows = trace.requests(timed=True).rows.between(0, TIMED_REQUESTS)
+    half = rows.rows // 2
+    first, second = rows.between(0, half), rows.between(half, rows.rows)
+    begin_ns = second.arrival_ns[0]
+    complete_ns = np.where(
+        second.complete_ns < 0, second.complete_ns, second.complete_ns - begin_ns
+    )
+    second = second._replace(arrival_ns=second.arrival_ns - begin_ns, complete_ns=complete_ns)
+    return Rows(trace.name, first), Rows(trace.name, second)
+
+
+def reads_of(rows: Rows, page_bytes: int) -> np.ndarray:
+    """Return the pages that reads touch, in order."""
+    return np.concatenate(
+        [
+            part.numbers[np.repeat(part.write == 0, np.diff(part.ends, prepend=0))]
+            for part in accesses(rows, page_bytes)
+        ]
+    )
+
+
+def counted(past: Rows, page_bytes: int, pages: int, recent: bool) -> np.ndarray:
+    """Return the pages read last, or most often, the best first."""
+    everything = reads_of(past, page_bytes)[::-1]
+    found, first, often = np.unique(everything, return_index=True, return_counts=True)
+    order = np.argsort(first if recent else -often, kind="stable")
+    return found[order[:pages]]
+
+
+def simulate(site: Scenario, mode: str, volume: int, pages: int, rows: Rows, warm: WarmStart):
+    """Return the outcome of one machine, and its cache."""
+    span = int(rows.rows.arrival_ns[-1])
+    pump = Pump(build.machine(site, mode, volume, pages, warm), max(span // 256, 1))
+    for batch in batches(rows, 1.0, mode == "think"):
+        pump.take(batch)
+    return Outcome(
+        pump.collector, Counters(pump.counters()), mode == "open"
+    ), pump.run.machine.cache
+
+
+def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
+    """Return what is printed of a run; `level` is what t50 and t90 are a share of."""
+    counters = outcome.whole.counters
+    there = counters.get("pages_kept", 0) + counters.get("pages_preloaded", 0)
+    loaded = np.asarray(outcome.counters.column("pages_preloaded")) if there else np.zeros(1)
+    times = outcome.counters.column("time_ns")
+    series = outcome.series()
+    hit = np.array([np.nan if each is None else each for each in series.hit])
+    smooth = centred_median(hit[~np.isnan(hit)])
+    starts = np.array(series.start_ns)[~np.isnan(hit)]
+    if level is None:
+        level = float(np.median(smooth[-len(smooth) // 5 :]))
+    found = {"level": level}
+    for share in (0.5, 0.9):
+        late = np.flatnonzero(smooth >= share * level)
+        found[f"t{share:.0%}"] = float(starts[late[0]] / SECOND) if len(late) else None
+    busy = outcome.counters.between("slow_busy_ns", 0, outcome.end_ns) or 0
+    return found | {
+        "there": there,
+        "used": counters.get("warm_pages_used", 0) / there if there else None,
+        "loaded_s": float(times[np.searchsorted(loaded, loaded[-1])]) / SECOND if loaded[-1] else 0,
+        "reads": counters.get("preload_reads", 0),
+        "hit_10s": outcome.phase(0, 10 * SECOND).figures.hit_ratio,
+        "hit_60s": outcome.phase(0, 60 * SECOND).figures.hit_ratio,
+        "hit": outcome.whole.figures.hit_ratio,
+        "disk_ms": busy / outcome.whole.figures.requests / 1e6,
+        "ssd_gb": (outcome.counters.between("fast_bytes_written", 0, outcome.end_ns) or 0) / 1e9,
+    }
+
+
+def swept(best: np.ndarray, sweeps: int = 1) -> WarmStart:
+    """Load a ranked list in so many sweeps over the volume."""
+    return WarmStart(preload=np.concatenate([np.sort(x) for x in np.array_split(best, sweeps)]))
+
+
+def study(trace: Traced, size: str) -> dict[str, dict[str, Any]]:
+    """Return the figures of all ways to begin."""
+    past, present = halves(trace)
+    site = Scenario.default().with_options(cache_size=size, replacement="lru")
+    page_bytes = site.cache.page_bytes
+    whole = summarize(iter([past.rows, present.rows]))
+    pages = site.cache.pages(whole.footprint.bytes)
+    how = (site, trace.mode, whole.max_end_bytes, pages)
+    _, cache = simulate(*how, past, COLD_START)
+    state = SavedCache.of(cache, whole.max_end_bytes)
+    best = ranked(past, page_bytes, pages, site.cache.sequential_cutoff_bytes)
+    ways = {
+        "cold": COLD_START,
+        "kept": WarmStart(kept=state.pages[::-1].copy(), valid=state.valid[::-1].copy()),
+        "state": swept(state.pages),
+        "ranked": swept(best),
+        "ranked, hot 1st": swept(best, SWEEPS),
+        "recent": swept(counted(past, page_bytes, pages, True)),
+        "frequent": swept(counted(past, page_bytes, pages, False)),
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for way, warm in ways.items():
+        level = found["cold"]["level"] if found else None
+        found[way] = figures(simulate(*how, present, warm)[0], level)
+    return found
+
+
+def shown(value: float | None, form: str = "g") -> str:
+    """Write a figure, or that there is none."""
+    return "–" if value is None else format(round(value, 2) if form == "g" else value, form)
+
+
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> None:
+    """Print the figures of all ways in Markdown, and the means of their differences to `cold`."""
+    names = "trace|way|pages / used|loaded by s|hits in 10 s|in 60 s|t50 s|t90 s"
+    heads = [*names.split("|"), "disk ms a request", "GB to the SSD"]
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+    for trace, ways in found.items():
+        for way, row in ways.items():
+            cells = [trace, way, f"{row['there']} / {shown(row['used'], '.0%')}"]
+            cells += [shown(row["loaded_s"] if row["reads"] else None)]
+            cells += [shown(row["hit_10s"], ".0%"), shown(row["hit_60s"], ".0%")]
+            cells += [shown(row["t50%"]), shown(row["t90%"])]
+            cells += [shown(row["disk_ms"], ".2f"), shown(row["ssd_gb"], ".2f")]
+            print(f"| {' | '.join(cells)} |")
+    print("\nAgainst `cold`, means over the traces (points of hits; geometric for the others):")
+    for way in next(iter(found.values())):
+        pairs = [(ways[way], ways["cold"]) for ways in found.values()]
+        points = [
+            100 * np.mean([row[name] - cold[name] for row, cold in pairs])
+            for name in ("hit_10s", "hit_60s")
+        ]
+        ratios = [
+            np.exp(np.mean([np.log(row[name] / cold[name]) for row, cold in pairs])) - 1
+            for name in ("disk_ms", "ssd_gb")
+        ]
+        print(f"{way}: {points[0]:+.1f} in 10 s, {points[1]:+.1f} in 60 s, "
+              f"disk time {ratios[0]:+.1%}, SSD writes {ratios[1]:+.1%}")  # fmt: skip
+
+
+def foretold(trace: Traced, share: float) -> dict[str, float]:
+    """Return the share of reads just after the past that each half-life's list would serve."""
+    rows = trace.requests().rows
+    half = rows.rows // 2
+    past, soon = rows.between(0, half), rows.between(half, half + half // 10)
+    page_bytes = trace.pages[0] if len(trace.pages) == 1 else 65_536
+    numbers = reads_of(Rows("", rows), page_bytes)
+    pages = max(int(share * len(np.unique(numbers))), 1)
+    ranking = Ranking.of(Rows("", past), page_bytes, pages)
+    wanted = reads_of(Rows("", soon), page_bytes)
+    found = {f"{each}": float(np.isin(wanted, ranking.best(each)).mean()) for each in HALF_LIVES}
+    return found | {"chosen": found[str(ranking.half_life)], "best": max(found.values())}
+
+
+def rankings() -> None:
+    """Print how well each half-life foretells, and the one that the ranking chooses."""
+    everything = []
+    for trace in all_traces():
+        for share in (0.01, 0.05, 0.1, 0.2):
+            row = foretold(trace, share)
+            everything.append(row)
+            if len(everything) == 1:
+                print("| trace | size |", " | ".join(row), "|\n" + "|---" * (len(row) + 2) + "|")
+            cells = " | ".join(f"{100 * value:.1f}" for value in row.values())
+            tuned = " (tuned on)" if trace.is_tuned else ""
+            print(f"| {trace.name}{tuned} | {share:.0%} | {cells} |", flush=True)
+    means = (np.mean([row[name] for row in everything]) for name in everything[0])
+    print("| mean | |", " | ".join(f"{100 * mean:.1f}" for mean in means), "|")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", default="10%")
+    parser.add_argument("--trace", default="", help="only those with this in their name")
+    parser.add_argument("--json")
+    parser.add_argument("--ranking", action="store_true")
+    options = parser.parse_args()
+    if options.ranking:
+        rankings()
+        return
+    found = {
+        trace.name: study(trace, options.size)
+        for trace in all_traces(TIMED_REQUESTS)
+        if trace.pages != NUMBERED
+        and options.trace in trace.name
+        and not trace.name.startswith(("scans", "bursts"))
+    }
+    table(found)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as stream:
+            json.dump(found, stream, indent=1)
+
+
+if __name__ == "__main__":
+    main()

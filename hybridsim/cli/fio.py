@@ -1,0 +1,114 @@
+"""`hybridsim fio`: what would fio measure on this machine?"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hybridsim.cli.trace_arguments import examples
+from hybridsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from hybridsim.fio.results import FioResult
+
+FORMS = ("normal", "json", "json+")
+
+
+@click.command(
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": True,
+        "help_option_names": ["--help"],  # -h would be looked for in -thread
+    },
+    epilog=examples(
+        "hybridsim fio --preset digitalocean-volume --name=a --rw=randread --direct=1 "
+        "--ioengine=libaio --iodepth=4 --size=1G --runtime=1s",
+        "hybridsim fio job.fio --preset digitalocean-volume --runs 2",
+        "hybridsim fio job.fio --preset digitalocean-volume --output-format=json+",
+    ),
+)
+@click.argument(
+    "arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JOBFILE | --OPTION=...]..."
+)
+@click.option(
+    "--scenario", "scenario_file", metavar="FILE", help="The machine: see `scenario show`."
+)
+@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
+@click.option(
+    "--runs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
+    help="All jobs so many times in a row; the cache stays warm.",
+)  # fmt: skip
+def fio(
+    arguments: tuple[str, ...], scenario_file: str | None, preset: str | None, runs: int
+) -> None:
+    """Run fio's jobs on a simulated machine, and print what fio would print.
+
+    Takes fio's job files and fio's own command line as they are: --name=... and the options of
+    jobs, --output=FILE, --output-format=normal, json or json+.  Offsets are those of fio 3.33.
+    Files lie one after the other from the beginning of the volume.  An option that means nothing
+    here is named once; one that would change the load and is not supported is an error.
+    """
+    from hybridsim.fio.job import jobs_of
+    from hybridsim.fio.jobfile import read
+    from hybridsim.scenario import Scenario
+    from hybridsim.verbs.fio import fio as run
+
+    written = read(arguments)
+    form = written.program.get("output-format", "normal")
+    if form not in FORMS:
+        raise UsageError(f"--output-format={form}: {', '.join(FORMS)} are supported")
+    site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
+    if "parse-only" in written.program:
+        jobs_of(written)
+        return
+    with _progress() as tell:
+        result = run(written, site.with_options(preset=preset), runs, tell)
+    _write(result, form, written.program.get("output"))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Say on standard error how far it is: of a compilation always, else at a terminal."""
+    from hybridsim.cli.running import QUIET_S, say_if_compiling
+
+    begun = time.monotonic()
+    shown = False
+
+    def tell(done: int, now_ns: int) -> None:
+        nonlocal shown
+        if not done:
+            say_if_compiling()
+        elif sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
+            shown = True
+            said = f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated"
+            click.echo(f"\r\x1b[K{said} ", nl=False, err=True)
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _write(result: FioResult, form: str, output: str | None) -> None:
+    from hybridsim.report import fio_json, fio_logs, fio_text
+
+    text = fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")
+    if output:
+        try:
+            Path(output).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+    else:
+        click.echo(text, nl=False)
+    for name in fio_logs.write(result):
+        click.echo(f"wrote {name}", err=True)
+    if form != "normal":
+        for note in result.notes:
+            print(f"note: {note}", file=sys.stderr)

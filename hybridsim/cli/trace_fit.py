@@ -1,0 +1,116 @@
+"""`hybridsim trace fit`: a stand-in for a capture that may not leave the house."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hybridsim.cli.trace_arguments import examples, trace_options
+
+if TYPE_CHECKING:
+    from hybridsim.summary import Tally
+    from hybridsim.verbs.trace_fit import Likeness
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim trace fit sda.blktrace.0 -o sda.toml",
+        "hybridsim trace fit traces/demo/rocksdb_mixgraph.blktrace.0.zst",
+    )
+)
+@trace_options
+@click.option("-o", "--output", metavar="FILE", help="Write the stand-in: a workload, in TOML.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Its seed.")
+@click.option("--no-check", is_flag=True, help="Do not compare the stand-in with the capture.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def fit(
+    paths: tuple[str, ...],
+    output: str | None,
+    seed: int,
+    no_check: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Make a stand-in for TRACE that can be shared: distributions, no addresses and no times.
+
+    It is a workload: every command that takes a trace takes its file, and makes requests that
+    hit and miss caches about as those of TRACE do.  How nearly is printed: misses of LRU caches of
+    several sizes and pages, the hit ratio over time, sizes and directions.  It knows no think
+    times: replay it at its arrivals (--mode open) or at a depth (--mode closed).
+    """
+    from hybridsim.errors import UsageError
+    from hybridsim.trace import Trace
+    from hybridsim.verbs.trace_fit import fit
+
+    if output and not Path(output).absolute().parent.is_dir():
+        raise UsageError(f"cannot write {output}: there is no such folder")
+    trace = Trace.read(paths, **options)
+    fitted = fit(trace, seed, not no_check)
+    if fitted.likeness and as_json:
+        click.echo(json.dumps({"trace": trace.name, **fitted.likeness.to_dict()}, indent=2))
+    elif fitted.likeness:
+        click.echo(text(fitted.likeness))
+    if output:
+        try:
+            Path(output).write_text(fitted.to_toml(seed), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+        click.echo(f"wrote {output}: its first lines say what it reveals", err=True)
+
+
+def text(found: Likeness) -> str:
+    """Return the comparison for a person at a terminal."""
+    from hybridsim.verbs.trace_fit import SHARES
+
+    lines = [f"{'':14}{'capture':>12}{'stand-in':>12}"]
+    columns = _figures(found.capture), _figures(found.stand_in)
+    lines += [f"{name:14}{columns[0][name]:>12}{columns[1][name]:>12}" for name in columns[0]]
+    shares = "".join(f"{share:>7.0%}" for share in SHARES)
+    lines += ["", f"misses of LRU, % {'cache:':>9}{shares}  of the data; apart: mean, largest"]
+    for each in found.curves:
+        first, second = (
+            "".join(f"{ratio * 100:>7.1f}" for ratio in row)
+            for row in (each.capture, each.stand_in)
+        )
+        lines.append(f"{each.page:>7} pages  {'capture':>10}  {first}")
+        apart = f"{each.mean * 100:.1f}, {each.largest * 100:.1f} points"
+        lines.append(f"{'':13}  {'stand-in':>10}  {second}  {apart}")
+    warm = [_warm(each) for each in found.warm_ups]
+    lines += [
+        "",
+        f"warm-up of LRU, 10% of the data, 64 KiB pages: hit ratios over time are "
+        f"{found.hits_apart * 100:.1f} points apart;",
+        f"90% of the way: {warm[0]} of the accesses in the capture, {warm[1]} in the stand-in",
+    ]
+    return "\n".join(lines)
+
+
+def _warm(warm_up: Any) -> str:
+    from hybridsim.verbs.trace_fit import BINS
+
+    if not warm_up.steady:
+        return f"{warm_up.state} at the end"
+    return f"{warm_up.reached_ns.get(90, 0) / BINS:.0%}"
+
+
+def _figures(tally: Tally) -> dict[str, str]:
+    from hybridsim.codes import Op
+    from hybridsim.units import human_count, human_size, human_time
+
+    reads, writes = (tally.count[op] for op in (Op.READ, Op.WRITE))
+    sequential = sum(tally.sequential.values()) / max(reads + writes, 1)
+    return {
+        "requests": human_count(tally.requests),
+        "time": human_time(tally.span_ns),
+        "reads": human_count(reads),
+        "of": human_size(tally.bytes[Op.READ] / max(reads, 1)),
+        "writes": human_count(writes),
+        "of ": human_size(tally.bytes[Op.WRITE] / max(writes, 1)),
+        "flushes": human_count(tally.count[Op.FLUSH]),
+        "sequential": f"{sequential:.0%}",
+        "touched": human_size(tally.footprint.bytes),
+        "reaches to": human_size(tally.max_end_bytes),
+    }

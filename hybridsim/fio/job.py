@@ -1,0 +1,382 @@
+"""What each job is to do: its options with fio's defaults, as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from hybridsim.errors import UsageError
+from hybridsim.fio import options
+from hybridsim.fio.jobfile import Said, Written
+from hybridsim.fio.pattern import (
+    READ,
+    TRIM,
+    WRITE,
+    Distribution,
+    Generator,
+    Pattern,
+    Sizes,
+)
+
+SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
+DIRECTIONS = {
+    "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
+    "readwrite": (READ, WRITE),
+}  # fmt: skip
+PERCENTS = (
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
+    99.95, 99.99,
+)  # fmt: skip
+BLOCKS_MAX = 1 << 32
+Split = tuple[tuple[int, int], ...]  # (bytes, percent)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process of a job."""
+
+    name: str
+    thread: int  # from 1, over all jobs
+    group: int  # jobs that run together: stonewall begins another
+    reported_with: int  # group_reporting: results of equal numbers are one
+    said: Mapping[str, str]  # all that was said for it, global or not
+    own: Mapping[str, str]  # in its own section
+    pattern: Pattern  # file_bytes is 0 if no size was said
+    file: str
+    has_size: bool
+    depth: int = 1
+    low: int = 1
+    reap_least: int = 1
+    reap_most: int = 1
+    delay_ns: int = 0
+    ramp_ns: int = 0
+    run_ns: int = 0  # after the ramp; 0: to the end
+    bytes_per_s: tuple[int, int, int] = (0, 0, 0)
+    requests_per_s: tuple[int, int, int] = (0, 0, 0)
+    think_ns: int = 0
+    think_blocks: int = 1
+    is_direct: bool = False
+    is_durable: bool = False  # each write is on the medium before it is complete
+    syncs_at_end: bool = False
+    percents: tuple[float, ...] = PERCENTS
+    logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
+    log_window_ns: int = 0  # 0: a line a request
+    rate_window_ns: int = SECOND // 2
+    iops_window_ns: int = SECOND // 2
+
+
+class Reader:
+    """The options of one job, read one by one; what is wrong is noted with its place."""
+
+    def __init__(self, given: Mapping[str, Said], wrong: list[str]) -> None:
+        self.given = given
+        self._wrong = wrong
+
+    def read(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        """Return the value of an option, or the default."""
+        said = self.given.get(name)
+        if said is None:
+            return default
+        try:
+            return parse(said.value)
+        except (ValueError, ZeroDivisionError) as error:
+            text = str(error)
+            if name not in text:
+                text = f"{name}: {text}"
+            if text not in self._wrong:
+                self._wrong.append(f"{said.place}: {text}")
+            return default
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return an option that is on or off."""
+        return self.read(name, _flag, default)
+
+    def number(self, name: str, default: int, least: int = 0) -> int:
+        """Return a whole number."""
+
+        def parse(text: str) -> int:
+            number = options.whole(text)
+            if number < least:
+                raise ValueError(f"{name}={text}: at least {least}")
+            return number
+
+        return self.read(name, parse, default)
+
+    def time(self, name: str, unit_ns: int) -> int:
+        """Return a time in ns; a bare number counts in `unit_ns`."""
+        return self.read(name, lambda text: options.time_ns(text, unit_ns), 0)
+
+    def refuse(self, name: str, text: str) -> None:
+        """Note what is wrong with an option."""
+        self._wrong.append(f"{self.given[name].place}: {text}")
+
+
+def jobs_of(written: Written) -> list[Job]:
+    """Return all processes; raise UsageError that names every mistake."""
+    wrong = list(written.wrong)
+    if not written.jobs and not wrong:
+        wrong.append("no job: name a job file, or say --name=... and what it is to do")
+    jobs: list[Job] = []
+    group, reported = -1, -1
+    for section, common in written.jobs:
+        reader = Reader({**common, **section.options}, wrong)
+        begins = reader.flag("stonewall") or not jobs
+        group += begins
+        reported += begins or reader.flag("new_group")
+        name = reader.read("name", str, section.name)
+        one = _job(reader, name)
+        count = reader.number("numjobs", 1, 1)
+        together = reader.flag("group_reporting")
+        own = {key: said.value for key, said in section.options.items()}
+        for clone in range(count):
+            thread = len(jobs) + 1
+            file, begin = _of_clone(reader, one, name, clone)
+            jobs.append(
+                replace(
+                    one,
+                    thread=thread,
+                    group=group,
+                    reported_with=reported if together else -thread,
+                    own=own,
+                    file=file,
+                    pattern=replace(one.pattern, file_name=file, thread=thread, offset_bytes=begin),
+                )
+            )
+    if wrong:
+        raise UsageError("\n".join(dict.fromkeys(wrong)))
+    return jobs
+
+
+def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[str, int]:
+    """Return what is a process's own: its file, and where in the file it begins."""
+    folder = reader.read("directory", str, "")
+    file = reader.read("filename", str, "") or f"{name}.{clone}.0"
+    if folder:
+        file = f"{folder.rstrip('/')}/{file}"
+    increment = reader.read("offset_increment", options.size, 0)
+    return file, one.pattern.offset_bytes + clone * increment
+
+
+def _job(reader: Reader, name: str) -> Job:
+    pattern, has_size = _pattern(reader)
+    engine = reader.read("ioengine", str, "psync").split(",")[0]
+    if engine not in options.ENGINES + options.SYNC_ENGINES:
+        known = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES)
+        reader.refuse("ioengine", f"ioengine={engine} is no access to a disk here; {known} are")
+    depth = reader.number("iodepth", 1, 1)
+    if engine in options.SYNC_ENGINES:
+        depth = 1  # as in fio: a call that waits
+    least = reader.number("iodepth_batch_complete_min", 1)
+    bounded = max(least, 1)
+    logs = {
+        kind: f"{_prefix(reader, kind, name)}"
+        for kind in ("bw", "lat", "iops")
+        if f"write_{kind}_log" in reader.given
+    }
+    return Job(
+        name,
+        thread=0,
+        group=0,
+        reported_with=0,
+        said={key: said.value for key, said in reader.given.items()},
+        own={},
+        pattern=pattern,
+        file="",
+        has_size=has_size,
+        depth=depth,
+        low=min(reader.number("iodepth_low", depth), depth),
+        reap_least=bounded,
+        reap_most=max(reader.number("iodepth_batch_complete_max", bounded), bounded),
+        delay_ns=reader.time("startdelay", SECOND),
+        ramp_ns=reader.time("ramp_time", SECOND),
+        run_ns=reader.time("runtime", SECOND),
+        bytes_per_s=_three(reader, "rate", options.size),
+        requests_per_s=_three(reader, "rate_iops", options.whole),
+        think_ns=reader.time("thinktime", MICROSECOND),
+        think_blocks=reader.number("thinktime_blocks", 1, 1),
+        is_direct=reader.flag("direct"),
+        is_durable=reader.read("sync", str, "0") not in ("0", "none"),
+        syncs_at_end=reader.flag("end_fsync"),
+        percents=reader.read("percentile_list", _percents, PERCENTS),
+        logs=logs,
+        log_window_ns=reader.time("log_avg_msec", MILLISECOND),
+        rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
+        iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
+    )
+
+
+def _prefix(reader: Reader, kind: str, name: str) -> str:
+    said = reader.given[f"write_{kind}_log"].value
+    return name if said in ("", "1") else said
+
+
+def _pattern(reader: Reader) -> tuple[Pattern, bool]:
+    kind, _, how = reader.read("rw", str, "read").partition(":")
+    plain = kind.removeprefix("rand")
+    is_random = kind != plain
+    if plain not in DIRECTIONS:
+        known = "read, write, randread, randwrite, rw, randrw, trim and randtrim are"
+        reader.refuse("rw", f"rw={kind} is not supported; {known}")
+        plain = "read"
+    seed = reader.read("randseed", int, -1)
+    size = reader.read("size", _size, 0)
+    moved = reader.read("io_size", options.size, 0) or size
+    mixed = reader.number("rwmixread", 100 - reader.number("rwmixwrite", 50))
+    randomness = _three(reader, "percentage_random", int, 100)
+    pattern = Pattern(
+        directions=DIRECTIONS[plain],
+        is_random=is_random,
+        file_bytes=size,
+        offset_bytes=reader.read("offset", options.size, 0),
+        sizes=_sizes(reader),
+        unaligned_sizes=reader.flag("bs_unaligned"),
+        read_percent=mixed,
+        random_percent=randomness,
+        every=reader.read("rw", _every, 1) if how and (is_random or how.isdigit()) else 1,
+        stays=reader.read("rw_sequencer", str, "sequential") == "identical",
+        generator=reader.read("random_generator", _generator, Generator.TAUSWORTHE),
+        has_map=not reader.flag("norandommap"),
+        is_repeated=reader.flag("randrepeat", True),
+        seed=None if seed < 0 else seed,
+        pass_bytes=moved,
+        passes=reader.number("loops", 1, 1),
+        is_endless=reader.flag("time_based"),
+        requests=reader.number("number_ios", 0),
+        writes_between_syncs=reader.number("fsync", 0) or reader.number("fdatasync", 0),
+    )
+    if pattern.is_endless and "runtime" not in reader.given:
+        reader.refuse("time_based", "time_based needs a runtime: runtime=60 is a minute")
+    if not is_random and how:
+        pattern = replace(pattern, hole_bytes=reader.read("rw", _hole, 0), every=1)
+    if pattern.generator == Generator.LFSR and len(set(pattern.sizes)) > 1:
+        reader.refuse("random_generator", "random_generator=lfsr needs one block size")
+    return _distributed(reader, pattern), size > 0
+
+
+def _distributed(reader: Reader, pattern: Pattern) -> Pattern:
+    """Return the pattern with random_distribution, which has a syntax of its own."""
+
+    def parse(text: str) -> Pattern:
+        kind, _, rest = text.partition(":")
+        shapes = {
+            "zipf": (Distribution.ZIPF, "1.1"),
+            "pareto": (Distribution.PARETO, "0.2"),
+            "normal": (Distribution.NORMAL, "0"),
+        }
+        if kind == "random":
+            return pattern
+        if kind in shapes:
+            which, default = shapes[kind]
+            shape, _, center = (rest or default).partition(":")
+            if which == Distribution.ZIPF and float(shape) == 1:
+                raise ValueError("zipf:1 is not defined; write zipf:0.999 or zipf:1.001")
+            return replace(
+                pattern,
+                distribution=which,
+                shape=float(shape),
+                center=float(center) if center else None,
+            )
+        if kind not in ("zoned", "zoned_abs"):
+            raise ValueError(f"{text}: random, zipf, pareto, normal, zoned and zoned_abs are known")
+        is_percent = kind == "zoned"
+        zones = [_zones(part, is_percent) for part in options.each_direction(rest)]
+        which = Distribution.ZONED if is_percent else Distribution.ZONED_ABS
+        return replace(pattern, distribution=which, zones=(zones[0], zones[1], zones[2]))
+
+    return reader.read("random_distribution", parse, pattern)
+
+
+def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
+    parts = [part.split("/") for part in text.split(":") if part]
+    if not parts or any(len(part) != 2 for part in parts):
+        raise ValueError(f"{text!r} is no list of zones: write 60/10:40/90")
+    zones = [(int(share), int(size) if is_percent else options.size(size)) for share, size in parts]
+    if sum(share for share, _ in zones) != 100:
+        raise ValueError(f"{text!r}: the shares of accesses must add up to 100")
+    if is_percent and sum(size for _, size in zones) > 100:
+        raise ValueError(f"{text!r}: the zones are more than 100 percent of the file")
+    return tuple(zones)
+
+
+def _sizes(reader: Reader) -> tuple[Sizes, Sizes, Sizes]:
+    exact = _three(reader, "bs", options.size, 4096)
+    ranges = reader.read("bsrange", _ranges, [(size, size) for size in exact])
+    unsplit: list[Split] = [(), (), ()]
+    splits = reader.read("bssplit", _splits, unsplit)
+    units = _three(reader, "ba", options.size, 0)
+    found = []
+    for (least, most), split, unit in zip(ranges, splits, units):
+        if split:
+            least, most = min(size for size, _ in split), max(size for size, _ in split)
+        if least <= 0 or most < least:
+            name = "bsrange" if "bsrange" in reader.given else "bs"
+            reader.refuse(name, f"{name}: a block is at least a byte, and the least comes first")
+        found.append(Sizes(least, most, split, unit or least))
+    return found[0], found[1], found[2]
+
+
+def _ranges(text: str) -> list[tuple[int, int]]:
+    found = []
+    for part in options.each_direction(text):
+        least, dash, most = part.partition("-")
+        if not dash:
+            raise ValueError(f"{part!r} is no range: write 4k-64k")
+        found.append((options.size(least), options.size(most)))
+    return found
+
+
+def _splits(text: str) -> list[Split]:
+    found: list[Split] = []
+    for part in options.each_direction(text):
+        pairs = [pair.partition("/") for pair in part.split(":")]
+        given = [(options.size(size), int(share) if share else -1) for size, _, share in pairs]
+        left = 100 - sum(share for _, share in given if share >= 0)
+        empty = sum(share < 0 for _, share in given)
+        if left < 0 or (left > 0 and not empty):
+            raise ValueError(f"{part!r}: the shares must add up to 100")
+        filled = [(size, share if share >= 0 else left // empty) for size, share in given]
+        found.append(tuple(sorted(filled, key=lambda pair: pair[1])))
+    return found
+
+
+def _three(
+    reader: Reader, name: str, parse: Callable[[str], int], default: int = 0
+) -> tuple[int, int, int]:
+    def each(text: str) -> tuple[int, int, int]:
+        parts = [parse(part) if part else default for part in options.each_direction(text)]
+        return parts[0], parts[1], parts[2]
+
+    return reader.read(name, each, (default,) * 3)
+
+
+def _flag(text: str) -> bool:
+    if text.strip() not in ("0", "1"):
+        raise ValueError(f"{text!r}: 1 is on and 0 is off")
+    return text.strip() == "1"
+
+
+def _size(text: str) -> int:
+    if text.strip().endswith("%"):
+        raise ValueError(f"{text}: a share of a file that is not there; write for instance 10G")
+    return options.size(text)
+
+
+def _percents(text: str) -> tuple[float, ...]:
+    return tuple(sorted(float(part) for part in text.split(":")))
+
+
+def _every(text: str) -> int:
+    return max(1, int(text.partition(":")[2]))
+
+
+def _hole(text: str) -> int:
+    return options.size(text.partition(":")[2])
+
+
+def _generator(text: str) -> Generator:
+    known = {"tausworthe": Generator.TAUSWORTHE, "lfsr": Generator.LFSR}
+    if text not in known:
+        raise ValueError(f"{text}: tausworthe and lfsr are supported")
+    return known[text]

@@ -1,0 +1,213 @@
+"""What came of jobs: latencies, rates over time, and the lines of their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.arrays import Ints
+from hybridsim.codes import Op
+from hybridsim.fio.job import MILLISECOND, SECOND, Job
+from hybridsim.fio.jobfile import Written
+from hybridsim.fio.pattern import READ, SYNC, TRIM, WRITE
+from hybridsim.histogram import Distribution
+from hybridsim.inflight import Facts
+
+KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
+# The ends of fio's coarse bins of latency, and behind the last of them all else.
+EDGES_NS = np.array(
+    [
+        *(1 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)),
+        *(10**3 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)),
+        *(10**6 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000)),
+    ],
+    np.int64,
+)
+
+
+@dataclass
+class Windows:
+    """Sums over equal stretches of time."""
+
+    width_ns: int
+    sums: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, time_ns: Ints, amount: Ints) -> None:
+        """Add amounts at their times, counted from the beginning."""
+        if not len(time_ns):
+            return
+        at = time_ns // self.width_ns
+        needed = int(at.max()) + 1
+        if needed > len(self.sums):
+            self.sums = np.append(self.sums, np.zeros(max(needed, len(self.sums)), np.int64))
+        np.add.at(self.sums, at, amount)
+
+    def whole(self, span_ns: int) -> Ints:
+        """Return the sums of the windows that lie within a span; of a short one its sum."""
+        found: Ints = np.zeros(max(1, span_ns // self.width_ns), np.int64)
+        part = self.sums[: len(found)]
+        found[: len(part)] = part
+        return found
+
+
+@dataclass
+class Measured:
+    """What one direction of a job came to."""
+
+    latency: Distribution = field(default_factory=Distribution)
+    squares: float = 0.0
+    min_ns: int = 0
+    moved_bytes: int = 0
+    done: Windows = field(default_factory=lambda: Windows(SECOND // 2))  # requests
+    moved: Windows = field(default_factory=lambda: Windows(SECOND // 2))
+
+    @property
+    def count(self) -> int:
+        """How many requests."""
+        return self.latency.count
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean latency."""
+        return self.latency.mean_ns or 0.0
+
+    @property
+    def deviation_ns(self) -> float:
+        """Standard deviation of a sample."""
+        if self.count < 2:
+            return 0.0
+        spread = self.squares - self.count * self.mean_ns**2
+        return float(np.sqrt(max(spread, 0.0) / (self.count - 1)))
+
+    def add(self, latency_ns: Ints, since_ns: Ints, length: Ints) -> None:
+        """Add completed requests; `since_ns` counts from where measuring began."""
+        if not len(latency_ns):
+            return
+        least = int(latency_ns.min())
+        self.min_ns = min(self.min_ns, least) if self.count else least
+        self.latency += Distribution.of(latency_ns)
+        self.squares += float(np.square(latency_ns.astype(np.float64)).sum())
+        self.moved_bytes += int(length.sum())
+        self.done.add(since_ns, np.ones(len(since_ns), np.int64))
+        self.moved.add(since_ns, length)
+
+    def __add__(self, other: Measured) -> Measured:
+        """Return both together."""
+        least = [each.min_ns for each in (self, other) if each.count]
+        return Measured(
+            self.latency + other.latency,
+            self.squares + other.squares,
+            min(least, default=0),
+            self.moved_bytes + other.moved_bytes,
+            _together(self.done, other.done),
+            _together(self.moved, other.moved),
+        )
+
+
+def _together(one: Windows, other: Windows) -> Windows:
+    length = max(len(one.sums), len(other.sums))
+    sums = [np.append(each.sums, np.zeros(length - len(each.sums), np.int64))
+            for each in (one, other)]  # fmt: skip
+    return Windows(one.width_ns, sums[0] + sums[1])
+
+
+@dataclass
+class JobResult:
+    """What came of one job, or of several that are reported as one."""
+
+    jobs: list[Job]
+    directions: list[Measured]  # read, write, trim, sync
+    coarse: Ints  # requests by EDGES_NS
+    levels: Ints
+    begin_ns: int = 0  # when measuring began
+    end_ns: int = 0  # the last completion
+    log: list[npt.NDArray[np.int64]] = field(default_factory=list)
+
+    @property
+    def span_ns(self) -> int:
+        """How long it was measured."""
+        return max(self.end_ns - self.begin_ns, 1)
+
+    @property
+    def span_ms(self) -> int:
+        """The same as fio tells it."""
+        return max(1, round(self.span_ns / MILLISECOND))
+
+    def __add__(self, other: JobResult) -> JobResult:
+        """Return both as one."""
+        return JobResult(
+            self.jobs + other.jobs,
+            [a + b for a, b in zip(self.directions, other.directions)],
+            self.coarse + other.coarse,
+            self.levels + other.levels,
+            min(self.begin_ns, other.begin_ns),
+            max(self.end_ns, other.end_ns),
+        )
+
+
+@dataclass(frozen=True)
+class FioResult:
+    """What came of all jobs, and what is to be said of them."""
+
+    jobs: list[Job]
+    of_jobs: list[JobResult]  # one for each process, in order
+    reported: list[JobResult]  # group_reporting makes one of several
+    written: Written
+    machine: str
+    notes: list[str]
+    end_ns: int
+
+
+class Results:
+    """The results of all jobs, as facts come in.
+
+    `start_ns` and `levels`, of each job, are the machine's own, which it keeps.
+    """
+
+    def __init__(self, jobs: Sequence[Job], start_ns: Ints, levels: Ints) -> None:
+        self.of_jobs = [_empty(job, of_job) for job, of_job in zip(jobs, levels)]
+        self._start_ns = start_ns
+
+    def add(self, facts: Facts) -> None:
+        """Add facts."""
+        owner = facts.number % len(self.of_jobs)
+        for number, result in enumerate(self.of_jobs):
+            job = result.jobs[0]
+            begin_ns = int(self._start_ns[number]) + job.ramp_ns
+            mine = (owner == number) & (facts.done_ns >= begin_ns)
+            if not mine.any():
+                continue
+            done_ns = facts.done_ns[mine]
+            latency_ns = done_ns - facts.issue_ns[mine]
+            length = facts.length[mine]
+            kind = np.zeros(len(done_ns), np.int64)
+            for op, direction in KINDS.items():
+                kind[facts.op[mine] == op] = direction
+            for direction, measured in enumerate(result.directions):
+                chosen = kind == direction
+                measured.add(latency_ns[chosen], done_ns[chosen] - begin_ns, length[chosen])
+            coarse = np.searchsorted(EDGES_NS, latency_ns[kind != SYNC])
+            result.coarse += np.bincount(coarse, minlength=len(EDGES_NS) + 1)
+            result.begin_ns = begin_ns
+            result.end_ns = max(result.end_ns, int(done_ns[-1]))
+            if job.logs:
+                result.log.append(np.stack([done_ns - begin_ns, latency_ns, kind, length]))
+
+    def reported(self) -> list[JobResult]:
+        """Return what is reported as one."""
+        found: dict[int, JobResult] = {}
+        for result in self.of_jobs:
+            key = result.jobs[0].reported_with
+            found[key] = found[key] + result if key in found else result
+        return list(found.values())
+
+
+def _empty(job: Job, levels: Ints) -> JobResult:
+    directions = [
+        Measured(done=Windows(job.iops_window_ns), moved=Windows(job.rate_window_ns))
+        for _ in range(4)
+    ]
+    return JobResult([job], directions, np.zeros(len(EDGES_NS) + 1, np.int64), levels)

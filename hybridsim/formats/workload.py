@@ -1,0 +1,52 @@
+"""A workload to be generated, as if it had been captured: a TOML file or a `gen:` line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hybridsim.errors import TraceError
+from hybridsim.formats.files import Source
+from hybridsim.formats.rows import Device, Findings, Requests
+from hybridsim.formats.text import only
+
+SIZE_MAX = 1 << 26
+LOAD = re.compile(rb"(?m)^\s*\[\[load\]\]")
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the text says a workload."""
+    return head.startswith(b"gen:") or LOAD.search(head) is not None
+
+
+class Reader:
+    """A workload; each pass generates the same requests anew."""
+
+    origin_unix_ns = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        from hybridsim.workloads import said
+
+        source = only(sources, "workload")
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        if device not in (None, "0"):
+            raise TraceError(f"{source.name}: a workload has one device, named 0")
+        if use_dispatch:
+            raise TraceError(f"{source.name}: --use-dispatch needs a capture with issue events")
+        with source.open(Findings()) as stream:
+            text = stream.read(SIZE_MAX)
+        try:
+            self._workload = said.read(text.decode().replace("\r\n", "\n"), source.name)
+        except UnicodeDecodeError as error:
+            raise TraceError(f"{source.name} is not UTF-8 text (byte {error.start})") from None
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Generate the requests."""
+        from hybridsim.workloads.generated import generate
+
+        rows = size = 0
+        for part in generate(self._workload):
+            rows += part.rows
+            size += int(part.length_bytes.sum())
+            yield part
+        self.devices = [Device("0", rows, size, chosen=True)]

@@ -1,0 +1,48 @@
+"""What may stand in the tables of a scenario, for the words of what is wrong with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridsim.toml_places import Path
+
+
+def known_keys(path: Path) -> list[str]:
+    """Return the keys of the table that the path lies in."""
+    from hybridsim.drives import CloudVolume, HardDisk, SolidState
+    from hybridsim.levels import Rebuild
+    from hybridsim.scenario.backing import Backing
+    from hybridsim.scenario.caches import CACHE_TABLES
+    from hybridsim.scenario.controller import ControllerDram
+    from hybridsim.scenario.host import Host
+    from hybridsim.scenario.machine import Machine, Price, Replay
+
+    models: dict[Path, list[Any]] = {
+        (): [Machine],
+        ("backing",): [Backing],
+        ("cache",): [*CACHE_TABLES],
+        ("host",): [Host],
+        ("replay",): [Replay],
+        ("price",): [Price],
+        ("backing", "rebuild"): [Rebuild],
+        ("backing", "controller"): [ControllerDram],
+        ("backing", "drive"): [HardDisk, SolidState, CloudVolume],
+        ("cache", "drive"): [SolidState, HardDisk, CloudVolume],
+    }
+    known = {
+        fact.alias or name: None
+        for model in models.get(path[:-1], [])
+        for name, fact in model.model_fields.items()
+    }
+    return list(known)
+
+
+def path_in_text(loc: Path) -> Path:
+    """Drop the kind that pydantic puts into the path of a cache or a drive."""
+    from hybridsim.scenario.caches import CACHE_KINDS
+
+    if len(loc) > 1 and loc[0] == "cache" and loc[1] in CACHE_KINDS:
+        loc = (loc[0], *loc[2:])
+    if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
+        return (*loc[:2], *loc[3:])
+    return loc

@@ -1,0 +1,144 @@
+"""Run jobs of fio on the machine of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hybridsim import build, levels, loops
+from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.fio.job import Job, jobs_of
+from hybridsim.fio.jobfile import Written
+from hybridsim.fio.options import MEANINGLESS, SYNC_ENGINES
+from hybridsim.fio.places import Laid, lay_out
+from hybridsim.fio.requests import Feeds
+from hybridsim.fio.results import FioResult, Results
+from hybridsim.jobs import NEVER, START_NS, Jobs
+from hybridsim.machine import Run
+from hybridsim.scenario import Scenario
+from hybridsim.units import human_size, parse_size
+
+TOO_DEEP = 1 << 20
+Tell = Callable[[int, int], None]  # requests done, simulated ns
+
+
+def fio(
+    written: Written,
+    scenario: Scenario,
+    runs: int = 1,
+    tell: Tell = lambda done, now_ns: None,
+    interpreted: bool = False,
+) -> FioResult:
+    """Run what was written on the machine of a scenario, with its cache as it then is.
+
+    With `runs` all of it is done so many times, one after the other, and the cache stays warm.
+    `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
+    for small jobs.
+    Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
+    """
+    once = jobs_of(written)
+    capacity_bytes = _capacity(scenario)
+    laid = lay_out(once, capacity_bytes)
+    jobs = [_again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
+    laid = replace(laid, jobs=jobs)
+    pages = scenario.cache.pages(laid.files_bytes)
+    if laid.volume_bytes > capacity_bytes:
+        raise ScenarioError(
+            f"the files of these jobs take {human_size(laid.volume_bytes)}, the array holds "
+            f"{human_size(capacity_bytes)}: smaller files (size=), or more or larger drives"
+        )
+    volume_bytes = laid.volume_bytes
+    if scenario.backing.capacity == "trace":  # files lie at the beginning of whole drives
+        volume_bytes = capacity_bytes
+    machine = build.machine(scenario, "closed", volume_bytes, pages)
+    loops_of_jobs = Jobs.new(_given(jobs))
+    results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
+    run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
+    end_ns = _run(run, Feeds(laid), results, tell)
+    backing = scenario.backing
+    words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
+    cache_bytes = pages * scenario.cache.page_bytes
+    words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
+    return FioResult(
+        jobs, results.of_jobs, results.reported(), written, words, _notes(once, laid), end_ns
+    )
+
+
+def _run(run: Run, feeds: Feeds, results: Results, tell: Tell) -> int:
+    """Run to the end; return when the last request was complete."""
+    done, end_ns = 0, 0
+    tell(done, end_ns)
+    run.feed(feeds.batch())
+    while True:
+        status, facts = run.advance(NEVER)
+        if facts is None:
+            facts = run.facts.drained()
+        if facts.used[0]:
+            results.add(facts)
+            done += int(facts.used[0])
+            end_ns = int(facts.done_ns[-1])
+            tell(done, end_ns)
+        if status == loops.NEEDS_BATCH:
+            run.feed(feeds.batch())
+        elif status == loops.FINISHED:
+            return end_ns
+
+
+def _capacity(scenario: Scenario) -> int:
+    """Return what the array of whole drives holds, or of as much of them as was said."""
+    backing = scenario.backing
+    own = backing.drive.capacity_bytes
+    if backing.capacity not in ("trace", "drive"):
+        own = parse_size(backing.capacity)
+    rows = own // backing.chunk_bytes
+    chunks = levels.chunks_held(backing.kind, backing.members, backing.layout, rows)
+    return chunks * backing.chunk_bytes
+
+
+def _again(job: Job, run: int, once: Sequence[Job]) -> Job:
+    """Return a job as it is in a later run: after all jobs of the run before."""
+    groups = once[-1].group + 1
+    reported = max(abs(each.reported_with) for each in once) + 1
+    sign = 1 if job.reported_with >= 0 else -1
+    return replace(
+        job,
+        group=job.group + run * groups,
+        reported_with=job.reported_with + sign * run * reported,
+    )
+
+
+def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    rows = []
+    for job in jobs:
+        if job.depth > TOO_DEEP:
+            raise UsageError(f"job {job.name}: iodepth={job.depth} is more than {TOO_DEEP}")
+        run_ns = job.run_ns + job.ramp_ns if job.run_ns else 0
+        row = (job.depth, job.low, job.reap_least, job.reap_most, job.group, job.delay_ns, run_ns)
+        rows.append(row)
+    return np.array(rows, np.int64)
+
+
+def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
+    """Say what is passed over, and what is not as on a real machine."""
+    notes = []
+    ignored = sorted({name for job in jobs for name in job.said if name in MEANINGLESS})
+    if ignored:
+        notes.append(f"without meaning here, passed over: {', '.join(ignored)}")
+    if not all(job.is_direct for job in jobs):
+        notes.append("direct=0: there is no page cache of the host; each request is direct")
+    waiting = [job for job in jobs if "iodepth" in job.said and job.depth == 1]
+    slow = {job.said.get("ioengine", "psync") for job in waiting if job.said["iodepth"] != "1"}
+    if slow & set(SYNC_ENGINES):
+        notes.append(
+            f"ioengine={min(slow)} waits for each request, so iodepth is 1, as in fio; "
+            "ioengine=libaio keeps more under way"
+        )
+    unsaid = sorted({job.file for job in jobs if not job.has_size})
+    if unsaid:
+        notes.append(
+            f"no size= for {', '.join(unsaid)}: it is all of the volume, "
+            f"{human_size(laid.volume_bytes)}"
+        )
+    return notes

@@ -1,0 +1,126 @@
+"""An access specification of Iometer, line by line as its .icf files have it.
+
+A line is size, % of size, % reads, % random, delay, burst, align, reply.  As there, a request that
+is not random goes on where the one before it ended.  Delays and replies are not made: the rate says
+how fast requests come.  `ramp` and `run` give a depth its time, `depth = "1-512"` doubles it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BeforeValidator
+
+from hybridsim.codes import Op
+from hybridsim.formats.rows import Requests
+from hybridsim.workloads.draws import Draws, Ints, Weighted
+from hybridsim.workloads.load import Load, Places
+from hybridsim.workloads.quantities import Depths, Time
+
+EXAMPLE = "4096,100,100,100,0,1,4096,0"
+COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")
+SECTOR = 512
+
+
+class Line(NamedTuple):
+    """One line of an access specification, as whole numbers."""
+
+    size: int  # bytes
+    of_size: int  # per cent of the requests
+    reads: int  # per cent
+    random: int  # per cent
+    delay: int = 0
+    burst: int = 1
+    align: int = 0  # bytes; 0: sectors
+    reply: int = 0
+
+
+def _lines(said: Any) -> tuple[Line, ...]:
+    texts = said.split(":") if isinstance(said, str) else said
+    if not isinstance(texts, list) or not texts:
+        raise ValueError(f"access is a list of lines as '{EXAMPLE}' ({', '.join(COLUMNS)})")
+    found = []
+    for text in texts:
+        fields = re.split(r"[,/]", str(text).strip())
+        if not 4 <= len(fields) <= 8 or not all(each.strip().isdigit() for each in fields):
+            raise ValueError(f"{text!r} is no line of an access specification: '{EXAMPLE}'")
+        found.append(Line(*map(int, fields)))
+    for line in found:
+        if line.size < 1 or max(line.of_size, line.reads, line.random) > 100:
+            raise ValueError(f"{line.size}: a size from 1 byte on, and shares up to 100")
+        if line.delay or line.reply or line.burst != 1:
+            raise ValueError("delay, burst and reply are not made: write 0, 1 and 0")
+    if sum(line.of_size for line in found) != 100:
+        raise ValueError("the lines' % of size make 100 together")
+    return tuple(found)
+
+
+class Iometer(Load):
+    """Accesses as specified; the span is what Iometer calls the maximum disk size."""
+
+    kind: Literal["iometer"] = "iometer"
+    access: Annotated[tuple[Line, ...], BeforeValidator(_lines)] = (Line(4096, 100, 100, 100),)
+    depth: Depths | None = (1,)
+    ramp: Time = 0
+    run: Time = 60 * 10**9
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse what the access specification says otherwise."""
+        yield from super().contradictions()
+        for key in {"size", "read", "align", "step"} & self.model_fields_set:
+            instead = "ramp and run say" if key == "step" else "the access lines say"
+            yield key, f"{instead} this"
+        if max(line.size for line in self.access) > self.span:
+            yield "access", "a request does not fit into the span"
+        if self.ramp + self.run == 0:
+            yield "run", "a depth must last"
+
+    @property
+    def step_ns(self) -> int:
+        """Return how long a depth lasts."""
+        return self.ramp + self.run
+
+    def places(self, seed: int) -> Places:
+        """Return places, each by its line and the request before."""
+        return Accesses(self)
+
+    def fill(self, rows: Requests, places: Places, draws: Draws) -> None:
+        """Choose a line for each request."""
+        assert isinstance(places, Accesses)
+        lines = np.array(self.access, np.int64)
+        line = Weighted([each.of_size for each in self.access]).choose(draws, rows.rows)
+        rows.length_bytes[:] = lines[line, COLUMNS.index("size")]
+        reads = lines[line, COLUMNS.index("reads")] / 100
+        rows.op[:] = np.where(draws.happens(reads, rows.rows), Op.READ, Op.WRITE)
+        align = np.maximum(lines[line, COLUMNS.index("align")], SECTOR)
+        jumps = draws.happens(lines[line, COLUMNS.index("random")] / 100, rows.rows)
+        rows.offset_bytes[:] = places.next(draws, rows.length_bytes, align, jumps)
+
+
+class Accesses:
+    """Where the last request ended."""
+
+    def __init__(self, load: Iometer) -> None:
+        self._load = load
+        self._end = 0
+
+    def next(self, draws: Draws, length: Ints, align: Ints, jumps: Any) -> Ints:
+        """Return offsets: anywhere for those that jump, else on from the request before."""
+        span = self._load.span
+        anywhere = draws.below((span - length) // align + 1, len(length)) * align
+        ends = np.cumsum(length)
+        begins = ends - length
+        last = np.maximum.accumulate(np.where(jumps, np.arange(len(length)), -1))
+        base = np.where(last < 0, self._end, anywhere[last] - begins[last])
+        on = base + begins
+        beyond = (on % span) + length > span
+        found: Ints = np.where(jumps, anywhere, np.where(beyond, span - length, on % span))
+        self._end = int(found[-1] + length[-1]) % span
+        return found
+
+    def offsets(self, draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
+        """Return offsets of requests that all jump."""
+        return self.next(draws, length, length * 0 + SECTOR, length >= 0)

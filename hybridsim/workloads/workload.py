@@ -1,0 +1,61 @@
+"""A whole workload: its loads, which run side by side, and when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
+
+from hybridsim.formats.rows import Requests
+from hybridsim.registry import Registry
+from hybridsim.workloads import KINDS
+from hybridsim.workloads.load import Load
+from hybridsim.workloads.quantities import Count, Part, Seed, Time
+
+
+class Source(Protocol):
+    """What makes the requests of one load."""
+
+    @property
+    def begin(self) -> int: ...  # noqa: D102
+
+    @property
+    def ends(self) -> bool: ...  # noqa: D102
+
+    def requests(self, seed: int, number: int) -> Iterator[Requests]:
+        """Yield its requests in order of arrival."""
+
+
+USUAL_REQUESTS = 100_000
+
+TABLES = tuple(Registry(KINDS).values())
+AnyLoad: Any = Annotated[reduce(or_, TABLES), Field(discriminator="kind")]
+
+
+class Workload(Part):
+    """All that a workload says; it ends after so many requests or so much time."""
+
+    seed: Seed = 1
+    requests: Count | None = None  # without either: as many as are usual, if a load has no end
+    duration: Time | None = Field(None, gt=0)
+    load: list[AnyLoad] = Field(min_length=1)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse what gives no request."""
+        if self.duration is not None and all(load.begin >= self.duration for load in self.loads):
+            yield "duration", "the workload ends before a load begins"
+
+    @property
+    def loads(self) -> list[Source]:
+        """Return the loads in plain terms."""
+        return [load if isinstance(load, Load) else load.load() for load in self.load]
+
+    @property
+    def requests_max(self) -> int | None:
+        """Return how many requests there are at most, if that ends it."""
+        if self.requests is not None or self.duration is not None:
+            return self.requests
+        return None if all(load.ends for load in self.loads) else USUAL_REQUESTS

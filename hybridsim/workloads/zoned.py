@@ -1,0 +1,67 @@
+"""Zones of the span, each with its share of the requests, as fio's random_distribution=zoned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator
+
+from hybridsim.workloads.draws import Draws, Ints, Weighted
+from hybridsim.workloads.load import Load
+from hybridsim.workloads.quantities import parse_number, weighted
+
+EXAMPLE = "50/5:30/15:20/80"
+
+
+def _zones(said: Any) -> tuple[tuple[float, float], ...]:
+    found = weighted(said, parse_number, EXAMPLE)
+    if sum(size for _, size in found) > 100 + 1e-9:
+        raise ValueError(f"the zones are more than 100 % of the span: '{EXAMPLE}'")
+    if min(accesses for accesses, _ in found) < 0 or not sum(accesses for accesses, _ in found):
+        raise ValueError(f"shares of the requests are 0 or more, and not all 0: '{EXAMPLE}'")
+    return found
+
+
+class Zoned(Load):
+    """Zones in order of address: per cent of the requests / per cent of the span."""
+
+    kind: Literal["zoned"] = "zoned"
+    zones: Annotated[tuple[tuple[float, float], ...], BeforeValidator(_zones)] = (
+        (50.0, 5.0),
+        (30.0, 15.0),
+        (20.0, 80.0),
+    )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse zones without room."""
+        yield from super().contradictions()
+        smallest = min(size for accesses, size in self.zones if accesses) / 100 * self.span
+        if smallest < max(size for size, _ in self.size):
+            yield "zones", "a zone is smaller than a request"
+
+    def places(self, seed: int) -> ZonedPlaces:
+        """Return places by zone."""
+        return ZonedPlaces(self)
+
+
+class ZonedPlaces:
+    """Zones, each even."""
+
+    def __init__(self, load: Zoned) -> None:
+        self._load = load
+        self._choice = Weighted([accesses for accesses, _ in load.zones])
+        ends = np.cumsum([0.0, *(size for _, size in load.zones)]) / 100 * load.span
+        self._slots = np.ceil(ends / load.align).astype(np.int64)
+
+    def offsets(self, draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
+        """Return offsets."""
+        load = self._load
+        zone = self._choice.choose(draws, len(length))
+        low = self._slots[zone]
+        last = np.minimum(self._slots[zone + 1] * load.align, load.span) - length
+        slots = np.maximum(last // load.align + 1 - low, 1)
+        offset = (low + draws.below(slots, len(length))) * load.align
+        found: Ints = np.minimum(offset, load.span - length)
+        return found

@@ -1,0 +1,338 @@
+"""fio's jobs on a simulated machine: what is understood, refused, run and written."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_fio_offsets import DATA
+
+from hybridsim.cli.fio import fio as command
+from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.fio import options
+from hybridsim.fio.job import PERCENTS, jobs_of
+from hybridsim.fio.jobfile import read
+from hybridsim.fio.pattern import READ, WRITE, Distribution
+from hybridsim.fio.places import lay_out
+from hybridsim.fio.requests import Feeds
+from hybridsim.fio.results import Measured
+from hybridsim.histogram import Distribution as Latencies
+from hybridsim.histogram import bin_of
+from hybridsim.report import fio_json, fio_logs, fio_text
+from hybridsim.scenario import Scenario
+from hybridsim.verbs.fio import fio
+
+# The commands and the job of the documents that the reference systems are from, to the letter.
+DIGITALOCEAN = (
+    "--filename= --direct=1 --rw=randread --ioengine=libaio --bs=4K --iodepth=128 --name=rand-r "
+    "--runtime=120s"
+)
+ALIBABA = (
+    "-direct=1 -iodepth=128 -rw=randread -ioengine=libaio -bs=64k -size=10G -numjobs=1 "
+    "-runtime=1000 -group_reporting -filename =iotest -name=Rand_Read_Testing"
+)
+ADAPTEC = """
+; random read of 4KB of data
+[random-read]
+rw=randread
+size=8192M
+direct=1
+iodepth=64
+ioengine=libaio
+randrepeat=1
+directory=/testdb/fio
+write_bw_log=logresults
+bwavgtime=3000
+"""
+QUICK = "--ioengine=libaio --direct=1 --rw=randread --bs=4k --size=64M --iodepth=8 --number_ios=400"
+SSD = """
+[backing]
+kind = "single"
+members = 1
+[backing.drive]
+like = "samsung-pm883-960gb"
+[cache]
+kind = "none"
+"""
+
+
+def jobs(text):
+    return jobs_of(read(text.split()))
+
+
+def job(text):
+    (one,) = jobs(text)
+    return one
+
+
+def from_file(tmp_path, text):
+    path = tmp_path / "job.fio"
+    path.write_text(text)
+    return jobs_of(read([str(path)]))
+
+
+def wrong(text):
+    with pytest.raises(UsageError) as error:
+        jobs(text)
+    return str(error.value)
+
+
+# What is written.
+
+
+def test_the_commands_of_the_documents():
+    first = job(DIGITALOCEAN)
+    assert (first.depth, first.run_ns, first.pattern.block_bytes) == (128, 120 * 10**9, 4096)
+    assert not first.has_size
+    second = job(ALIBABA)
+    assert (second.file, second.pattern.file_bytes) == ("=iotest", 10 << 30)
+    assert second.pattern.block_bytes == 64 << 10
+
+
+def test_the_job_file_of_the_documents(tmp_path):
+    (one,) = from_file(tmp_path, ADAPTEC)
+    assert one.file == "/testdb/fio/random-read.0.0"
+    assert (one.depth, one.pattern.file_bytes, one.logs) == (64, 8 << 30, {"bw": "logresults"})
+
+
+def test_global_options_clones_and_stonewall(tmp_path):
+    text = (
+        "[global]\nsize=1m\nbs=8k\n[a]\nnumjobs=2\n[b]\nstonewall\nbs=4k\n[global]\nbs=16k\n[c]\n"
+    )
+    found = from_file(tmp_path, text)
+    assert [(each.name, each.thread, each.group) for each in found] == [
+        ("a", 1, 0), ("a", 2, 0), ("b", 3, 1), ("c", 4, 1),
+    ]  # fmt: skip
+    assert [each.pattern.block_bytes >> 10 for each in found] == [8, 8, 4, 16]
+    assert [each.file for each in found[:2]] == ["a.0.0", "a.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("4k", 4096),
+        ("8192M", 8 << 30),
+        ("1g", 1 << 30),
+        ("1.5k", 1536),
+        ("4ki", 4000),
+        ("512", 512),
+    ],
+)
+def test_sizes_count_as_fio_counts(text, number):
+    assert options.size(text) == number
+
+
+def test_values_for_reads_and_writes():
+    one = job("--name=a --rw=randrw --size=1m --bs=4k,64k --rate=1m, --rwmixread=70")
+    assert [each.least >> 10 for each in one.pattern.sizes] == [4, 64, 64]
+    assert one.bytes_per_s == (1 << 20, 0, 0)
+    assert one.pattern.read_percent == 70
+    assert one.pattern.directions == (READ, WRITE)
+
+
+def test_splits_and_distributions():
+    one = job("--name=a --rw=randread --size=1m --bssplit=4k/60:64k/")
+    assert one.pattern.sizes[READ].split == ((65536, 40), (4096, 60))
+    zipf = job("--name=a --rw=randread --size=1m --random_distribution=zipf:1.2:0.5")
+    assert (zipf.pattern.distribution, zipf.pattern.shape) == (Distribution.ZIPF, 1.2)
+    assert zipf.pattern.center == 0.5
+
+
+def test_an_engine_that_waits_has_one_request_under_way():
+    assert job("--name=a --size=1m --iodepth=64").depth == 1
+    assert job("--name=a --size=1m --iodepth=64 --ioengine=io_uring").depth == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "--name=a --bsplt=4k",
+            "--bsplt: no option 'bsplt' of fio's jobs is known: did you mean",
+        ),
+        ("--name=a --rw=radread", "rw=radread is not supported"),
+        ("--name=a --bs=4x", "unknown unit 'x'"),
+        ("--name=a --verify=md5", "verify=md5 is not supported; verify=0 or verify=none is"),
+        ("--name=a --read_iolog=x", "read_iolog is not supported, and without it fio would do"),
+        ("--name=a --time_based", "time_based needs a runtime"),
+        ("--name=a --direct=yes", "direct: 'yes': 1 is on and 0 is off"),
+        ("--name=a --ioengine=rbd", "ioengine=rbd is no access to a disk here"),
+        ("--name=a --random_distribution=zipf:1", "zipf:1 is not defined"),
+        ("--name=a --random_distribution=zoned:50/10", "must add up to 100"),
+        ("--rw=read", "no job"),
+    ],
+)
+def test_what_is_wrong_is_said(text, said):
+    assert said in wrong(text)
+
+
+def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
+    path = tmp_path / "job.fio"
+    path.write_text("rw=read\n[a]\nbs=4q\niodepth\nnosuch=1\n")
+    with pytest.raises(UsageError) as error:
+        jobs_of(read([str(path)]))
+    lines = str(error.value).splitlines()
+    assert [line.split(": ")[0] for line in lines] == [f"{path}:{n}" for n in (1, 4, 5, 3)]
+
+
+# Where files lie, and when requests are due.
+
+
+def test_files_lie_one_after_the_other():
+    both = jobs("--name=a --size=3m --name=b --size=5m --name=c --filename=a.0.0 --size=1m")
+    laid = lay_out(both, 1 << 40)
+    assert laid.begin_bytes == {"a.0.0": 0, "b.0.0": 3 << 20}
+    assert (laid.volume_bytes, laid.files_bytes) == (8 << 20, 8 << 20)
+
+
+def test_a_file_of_no_said_size_is_all_that_is_left():
+    laid = lay_out(jobs("--name=a --size=1m --name=b"), 1 << 30)
+    assert laid.jobs[1].pattern.file_bytes == (1 << 30) - (1 << 20)
+
+
+def batch_of(text):
+    return Feeds(lay_out(jobs(text), 1 << 30)).batch()
+
+
+def test_rates_say_when_requests_are_due():
+    due = batch_of("--name=a --rw=read --bs=4k --size=1m --rate_iops=100").due_ns
+    assert due[:4].tolist() == [0, 10**7, 2 * 10**7, 3 * 10**7]
+    due = batch_of("--name=a --rw=read --bs=4k --size=1m --rate=400k").due_ns
+    assert due[:3].tolist() == [0, 10**7, 2 * 10**7]
+
+
+def test_it_thinks_after_so_many_requests():
+    think = batch_of("--name=a --size=1m --thinktime=500 --thinktime_blocks=3").think_ns
+    assert np.flatnonzero(think).tolist()[:3] == [3, 6, 9]
+    assert think[3] == 500_000
+
+
+# What comes of it.
+
+
+@pytest.fixture(scope="module")
+def site():
+    return Scenario.loads(SSD)
+
+
+def test_what_an_ssd_does_with_a_depth_of_eight(site):
+    result = fio(read(["--name=a", *QUICK.split()]), site, interpreted=True)
+    document = fio_json.document(result, True)
+    (one,) = document["jobs"]
+    reads = one["read"]
+    assert reads["total_ios"] == 400
+    assert reads["io_bytes"] == 400 * 4096
+    assert sum(reads["clat_ns"]["bins"].values()) == 400
+    assert reads["clat_ns"]["min"] <= reads["clat_ns"]["mean"] <= reads["clat_ns"]["max"]
+    outstanding = reads["clat_ns"]["mean"] * reads["iops"] / 1e9  # Little's law
+    assert outstanding == pytest.approx(8, rel=0.03)
+    assert 95 < one["iodepth_level"]["8"] <= 100 * 393 / 400  # but for the first seven
+    assert one["job options"]["iodepth"] == "8"
+    assert sum(one["latency_us"].values()) + sum(one["latency_ms"].values()) == pytest.approx(100)
+    assert set(one["read"]) == set(one["write"])
+
+
+def test_runtime_rate_and_ramp(site):
+    load = "--name=a --rw=randread --size=64M --direct=1 --rate_iops=1000 --time_based"
+    (one,) = fio(
+        read([*load.split(), "--runtime=2", "--ramp_time=1"]), site, interpreted=True
+    ).of_jobs
+    assert one.directions[READ].count == pytest.approx(2000, abs=2)
+    assert one.span_ns == pytest.approx(2 * 10**9, rel=0.01)
+
+
+def test_jobs_behind_a_stonewall_begin_later(site):
+    load = "--name=a --size=1M --rw=read --name=b --size=1M --rw=read --stonewall"
+    first, second = fio(read(load.split()), site, interpreted=True).of_jobs
+    assert second.begin_ns == first.end_ns
+
+
+def test_group_reporting_makes_one_of_several(site):
+    load = "--name=a --size=1M --rw=read --numjobs=3 --group_reporting"
+    result = fio(read(load.split()), site, interpreted=True)
+    (one,) = result.reported
+    assert (len(result.of_jobs), len(one.jobs), one.directions[READ].count) == (3, 3, 768)
+
+
+def test_later_runs_find_the_cache_warm():
+    warm = Scenario.default().with_options(
+        cache_size="64MiB", cache_page="64KiB", admission="always"
+    )
+    load = "--name=a --rw=randread --bs=64k --size=16M --direct=1"
+    cold, again = fio(read(load.split()), warm, runs=2, interpreted=True).of_jobs
+    assert cold.span_ns > 5 * again.span_ns
+    assert again.directions[READ].latency.max_ns < 2 * 10**6
+
+
+def test_logs(site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    load = f"--name=a {QUICK} --write_lat_log=q --write_iops_log=q --write_bw_log=q"
+    names = fio_logs.write(fio(read(load.split()), site, interpreted=True))
+    assert names == ["q_bw.1.log", "q_lat.1.log", "q_clat.1.log", "q_slat.1.log", "q_iops.1.log"]
+    rows = [line.split(", ") for line in Path("q_lat.1.log").read_text().splitlines()]
+    assert len(rows) == 400
+    assert {tuple(row[2:]) for row in rows} == {("0", "4096", "0")}
+    averaged = f"{load} --log_avg_msec=2"
+    fio_logs.write(fio(read(averaged.split()), site, interpreted=True))
+    rows = [line.split(", ") for line in Path("q_iops.1.log").read_text().splitlines()]
+    assert [int(row[0]) for row in rows] == [2 * n for n in range(1, len(rows) + 1)]
+
+
+def test_what_has_no_meaning_is_named_once(site):
+    load = f"--name=a {QUICK} --thread --invalidate=1 --group_reporting"
+    (note,) = fio(read(load.split()), site, interpreted=True).notes
+    assert note == "without meaning here, passed over: invalidate, thread"
+
+
+def test_the_text_is_laid_out_as_fio_does(site):
+    text = fio_text.text(fio(read(["--name=a", *QUICK.split()]), site, interpreted=True))
+    lines = text.splitlines()
+    assert lines[0] == (
+        "a: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, "
+        "ioengine=libaio, iodepth=8"
+    )
+    assert "     issued rwts: total=400,0,0,0 short=0,0,0,0 dropped=0,0,0,0" in lines
+    assert any(line.startswith("   READ: bw=") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("number", "base", "text"),
+    [(8704, 1000, "8704"), (23_400, 1000, "23.4k"), (91.6 * 2**20, 1024, "91.6Mi"),
+     (1118 * 2**20, 1024, "1118Mi"), (4096, 1024, "4096"), (20480, 1024, "20.0Ki")],
+)  # fmt: skip
+def test_numbers_are_short_as_in_fio(number, base, text):
+    assert fio_text.short(number, base) == text
+
+
+def test_percentiles_of_fios_own_bins():
+    sample = DATA / "fio" / "fio_3.33_sample.json"
+    if not sample.exists():
+        pytest.skip(f"no {sample}: HYBRIDSIM_DATA names the folder of the reference data")
+    one = job("--name=a --size=1m")
+    for direction in ("read", "write"):
+        latency = json.loads(sample.read_text())["jobs"][0][direction]["clat_ns"]
+        values = np.array([int(value) for value in latency["bins"]])
+        counts = np.array(list(latency["bins"].values()))
+        bins = np.zeros(29 * 64, np.int64)
+        bins[bin_of(values)] = counts
+        measured = Measured(Latencies(int(counts.sum()), 0, latency["max"], bins))
+        found = fio_json.percentiles(measured, one)
+        assert {f"{p:.6f}": value for p, value in found.items()} == latency["percentile"]
+        assert tuple(found) == PERCENTS
+
+
+def test_the_command_writes_json_to_a_file(tmp_path):
+    output = tmp_path / "out.json"
+    said = [*QUICK.split(), "--name=a", "--preset", "digitalocean-volume"]
+    said += ["--output-format=json+", f"--output={output}"]
+    done = CliRunner().invoke(command, said, catch_exceptions=False)
+    assert done.exit_code == 0
+    document = json.loads(output.read_text())
+    assert document["fio version"] == "fio-3.33"
+    assert document["jobs"][0]["read"]["total_ios"] == 400
+
+
+def test_a_job_larger_than_the_array_is_refused(site):
+    with pytest.raises(ScenarioError, match=r"4\.00 TiB, the array holds 894 GiB: smaller files"):
+        fio(read(["--name=a", "--size=4T", "--rw=read", "--number_ios=1"]), site, interpreted=True)

@@ -1,0 +1,249 @@
+"""Requests are those of fio 3.33, offset for offset."""
+
+import csv
+import os
+from itertools import groupby, islice
+from pathlib import Path
+
+import fio_generator
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridsim.fio.blockmap import BlockMap
+from hybridsim.fio.generator import Generator, fill
+from hybridsim.fio.pattern import (
+    READ,
+    SYNC,
+    TRIM,
+    WRITE,
+    Distribution,
+    Pattern,
+    Seeding,
+    Sizes,
+    hash_of,
+)
+from hybridsim.fio.pattern import Generator as Kind
+from hybridsim.formats.files import zstd
+
+DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+GOLDEN = DATA / "fio" / "fio_offsets_golden.csv.zst"
+KIB, MIB = 1024, 1024**2
+BLOCKS_64K = (Sizes(64 * KIB, 64 * KIB, (), 64 * KIB),) * 3
+
+
+def pattern(size=64 * MIB, **more):
+    """A pattern of the file `testfile`, which all of fio's logs here are of."""
+    return Pattern(**{"file_name": "testfile", "file_bytes": size, "pass_bytes": size} | more)
+
+
+def spread(kind, shape, **more):
+    return pattern(is_random=True, distribution=kind, shape=shape, **more)
+
+
+CASES = {
+    "uniform_norandommap": pattern(is_random=True, has_map=False),
+    "uniform_randommap": pattern(is_random=True),
+    "uniform_randseed12345_norandommap": pattern(is_random=True, has_map=False, seed=12345),
+    "zipf1.1": spread(Distribution.ZIPF, 1.1),
+    "zipf0.8": spread(Distribution.ZIPF, 0.8),
+    "pareto0.2": spread(Distribution.PARETO, 0.2),
+    "normal10": spread(Distribution.NORMAL, 10),
+    "zoned": spread(Distribution.ZONED, 0, zones=(((60, 10), (30, 20), (8, 30), (2, 40)),) * 3),
+    "lfsr": pattern(is_random=True, generator=Kind.LFSR),
+    "pct_random50": pattern(is_random=True, has_map=False, random_percent=(50,) * 3),
+    "randrw70_norandommap": pattern(
+        is_random=True, has_map=False, directions=(READ, WRITE), read_percent=70
+    ),
+    "bssplit": pattern(
+        is_random=True,
+        has_map=False,
+        sizes=(Sizes(4096, 65536, ((4096, 50), (65536, 50))),) * 3,
+    ),
+    "bsrange": pattern(is_random=True, has_map=False, sizes=(Sizes(4096, 65536),) * 3),
+    "read": pattern(sizes=BLOCKS_64K),
+    "rw50": pattern(sizes=BLOCKS_64K, directions=(READ, WRITE)),
+}
+# The first blocks of some of them, as fio 3.33 logged them: offset / 4096, writes negative.
+FIRST = {
+    "uniform_randommap": [988, 12128, 13814, 7700, 6584],
+    "zipf1.1": [7771, 7469, 8803, 13487, 2785],
+    "pareto0.2": [3264, 5463, 8116, 8136, 15142],
+    "normal10": [4535, 12821, 15178, 87, 8768],
+    "lfsr": [1787, 4319, 7747, 5064, 10724, 13554, 14969, 3742, 10063, 7482],
+    "pct_random50": [988, 989, 990, 12128, 12129],
+}
+
+
+def compiled(one, count):
+    """The first requests of a pattern, as the compiled generator makes them."""
+    kind, offset, length = np.zeros(count, np.uint8), *np.zeros((2, count), np.int64)
+    with np.errstate(over="ignore"):
+        made = fill(Generator.new(one), kind, offset, length)
+    return list(zip(kind[:made].tolist(), offset[:made].tolist(), length[:made].tolist()))
+
+
+def obvious(one, count):
+    return list(islice(fio_generator.Job(one).requests(), count))
+
+
+@pytest.mark.parametrize("case", FIRST)
+def test_first_offsets(case):
+    found = [offset // 4096 for _, offset, _ in compiled(CASES[case], len(FIRST[case]))]
+    assert found == FIRST[case]
+
+
+@pytest.mark.parametrize("make", [compiled, obvious])
+def test_all_golden_offsets(make):
+    if not GOLDEN.exists():
+        pytest.skip(f"no {GOLDEN}: HYBRIDSIM_DATA names the folder of the reference data")
+    lines = zstd.decompress(GOLDEN.read_bytes()).decode().splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    kinds = {"read": READ, "write": WRITE}
+    seen = set()
+    for case, of_case in groupby(rows, lambda row: row["case"]):
+        wanted = [(kinds[row["op"]], int(row["offset"]), int(row["length"])) for row in of_case]
+        assert make(CASES[case], len(wanted)) == wanted, case
+        seen.add(case)
+    assert seen == CASES.keys()
+
+
+SPLITS = [((4096, 50), (65536, 50)), ((8192, 10), (16384, 30), (4096, 60))]
+
+
+@st.composite
+def sizes(draw):
+    kind = draw(st.sampled_from(["one", "one", "range", "split"]))
+    if kind == "one":
+        size = draw(st.sampled_from([512, 4096, 16384]))
+        return Sizes(size, size, (), size)
+    if kind == "range":
+        least = draw(st.sampled_from([512, 4096, 4608]))
+        return Sizes(least, draw(st.sampled_from([16384, 65536])), (), least)
+    split = draw(st.sampled_from(SPLITS))
+    lengths = [length for length, _ in split]
+    return Sizes(min(lengths), max(lengths), split, min(lengths))
+
+
+@st.composite
+def patterns(draw):
+    size = draw(st.sampled_from([64, 62, 256, 1024, 1000])) * KIB
+    is_random = draw(st.booleans())
+    distribution = draw(st.sampled_from([*[Distribution.RANDOM] * 6, *Distribution]))
+    shapes = {Distribution.NORMAL: [0.0, 5.0, 60.0], Distribution.PARETO: [0.2, 0.8]}
+    zones = ((60, 10), (30, 20), (10, 70))
+    if distribution == Distribution.ZONED_ABS:
+        zones = ((60, 10 * KIB), (40, 50 * KIB))
+    sized = draw(sizes())
+    others = draw(st.just(sized) | sizes())
+    kinds = [Kind.TAUSWORTHE]
+    if is_random and sized == others and sized.least == sized.most:
+        kinds.append(Kind.LFSR)
+    return pattern(
+        size,
+        is_random=is_random,
+        directions=draw(st.sampled_from([(READ,), (WRITE,), (TRIM,), (READ, WRITE)])),
+        sizes=(sized, others, sized),
+        offset_bytes=draw(st.sampled_from([0, 65536])),
+        thread=draw(st.integers(1, 3)),
+        unaligned_sizes=draw(st.booleans()),
+        read_percent=draw(st.sampled_from([0, 10, 50, 90, 100])),
+        random_percent=(draw(st.sampled_from([100, 100, 50, 0])),) * 3,
+        every=draw(st.sampled_from([1, 1, 3])),
+        stays=draw(st.booleans()),
+        hole_bytes=0 if is_random else draw(st.sampled_from([0, 0, 4096])),
+        distribution=distribution if is_random else Distribution.RANDOM,
+        shape=draw(st.sampled_from(shapes.get(distribution, [0.5, 1.2]))),
+        center=draw(st.sampled_from([None, None, 0.25, 0.5, 0.9])),
+        zones=(zones,) * 3,
+        generator=draw(st.sampled_from(kinds)),
+        has_map=draw(st.booleans()),
+        is_repeated=draw(st.booleans()),
+        seed=draw(st.sampled_from([None, None, 77])),
+        seeding=draw(st.sampled_from(Seeding)),
+        pass_bytes=draw(st.sampled_from([size, size // 2, 2 * size])),
+        passes=draw(st.sampled_from([1, 1, 3])),
+        is_endless=draw(st.booleans()),
+        requests=draw(st.sampled_from([0, 0, 20])),
+        writes_between_syncs=draw(st.sampled_from([0, 0, 5])),
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(patterns())
+def test_compiled_equals_obvious(one):
+    assert compiled(one, 200) == obvious(one, 200)
+
+
+# What was seen of fio 3.33 beside the golden offsets.
+
+
+def kibs(one, count=60):
+    signs = {READ: "r", WRITE: "w", TRIM: "t", SYNC: "s"}
+    return " ".join(f"{signs[kind]}{offset // KIB}" for kind, offset, _ in compiled(one, count))
+
+
+def test_a_second_pass_with_a_map_repeats_the_first():
+    first = "r0 r44 r52 r28 r24 r56 r32 r20 r60 r4 r8 r40 r12 r16 r36 r48"
+    assert kibs(pattern(64 * KIB, is_random=True, passes=2)) == f"{first} {first}"
+
+
+def test_time_based_goes_on_with_its_random_numbers():
+    endless = pattern(64 * KIB, is_random=True, is_endless=True)
+    assert kibs(endless, 24).endswith("r36 r48 r48 r20 r36 r0 r24 r28 r44 r52")
+
+
+def test_without_a_map_nothing_ends_a_round():
+    free = pattern(64 * KIB, is_random=True, has_map=False, passes=2)
+    assert kibs(free, 20) == (
+        "r0 r44 r52 r28 r24 r52 r24 r20 r56 r4 r52 r40 r56 r12 r24 r32 r28 r48 r20 r36"
+    )
+
+
+def test_only_every_fourth_is_random():
+    assert kibs(pattern(256 * KIB, is_random=True, every=4), 10) == (
+        "r12 r16 r20 r24 r188 r192 r196 r200 r212 r216"
+    )
+
+
+def test_holes_between_sequential_requests():
+    assert kibs(pattern(256 * KIB, hole_bytes=8 * KIB), 5) == "r0 r12 r24 r36 r48"
+
+
+def test_the_end_of_a_file_that_is_no_whole_number_of_blocks():
+    assert kibs(pattern(62 * KIB, is_random=True)) == (
+        "r0 r44 r48 r28 r24 r52 r20 r32 r56 r4 r8 r36 r12 r16 r40"
+    )
+
+
+def test_a_sync_after_so_many_writes():
+    load = pattern(64 * KIB, is_random=True, directions=(WRITE,), writes_between_syncs=4)
+    assert kibs(load) == ("w0 w44 w52 w28 s0 w24 w56 w32 w20 s0 w60 w4 w8 w40 s0 w12 w16 w36 w48")
+
+
+def test_block_size_of_each_direction():
+    split = (Sizes(4096, 4096, (), 4096), Sizes(8192, 8192, (), 8192), Sizes())
+    load = pattern(64 * KIB, is_random=True, directions=(READ, WRITE), sizes=split)
+    assert kibs(load) == "r0 r44 r52 w24 r24 r56 w32 w16 w56 r4"
+
+
+def test_a_file_too_small_for_a_request_has_none():
+    assert compiled(pattern(2 * KIB, is_random=True, is_endless=True), 10) == []
+
+
+def test_the_name_seeds_what_is_spread():
+    assert hash_of("testfile") == 0xB5298347
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 3000), st.lists(st.integers(0, 2999), max_size=200))
+def test_the_map_finds_the_next_free_block(blocks, wanted):
+    found, used = BlockMap.new(blocks), set()
+    for block in wanted:
+        free = [each % blocks for each in range(block % blocks, block % blocks + blocks)]
+        free = [each for each in free if each not in used][:1] or [-1]
+        assert found.next_free(block % blocks) == free[0]
+        if free[0] >= 0:
+            found.touch(free[0])
+            used.add(free[0])

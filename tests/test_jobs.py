@@ -1,0 +1,201 @@
+"""Several closed loops at once: engine and reference agree, and each loop keeps its own rules."""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+from engine import facts_of
+from engine import machine as machine_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scenarios import scenarios
+
+from hybridsim import loops
+from hybridsim.codes import Level, Mode, Op, Replay
+from hybridsim.jobs import JobBatch, Jobs
+from hybridsim.machine import Run
+from hybridsim.reference import (
+    CacheParameters,
+    JobParameters,
+    Request,
+    SourceParameters,
+    SsdParameters,
+    TierParameters,
+    simulate,
+)
+
+relaxed = settings(
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "100")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+MS = 10**6
+
+
+class Fed:
+    """The requests of each job, handed out in pieces."""
+
+    def __init__(self, scenario, piece):
+        self.jobs = [
+            [each for each in scenario.requests if each.stream == job]
+            for job in range(len(scenario.source.jobs))
+        ]
+        self.given = [0] * len(self.jobs)
+        self.piece = piece
+
+    def batch(self, before):
+        """The next batch: what was left of the one before, and a piece more of each job."""
+        rows, following, ends, numbers, last = [], [], [], [], []
+        for job, requests in enumerate(self.jobs):
+            left = 0 if before is None else int(before.end[job] - before.next[job])
+            first = self.given[job] - left
+            self.given[job] = min(len(requests), self.given[job] + self.piece)
+            following.append(len(rows))
+            rows += requests[first : self.given[job]]
+            ends.append(len(rows))
+            numbers.append(first)
+            last.append(self.given[job] == len(requests))
+        columns = [
+            [each.op | (each.flags if each.op == Op.WRITE else 0) for each in rows],
+            *([getattr(each, name) for each in rows] for name in ("offset", "length", "stream")),
+            *([getattr(each, name) for each in rows] for name in ("arrival_ns", "think_ns")),
+            following, ends, numbers, last,
+        ]  # fmt: skip
+        kinds = [np.uint8, *[np.int64] * 8, np.uint8]
+        return JobBatch._make(np.array(*each) for each in zip(columns, kinds))
+
+
+def run(scenario, interpreted=True, piece=10**6):
+    """Run jobs on the engine; return their facts and the finished machine."""
+    source = Jobs.new(np.array([list(vars(job).values()) for job in scenario.source.jobs]))
+    plain = replace(scenario, source=SourceParameters(Replay.CLOSED))
+    going = Run(machine_of(plain)._replace(source=source), interpreted=interpreted)
+    fed = Fed(scenario, piece)
+    batch = fed.batch(None)
+    going.feed(batch)
+    facts = []
+    while True:
+        status, some = going.advance(loops.NEVER)
+        if some is not None:
+            facts += facts_of(some)
+        elif status == loops.NEEDS_BATCH:
+            batch = fed.batch(batch)
+            going.feed(batch)
+        else:
+            return facts + facts_of(going.facts.drained()), going.machine
+
+
+@st.composite
+def jobs(draw):
+    depth = draw(st.sampled_from([1, 1, 2, 3, 8]))
+    return {
+        "depth": depth,
+        "low": draw(st.just(depth) | st.integers(0, depth)),
+        "reap_least": draw(st.sampled_from([1, 1, 2, 9])),
+        "reap_most": draw(st.sampled_from([1, 2, 100])),
+        "delay_ns": draw(st.sampled_from([0, 0, 10**6, 10**8])),
+        "run_ns": draw(st.sampled_from([0, 0, 0, 10**7, 10**9])),
+    }
+
+
+@st.composite
+def loads(draw):
+    """A machine, and its requests dealt out to jobs in groups."""
+    scenario = draw(scenarios())
+    given = [JobParameters(**each) for each in draw(st.lists(jobs(), min_size=1, max_size=4))]
+    group = 0
+    for each in given[1:]:
+        group += draw(st.sampled_from([0, 0, 1]))
+        each.group = group
+    due = [0] * len(given)
+    interval_ns = draw(st.sampled_from([0, 0, 10**4, 10**7]))
+    think_ns = draw(st.sampled_from([0, 0, 5, 10**6]))
+    every = draw(st.integers(1, 5))
+    requests = []
+    for i, request in enumerate(scenario.requests):
+        job = i * 7 % 11 % len(given)
+        due[job] += interval_ns
+        pause = think_ns if i % every == 0 else 0
+        requests.append(replace(request, arrival_ns=due[job], stream=job, think_ns=pause))
+    source = SourceParameters(Replay.CLOSED, jobs=given)
+    return replace(scenario, requests=requests, source=source)
+
+
+@relaxed
+@given(loads())
+def test_engine_equals_reference(scenario):
+    facts, _ = run(scenario)
+    assert facts == scenario.run().facts
+
+
+@relaxed
+@given(loads(), st.integers(1, 7))
+def test_it_does_not_matter_how_requests_are_handed_out(scenario, piece):
+    assert run(scenario, piece=piece)[0] == run(scenario)[0]
+
+
+# What the rules come to, on an SSD that reads 4 KiB in a millisecond, of so many at a time.
+
+
+def issued_ms(requests, *given, dies=64):
+    """When each request is issued, in milliseconds, by job."""
+    device = SsdParameters(
+        dies=dies, unit_bytes=4096, command_ns=0, interval_ns=0, read_ns=MS, program_ns=MS,
+        scatter_ns=0, suspend_ns=0, write_ns=0, buffer_ns=0, link_bytes_per_s=2**40,
+        capacity_bytes=1 << 30, flush_ns=5 * MS, is_protected=0,
+    )  # fmt: skip
+    tier = TierParameters(Level.STRIPE, 1, 65536, device, 1 << 30)
+    cache = CacheParameters(4096, 0, Mode.READ_ONLY, 0, 1, ("always",))
+    source = SourceParameters(Replay.CLOSED, jobs=list(given))
+    facts = simulate(requests, source, cache, tier, None).facts
+    found = [[] for _ in given]
+    for fact in sorted(facts, key=lambda fact: fact.number):
+        found[fact.number % len(given)].append(round(fact.issue_ns / MS, 1))
+    return found
+
+
+def reads(count, job=0, due_ms=0, think_ms=0):
+    """Reads that are due after each other, the first at 0."""
+    return [
+        Request(i * due_ms * MS, Op.READ, 4096 * i, 4096, job, think_ns=think_ms * MS * (i > 0))
+        for i in range(count)
+    ]
+
+
+def test_each_job_keeps_its_own_depth():
+    both = reads(4) + reads(4, job=1)
+    given = JobParameters(depth=2, low=2), JobParameters(depth=4, low=4)
+    assert issued_ms(both, *given) == [[0, 0, 1, 1], [0, 0, 0, 0]]
+
+
+def test_a_group_begins_when_all_before_are_complete():
+    both = reads(3) + reads(2, job=1)
+    given = JobParameters(), JobParameters(group=1, delay_ns=10 * MS)
+    assert issued_ms(both, *given) == [[0, 1, 2], [13, 14]]
+
+
+def test_a_request_is_not_issued_before_it_is_due_nor_after_the_run():
+    job = JobParameters(depth=4, low=4, run_ns=25 * MS)
+    assert issued_ms(reads(9, due_ms=10), job) == [[0, 10, 20]]
+
+
+def test_thinking_begins_when_all_is_complete():
+    job = JobParameters(depth=4, low=4)
+    assert issued_ms(reads(4, think_ms=3), job) == [[0, 4, 8, 12]]
+
+
+def test_a_job_that_is_full_may_drain_first():
+    job = JobParameters(depth=4, low=0)
+    assert issued_ms(reads(8), job, dies=2) == [[0, 0, 0, 0, 2, 2, 2, 2]]
+
+
+def test_completions_are_looked_at_in_portions():
+    job = JobParameters(depth=4, low=4, reap_least=3, reap_most=3)
+    assert issued_ms(reads(7), job, dies=1) == [[0, 0, 0, 0, 3, 3, 3]]
+
+
+def test_a_flush_is_waited_for():
+    load = [Request(0, Op.WRITE, 0, 4096), Request(0, Op.FLUSH, 0, 0), *reads(1)]
+    found = issued_ms(load, JobParameters(depth=8, low=8))
+    assert found[0][:2] == [0, 0]
+    assert found[0][2] >= 5

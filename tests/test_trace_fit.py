@@ -1,0 +1,147 @@
+"""Stand-ins: made from distributions alone, they behave as what they stand in for."""
+
+import re
+import tomllib
+
+import numpy as np
+import pytest
+from captures import TRACES, read
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridsim import miss_ratio_curve
+from hybridsim.cli.trace import trace
+from hybridsim.codes import Op
+from hybridsim.errors import TraceError, WorkloadError
+from hybridsim.formats.rows import joined, no_requests
+from hybridsim.standin.measured import measured
+from hybridsim.standin.objects import Rows, runs, taken_apart
+from hybridsim.trace import Trace
+from hybridsim.verbs.trace_fit import fit
+from hybridsim.workloads.generated import generate
+from hybridsim.workloads.workload import Workload
+
+PAGE = 1 << 16
+
+
+def rows(*requests):
+    """Requests as (offset, length, writes)."""
+    columns = np.array(requests, np.int64).T
+    return Rows(columns[0], columns[1], columns[2] > 0)
+
+
+class TestRuns:
+    def test_a_request_goes_on_where_one_that_did_the_same_ended(self):
+        found = runs(rows((0, 8, 0), (100, 8, 0), (8, 8, 0), (108, 4, 0), (16, 8, 0)))
+        assert found.tolist() == [0, 1, 0, 1, 0]
+
+    def test_a_read_does_not_go_on_from_a_write(self):
+        assert runs(rows((0, 8, 1), (8, 8, 0), (8, 8, 1))).tolist() == [0, 1, 0]
+
+    def test_of_two_that_could_the_first_goes_on(self):
+        assert runs(rows((0, 8, 0), (8, 8, 0), (8, 8, 0))).tolist() == [0, 0, 2]
+
+    def test_not_from_long_ago(self):
+        others = [(10**9 + 10**6 * n, 8, 0) for n in range(256)]
+        assert runs(rows((0, 8, 0), *others, (8, 8, 0)))[-1] == 257
+        assert runs(rows((0, 8, 0), *others[1:], (8, 8, 0)))[-1] == 0
+
+
+class TestObjects:
+    def test_pages_that_are_read_on_together_are_one_object(self):
+        whole = [(PAGE * n, PAGE, 0) for n in range(3)]
+        objects, visits = taken_apart(rows(*whole, (10 * PAGE, 4096, 0), *whole))
+        assert list(zip(*objects)) == [(0, 3), (10, 1)]
+        assert visits.object.tolist() == [0, 1, 0]
+        assert visits.requests.tolist() == [3, 1, 3]
+        assert visits.bytes.tolist() == [3 * PAGE, 4096, 3 * PAGE]
+
+    def test_pages_that_are_used_one_by_one_are_several(self):
+        alone = [(PAGE * n + 4096, 4096, 1) for n in (2, 0, 1, 2, 1)]
+        objects, visits = taken_apart(rows(*alone))
+        assert objects.page.tolist() == [0, 1, 2]
+        assert visits.start.tolist() == [4096] * 5
+
+
+LINES = {
+    "zipf": "zipf,span=1GiB,theta=1,unit=64k,size=16k,align=16k,read=60%",
+    "moving": "hot-spot,span=512MiB,hot=5%,share=80%,every=60s,moved=50%,size=8k,align=8k",
+    "streams": "random,span=256MiB,rate=150+sequential,at=1GiB,span=128MiB,size=64k,rate=50",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_stand_in_misses_as_what_it_stands_in_for(name):
+    found = fit(Trace.read(f"gen:{LINES[name]},requests=60k")).likeness
+    assert found.stand_in.requests == pytest.approx(found.capture.requests, rel=0.1)
+    assert found.stand_in.span_ns == pytest.approx(found.capture.span_ns, rel=0.02)
+    assert found.stand_in.footprint.bytes == pytest.approx(found.capture.footprint.bytes, rel=0.1)
+    for op in (Op.READ, Op.WRITE):
+        assert found.stand_in.bytes[op] == pytest.approx(found.capture.bytes[op], rel=0.1)
+    of_64k = next(each for each in found.curves if each.page == "64KiB")
+    assert of_64k.mean < 0.05
+    assert found.hits_apart < 0.12  # a hot spot moves at once; its stand-in's pieces one by one
+
+
+def test_it_is_not_the_capture(tmp_path):
+    """No run of ten requests is in both: neither places nor their order are handed on."""
+    path = tmp_path / "x.toml"
+    capture = read(f"gen:{LINES['zipf']},requests=20k")
+    path.write_text(fit(Trace.read(f"gen:{LINES['zipf']},requests=20k"), check=False).to_toml())
+    stand_in = read(path)
+    steps = [np.diff(each.offset_bytes) for each in (capture, stand_in)]
+    told = [{tuple(each[i : i + 9]) for i in range(len(each) - 9)} for each in steps]
+    assert not told[0] & told[1]
+
+
+def test_the_file_is_a_workload_for_every_command(tmp_path):
+    path = tmp_path / "stand-in.toml"
+    capture = str(TRACES / "demo" / "rocksdb_mixgraph.blktrace.0.zst")
+    result = CliRunner().invoke(trace, ["fit", capture, "-o", str(path)])
+    assert result.exit_code == 0, result.output
+    assert re.search(r"requests +68.7 k +\d\d.\d k", result.output)
+    assert "apart: mean, largest" in result.output
+    assert Trace.read(path).format == "workload"
+    known, found = (miss_ratio_curve(Trace.read(each), page="64KiB") for each in (capture, path))
+    size = known.distinct // 10
+    assert found.at(size) == pytest.approx(known.at(size), abs=0.06)
+    assert path.read_text().startswith("# A stand-in for a captured trace")
+
+
+REQUEST = st.tuples(
+    st.integers(0, 3000), st.integers(1, 600), st.sampled_from([0, 0, 1, 3]), st.integers(0, 10**7)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(REQUEST, min_size=1, max_size=60))
+def test_any_capture_has_a_stand_in(requests):
+    rows = no_requests(len(requests))
+    columns = np.array(requests, np.int64).T
+    rows.offset_bytes[:], rows.length_bytes[:] = columns[0] * 512, columns[1] * 512
+    rows.op[:], rows.arrival_ns[:] = columns[2], np.cumsum(columns[3])
+    table = measured(rows)
+    if not table["accesses"]:
+        return
+    workload = Workload.model_validate({"load": [{"kind": "stand-in", **table}]})
+    found = joined(list(generate(workload)))
+    data = found.op != Op.FLUSH
+    assert data.any()
+    assert (found.length_bytes[data] > 0).all()
+    assert (found.offset_bytes >= 0).all()
+    assert (np.diff(found.arrival_ns) >= 0).all()
+
+
+def test_nothing_to_stand_in_for():
+    with pytest.raises(TraceError, match="no reads or writes in it"):
+        fit(Trace.read("gen:sysbench,test-mode=rndwr,requests=1,begin=5s,duration=5001ms"))
+
+
+def test_an_edit_that_leaves_a_class_without_its_distribution_is_told(tmp_path):
+    text = fit(Trace.read("gen:zipf,span=64MiB,requests=2000"), check=False).to_toml()
+    assert tomllib.loads(text)["load"][0]["kind"] == "stand-in"
+    path = tmp_path / "x.toml"
+    path.write_text(re.sub(r"(?m)^sizes = .*$", "sizes = []", text))
+    with pytest.raises(WorkloadError, match=r"x.toml:\d+:\d+: sizes has no entry for a class"):
+        Trace.read(path)

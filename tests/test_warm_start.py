@@ -1,0 +1,336 @@
+"""A cache that does not begin empty: what it keeps, what it loads, and who says what."""
+
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from captures import TRACES
+from click.testing import CliRunner
+from contents import checked
+from engine import cache_of, simulate
+from hypothesis import HealthCheck, given, settings
+from scenarios import Scenario, scenarios
+from test_engine import check
+from test_page_cache import READ_ONLY, counted, paths
+from test_reference import MS, OPEN, PAGE, SECTOR, TestCache, read, write
+
+from hybridsim import Scenario as Site
+from hybridsim import Trace, replay
+from hybridsim.cli import cli
+from hybridsim.codes import Mode, Path, Reason
+from hybridsim.demo import CAPTURE, SITE, demo_file
+from hybridsim.errors import UsageError
+from hybridsim.policies import REPLACEMENT
+from hybridsim.ranking import Ranking, ranked
+from hybridsim.reference import simulate as simulate_reference
+from hybridsim.report.terminal import render
+from hybridsim.saved_cache import SavedCache
+from hybridsim.verbs.warm_start import opened
+
+SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms for anything
+HIT, COLD = (Path.HIT, Reason.NONE), (Path.MISS, Reason.COLD)
+LOAD = replace(READ_ONLY, preload_idle_ns=MS, preload_chunk_bytes=8 * PAGE)
+LOADED = ("preload_reads", "pages_preloaded", "slow_read_bytes")
+SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"
+
+relaxed = settings(
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def run(*requests, cache=LOAD, **more):
+    return simulate_reference(requests, OPEN, replace(cache, **more), SLOW, FAST)
+
+
+class TestKept:
+    def test_it_is_there_at_once(self):
+        outcome = run(read(0, 3 * PAGE), read(5, 4 * PAGE), kept=[(3, 1)])
+        assert paths(outcome) == [HIT, COLD]
+        assert counted(outcome, "pages_kept", "warm_pages_used") == [1, 1]
+
+    def test_the_last_of_the_list_is_the_most_recent(self):
+        requests = [read(0, 9 * PAGE), read(10, 2 * PAGE), read(20, PAGE)]
+        outcome = run(*requests, kept=[(1, 1), (2, 1)], pages=2)
+        assert paths(outcome)[1:] == [HIT, (Path.MISS, Reason.EVICTED)]
+
+    def test_parts_that_were_not_there_are_not(self):
+        cache = replace(LOAD, granule_bytes=SECTOR, sub_page=True)
+        outcome = run(read(0, 0), read(5, SECTOR), kept=[(0, 0b01)], cache=cache)
+        assert paths(outcome) == [HIT, COLD]
+
+    def test_admission_is_not_asked_about_what_it_never_saw(self):
+        outcome = run(read(0, 9 * PAGE), kept=[(1, 1)], pages=1, admission=("learned", 0))
+        assert counted(outcome, "evictions", "warm_pages_used") == [1, 0]
+
+
+class TestPreload:
+    def test_it_loads_when_the_disks_are_idle(self):
+        outcome = run(read(10, 2 * PAGE), preload=[2, 3])
+        assert paths(outcome) == [HIT]
+        assert counted(outcome, *LOADED) == [1, 2, 2 * PAGE]
+        assert counted(outcome, "fast_write_bytes", "warm_pages_used") == [2 * PAGE, 1]
+
+    @pytest.mark.parametrize(
+        ("limits", "reads", "pages_read"),
+        [
+            ({}, 3, 4),
+            ({"preload_gap_bytes": PAGE}, 2, 5),
+            ({"preload_gap_bytes": 9 * PAGE}, 2, 5),
+            ({"preload_gap_bytes": 9 * PAGE, "preload_chunk_bytes": 16 * PAGE}, 1, 13),
+            ({"preload_gap_bytes": 9 * PAGE, "preload_chunk_bytes": PAGE}, 4, 4),
+        ],
+    )
+    def test_what_lies_close_is_read_in_one_go(self, limits, reads, pages_read):
+        outcome = run(read(50, PAGE), preload=[1, 2, 4, 13], **limits)
+        assert counted(outcome, *LOADED) == [reads, 4, pages_read * PAGE]
+
+    def test_it_goes_back_where_the_list_does(self):
+        outcome = run(read(50, 0), preload=[3, 4, 2])
+        assert counted(outcome, *LOADED)[:2] == [2, 3]
+
+    def test_it_waits_while_requests_come(self):
+        load = [read(0.9 * at, PAGE * (20 + at)) for at in range(20)]
+        outcome = run(*load, read(17.5, 2 * PAGE), read(60, 2 * PAGE), preload=[2], fills_max=0)
+        assert paths(outcome)[-2:] == [COLD, HIT]
+
+    def test_a_rate_lets_it_load_beside_them(self):
+        load = [read(0.9 * at, PAGE * (20 + at)) for at in range(20)]
+        rest = {"preload": [2], "fills_max": 0, "preload_rate": 10**6}
+        assert paths(run(*load, read(30, 2 * PAGE), **rest))[-1] == HIT
+
+    def test_the_rate_spaces_it_out(self):
+        load = [read(0.9 * at, PAGE * (20 + at)) for at in range(40)]
+        limits = {"preload": [2, 4, 6, 8], "fills_max": 0, "preload_reads": 1}
+        slow = run(*load, preload_rate=PAGE * 50, **limits)  # one in 20 ms
+        fast = run(*load, preload_rate=PAGE * 500, **limits)
+        assert counted(slow, "preload_reads") < counted(fast, "preload_reads")
+
+    def test_several_reads_keep_several_disks_busy(self):
+        two = replace(SLOW, device=replace(SLOW.device, dies=4))
+        for reads, until in ((1, 4), (4, 1)):
+            cache = replace(LOAD, preload=[0, 5, 10, 15], preload_reads=reads)
+            request = read(1 + until + 0.5, 15 * PAGE)
+            found = simulate_reference([request], OPEN, cache, two, FAST)
+            assert counted(found, "pages_preloaded", "warm_pages_used") == [4, 1]
+
+    def test_nothing_is_evicted_for_it(self):
+        outcome = run(read(50, 0), preload=[5, 6, 7], pages=2)
+        assert counted(outcome, "pages_preloaded", "evictions") == [2, 1]
+        full = run(read(0, 0), read(50, 0), preload=[5, 6, 7], pages=1)
+        assert counted(full, "pages_preloaded") == [0]
+
+    def test_what_is_there_is_passed_over(self):
+        outcome = run(read(50, 2 * PAGE), preload=[2, 3], kept=[(2, 1)])
+        assert counted(outcome, *LOADED) == [1, 1, PAGE]
+
+    def test_a_read_of_what_is_on_its_way_does_not_wait_for_it(self):
+        outcome = run(read(1.5, 2 * PAGE), preload=[2])
+        assert paths(outcome) == [(Path.MISS, Reason.FILLING)]
+
+    @pytest.mark.parametrize("mode", Mode)
+    def test_what_is_written_meanwhile_is_not_overwritten(self, mode):
+        cache = replace(LOAD, mode=mode, preload=[2, 3], granule_bytes=SECTOR, idle_ns=50 * MS)
+        requests = [write(1.5, 2 * PAGE), read(10, 2 * PAGE, PAGE), read(20, 3 * PAGE)]
+        machine = checked(Scenario(requests, OPEN, cache, SLOW, FAST))
+        assert machine.cache.counters["pages_preloaded"] == 2
+
+    def test_a_page_that_is_written_whole_is_doomed(self):
+        outcome = run(write(1.5, 2 * PAGE, PAGE), preload=[2, 3])
+        assert counted(outcome, "pages_preloaded", "preloads_doomed") == [1, 1]
+
+
+@relaxed
+@given(scenarios(warm=True))
+def test_warm_engine_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@relaxed
+@given(scenarios("ssd", "ssd", warm=True))
+def test_every_read_gives_what_was_written_last(scenario):
+    if scenario.cache.pages > 0:
+        checked(scenario)
+
+
+class TestSavedCache:
+    @pytest.mark.parametrize("replacement", REPLACEMENT)
+    def test_it_has_what_the_cache_held(self, replacement):
+        reads = [read(10 * at, page * PAGE) for at, page in enumerate([1, 2, 3, 1, 4, 5, 6, 1, 7])]
+        cache = replace(READ_ONLY, pages=4, replacement=replacement)
+        machine = simulate(Scenario(reads, OPEN, cache, SLOW, FAST), interpreted=True)[1]
+        present = machine.cache.counts[6]
+        saved = SavedCache.of(machine.cache, SLOW.capacity_bytes)
+        assert len(saved.pages) == len(set(saved.pages)) == present > 0
+        again = replace(cache, kept=[(int(page), 1) for page in saved.pages[::-1]])
+        hits = [read(0, page * PAGE) for page in saved.pages]
+        assert set(paths(run(*hits, cache=again))) == {HIT}
+
+    def test_the_best_comes_first(self):
+        reads = [read(10 * at, page * PAGE) for at, page in enumerate([1, 2, 3, 1])]
+        scenario = Scenario(reads, OPEN, READ_ONLY, SLOW, FAST)
+        saved = SavedCache.of(simulate(scenario, interpreted=True)[1].cache, SLOW.capacity_bytes)
+        assert saved.pages.tolist() == [1, 3, 2]
+
+    def test_it_is_read_as_it_was_written(self, tmp_path):
+        path = str(tmp_path / "state.npz")
+        pages, valid = np.array([7, 0, 3]), np.array([-1, 1, 5])
+        SavedCache("", PAGE, SECTOR, 8 * PAGE, pages, valid).write(path)
+        found = opened(path)
+        assert (found.page_bytes, found.granule_bytes, found.volume_bytes) == (
+            PAGE,
+            SECTOR,
+            8 * PAGE,
+        )
+        assert found.pages.tolist() == [7, 0, 3]
+        assert found.valid.tolist() == [-1, 1, 5]
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            ({"format": np.array("hybridsim.cache/9")}, "its format is"),
+            ({"pages": np.array([1, 1])}, "twice"),
+            ({"pages": np.array([1, 99])}, "outside"),
+            ({"pages": np.array([1.0, 2.0])}, "columns"),
+            ({"valid": np.array([1])}, "columns"),
+            ({"valid": np.array([1, 0])}, "nothing in it"),
+            ({"page_bytes": np.array(0)}, "0 bytes"),
+            ({"volume_bytes": np.array([1, 2])}, "not a cache saved"),
+        ],
+    )
+    def test_what_is_wrong_with_a_file_is_said(self, tmp_path, wrong, said):
+        path = tmp_path / "state.npz"
+        SavedCache("", PAGE, PAGE, 8 * PAGE, np.array([1, 2]), np.array([1, 1])).write(str(path))
+        with np.load(path) as found:
+            told = dict(found) | wrong
+        np.savez(path, **told)
+        with pytest.raises(UsageError, match=said) as error:
+            opened(str(path))
+        assert str(path) in str(error.value)
+
+    def test_half_a_file_is_no_saved_cache(self, tmp_path):
+        path = tmp_path / "state.npz"
+        SavedCache("", PAGE, PAGE, 8 * PAGE, np.array([1, 2]), np.array([1, 1])).write(str(path))
+        path.write_bytes(path.read_bytes()[:200])
+        with pytest.raises(UsageError, match="not a cache saved"):
+            opened(str(path))
+
+
+def csv_trace(path, rows):
+    head = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
+    lines = (f"{i * MS},{op},{at},{size},,\n" for i, (op, at, size) in enumerate(rows))
+    path.write_text(head + "".join(lines))
+    return Trace.read(path)
+
+
+class TestRanking:
+    def of(self, tmp_path, rows, pages, cutoff=0):
+        rows = [(op, page * PAGE, size) for op, page, size in rows]
+        return ranked(csv_trace(tmp_path / "past.csv", rows), PAGE, pages, cutoff).tolist()
+
+    def test_what_is_read_most_is_best(self, tmp_path):
+        rows = [("R", page, SECTOR) for page in [1, 2, 1, 3, 1, 2]]
+        assert self.of(tmp_path, rows, 2) == [1, 2]
+
+    @pytest.mark.parametrize("half_life", [None, 1, 256])
+    def test_what_was_heard_last_counts_too(self, half_life):
+        ranking = Ranking(2)
+        ranking.add(np.array([5, 6, 6]), np.array([True, True, True]))
+        assert ranking.best(half_life).tolist() == [6, 5]
+
+    def test_writes_do_not_count(self, tmp_path):
+        rows = [("W", 1, SECTOR)] * 5 + [("R", 2, SECTOR), ("R", 3, SECTOR), ("R", 3, SECTOR)]
+        assert self.of(tmp_path, rows, 5) == [3, 2]
+
+    def test_a_long_sequential_read_does_not_count(self, tmp_path):
+        scan = [("R", page, PAGE) for page in range(100, 150)]
+        found = self.of(tmp_path, [("R", 2, SECTOR), *scan], 100, cutoff=8 * PAGE)
+        assert set(found) == {2, *range(100, 107)}
+
+    def test_it_learns_whether_the_hot_spot_stays(self, tmp_path):
+        rng = np.random.default_rng(1)
+        for moves in (True, False):
+            rows = []
+            for part in range(5):
+                hot = 100 * part * moves + rng.integers(0, 100, (8000, 1))
+                both = np.hstack([hot, 1000 + rng.integers(0, 3000, (8000, 1))]).ravel()
+                rows += [("R", page, SECTOR) for page in both.tolist()]
+            found = self.of(tmp_path, rows, 100)
+            hot = range(400, 500) if moves else range(100)
+            assert len(set(hot) & set(found)) > 90, moves
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    """A cache saved after a capture, and the result of that run."""
+    path = str(tmp_path_factory.mktemp("state") / "state.npz")
+    cold = replay(Trace.read(SMALL), Site.default(), save_cache=path)
+    return path, cold
+
+
+class TestReplay:
+    def test_the_same_load_again_begins_warm(self, tmp_path):
+        trace, site = Trace.read(demo_file(CAPTURE)), Site.load(demo_file(SITE))
+        path = str(tmp_path / "state.npz")
+        cold = replay(trace, site, save_cache=path)
+        for kept in (True, False):
+            begun = replay(trace, site, warm_start=opened(path), ssd_kept=kept)
+            found = begun.beginning
+            assert found.is_kept == kept
+            assert found.used_share > 0.1
+            assert found.first_hit_ratio > found.cold_first_hit_ratio + 0.05
+            assert found.warm_up.reached_ns[90] < found.cold_warm_up.reached_ns[90]
+            assert found.cold_warm_up.reached_ns == cold.warm_up.reached_ns
+            assert ("kept on the SSD" in render(begun)) == kept
+
+    def test_a_trace_says_what_to_load(self):
+        begun = replay(Trace.read(SMALL), warm_start=Trace.read(SMALL))
+        found = begun.beginning
+        assert 0 < found.there <= found.chosen
+        told = json.loads(begun.to_json())["warm_start"]
+        assert told["counters"]["pages_preloaded"] == found.there
+        assert "pages loaded" in render(begun)
+
+    def test_a_cold_start_says_nothing_of_it(self, state):
+        cold = state[1]
+        assert json.loads(cold.to_json())["warm_start"] is None
+        assert "warm start" not in render(cold)
+        assert "pages_kept" not in cold.phases["whole"].counters
+
+    def test_a_smaller_cache_takes_the_best(self, state):
+        site = Site.default().with_options(cache_size="256KiB")
+        begun = replay(Trace.read(SMALL), site, warm_start=opened(state[0]), ssd_kept=True)
+        assert begun.beginning.counters["pages_kept"] == 4
+        assert any("the best ones were taken" in each.text for each in begun.warnings)
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--warm-start", "STATE", "--cache-page", "4KiB"], "use --cache-page 64KiB"),
+            (
+                ["--warm-start", "STATE", "--ssd-kept", "--cache-mode", "write-back"],
+                "parts of pages",
+            ),
+            (["--warm-start", str(SMALL), "--ssd-kept"], "is a trace"),
+            (["--warm-start", "STATE", "--cache", "bcache"], "use --cache page"),
+            (["--save-cache", "x.npz", "--cache", "none"], "use --cache page"),
+            (["--warm-start", "-"], "standard input"),
+            (["--ssd-kept"], "--warm-start"),
+            (["--save-cache", "/no/such/folder/x.npz"], "no such folder"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, state, options, said):
+        options = [state[0] if each == "STATE" else each for each in options]
+        found = CliRunner().invoke(cli, ["replay", str(SMALL), *options])
+        assert isinstance(found.exception, UsageError)
+        assert said in str(found.exception)
+
+
+def test_there_is_room_for_all_that_was_kept():
+    """More pages than a cache has room for at first."""
+    kept = [(page, 1) for page in range(40)]
+    cache = replace(READ_ONLY, pages=60, kept=kept)
+    assert cache_of(Scenario([], OPEN, cache, SLOW, FAST)).table.ids.room() > 0
