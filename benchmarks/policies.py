@@ -2,11 +2,12 @@
 
     HYBRIDSIM_DATA=shared/data python benchmarks/policies.py [--timed] [--all] [--json]
         [--trace NAME ...] [--page BYTES ...] [--share 0.1 ...] [--policy NAME ...]
-        [--results FILE] [--markdown]
+        [--budget 2% ...] [--results FILE] [--markdown]
 
 Without --timed: hits without devices of all cells, with Belady's bound and a bound for every price
 of writes (policy_bound.py).  With --timed also the whole machine, of pages of 64 KiB, a cache of
-10 % and the traces that nothing was tuned on; --all for all cells.
+10 % and the traces that nothing was tuned on; --all for all cells.  With --budget also without
+devices, all policies held to that write budget (hybridsim/write_budget.py).
 
 What was tuned on: OLTP, rocksdb_mixgraph, mariadb_moving_hot and hot spots of seed 1.  The summary
 is of the others: P2, cloudPhysics, pg_zipf, fileserver_newhot, hot spots of seed 2.  Pages are of
@@ -43,7 +44,8 @@ def rows(said: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str, A
     chosen = [each for each in POLICIES if not said.policy or each.name in said.policy]
     for traced, page in cells(said, traces):
         begin = time.perf_counter()
-        yield from cached(traced, page, tuple(said.share or SHARES), chosen, kept)
+        shares, budgets = tuple(said.share or SHARES), tuple(said.budget or ())
+        yield from cached(traced, page, shares, chosen, kept, budgets)
         tell(f"{traced.name} {page}: {time.perf_counter() - begin:.1f} s")
     if not said.timed:
         return
@@ -84,6 +86,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--page", action="append", type=int, help="bytes; these only")
     parser.add_argument("--share", action="append", type=float, help="of the pages; these only")
     parser.add_argument("--policy", action="append", help="these only")
+    parser.add_argument("--budget", action="append", help="a write budget that all are held to")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON lines")
     parser.add_argument("--markdown", action="store_true", help="print the short table")

@@ -33,11 +33,13 @@ from hybridsim.outcome import Outcome
 from hybridsim.pages import Ids, accesses, next_uses
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE
 from hybridsim.policies.belady import NEVER
+from hybridsim.policies.budget import Budgeted
 from hybridsim.scenario import Scenario
 from hybridsim.summary import summarize
 from hybridsim.verbs.hits import REPLACEMENTS, Cache, Hits
 from hybridsim.verbs.replay import Pump, batches
 from hybridsim.warmup import judge, of_hits
+from hybridsim.write_budget import parse_write_budget
 
 PACKAGE = Path(hybridsim.__file__).parent
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
@@ -80,6 +82,11 @@ class Policy:
         return of_class(ADMISSION[self.admission]) | of_class(REPLACEMENTS[self.replacement])
 
     @property
+    def can_be_held(self) -> bool:
+        """Whether it can be held to a write budget."""
+        return not (self.toml or self.knows_the_future or self.name in PRICED_NAMES)
+
+    @property
     def knows_the_future(self) -> bool:
         """Whether it is a bound."""
         return self.replacement in KNOWS_THE_FUTURE
@@ -107,6 +114,8 @@ def _policies() -> list[Policy]:
 
 
 POLICIES = _policies()
+PRICED_NAMES = {priced(price).name for price in PRICED}
+HELD = "fills <= "  # how a level begins whose policies are held to a write budget
 SYSTEMS = [
     Policy("dm-cache smq", toml='kind = "dm-cache"\nblock = "{page}"'),
     Policy("bcache", toml='kind = "bcache"'),
@@ -241,10 +250,13 @@ class Stream:
             "share": share,
         }
 
-    def run(self, policy: Policy, share: float) -> dict[str, Any]:
-        """Run one cache through all of it."""
+    def run(self, policy: Policy, share: float, budget: str = "") -> dict[str, Any]:
+        """Run one cache through all of it, held to a write budget if one is said."""
         pages = self.pages(share)
-        cache = Cache(policy.admission, policy.replacement, pages, 0, dict(policy.parameters))
+        parameters: dict[str, Any] = dict(policy.parameters)
+        if budget:
+            parameters["write_budget"] = parse_write_budget(budget, self.page_bytes)
+        cache = Cache(policy.admission, policy.replacement, pages, 0, parameters)
         begin, first = time.thread_time(), 0
         found: list[Hits] = []
         for piece in self.pieces:
@@ -273,24 +285,17 @@ def warm(found: list[Hits]) -> float | None:
 
 
 def cached(
-    traced: Traced, page_bytes: int, shares: tuple[float, ...], policies: list[Policy], kept: Kept
+    traced: Traced,
+    page_bytes: int,
+    shares: tuple[float, ...],
+    policies: list[Policy],
+    kept: Kept,
+    budgets: tuple[str, ...] = (),
 ) -> Iterator[dict[str, Any]]:
-    """Yield the results without devices of a trace and page size, and the bounds."""
+    """Yield the results without devices of a trace and page size, with budgets too; the bounds."""
     stream = Stream(traced, page_bytes)
-    with ThreadPoolExecutor(THREADS) as threads:
-        for policy in policies:
-            paths = version("hits", policy)
-            keys = {
-                share: key("hits", [stream.digest, page_bytes, share, _said(policy)], paths)
-                for share in shares
-            }
-            missing = [share for share in shares if not kept.get(keys[share])]
-            if missing:
-                stream.prepared(policy)
-            runs = threads.map(lambda share, policy=policy: stream.run(policy, share), missing)
-            for share, row in zip(missing, runs):
-                kept.add({"key": keys[share], "level": "hits", "policy": policy.name} | row)
-            yield from (kept.get(keys[share]) for share in shares)
+    for budget in ("", *budgets):
+        yield from _cached(stream, shares, policies, kept, budget)
     here = Path(__file__).parent / "policy_bound.py"
     for share in shares:
         found = key("bound", [stream.digest, page_bytes, share], [here])
@@ -299,6 +304,31 @@ def cached(
             | stream.about(share)
             | {"bounds": [[p, bound(stream.gaps, stream.pages(share), p)] for p in PRICES]}
         )
+
+
+def _cached(
+    stream: Stream, shares: tuple[float, ...], policies: list[Policy], kept: Kept, budget: str
+) -> Iterator[dict[str, Any]]:
+    level = f"{HELD}{budget}" if budget else "hits"
+    with ThreadPoolExecutor(THREADS) as threads:
+        for policy in policies:
+            if budget and not policy.can_be_held:
+                continue
+            paths = version("hits", policy) | (of_class(Budgeted) if budget else set())
+            about = [stream.digest, stream.page_bytes]
+            keys = {
+                share: key(level, [*about, share, _said(policy)], paths) for share in shares
+            }
+            missing = [share for share in shares if not kept.get(keys[share])]
+            if missing:
+                stream.prepared(policy)
+
+            def run(share: float, policy: Policy = policy) -> dict[str, Any]:
+                return stream.run(policy, share, budget)
+
+            for share, row in zip(missing, threads.map(run, missing)):
+                kept.add({"key": keys[share], "level": level, "policy": policy.name} | row)
+            yield from (kept.get(keys[share]) for share in shares)
 
 
 def _said(policy: Policy) -> list[Any]:

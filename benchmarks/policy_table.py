@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 from policy_bound import most_hits
-from policy_runs import POLICIES, SYSTEMS
+from policy_runs import HELD, POLICIES, SYSTEMS
 
 from hybridsim.scenario import Scenario
+from hybridsim.write_budget import ACCESS, parse_write_budget
 
 Row = dict[str, Any]
 Cell = tuple[str, int, float]  # trace, page, share
@@ -45,14 +46,14 @@ def cells(rows: Iterable[Row], level: str) -> dict[Cell, dict[str, Row]]:
 
 def hit_ratio(row: Row) -> float:
     """Return the share of hits: of all page accesses; under timing, of the reads."""
-    if row["level"] == "hits":
-        return row["page_hits"] / row["page_accesses"]
-    return row["hit_ratio"] or 0.0
+    if row["level"] == "timed":
+        return row["hit_ratio"] or 0.0
+    return row["page_hits"] / row["page_accesses"]
 
 
 def ssd_bytes(row: Row) -> int:
     """Return what was written to the SSD."""
-    return row["fills"] * row["page_bytes"] if row["level"] == "hits" else row["ssd_bytes"]
+    return row["ssd_bytes"] if row["level"] == "timed" else row["fills"] * row["page_bytes"]
 
 
 def disk_ns(row: Row) -> float:
@@ -70,7 +71,7 @@ def disk_ns(row: Row) -> float:
 def lines(rows: list[Row]) -> Iterator[str]:
     """Yield the table, a line a policy."""
     yield (
-        f"{'trace':20}{'page':>6}{'size':>6} {'level':6}{'policy':19}{'hits':>7}{'SSD MB':>9}"
+        f"{'trace':20}{'page':>6}{'size':>6} {'level':13}{'policy':19}{'hits':>7}{'SSD MB':>9}"
         f"{'disk ms':>9}{'mean ms':>9}{'p99 ms':>9}{'t90':>6}"
     )
     for row in rows:
@@ -78,9 +79,9 @@ def lines(rows: list[Row]) -> Iterator[str]:
             continue
         trace, page, share = cell_of(row)
         size = f"{page // 1024}K" if page >= 1024 else f"{page}"
-        mark = "~" if row["level"] == "hits" else ""
+        mark = "" if row["level"] == "timed" else "~"
         yield (
-            f"{trace:20}{size:>6}{share:>6.0%} {row['level']:6}{row['policy']:19}"
+            f"{trace:20}{size:>6}{share:>6.0%} {row['level']:13}{row['policy']:19}"
             f"{hit_ratio(row):>7.2%}{ssd_bytes(row) / 1e6:>9,.0f}"
             f"{mark + format(disk_ns(row) / 1e6, '.2f'):>9}"
             f"{_ms(row.get('mean_ns')):>9}{_ms(row.get('p99_ns')):>9}{_share(row['t90']):>6}"
@@ -105,6 +106,13 @@ def summary(rows: list[Row]) -> Iterator[str]:
             yield f"Level {level}, {len(held_out)} cells not tuned on, {what} disk time:"
             yield from ranking(held_out)
             yield from targets(held_out, cells(rows, "bound") if level == "hits" else {})
+    for level in dict.fromkeys(row["level"] for row in rows if row["level"].startswith(HELD)):
+        held_out = cells((row for row in rows if not row["is_tuned"]), level)
+        if held_out:
+            yield ""
+            yield f"{level} of the accesses, {len(held_out)} cells not tuned on:"
+            yield from ranking(held_out)
+            yield from within(held_out, level.removeprefix(HELD))
 
 
 def ranking(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
@@ -172,6 +180,23 @@ def targets(
         "t90 at most the fastest baseline's + 10 %, where both are",
         [w for w in warm if w is not None],
     )
+
+
+def within(held_out: dict[Cell, dict[str, Row]], budget: str) -> Iterator[str]:
+    """Yield whether a write budget is held, and who saves most within it."""
+    rows = [row for by_policy in held_out.values() for row in by_policy.values()]
+    yield told("the budget is held, by every policy", [is_held(row, budget) for row in rows])
+    ours = relative({cell: rows for cell, rows in held_out.items() if LEARNED in rows})
+    for margin, what in ((1.0, "the lowest of all"), (DISK_MARGIN, "at most the best + 2 %")):
+        near = [ratio <= margin for ratio in ours.get(LEARNED, [])]
+        yield told(f"disk time {what} that hold it", near)
+
+
+def is_held(row: Row, budget: str) -> bool:
+    """Tell whether no more was filled than the budget brings, what is saved up, and the cache."""
+    said, pages = parse_write_budget(budget, row["page_bytes"]), row["pages"]
+    brought = row["page_accesses"] * ACCESS // said.interval(pages)
+    return row["fills"] <= brought + said.burst(pages) + pages
 
 
 def told(what: str, met: list[bool]) -> str:

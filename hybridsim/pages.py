@@ -40,6 +40,7 @@ class Accesses(NamedTuple):
     write: Bytes  # by request
     offset: Ints  # by request, bytes
     length: Ints
+    arrival_ns: Ints
 
 
 class PageReads(NamedTuple):
@@ -53,7 +54,9 @@ class PageReads(NamedTuple):
         count, offset = len(self.numbers), self.numbers * self.page_bytes
         whole = np.full(count, self.page_bytes, np.int64)
         none = np.zeros(count, np.uint8)
-        return Accesses(self.numbers, np.arange(1, count + 1), none, offset, whole)
+        return Accesses(
+            self.numbers, np.arange(1, count + 1), none, offset, whole, np.zeros(count, np.int64)
+        )
 
 
 Part = Accesses | PageReads
@@ -77,7 +80,7 @@ def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
     data = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
     data &= chunk.length_bytes > 0
     offset, length = chunk.offset_bytes[data], chunk.length_bytes[data]
-    write = (chunk.op[data] != Op.READ).astype(np.uint8)
+    write, arrival_ns = (chunk.op[data] != Op.READ).astype(np.uint8), chunk.arrival_ns[data]
     first = offset // page_bytes
     ends = np.cumsum((offset + length - 1) // page_bytes - first + 1)
     start, done = 0, 0
@@ -87,7 +90,7 @@ def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
         until = ends[rows] - done
         counts = np.diff(until, prepend=0)
         numbers = np.arange(until[-1]) + np.repeat(first[rows] - until + counts, counts)
-        yield Accesses(numbers, until, write[rows], offset[rows], length[rows])
+        yield Accesses(numbers, until, write[rows], offset[rows], length[rows], arrival_ns[rows])
         start, done = stop, int(ends[stop - 1])
 
 

@@ -107,18 +107,19 @@ def run_pages(cache, ids, reads, first):
 
 
 @loop
-def run(cache, ids, requests, first):
-    """Let requests touch their pages, whose ids are given; `first` is the first access's number."""
+def run(cache, ids, requests):
+    """Let requests touch their pages, whose ids are given."""
     ends, last = requests.ends, len(ids) - 1
     start = 0
     for i in range(len(ends)):
         write, offset, length = requests.write[i], requests.offset[i], requests.length[i]
+        now = requests.arrival_ns[i]
         cache.admission.request(offset, length, write)
         sequential = cache.is_sequential(offset, length)
         hits = 0
         for at in range(start, ends[i]):
             prefetch(cache.present, ids[min(at + AHEAD, last)])
-            hits += cache.access(first + at, ids[at], write, sequential)
+            hits += cache.access(now, ids[at], write, sequential)
         pages = ends[i] - start
         cache.note(write, pages, hits, 1, hits == pages)
         start = ends[i]
@@ -130,12 +131,13 @@ def run_foreseen(cache, ids, requests, next_use):
     start = 0
     for i in range(len(requests.ends)):
         write, offset, length = requests.write[i], requests.offset[i], requests.length[i]
+        now = requests.arrival_ns[i]
         cache.admission.request(offset, length, write)
         sequential = cache.is_sequential(offset, length)
         hits = 0
         for at in range(start, requests.ends[i]):
             cache.replacement.upcoming[ids[at]] = next_use[at]
-            hits += cache.access(at, ids[at], write, sequential)
+            hits += cache.access(now, ids[at], write, sequential)
         pages = requests.ends[i] - start
         cache.note(write, pages, hits, 1, hits == pages)
         start = requests.ends[i]

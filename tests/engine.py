@@ -18,6 +18,7 @@ from hybridsim.inflight import Batch
 from hybridsim.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.machine import Machine, Run
 from hybridsim.policies import ADMISSION, REPLACEMENT, pair
+from hybridsim.policies.budget import Bucket, Budgeted
 from hybridsim.raid import Tier
 from hybridsim.reference import (
     BcacheParameters,
@@ -130,17 +131,17 @@ def cache_of(scenario):
     warm = WarmStart(*kept.T, np.array(cache.preload, np.int64))
     ids = doubled(IDS, IDS, len(kept))
     parameters = dict(zip(TOLD.get(name, ()), said, strict=False))
-    admission, replacement = pair(
-        ADMISSION[name], REPLACEMENT[cache.replacement], ids, cache.pages, parameters
-    )
+    policies = pair(ADMISSION[name], REPLACEMENT[cache.replacement], ids, cache.pages, parameters)
+    if cache.budget and cache.pages:
+        bucket = Bucket.new(cache.pages, *vars(cache.budget).values())
+        policies = (Budgeted.new(*policies, bucket),) * 2
     return PageCache.new(
         cache.page_bytes,
         cache.pages,
         int(cache.mode),
         cache.cutoff_bytes,
         cache.fills_max,
-        admission,
-        replacement,
+        *policies,
         ids,
         cache.granule_bytes,
         {name: int(value) for name, value in vars(cache).items() if name in DEFAULTS},

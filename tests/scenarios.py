@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hybridsim.codes import FUA, PREFLUSH, Fill, FillWhen, Level, Mode, Op, Order, Replay, Spread
 from hybridsim.policies import REPLACEMENT
 from hybridsim.reference import (
+    BudgetParameters,
     CacheParameters,
     ControllerParameters,
     FlashParameters,
@@ -73,6 +74,17 @@ class Scenario:
         )
 
 
+def budgets() -> st.SearchStrategy[BudgetParameters]:
+    """Write budgets that some requests of a small cache go beyond."""
+    by_time = st.builds(
+        BudgetParameters, st.sampled_from([10**7, 10**9]), st.integers(1, 9), st.just(False)
+    )
+    by_accesses = st.builds(
+        BudgetParameters, st.integers(2**19, 2**24), st.integers(1, 9), st.just(True)
+    )
+    return by_time | by_accesses
+
+
 @st.composite
 def scenarios(
     draw: st.DrawFn,
@@ -97,6 +109,7 @@ def scenarios(
             st.sampled_from([one for one in ADMISSIONS if admission in ("any", one[0])])
         ),
         replacement=draw(st.sampled_from(REPLACEMENTS if admission == "any" else [replacement])),
+        budget=draw(st.none() | budgets()) if admission == "any" else None,
         **draw(fills(page_bytes)),
         **draw(cleaning(pages)),
     )

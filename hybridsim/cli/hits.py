@@ -68,6 +68,7 @@ def parameters(
         "hybridsim hits sda.blktrace.0",
         "hybridsim hits sda.blktrace.0 --cache-size 5%,10%,1MiB --replacement lru,arc,s3-fifo",
         "hybridsim hits sda.blktrace.0 --admission always,larc --replacement lru,belady --json",
+        "hybridsim hits sda.blktrace.0 --admission learned --replacement learned --write-budget 5%",
     )
 )
 @trace_options
@@ -92,6 +93,11 @@ def parameters(
     help="Leave longer sequential runs to the disks; 0, the default: none.",
 )
 @policy_options
+@click.option(
+    "--write-budget",
+    metavar="AMOUNT",
+    help="Fill no more than 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def hits(
     paths: tuple[str, ...],
@@ -103,6 +109,7 @@ def hits(
     admission: str,
     page: str,
     sequential_cutoff: str,
+    write_budget: str | None,
     as_json: bool,
     **said: Any,
 ) -> None:
@@ -123,6 +130,7 @@ def hits(
         admission.split(","),
         page,
         sequential_cutoff,
+        write_budget,
         **parameters(**said),
     )
     if as_json:
@@ -144,6 +152,7 @@ def table(found: list[Hits]) -> str:
         f"{first.requests:,} reads and writes touch {first.page_accesses:,} pages of "
         f"{human_size(first.page_bytes)}.",
         "A page access is a hit or a miss; a request is a hit if all its pages are.",
+        *([f"Filled once, then within {first.write_budget}."] if first.write_budget else []),
         "",
         f"{'admission':14}{'replacement':13}{'cache':>10}{'pages':>12}{'page hits':>14}"
         f"{'ratio':>8}{'req. hits':>13}{'ratio':>8}{'admitted':>13}",
@@ -169,7 +178,7 @@ def lessons(each: Hits) -> str:
         f"What was learned with {human_size(each.pages * each.page_bytes)}, {each.replacement}: "
         f"a page stays {known.pages_stay:,} accesses after its last;",
         f"its room is worth {known.rent_reads:.3f} reads of the disks meanwhile, "
-        f"a fill costs {known.price_reads:g}.",
+        f"a fill costs {known.price_reads:.3g}.",
         f"{'a page':58}{'accesses':>9}{'touched again':>15}{'worth':>8}{'wanted':>8}",
     ]
     for one in known.lessons:

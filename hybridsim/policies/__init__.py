@@ -14,9 +14,12 @@ A replacement policy has
     touch(page)      a cached page is used
     remove(page)     a cached page is gone, and not by `evict`
 A class may be both, and is one object then; `new` hears of `admits` or `replaces` if it is not.
+Any two can be held to a write budget (budget.py).
 
 A new policy is one file and one line here.
 """
+
+from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from hybridsim.policies.learned import Learned
     from hybridsim.policies.lru import LRU
     from hybridsim.policies.touches import Touches
+    from hybridsim.write_budget import WriteBudget
 
 ADMISSION = Registry(
     {
@@ -87,14 +91,28 @@ def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> An
 def pair(
     admission: Any, replacement: Any, ids: int, pages: int, parameters: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """Return an admission and a replacement policy; a class that is asked for as both is one."""
+    """Return an admission and a replacement policy; a class that is asked for as both is one.
+
+    Held to a `write_budget` both are one too (budget.py).
+    """
     if admission is replacement:
         both = make(admission, ids, pages, parameters)
-        return both, both
-    return (
-        make(admission, ids, pages, {**parameters, "replaces": False}),
-        make(replacement, ids, pages, {**parameters, "admits": False}),
-    )
+        found = both, both
+    else:
+        found = (
+            make(admission, ids, pages, {**parameters, "replaces": False}),
+            make(replacement, ids, pages, {**parameters, "admits": False}),
+        )
+    budget = parameters.get("write_budget")
+    return found if budget is None or pages == 0 else _held(found, pages, budget)
+
+
+def _held(policies: tuple[Any, Any], pages: int, budget: WriteBudget) -> tuple[Any, Any]:
+    from hybridsim.policies.budget import Bucket, Budgeted
+
+    bucket = Bucket.new(pages, budget.interval(pages), budget.burst(pages), budget.by_access)
+    both = Budgeted.new(*policies, bucket)
+    return both, both
 
 
 def __getattr__(name: str) -> Any:

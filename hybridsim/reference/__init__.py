@@ -11,6 +11,7 @@ it to the nanosecond. One file per section of the text:
     policies     2.4  admission and replacement
     learned, classes
                  2.4.1  the learned policy
+    budget       2.4.4  a write budget
     runs         2.3, 2.11  sequential runs
     tier, member, parity, rebuild
                  2.5  arrays
@@ -40,6 +41,7 @@ from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
     BcacheParameters,
+    BudgetParameters,
     CacheParameters,
     ControllerParameters,
     DmCacheParameters,
@@ -69,6 +71,7 @@ from hybridsim.reference.writecache import Writecache
 __all__ = [
     "Admission",
     "BcacheParameters",
+    "BudgetParameters",
     "CacheParameters",
     "Clock",
     "ClosedSource",

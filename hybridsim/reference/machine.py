@@ -13,6 +13,7 @@ from hybridsim.reference.admission import (
     TinyLfu,
 )
 from hybridsim.reference.bcache import Bcache
+from hybridsim.reference.budget import Budget, Budgeted
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.controller import Controller
@@ -215,6 +216,9 @@ class Machine:
             return CACHES[type(parameters)](self.clock, parameters, slow, self.tiers["fast"])
         admission = self.make_admission(parameters)
         replacement = self.make_replacement(parameters, admission)
+        if parameters.budget and parameters.pages:
+            budget = Budget(parameters.pages, *vars(parameters.budget).values())
+            admission = replacement = Budgeted(admission, replacement, budget)
         return PageCache(
             self.clock,
             parameters,

@@ -215,6 +215,15 @@ class ControllerParameters(_Plain):
 
 
 @dataclass
+class BudgetParameters(_Plain):
+    """What may be let in (2.4.4)."""
+
+    interval: int  # ns, or parts of an access
+    burst: int
+    counts_accesses: bool
+
+
+@dataclass
 class CacheParameters(_Plain):
     """The page cache and its policies (2.3, 2.4); pages = 0 is a machine without one.
 
@@ -250,6 +259,7 @@ class CacheParameters(_Plain):
     preload_chunk_bytes: int = 0
     preload_reads: int = 1
     preload_rate: int = 0
+    budget: BudgetParameters | None = None
 
 
 @dataclass

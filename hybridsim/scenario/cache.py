@@ -12,6 +12,7 @@ from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier
 from hybridsim.suggest import hint
 from hybridsim.units import parse_percent
+from hybridsim.write_budget import WriteBudget, parse_write_budget
 
 GRANULES_MAX = 64  # of a page
 MERGE_PAGES_MAX = 256
@@ -60,6 +61,7 @@ class Cache(FastTier):
     request_max_bytes: Size = Field(64 * 1024, alias="request_max")  # with "request-size"
     replacement: Annotated[str, _name_of(REPLACEMENT)] = "learned"  # "lru" with another admission
     write_price: float = Field(0.5, ge=0, le=1000)  # of a fill, in reads; with "learned"
+    write_budget: str | None = None  # of fills: "500GB/day", "1 DWPD", "5%" of page accesses
     sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff")  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)
     fill: Literal["re-read", "piggyback"] = "re-read"  # piggyback: the read that missed is longer
@@ -105,14 +107,23 @@ class Cache(FastTier):
         return min(max(1, self.clean_merge_bytes // self.page_bytes), MERGE_PAGES_MAX)
 
     @property
-    def policy_parameters(self) -> dict[str, int]:
+    def policy_parameters(self) -> dict[str, Any]:
         """Return what policies may want to know, by the names that they have for it."""
         return {
             "touches": self.touches,
             "probability_per_million": int(parse_percent(self.probability) * 1_000_000),
             "request_max_bytes": self.request_max_bytes,
             "write_price_per_thousand": round(self.write_price * 1000),
+            "write_budget": self.budget,
         }
+
+    @property
+    def budget(self) -> WriteBudget | None:
+        """Return what may be let in; raise ValueError if what is said makes no sense."""
+        if self.write_budget is None:
+            return None
+        drives_bytes = self.members * self.drive.capacity_bytes
+        return parse_write_budget(self.write_budget, self.page_bytes, drives_bytes)
 
     def pages(self, footprint_bytes: int) -> int:
         """Return how many pages the cache has, for a trace that touches so many bytes."""
@@ -127,6 +138,10 @@ class Cache(FastTier):
         if self.fill_piece_bytes % SECTOR_BYTES:
             yield "fill_piece", f"a piece is whole sectors of {SECTOR_BYTES} bytes"
         yield from self.wrong_chunk()
+        try:
+            _ = self.budget
+        except ValueError as error:
+            yield "write_budget", str(error)
         if parse_percent(self.dirty_low) >= parse_percent(self.dirty_high):
             yield "dirty_low", f"dirty_low must be below dirty_high ({self.dirty_high})"
         elif parse_percent(self.clean_above) > parse_percent(self.dirty_low):

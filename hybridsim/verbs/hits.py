@@ -6,7 +6,7 @@ import os
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from hybridsim import jit
 from hybridsim.arrays import Int32s, Ints
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.pages import Chunked, Ids, PageReads, Part, accesses, next_uses
+from hybridsim.pages import Accesses, Chunked, Ids, PageReads, Part, accesses, next_uses
 from hybridsim.policies import (
     ADMISSION,
     ADMISSION_METHODS,
@@ -25,6 +25,7 @@ from hybridsim.policies import (
     pair,
 )
 from hybridsim.policies.belady import NEVER
+from hybridsim.policies.budget import Budgeted
 from hybridsim.policies.learned import Learned
 from hybridsim.policies.lessons import Learning, learning
 from hybridsim.residency import (
@@ -41,8 +42,10 @@ from hybridsim.residency import (
 )
 from hybridsim.suggest import hint
 from hybridsim.units import parse_percent, parse_size
+from hybridsim.write_budget import WriteBudget, parse_write_budget
 
 REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
+NO_TIMES = "the trace has no times: a write budget for it is a share of the page accesses, as '5%'"
 Policy = str | Any  # a name of the registry, or a class that can be made like those there
 
 
@@ -66,6 +69,7 @@ class Hits:
     admitted: int  # pages written to the cache to fill it
     evicted: int
     learning: Learning | None = None  # with admission "learned"
+    write_budget: str | None = None  # that it was held to
 
     @property
     def page_misses(self) -> int:
@@ -100,6 +104,7 @@ def hits(
     admission: Policy | Sequence[Policy] = "always",
     page: str | int = "4KiB",
     sequential_cutoff: str | int = 0,
+    write_budget: str | None = None,
     **parameters: Any,
 ) -> list[Hits]:
     """Return what caches of each size, admission and replacement do for a trace.
@@ -107,11 +112,13 @@ def hits(
     `trace` may also be an array of page numbers, or several.  `cache_size` is bytes, or a share of
     the distinct pages that are touched ("10%").  A policy is a name or a class; `parameters` go to
     the policies that have them: touches, probability_per_million, seed, request_max_bytes,
-    write_price_per_thousand.
+    write_price_per_thousand.  `write_budget` holds each cache to "500GB/day", "1 DWPD" (of its own
+    size) or "5%" of the page accesses, beside a first fill of it.
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:
         raise UsageError("a page has at least one byte")
+    budget = _budget(write_budget, page_bytes)
     if any("%" in str(size) for size in _several(cache_size)):
         trace = readable_twice(trace)
     for each in _several(admission):
@@ -121,12 +128,25 @@ def hits(
     sizes = cache_pages(trace, _several(cache_size), page_bytes)
     wanted = list(product(_several(admission), _several(replacement), sizes))
     cutoff = size_bytes(sequential_cutoff)
-    caches = [Cache(*each, cutoff, parameters) for each in wanted]
+    if budget and (known := KNOWS_THE_FUTURE.keys() & set(_several(replacement))):
+        raise UsageError(f"{', '.join(known)} is a bound of all policies, and held to no budget")
+    caches = [Cache(*each, cutoff, parameters | {"write_budget": budget}) for each in wanted]
     feed = Feed(caches)
     for part in accesses(trace, page_bytes):
+        if budget and not budget.by_access and isinstance(part, PageReads):
+            raise UsageError(NO_TIMES)
         feed.take(part)
     feed.finish()
-    return [cache.result(page_bytes) for cache in caches]
+    if budget and not budget.by_access and not feed.has_times:
+        raise UsageError(NO_TIMES)
+    return [replace(cache.result(page_bytes), write_budget=write_budget) for cache in caches]
+
+
+def _budget(said: str | None, page_bytes: int) -> WriteBudget | None:
+    try:
+        return None if said is None else parse_write_budget(said, page_bytes)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def readable_twice(trace: Chunked | Iterable[Any]) -> Chunked | Iterable[Any]:
@@ -196,8 +216,10 @@ class Cache:
         """Go through requests; `first` is the number of the first access."""
         if len(self._state.present) < capacity:
             self._state = self._state.grown(capacity)
-        how = run_pages if isinstance(part, PageReads) else run
-        jit.fitting(how, self._state)(self._state, ids, part, first)
+        if isinstance(part, PageReads):
+            jit.fitting(run_pages, self._state)(self._state, ids, part, first)
+        else:
+            jit.fitting(run, self._state)(self._state, ids, part)
 
     def take_foreseen(self, ids: Int32s, part: Part, next_use: Ints, capacity: int) -> None:
         """Go through requests with the next use of each page known."""
@@ -209,6 +231,8 @@ class Cache:
     def result(self, page_bytes: int) -> Hits:
         """Return what the cache has done."""
         counts, policy = [int(each) for each in self._state.counts], self._state.admission
+        if isinstance(policy, Budgeted):
+            policy = policy.admission
         if not counts[PAGES] + counts[PAGES + 1]:
             raise TraceError("no reads or writes in the trace")
         return Hits(
@@ -239,6 +263,8 @@ class Feed:
         self._ids = Ids()
         self._threads = ThreadPoolExecutor(os.cpu_count())
         self._first = 0
+        self._began_ns = NEVER
+        self.has_times = False
 
     def take(self, part: Part) -> None:
         """Go through some requests."""
@@ -246,6 +272,9 @@ class Feed:
         capacity, first = self._ids.capacity, self._first
         self._each(self._at_once, lambda cache: cache.take(found, part, first, capacity))
         self._first += len(found)
+        if isinstance(part, Accesses) and len(found):
+            self._began_ns = min(self._began_ns, int(part.arrival_ns[0]))
+            self.has_times |= int(part.arrival_ns[-1]) > self._began_ns
         if self._later:
             self._kept.append((found, part))
 
