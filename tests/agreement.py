@@ -14,7 +14,7 @@ SECOND = 10**9
 def relaxed(share):
     """Settings for as large a part of the usual examples as is told."""
     return settings(
-        max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")) // share,
+        max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "60")) // share,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

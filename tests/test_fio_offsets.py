@@ -170,7 +170,7 @@ def patterns(draw):
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(patterns())
 def test_compiled_equals_obvious(one):
     assert compiled(one, 200) == obvious(one, 200)

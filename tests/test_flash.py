@@ -76,7 +76,7 @@ def workload(parameters, count, random):
     return requests
 
 
-@settings(max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")), deadline=None)
+@settings(max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "60")), deadline=None)
 @given(ssds(4096) | flashes(4096), st.integers(0, 200), st.integers(0, 2**32), st.integers(1, 2))
 def test_engine_and_reference_agree(parameters, count, seed, members):
     requests = workload(parameters, count, Random(seed))

@@ -132,7 +132,7 @@ def test_damaged_files_for_long(kind, tmp_path):
     fuzz(tmp_path, kind, range(300, 10_000))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=400), st.sampled_from([None, *FORMATS]))
 def test_any_bytes(tmp_path_factory, data, format):
     path = tmp_path_factory.getbasetemp() / "any"
@@ -159,7 +159,7 @@ FIELDS = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(FIELDS, min_size=1, max_size=60))
 def test_any_records(tmp_path_factory, fields):
     path = tmp_path_factory.getbasetemp() / "records"

@@ -25,7 +25,7 @@ from hybridsim.reference import (
 )
 
 relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "100")),
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "40")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

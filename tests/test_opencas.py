@@ -38,7 +38,7 @@ def test_interpreted_engine_equals_reference(scenario):
 
 
 @pytest.mark.long
-@settings(usual, max_examples=100)
+@settings(usual, max_examples=40)
 @given(opencas_scenarios("disk", "ssd", controller=False))
 def test_compiled_engine_equals_reference(scenario):
     agreement.check(scenario)
@@ -233,7 +233,7 @@ def test_metadata_of_neighbouring_pages_are_one_write():
 
 
 @given(st.lists(st.integers(0, 9), max_size=60))
-@settings(usual, max_examples=50)
+@settings(usual, max_examples=20)
 def test_the_first_half_of_a_list_is_hot(moves):
     """A line that is in the list leaves it, any other enters it at the head."""
     lists, plain = Lists.new(320), []

@@ -219,7 +219,7 @@ class TestFills:
 
 
 @settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "60")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

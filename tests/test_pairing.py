@@ -141,7 +141,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(EVENTS, st.booleans(), st.integers(1, 40))
 def test_the_kernel_pairs_as_the_obvious_program(steps, by_issue, batch):
     time = 0
@@ -152,7 +152,7 @@ def test_the_kernel_pairs_as_the_obvious_program(steps, by_issue, batch):
     assert requests_of(events, by_issue=by_issue, batch=batch)[0] == pair(events, by_issue)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(EVENTS, st.lists(st.integers(0, 2), min_size=80, max_size=80), st.integers(1, 9))
 def test_lanes_are_merged_by_time_then_by_lane(steps, cpus, batch):
     time = 0

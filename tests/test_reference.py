@@ -763,7 +763,7 @@ class TestOrder:
 
 
 class TestLaws:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(scenarios())
     def test_conservation(self, scenario: Scenario) -> None:
         outcome = scenario.run()
@@ -787,7 +787,7 @@ class TestLaws:
         assert counters["fills_started"] == counters["fills_completed"] + counters["fills_doomed"]
         assert scenario.run() == outcome
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(scenarios())
     def test_the_cache_at_the_end(self, scenario: Scenario) -> None:
         machine = Machine(

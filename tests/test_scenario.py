@@ -422,7 +422,7 @@ def mutations(draw):
     return text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mutations())
 def test_a_mutated_scenario_is_read_or_refused_in_words(text):
     with suppress(ScenarioError):
@@ -441,7 +441,7 @@ def leaves(value, path=()):
             yield from leaves(below, (*path, key))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mutations())
 def test_every_key_of_a_valid_text_is_located(text):
     text = text.replace("\r\n", "\n")

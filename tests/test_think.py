@@ -51,7 +51,7 @@ def traces(draw):
     return requests
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(traces(), st.lists(st.integers(0, 80), max_size=5))
 def test_parents_equal_the_obvious_ones(requests, cuts):
     assert in_chunks(requests, cuts) == obvious(requests, think.LOOKBACK)

@@ -36,7 +36,7 @@ LOADED = ("preload_reads", "pages_preloaded", "slow_read_bytes")
 SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 
 relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "200")),
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "60")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -267,7 +267,8 @@ class TestRanking:
 def state(tmp_path_factory):
     """A cache saved after a capture, and the result of that run."""
     path = str(tmp_path_factory.mktemp("state") / "state.npz")
-    cold = replay(Trace.read(SMALL), Site.default(), save_cache=path)
+    site = Site.default().with_options(admission="always")
+    cold = replay(Trace.read(SMALL), site, save_cache=path)
     return path, cold
 
 

@@ -151,7 +151,7 @@ def test_discarded_blocks_are_forgotten():
 
 @pytest.mark.long
 def test_compiled_engine_equals_reference():
-    @settings(usual, max_examples=60)
+    @settings(usual, max_examples=20)
     @given(writecache_scenarios("ssd", "ssd", controller=False))
     def compare(scenario):
         agreement.check(scenario)

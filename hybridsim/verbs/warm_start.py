@@ -72,6 +72,8 @@ def _saved(source: SavedCache, said: Cache, pages: int, ssd_kept: bool) -> Begin
             f"{source.name} has pages of {human_size(source.page_bytes)}, this cache of "
             f"{human_size(said.page_bytes)}: use --cache-page {format_size(source.page_bytes)}"
         )
+    if not len(source.pages):
+        raise UsageError(f"{source.name}: the cache that was saved held no pages")
     warnings = []
     if len(source.pages) > pages:
         text = (
