@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from hybridsim.fidelity import Fidelity
 from hybridsim.histogram import Distribution
 from hybridsim.metrics import Collector, Kind
 from hybridsim.outcome import Outcome, Phase, Series
+from hybridsim.requirements import Checked, Requirement, Seen
 from hybridsim.verdict import Case, Verdict, judge
 from hybridsim.warmup import State, WarmUp, of_hits, of_iops
 from hybridsim.wear import Wear, wear
@@ -52,6 +53,12 @@ class Result:
     seed: int = 0
     engine: str = "numba"
     beginning: Beginning | None = None  # of a cache that did not begin empty
+    required: list[Checked] = field(default_factory=list)
+
+    def held_against(self, require: Sequence[Requirement]) -> Result:
+        """Return the result with what is required of the machine with the cache."""
+        seen = Seen.cached(self)
+        return replace(self, required=[each.check(seen) for each in require])
 
     def to_json(self, indent: int | None = 2) -> str:
         """The result as JSON: nanoseconds and bytes are integers, what is unknown is null."""
@@ -76,7 +83,7 @@ class Result:
             "fidelity": self.fidelity.to_dict(),
             "warm_start": self.beginning and self.beginning.to_dict(),
             "cost": None,
-            "require": [],
+            "require": [each.to_dict() for each in self.required],
             "warnings": [vars(one) for one in self.warnings],
         }
 

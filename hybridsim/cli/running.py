@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.errors import UsageError
+from hybridsim.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -37,15 +37,23 @@ def run(trace: Trace, scenario: Scenario, json_file: str | None, **how: Any) -> 
         result = replay(trace, scenario, report, **how)
     if json_file == "-":
         write(result, sys.stdout, "json")
-        return
-    write(result, sys.stdout)
-    if json_file:
-        try:
-            with Path(json_file).open("w", encoding="utf-8") as stream:
-                write(result, stream, "json")
-        except OSError as error:
-            raise UsageError(f"cannot write {json_file}: {error.strerror}") from error
-        click.echo(f"wrote {json_file}", err=True)
+    else:
+        write(result, sys.stdout)
+        if json_file:
+            write_file(json_file, result.to_json() + "\n")
+    missed = [each for each in result.required if not each.met]
+    if missed:
+        words = "; ".join(f"{each.requirement.text} ({each.words})" for each in missed)
+        raise RequirementError(f"not met: {words}")
+
+
+def write_file(name: str, text: str) -> None:
+    """Write a file and say so; raise UsageError where that is not possible."""
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {name}: {error.strerror}") from error
+    click.echo(f"wrote {name}", err=True)
 
 
 def say_if_compiling() -> None:
