@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hybridsim.verbs.hits import hits
     from hybridsim.verbs.mrc import miss_ratio_curve
     from hybridsim.verbs.replay import replay
+    from hybridsim.verbs.size import size
 
 _HOME = {
     "HybridsimError": "hybridsim.errors",
@@ -32,6 +33,7 @@ _HOME = {
     "hits": "hybridsim.verbs.hits",
     "miss_ratio_curve": "hybridsim.verbs.mrc",
     "replay": "hybridsim.verbs.replay",
+    "size": "hybridsim.verbs.size",
 }
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "hits",
     "miss_ratio_curve",
     "replay",
+    "size",
 ]
 
 

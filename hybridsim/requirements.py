@@ -59,7 +59,7 @@ def _share(text: str) -> float:
 
 
 TIME = Unit(_time, latency)
-LONG_TIME = Unit(_time, span)
+LONG_TIME = Unit(_time, lambda time_ns: span(time_ns) if time_ns else "at once")
 SHARE = Unit(_share, percent)
 NUMBER = Unit(_number, "{:.3g}".format)
 UNITS = {
@@ -95,11 +95,14 @@ class Seen(NamedTuple):
         """Look at the machine with its cache."""
         warm_up, worn = result.warm_up, result.wear
         warm_ns = warm_up.warm_ns if warm_up.steady else None
+        why = warm_up.why
+        if warm_up.needed_ns:
+            why += f"; a capture of {span(warm_up.needed_ns)} may show it"
         if worn is None:
-            return cls(result.phases, warm_ns, warm_up.why, None, None)
+            return cls(result.phases, warm_ns, why, None, None)
         endless = float("inf") if worn.bytes_written == 0 else None
         years = worn.years if worn.years is not None else endless
-        return cls(result.phases, warm_ns, warm_up.why, worn.drive_writes_per_day, years)
+        return cls(result.phases, warm_ns, why, worn.drive_writes_per_day, years)
 
     @classmethod
     def alone(cls, result: Replayed) -> Seen:
@@ -119,6 +122,14 @@ class Requirement:
     phase: str  # of PHASES
     compared: str  # of COMPARED
     bound: float  # nanoseconds, a share or a number
+
+    @property
+    def is_of(self) -> str:
+        """Which requests it looks at: reads, writes, or all of them."""
+        if self.measure in ("hit", "warmup"):
+            return "reads"
+        has_direction = self.measure not in UNITS or self.measure in OF_REQUESTS
+        return self.direction if has_direction else "requests"
 
     @property
     def wants_less(self) -> bool:
@@ -204,6 +215,13 @@ def parse(text: str) -> Requirement:
 def parse_all(texts: Iterable[str]) -> list[Requirement]:
     """Return the requirements that texts say."""
     return [parse(text) for text in texts]
+
+
+def check_answerable(require: Iterable[Requirement], reads: int, writes: int) -> None:
+    """Raise UsageError for what a trace of so many reads and writes says nothing about."""
+    for each in require:
+        if {"reads": reads, "writes": writes}.get(each.is_of) == 0:
+            raise UsageError(f"the trace has no {each.is_of}, so it cannot tell {each.text!r}")
 
 
 def _unit(measure: str) -> Unit:

@@ -62,7 +62,7 @@ class Result:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The result as JSON: nanoseconds and bytes are integers, what is unknown is null."""
-        return json.dumps(_plain(self.to_dict()), indent=indent, allow_nan=False)
+        return json.dumps(plain(self.to_dict()), indent=indent, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as what JSON can hold, its keys always in the same order."""
@@ -233,12 +233,12 @@ def _reasons(phase: Phase) -> dict[str, int]:
     return {reason.name.lower(): reasons[reason] for reason in Reason if reason in reasons}
 
 
-def _plain(thing: Any) -> Any:
+def plain(thing: Any) -> Any:
     """The same in JSON's own types; what is no finite number becomes null."""
     if isinstance(thing, dict):
-        return {str(key): _plain(one) for key, one in thing.items()}
+        return {str(key): plain(one) for key, one in thing.items()}
     if isinstance(thing, (list, tuple)):
-        return [_plain(one) for one in thing]
+        return [plain(one) for one in thing]
     if isinstance(thing, float):
         return thing if math.isfinite(thing) else None
     return thing.item() if hasattr(thing, "item") else thing

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,7 @@ def run(trace: Trace, scenario: Scenario, json_file: str | None, **how: Any) -> 
     from hybridsim.verbs.replay import replay
 
     for file in (json_file, how.get("save_cache")):
-        if file and file != "-" and not Path(file).absolute().parent.is_dir():
-            raise UsageError(f"cannot write {file}: there is no such folder")
+        check_folder(file)
     say_if_compiling()
     with progress() as report:
         result = replay(trace, scenario, report, **how)
@@ -54,6 +54,33 @@ def write_file(name: str, text: str) -> None:
     except OSError as error:
         raise UsageError(f"cannot write {name}: {error.strerror}") from error
     click.echo(f"wrote {name}", err=True)
+
+
+def write_json(data: dict[str, Any], name: str) -> None:
+    """Write a result's dictionary as JSON to a file, or to standard output for `-`."""
+    from hybridsim.result import plain
+
+    text = json.dumps(plain(data), indent=2, allow_nan=False)
+    if name == "-":
+        click.echo(text)
+    else:
+        write_file(name, text + "\n")
+
+
+def check_folder(file: str | None) -> None:
+    """Raise UsageError now for a file that could not be written at the end."""
+    if file and file != "-" and not Path(file).absolute().parent.is_dir():
+        raise UsageError(f"cannot write {file}: there is no such folder")
+
+
+def stages() -> Callable[[str], None]:
+    """Return what says on standard error which step is done, if that is a terminal."""
+
+    def say(text: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{text} ...", err=True)
+
+    return say
 
 
 def say_if_compiling() -> None:

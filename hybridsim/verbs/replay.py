@@ -27,7 +27,7 @@ from hybridsim.machine import Machine, Run
 from hybridsim.metrics import Collector
 from hybridsim.outcome import Outcome
 from hybridsim.recorded import Recorded
-from hybridsim.requirements import Requirement
+from hybridsim.requirements import Requirement, check_answerable
 from hybridsim.result import Result, Warning, conclude, warm_up_of
 from hybridsim.saved_cache import SavedCache
 from hybridsim.scenario import Scenario
@@ -74,14 +74,17 @@ def replay(
 
     `report` is told of the progress after each chunk.  The cache begins with the pages of
     `warm_start`: loaded from the disks, or there at once if `ssd_kept`.  What it holds at the end
-    goes to the file `save_cache`.  The result is held against `require`.  Raises TraceError for a trace that cannot be replayed,
-    ScenarioError for an array that cannot hold it, UsageError for pages that do not fit the cache.
+    goes to the file `save_cache`.  The result is held against `require`.
+
+    Raises TraceError for a trace that cannot be replayed, ScenarioError for an array that cannot
+    hold it, UsageError for pages that do not fit the cache.
     """
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
     summary = trace.summary(lambda chunks: watched(chunks, report))
     check(trace, summary, scenario)
+    check_answerable(require, summary.reads, summary.writes)
     first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
     task = Task(trace, summary, scenario, report, first)
     result, cache = _found(task)
@@ -109,7 +112,7 @@ def _found(task: Task) -> tuple[Result, Any]:
         return found
     knows_waits = summary.incomplete < summary.requests
     found = _replay(task, "open", may_give_up=knows_waits)
-    if found is not None and not (knows_waits and _is_overloaded(found[0])):
+    if found is not None and not (knows_waits and is_overloaded(found[0])):
         return found
     found = _replay(task, "think")
     assert found is not None
@@ -206,7 +209,8 @@ def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Reque
             report(Progress(done, 0, 0))
 
 
-def _is_overloaded(result: Result) -> bool:
+def is_overloaded(result: Result) -> bool:
+    """Tell whether neither machine keeps up."""
     return result.phases["warm"].saturated and result.phases["none"].saturated
 
 
