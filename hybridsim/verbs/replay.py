@@ -148,7 +148,8 @@ def pumped(
     pumps = [Pump(machine, step_ns) for machine in machines]
     done = 0
     with ThreadPoolExecutor(len(pumps)) as threads:
-        watch = recorded.add if trace.format != MADE else _ignore
+        # What was made has no latencies of its own.
+        watch = recorded.add if trace.format != MADE else (lambda chunk: None)
         for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
             all_of_them = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
@@ -193,10 +194,6 @@ def concluded(task: Task, mode: str, cached: Pump, plain: Pump, recorded: Record
         engine="numba" if compiled else "python",
         recorded=recorded.latency,
     )
-
-
-def _ignore(chunk: Requests) -> None:
-    """Look at nothing: what was made has no latencies of its own."""
 
 
 def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:

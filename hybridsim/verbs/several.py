@@ -56,9 +56,9 @@ class Several:
             found = self._results(scenarios, "think")
         return found or []
 
-    def outcomes(self, scenarios: Sequence[Scenario], mode: str) -> list[Outcome]:
-        """Replay scenarios of any kind, each with its cache if it has one."""
-        machines = [self._machine(each, mode) for each in scenarios]
+    def outcomes(self, sites: Sequence[tuple[Scenario, bool]], mode: str) -> list[Outcome]:
+        """Replay scenarios of any kind, each with its cache or (False) without."""
+        machines = [self._machine(each, mode, None if cached else 0) for each, cached in sites]
         pumps = pumped(self._task(self.scenario), mode, machines, Recorded()) or []
         is_open = mode == "open"
         return [Outcome(pump.collector, Counters(pump.counters()), is_open) for pump in pumps]
