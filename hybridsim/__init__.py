@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hybridsim.result import Result
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
+    from hybridsim.verbs.advise import advise
     from hybridsim.verbs.fit import fit
     from hybridsim.verbs.hits import hits
     from hybridsim.verbs.mrc import miss_ratio_curve
@@ -29,6 +30,7 @@ _HOME = {
     "Result": "hybridsim.result",
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.trace",
+    "advise": "hybridsim.verbs.advise",
     "fit": "hybridsim.verbs.fit",
     "hits": "hybridsim.verbs.hits",
     "miss_ratio_curve": "hybridsim.verbs.mrc",
@@ -42,6 +44,7 @@ __all__ = [
     "Scenario",
     "Trace",
     "__version__",
+    "advise",
     "fit",
     "hits",
     "miss_ratio_curve",

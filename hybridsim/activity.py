@@ -119,8 +119,10 @@ class Activity:
     @property
     def whole(self) -> Process:
         """All processes together; what is sequential is so within one of them."""
-        total = np.sum(list(self._counts.values()), axis=0, dtype=np.int64)
-        return Process(UNKNOWN, *(total.tolist() if self._counts else [0] * 6))
+        total = np.zeros(6, np.int64)
+        for counts in self._counts.values():
+            total += counts
+        return Process(UNKNOWN, *total.tolist())
 
     @property
     def processes(self) -> list[Process]:

@@ -135,7 +135,7 @@ def _cost(backing: Backing, price: Price) -> float | None:
 def _members(scenario: Scenario, drive_bytes: int, data_bytes: int, least: int) -> int:
     """Return how many drives of a size hold the data, from a least number on."""
     own = scenario.backing
-    rows = drive_bytes // own.chunk_bytes
+    rows = -(-drive_bytes // own.chunk_bytes)  # 24 TB are three drives of 8 TB, if but nearly
     step = 2 if own.kind == "raid10" else 1
     if own.kind in ("single", "raid1"):
         return least

@@ -1,4 +1,4 @@
-"""Is there a hot spot: how uneven accesses are, how large the places are that take most, do they move.
+"""Is there a hot spot: how uneven are accesses, how large is what takes most of them, does it move.
 
 Pages are counted in each quarter of the trace, and in each quarter twice: every other 64 requests
 apart.  The hottest pages of one half of a quarter, and what share of the other half's accesses they
@@ -26,6 +26,7 @@ RUN = 64  # requests of one half after another
 HOTTEST = (0.01, 0.1, 0.2)  # of the pages
 MOST = (0.5, 0.8)  # of the accesses
 PLAIN, SLIGHT = 2.0, 1.3  # times what even accesses would give: a hot spot, or something like it
+FEWEST = 50  # pages that can tell
 MOVES = 0.75  # of what the hot spot takes in its own quarter, left three quarters later
 
 
@@ -50,7 +51,9 @@ class HotSpot:
 
     @property
     def word(self) -> str:
-        """Whether there is one: yes, slight or no."""
+        """Whether there is one: yes, slight, no, or unsure."""
+        if self.distinct < FEWEST:
+            return "unsure"
         return "yes" if self.skew >= PLAIN else "slight" if self.skew >= SLIGHT else "no"
 
     @property

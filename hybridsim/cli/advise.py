@@ -1,4 +1,4 @@
-"""`hybridsim advise`: should this application get an SSD cache at all, and what else could it be?"""
+"""`hybridsim advise`: should this application get an SSD cache, and what else could be bought?"""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hybridsim.activity import Process
     from hybridsim.verbs.advise import Advice, Compared, SizeOfSsd
 
+FEWEST = 1000  # requests
 MOSTLY, HARDLY = 0.5, 0.1  # of the time
 BUSY = 0.7  # disks
 RANDOM = 0.5  # of the reads
@@ -60,16 +61,22 @@ def _kind(advice: Advice) -> str:
 def _answer(advice: Advice) -> str:
     pick, hybrid = advice.pick, advice.of("hybrid")
     size = human_size(pick.size_bytes)
+    if advice.trace["requests"] < FEWEST:
+        return f"Can't say: {advice.trace['requests']} requests are too few to judge by."
     if pick.saved_ns is None:
+        mode = "think" if advice.trace["has_completions"] else "closed"
         return (
             "Can't say: these disks cannot serve this load as it was recorded, with a cache or "
-            "without; --mode think lets it adapt."
+            f"without; --mode {mode} lets it adapt."
         )
     if not advice.pays:
-        return (
+        said = (
             f"No SSD cache: at best a {_kind(advice)} takes {latency(pick.mean_ns)} on average "
             f"with {size}, {latency(pick.before_ns)} without."
         )
+        if not advice.trace["reads"] and advice.scenario["cache_mode"] != "write-back":
+            said += ' There are only writes: try mode = "write-back" under [cache].'
+        return said
     said = (
         f"{size} of SSD: a {_kind(advice)} takes {latency(pick.mean_ns)} on average instead of "
         f"{latency(pick.before_ns)}"
@@ -166,6 +173,8 @@ def _process(one: Process) -> str:
 
 def _hot(advice: Advice) -> str:
     hot = advice.hot
+    if hot.word == "unsure":
+        return f"Can't say: only {hot.distinct} pages are touched."
     answer = {"yes": "Yes", "slight": "Slightly", "no": "No"}[hot.word]
     half, most = (human_size(hot.needed[share] * hot.page_bytes) for share in (0.5, 0.8))
     said = (
@@ -249,6 +258,8 @@ def _money(advice: Advice, amount: float | None) -> str:
     if amount is None:
         return NONE
     figure = f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
+    if 0 < amount < 0.1:
+        figure = f"{amount:.2g}" if amount >= 0.0001 else "0"
     sign = {"USD": "$", "EUR": "EUR ", "JPY": "JPY "}
     currency = advice.pricing.price.currency
     return sign.get(currency, f"{currency} ") + figure

@@ -285,20 +285,22 @@ def _of_size(
     what: str, size_bytes: int, result: Result, summary: Summary, prices: Pricing
 ) -> SizeOfSsd:
     warm, none = result.phases["warm"], result.phases["none"]
-    means = [
-        None if phase.saturated
-        else (phase.figures.reads if summary.reads else phase.figures.writes).mean_ns
-        for phase in (none, warm)
-    ]  # fmt: skip
     return SizeOfSsd(
         what,
         size_bytes,
         warm.figures.hit_ratio,
-        *means,
+        _mean_ns(none, summary),
+        _mean_ns(warm, summary),
         size_bytes / GB * prices.price.ssd_per_gb,
         result.warm_up.steady,
         result.warm_up.why,
     )
+
+
+def _mean_ns(phase: Phase, summary: Summary) -> float | None:
+    """Return the mean latency of reads, or of writes where there are no reads."""
+    requests = phase.figures.reads if summary.reads else phase.figures.writes
+    return None if phase.saturated else requests.mean_ns
 
 
 def picked(sizes: Sequence[SizeOfSsd]) -> SizeOfSsd:
