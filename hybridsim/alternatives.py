@@ -15,7 +15,7 @@ from hybridsim.catalog import FOLDER
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.scenario import Backing, Price, Scenario
 from hybridsim.suggest import hint
-from hybridsim.units import format_size, human_size, parse_size
+from hybridsim.units import format_size, human_size
 
 NAMES = ("disks", "more-disks", "short-stroke", "all-ssd", "hybrid")
 GB = 10**9
@@ -59,16 +59,6 @@ def chosen(names: Sequence[str]) -> list[str]:
         if name not in NAMES:
             raise UsageError(f"no alternative {name!r}: {hint(name, NAMES)}")
     return [name for name in NAMES if name == "disks" or name in names]
-
-
-def held_bytes(backing: Backing) -> int:
-    """Return what the array holds of data, of whole drives."""
-    own = backing.drive.capacity_bytes
-    if backing.capacity not in ("trace", "drive"):
-        own = parse_size(backing.capacity)
-    rows = own // backing.chunk_bytes
-    chunks = levels.chunks_held(backing.kind, backing.members, backing.layout, rows)
-    return chunks * backing.chunk_bytes
 
 
 def alternatives(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hybridsim import Scenario
 from hybridsim.activity import Activity, Covered
-from hybridsim.alternatives import NAMES, alternatives, chosen, held_bytes, pricing
+from hybridsim.alternatives import NAMES, alternatives, chosen, pricing
 from hybridsim.errors import UsageError
 from hybridsim.formats.rows import UNKNOWN, no_requests
 from hybridsim.hot_spot import HALVES, QUARTERS, even_share, judged
@@ -141,7 +141,7 @@ def test_sizes_worth_a_replay_are_on_the_grid():
 def options(said="", names=NAMES, data=None):
     site = Scenario.loads(said)
     price = pricing(site).price
-    made = alternatives(site, names, data or held_bytes(site.backing), 64 << 30, price)
+    made = alternatives(site, names, data or site.backing.held_bytes, 64 << 30, price)
     return {each.name: each for each in made}
 
 

@@ -19,7 +19,6 @@ from hybridsim.alternatives import (
     Pricing,
     alternatives,
     chosen,
-    held_bytes,
     pricing,
 )
 from hybridsim.errors import UsageError
@@ -227,7 +226,7 @@ def advise(
         for each, result in zip(largest_first, results)
     ][::-1]
     pick = picked(sizes)
-    data_bytes = data_bytes or held_bytes(scenario.backing)
+    data_bytes = data_bytes or scenario.backing.held_bytes
     options = alternatives(scenario, names, data_bytes, pick.size_bytes, prices.price)
     compared_mode = "think" if summary.incomplete < summary.requests else several.mode
     compared = _compared(several, options, compared_mode, say)
