@@ -20,8 +20,9 @@ SHORT = {
     "hot random read": "hot read",
 }
 STATES = {"without": "without cache", "cold": "empty cache", "warm": "warm cache"}
+BRIEF = {"without": "none", "cold": "empty", "warm": "warm"}  # of the cache
 UNSTEADY = "*"
-BY_DEPTH = ("hot random read", "cold random read", "random write")
+BY_DEPTH = {"hot random read": "hot", "cold random read": "cold", "random write": "write"}
 
 
 def text(bench: Bench, ascii_only: bool = False) -> str:
@@ -43,15 +44,15 @@ def _lines(bench: Bench) -> Iterator[str]:
     heads = ["most", *(STATES[state] for state in states)]
     rows = [[SHORT[name], *(_most(bench, state, name) for state in states)] for name in SHORT]
     yield from table(heads, rows)
-    yield "@: the depth that gives the most; then p99"
+    yield "@ the depth that gives the most, then p99"
     yield ""
     depths = [str(depth) for depth in setting.depths]
     rows = []
     for name in BY_DEPTH:
         for state in states:
             points = [bench.at(state, name, depth) for depth in setting.depths]
-            rows.append([f"{SHORT[name]}, {STATES[state].split()[0]}", *map(_iops, points)])
-    yield from table(["IOPS at depth", *depths], rows)
+            rows.append([f"{BY_DEPTH[name]}, {BRIEF[state]}", *map(_iops, points)])
+    yield from table(["depth", *depths], rows, gap=" ")
     yield ""
     yield from _steadiness(bench)
     for number, note in enumerate(bench.notes):

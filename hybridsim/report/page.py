@@ -24,12 +24,12 @@ def paragraph(label: str, text: str) -> list[str]:
     return [(head + line).replace(GLUE, " ").rstrip() for head, line in zip(first, lines or [""])]
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], gap: str = "  ") -> list[str]:
     """Return a table as lines: the first column to the left, all others to the right."""
     cells = [list(heads), *map(list, rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
     return [
-        "  ".join(
+        gap.join(
             cell.ljust(width) if column == 0 else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths))
         ).rstrip()

@@ -27,9 +27,9 @@ DRIFT = 0.05  # between two equal measurements in a row
 STANDARD_ERRORS = 4  # of their difference, that chance may make
 RUN_S = 120  # of simulated time at most, as in the guide
 SEQUENTIAL_SHARE = 10  # so many times fewer requests, as they are larger
-WARM_UP_TOUCHES = 16  # of each page of the hot spot
+WARM_UP_TOUCHES = 64  # of each page of the hot spot
 WARM_UP_DEPTH = 32
-WARM_UP_LEAST, WARM_UP_MOST = 100_000, 4_000_000  # requests
+WARM_UP_LEAST, WARM_UP_MOST = 100_000, 8_000_000  # requests
 HOT_BYTES = 1 << 30  # where the cache has no size of its own
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 STATES = ("without", "cold", "warm")
@@ -161,6 +161,7 @@ def bench(
     scenario = scenario or Scenario.default()
     notes: list[str] = []
     has_cache = scenario.cache.kind != "none"
+    _check(scenario, hot_bytes or 0, block_bytes, sequential_bytes)
     if has_cache and "%" in str(scenario.cache.size):
         hot_bytes = hot_bytes or HOT_BYTES
         scenario = scenario.with_options(cache_size=format_size(2 * hot_bytes))
@@ -199,11 +200,22 @@ def _setting(
 ) -> Setting:
     if not depths or depths[0] < 1 or requests < SEQUENTIAL_SHARE:
         raise UsageError(f"depths are from 1 on, and requests from {SEQUENTIAL_SHARE} on")
-    hot_bytes -= hot_bytes % max(block_bytes, 1)
-    if not 512 <= block_bytes <= hot_bytes:
+    _check(scenario, hot_bytes, block_bytes, sequential_bytes)
+    hot_bytes -= hot_bytes % block_bytes
+    pages = -(-hot_bytes // max(scenario.cache.page_bytes, block_bytes))
+    warm_up = min(max(WARM_UP_TOUCHES * pages, WARM_UP_LEAST), WARM_UP_MOST)
+    return Setting(hot_bytes, block_bytes, sequential_bytes, depths, requests, warm_up)
+
+
+def _check(scenario: Scenario, hot_bytes: int, block_bytes: int, sequential_bytes: int) -> None:
+    """Raise for sizes that do not go together; a hot spot of 0 is not known yet."""
+    least = max(block_bytes, scenario.cache.page_bytes)
+    if block_bytes < 512 or sequential_bytes < 512:
+        raise UsageError("a request is of 512 bytes or more")
+    if 0 < hot_bytes < least:
         raise UsageError(
-            f"a block of {human_size(block_bytes)} in a hot spot of {human_size(hot_bytes)}: "
-            "blocks are of 512 bytes and more, and fit into the hot spot"
+            f"a hot spot of {human_size(hot_bytes)} is too small: it holds at least a request and "
+            f"a page of the cache, {human_size(least)}"
         )
     held = scenario.backing.held_bytes
     if held < hot_bytes + 2 * max(block_bytes, sequential_bytes):
@@ -211,9 +223,6 @@ def _setting(
             f"a hot spot of {human_size(hot_bytes)}, and more beside it, does not fit the array, "
             f"which holds {human_size(held)}"
         )
-    pages = -(-hot_bytes // max(scenario.cache.page_bytes, block_bytes))
-    warm_up = min(max(WARM_UP_TOUCHES * pages, WARM_UP_LEAST), WARM_UP_MOST)
-    return Setting(hot_bytes, block_bytes, sequential_bytes, depths, requests, warm_up)
 
 
 def _row(scenario: Scenario, setting: Setting, state: str, tell: Tell) -> tuple[str, list[Point]]:
