@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
     from hybridsim.verbs.advise import advise
+    from hybridsim.verbs.bench import bench
     from hybridsim.verbs.fit import fit
     from hybridsim.verbs.hits import hits
     from hybridsim.verbs.mrc import miss_ratio_curve
@@ -31,6 +32,7 @@ _HOME = {
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.trace",
     "advise": "hybridsim.verbs.advise",
+    "bench": "hybridsim.verbs.bench",
     "fit": "hybridsim.verbs.fit",
     "hits": "hybridsim.verbs.hits",
     "miss_ratio_curve": "hybridsim.verbs.mrc",
@@ -45,6 +47,7 @@ __all__ = [
     "Trace",
     "__version__",
     "advise",
+    "bench",
     "fit",
     "hits",
     "miss_ratio_curve",

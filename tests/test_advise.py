@@ -1,7 +1,10 @@
 """What advice rests on: the application's own time, its hot spot, what else could be bought."""
 
+import json
+
 import numpy as np
 import pytest
+from fakes import SCENARIO, TRACE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +14,9 @@ from hybridsim.alternatives import NAMES, alternatives, chosen, pricing
 from hybridsim.errors import UsageError
 from hybridsim.formats.rows import UNKNOWN, no_requests
 from hybridsim.hot_spot import HALVES, QUARTERS, even_share, judged
-from hybridsim.verbs.advise import SizeOfSsd, picked, sizes_to_try
+from hybridsim.report.advise import text
+from hybridsim.result import plain
+from hybridsim.verbs.advise import Advice, Compared, SizeOfSsd, picked, sizes_to_try
 
 MS, SECOND, TB = 10**6, 10**9, 10**12
 intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30)
@@ -87,7 +92,7 @@ def test_even_accesses_have_no_hot_spot():
     assert hot.taken[0.1] == pytest.approx(hot.even[0.1], rel=0.02)
 
 
-@given(st.integers(1, 60))
+@pytest.mark.parametrize("mean", [1, 5, 20, 60])
 def test_even_shares_are_those_of_drawn_counts(mean):
     drawn = np.random.default_rng(mean).poisson(mean / 10, 200_000)
     drawn = np.sort(drawn[drawn > 0])[::-1]
@@ -184,3 +189,59 @@ def test_the_disks_as_they_are_stand_first_and_names_are_checked():
     assert chosen(["hybrid", "more-disks"]) == ["disks", "more-disks", "hybrid"]
     with pytest.raises(UsageError, match="did you mean 'hybrid'"):
         chosen(["hybird"])
+
+
+ABOUT = {**TRACE, "requests": 30_000, "reads": 21_000, "writes": 9_000}
+
+
+def advice(about=ABOUT, pick=None, mode="think", said=""):
+    from test_size import curve
+
+    activity = Activity()
+    activity.add(
+        requests([(t, t + 8, t % 30 == 0, 7 * t, 1234) for t in range(0, 3_600_000, 1200)])
+    )
+    site = Scenario.loads(said)
+    prices = pricing(site)
+    pick = pick or size_of(1 << 30, 2 * MS)
+    compared = [
+        Compared(each.name, each.words, each.cost, 3.2 * MS, 40 * MS, 3600 * SECOND // (n + 1),
+                 1700 * SECOND // (n + 1), 0.9 / (n + 1), 0.97, 1234.5 * (n + 1))
+        for n, each in enumerate(options(said).values())
+    ]  # fmt: skip
+    hot = judged(counted(lambda quarter: [20] * 100 + [1] * 900), 65536)
+    return Advice(
+        about, {**SCENARIO, "summary": "8 x disks; cache: SSD"}, "open", mode, activity, hot,
+        curve(), [pick, size_of(2 << 30, int(1.9 * MS))], pick, compared, 24 * TB, prices, 32,
+        ["a thing to know " * 8],
+    )  # fmt: skip
+
+
+def test_advice_is_one_screen_with_the_answer_first():
+    report = text(advice())
+    assert max(map(len, report.splitlines())) <= 80
+    assert len(report.splitlines()) <= 50
+    assert report.index("ADVICE") < report.index("1 I/O-bound?") < report.index("5 how much?")
+    assert "1.00 GiB of SSD: a read takes 2.00 ms on average instead of 10.0 ms" in report
+    assert text(advice(), ascii_only=True).isascii()
+
+
+def test_all_of_the_advice_is_in_the_json():
+    told = json.loads(json.dumps(plain(advice().to_dict()), allow_nan=False))
+    assert told["pick"]["saved_ns"] == 8 * MS
+    assert [each["name"] for each in told["compared"]] == list(NAMES)
+    assert told["price"]["source"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"about": {**ABOUT, "requests": 20}}, "too few"),
+        ({"pick": size_of(1, 9 * MS + MS // 2)}, "No SSD cache"),
+        ({"pick": size_of(1, None)}, "--mode think"),
+        ({"about": {**ABOUT, "has_completions": False}, "pick": size_of(1, None)}, "--mode closed"),
+        ({"about": {**ABOUT, "reads": 0}, "pick": size_of(1, 10 * MS)}, 'mode = "write-back"'),
+    ],
+)
+def test_where_no_ssd_is_advised_it_says_why(changed, said):
+    assert said in text(advice(**changed))

@@ -14,8 +14,8 @@ from hybridsim.errors import UsageError
 
 @click.command(
     epilog=examples(
-        "hybridsim bench --depths 1-4 --hot 16MiB --requests 200",
-        "hybridsim bench site.toml --depths 1,32 --hot 16MiB --requests 200 --json -",
+        "hybridsim bench --preset digitalocean-volume --depths 1-4 --requests 200",
+        "hybridsim bench --preset digitalocean-volume --depths 1,8 --requests 200 --json -",
     )
 )
 @click.argument("scenario_file", metavar="[SITE.toml]", required=False)
@@ -49,6 +49,7 @@ def bench(
 ) -> None:
     """Measure the five I/O parameters of a machine: without its cache, with an empty one, warm.
 
+    The machine is that of a scenario (`hybridsim bench site.toml`), or the default one.
     Sequential write and read, random write, cold random read (of what no cache has yet) and hot
     random read (of a hot spot), at doubling queue depths.  A number that is not steady is marked.
     """

@@ -52,7 +52,7 @@ def _lines(bench: Bench) -> Iterator[str]:
         for state in states:
             points = [bench.at(state, name, depth) for depth in setting.depths]
             rows.append([f"{BY_DEPTH[name]}, {BRIEF[state]}", *map(_iops, points)])
-    yield from table(["depth", *depths], rows, gap=" ")
+    yield from table(["depth", *depths], rows)
     yield ""
     yield from _steadiness(bench)
     for number, note in enumerate(bench.notes):

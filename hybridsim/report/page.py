@@ -25,9 +25,14 @@ def paragraph(label: str, text: str) -> list[str]:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], gap: str = "  ") -> list[str]:
-    """Return a table as lines: the first column to the left, all others to the right."""
+    """Return a table as lines: the first column to the left, all others to the right.
+
+    Columns move together where it would be too wide.
+    """
     cells = [list(heads), *map(list, rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
+    if sum(widths) + len(gap) * (len(widths) - 1) > WIDTH:
+        gap = " "
     return [
         gap.join(
             cell.ljust(width) if column == 0 else cell.rjust(width)
