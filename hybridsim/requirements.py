@@ -187,7 +187,15 @@ class Checked:
         """The value, or why there is none."""
         if self.value is None:
             return f"not known: {self.why}"
-        return self.requirement.worded(self.value)
+        required = self.requirement
+        words = required.worded(self.value)
+        if (
+            not self.met
+            and self.value != required.bound
+            and words == required.worded(required.bound)
+        ):
+            return f"a little {'above' if required.wants_less else 'below'} {words}"
+        return words
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""

@@ -7,7 +7,7 @@ from fakes import SCENARIO, Load, result
 
 from hybridsim.errors import UsageError
 from hybridsim.report.terminal import render
-from hybridsim.requirements import Seen, check_answerable, parse, parse_all
+from hybridsim.requirements import Checked, Seen, check_answerable, parse, parse_all
 
 SHORT = Load(seconds=300, iops=200, hit_ratio=lambda share: 0.93 * (1 - 2.718 ** (-share * 20)))
 SCENARIO = {**SCENARIO, "capacity_bytes": 10**12}
@@ -85,6 +85,12 @@ def test_the_bound_itself_is_met_only_where_that_is_said(found):
         required = parse(f"hit{compared}0%")
         required = type(required)(**{**vars(required), "bound": hit})
         assert required.check(Seen.cached(found)).met is met
+
+
+def test_a_value_that_is_rounded_to_the_bound_is_told_from_it():
+    assert Checked(parse("mean<5ms"), 5_001_000, False, "").words == "a little above 5.00 ms"
+    assert Checked(parse("hit>80%"), 0.7999, False, "").words == "a little below 80%"
+    assert Checked(parse("mean<5ms"), 5_000_000, False, "").words == "5.00 ms"
 
 
 def test_disks_alone_hit_nothing_and_wear_nothing_out(found):

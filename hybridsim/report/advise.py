@@ -160,7 +160,7 @@ def _random(advice: Advice) -> str:
     )
     number = whole.reads + whole.writes
     told = [one for one in advice.activity.processes if one.reads + one.writes >= TOLD * number]
-    if told:
+    if len(told) > 1:
         said += " By process: " + "; ".join(map(_process, told[:3])) + "."
     return said
 
@@ -235,7 +235,11 @@ def _comparison(advice: Advice) -> Iterator[str]:
         "compared by",
         f"means of the second half of the requests; IOPS: the most, {advice.depth} at a time"
         + ("; done in: with the application's own pauses" if is_think else "")
-        + ". Short stroke: this volume alone on the outer edge.",
+        + (
+            "."
+            if advice.of("short-stroke") is None
+            else ". Short stroke: this volume alone on the outer edge."
+        ),
     )
 
 

@@ -106,7 +106,7 @@ def _tried(sizing: Sizing) -> list[str]:
 
 def _row(sizing: Sizing, one: Tried) -> list[str]:
     misses = sizing.curve.at(one.size_bytes // sizing.curve.page_bytes)
-    warm = "not steady" if one.warm_ns is None else span(one.warm_ns)
+    warm = "not steady" if one.warm_ns is None else span(one.warm_ns) if one.warm_ns else "at once"
     wear = NONE if one.drive_writes_per_day is None else f"{one.drive_writes_per_day:.2g}"
     return [
         human_size(one.size_bytes), percent(misses), percent(one.hit), latency(one.mean_ns),
