@@ -13,8 +13,7 @@ from hybridsim.errors import UsageError
 
 @click.command(
     epilog=examples(
-        "hybridsim advise sda.blktrace.0 --compare more-disks,hybrid",
-        "hybridsim advise sda.blktrace.0 --scenario site.toml --compare hybrid --data 2TB --json -",
+        "hybridsim advise sda.blktrace.0 --scenario site.toml --compare hybrid --data 2TB",
     )
 )
 @trace_options

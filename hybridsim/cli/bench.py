@@ -15,7 +15,6 @@ from hybridsim.errors import UsageError
 @click.command(
     epilog=examples(
         "hybridsim bench --preset digitalocean-volume --depths 1-4 --requests 200",
-        "hybridsim bench --preset digitalocean-volume --depths 1,8 --requests 200 --json -",
     )
 )
 @click.argument("scenario_file", metavar="[SITE.toml]", required=False)

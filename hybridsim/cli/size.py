@@ -13,8 +13,7 @@ from hybridsim.errors import RequirementError
 
 @click.command(
     epilog=examples(
-        "hybridsim size sda.blktrace.0 --require 'mean<1s'",
-        "hybridsim size sda.blktrace.0 --require 'dwpd<50' --require 'max.whole<1h' --json -",
+        "hybridsim size sda.blktrace.0 --require 'mean<1s' --require 'dwpd<50' --json size.json",
     )
 )
 @trace_options
