@@ -18,20 +18,26 @@ if TYPE_CHECKING:
     from hybridsim.result import Result
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
+    from hybridsim.verbs.advise import advise
+    from hybridsim.verbs.bench import bench
     from hybridsim.verbs.fit import fit
     from hybridsim.verbs.hits import hits
     from hybridsim.verbs.mrc import miss_ratio_curve
     from hybridsim.verbs.replay import replay
+    from hybridsim.verbs.size import size
 
 _HOME = {
     "HybridsimError": "hybridsim.errors",
     "Result": "hybridsim.result",
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.trace",
+    "advise": "hybridsim.verbs.advise",
+    "bench": "hybridsim.verbs.bench",
     "fit": "hybridsim.verbs.fit",
     "hits": "hybridsim.verbs.hits",
     "miss_ratio_curve": "hybridsim.verbs.mrc",
     "replay": "hybridsim.verbs.replay",
+    "size": "hybridsim.verbs.size",
 }
 
 __all__ = [
@@ -40,10 +46,13 @@ __all__ = [
     "Scenario",
     "Trace",
     "__version__",
+    "advise",
+    "bench",
     "fit",
     "hits",
     "miss_ratio_curve",
     "replay",
+    "size",
 ]
 
 

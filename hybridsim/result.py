@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from hybridsim.fidelity import Fidelity
 from hybridsim.histogram import Distribution
 from hybridsim.metrics import Collector, Kind
 from hybridsim.outcome import Outcome, Phase, Series
+from hybridsim.requirements import Checked, Requirement, Seen
 from hybridsim.verdict import Case, Verdict, judge
 from hybridsim.warmup import State, WarmUp, of_hits, of_iops
 from hybridsim.wear import Wear, wear
@@ -52,10 +53,16 @@ class Result:
     seed: int = 0
     engine: str = "numba"
     beginning: Beginning | None = None  # of a cache that did not begin empty
+    required: list[Checked] = field(default_factory=list)
+
+    def held_against(self, require: Sequence[Requirement]) -> Result:
+        """Return the result with what is required of the machine with the cache."""
+        seen = Seen.cached(self)
+        return replace(self, required=[each.check(seen) for each in require])
 
     def to_json(self, indent: int | None = 2) -> str:
         """The result as JSON: nanoseconds and bytes are integers, what is unknown is null."""
-        return json.dumps(_plain(self.to_dict()), indent=indent, allow_nan=False)
+        return json.dumps(plain(self.to_dict()), indent=indent, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as what JSON can hold, its keys always in the same order."""
@@ -76,7 +83,7 @@ class Result:
             "fidelity": self.fidelity.to_dict(),
             "warm_start": self.beginning and self.beginning.to_dict(),
             "cost": None,
-            "require": [],
+            "require": [each.to_dict() for each in self.required],
             "warnings": [vars(one) for one in self.warnings],
         }
 
@@ -226,12 +233,12 @@ def _reasons(phase: Phase) -> dict[str, int]:
     return {reason.name.lower(): reasons[reason] for reason in Reason if reason in reasons}
 
 
-def _plain(thing: Any) -> Any:
+def plain(thing: Any) -> Any:
     """The same in JSON's own types; what is no finite number becomes null."""
     if isinstance(thing, dict):
-        return {str(key): _plain(one) for key, one in thing.items()}
+        return {str(key): plain(one) for key, one in thing.items()}
     if isinstance(thing, (list, tuple)):
-        return [_plain(one) for one in thing]
+        return [plain(one) for one in thing]
     if isinstance(thing, float):
         return thing if math.isfinite(thing) else None
     return thing.item() if hasattr(thing, "item") else thing

@@ -16,6 +16,9 @@ COMMANDS = {
     "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
     "hits": ("hybridsim.cli.hits", "How many accesses would caches serve?  No devices, no time."),
     "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should a cache be?"),
+    "advise": ("hybridsim.cli.advise", "Should it be cached at all?  Five questions, and prices."),
+    "size": ("hybridsim.cli.size", "How large must the SSD be, to meet what you require?"),
+    "bench": ("hybridsim.cli.bench", "Sequential, random, cold and hot: what does a machine give?"),
     "fio": ("hybridsim.cli.fio", "What would fio measure here?  Takes its jobs as they are."),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": (

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hybridsim.cli.trace_arguments import require_option
 from hybridsim.errors import UsageError
 from hybridsim.policies import ADMISSION, REPLACEMENT
 
@@ -15,6 +16,7 @@ Examples:
   hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think
   hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json
   hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
+  hybridsim replay sda.blktrace.0 --require 'mean<1s' --require 'warmup<1h'
   hybridsim replay sda.blktrace.0 --save-cache state.npz
   hybridsim replay sda.blktrace.0 --warm-start yesterday.blktrace.0
   blktrace -d /dev/sda -w 600 -o - | hybridsim replay -
@@ -83,6 +85,7 @@ Examples:
 )
 @click.option("--ssd-kept", is_flag=True, help="The SSD still has the pages of the saved cache.")
 @click.option("--save-cache", metavar="FILE", help="Save what the cache holds at the end.")
+@require_option
 @click.option(
     "--json",
     "json_file",
@@ -98,6 +101,7 @@ def replay(
     warm_start: str | None,
     ssd_kept: bool,
     save_cache: str | None,
+    require: tuple[str, ...],
     json_file: str | None,
     **options: Any,
 ) -> None:
@@ -110,10 +114,12 @@ def replay(
     trace, and a write-through cache of 10% of what the trace touches, on a data-centre SSD.
     """
     from hybridsim.cli.running import run
+    from hybridsim.requirements import parse_all
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
     from hybridsim.verbs.warm_start import opened
 
+    required = parse_all(require)
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     site = site.with_options(**options)
     if ssd_kept and not warm_start:
@@ -125,4 +131,5 @@ def replay(
         warm_start=opened(warm_start, device) if warm_start else None,
         ssd_kept=ssd_kept,
         save_cache=save_cache,
+        require=required,
     )

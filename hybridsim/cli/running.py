@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.errors import UsageError
+from hybridsim.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -30,22 +31,56 @@ def run(trace: Trace, scenario: Scenario, json_file: str | None, **how: Any) -> 
     from hybridsim.verbs.replay import replay
 
     for file in (json_file, how.get("save_cache")):
-        if file and file != "-" and not Path(file).absolute().parent.is_dir():
-            raise UsageError(f"cannot write {file}: there is no such folder")
+        check_folder(file)
     say_if_compiling()
     with progress() as report:
         result = replay(trace, scenario, report, **how)
     if json_file == "-":
         write(result, sys.stdout, "json")
-        return
-    write(result, sys.stdout)
-    if json_file:
-        try:
-            with Path(json_file).open("w", encoding="utf-8") as stream:
-                write(result, stream, "json")
-        except OSError as error:
-            raise UsageError(f"cannot write {json_file}: {error.strerror}") from error
-        click.echo(f"wrote {json_file}", err=True)
+    else:
+        write(result, sys.stdout)
+        if json_file:
+            write_file(json_file, result.to_json() + "\n")
+    missed = [each for each in result.required if not each.met]
+    if missed:
+        words = "; ".join(f"{each.requirement.text} ({each.words})" for each in missed)
+        raise RequirementError(f"not met: {words}")
+
+
+def write_file(name: str, text: str) -> None:
+    """Write a file and say so; raise UsageError where that is not possible."""
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {name}: {error.strerror}") from error
+    click.echo(f"wrote {name}", err=True)
+
+
+def write_json(data: dict[str, Any], name: str) -> None:
+    """Write a result's dictionary as JSON to a file, or to standard output for `-`."""
+    from hybridsim.result import plain
+
+    text = json.dumps(plain(data), indent=2, allow_nan=False)
+    if name == "-":
+        click.echo(text)
+    else:
+        write_file(name, text + "\n")
+
+
+def check_folder(file: str | None) -> None:
+    """Raise UsageError now for a file that could not be written at the end."""
+    if file and file != "-" and not Path(file).absolute().parent.is_dir():
+        raise UsageError(f"cannot write {file}: there is no such folder")
+
+
+def stages() -> Callable[[str], None]:
+    """Return what says on standard error which step is done, if that is a terminal."""
+
+    def say(text: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{text} ...", err=True)
+
+    return say
 
 
 def say_if_compiling() -> None:

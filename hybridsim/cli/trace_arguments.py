@@ -22,6 +22,16 @@ def trace_options(function: Command) -> Command:
     return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(function)
 
 
+def require_option(function: Command) -> Command:
+    """Add the option that says what must be reached."""
+    text = (
+        "What must be reached: mean, max, p50, p99.9 ... (of .reads or .writes), hit, busy, iops, "
+        "each .warm, .cold or .whole; dwpd, years, warmup. Several make all of them."
+    )
+    name = "'p99.warm<8ms'"
+    return click.option("--require", multiple=True, metavar=name, help=text)(function)
+
+
 def as_option(function: Command) -> Command:
     """Add the option that chooses the format to write."""
     text = "Format to write: csv or fio-iolog (version 3), which fio's read_iolog takes."

@@ -18,6 +18,7 @@ from hybridsim.outcome import Phase
 from hybridsim.report.curve import draw
 from hybridsim.report.findings import findings
 from hybridsim.report.words import GLUE, LABELS, joined, rows, unbroken
+from hybridsim.requirements import Checked
 from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
 from hybridsim.warmup import State
@@ -27,8 +28,9 @@ COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
 MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
 NARROWEST, WIDEST = 80, 110
+MET, MISSED = "✓", "✗"
 PLOT_HEIGHT = 6
-ASCII = str.maketrans({"·": "|", NONE: "-", "⚠": "!", "▲": "^"})
+ASCII = str.maketrans({"·": "|", NONE: "-", "⚠": "!", "▲": "^", MET: "+", MISSED: "x"})
 
 
 def write(result: Result, stream: TextIO) -> None:
@@ -72,6 +74,8 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
     yield _lines(_trace(result) + _site(result))
     yield ""
     yield _verdict(result)
+    if result.required:
+        yield _lines(required(result.required))
     yield ""
     if len(result.warm_up.times_ns) > 1 and rows(result):
         yield from _curve(result, width, ascii_only)
@@ -96,6 +100,13 @@ def _lines(rows: list[tuple[str, str]]) -> Table:
     for label, text in rows:
         grid.add_row(label, text)
     return grid
+
+
+def required(checked: list[Checked]) -> list[tuple[str, str]]:
+    """What was required, and what there is of it."""
+    marks = [MET if each.met else MISSED for each in checked]
+    texts = [f"{mark} {each.requirement.text}: {each.words}" for mark, each in zip(marks, checked)]
+    return [(LABELS["required"] if row == 0 else "", text) for row, text in enumerate(texts)]
 
 
 def _trace(result: Result) -> list[tuple[str, str]]:

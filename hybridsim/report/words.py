@@ -17,6 +17,7 @@ LABELS = {
     "trace": "trace",
     "site": "site",
     "verdict": "verdict",
+    "required": "required",
     "warm_up": "warm-up",
     "warm_start": "warm start",
     "hit_ratio": "hit ratio",

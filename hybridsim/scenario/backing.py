@@ -55,6 +55,15 @@ class Backing(Part):
     drive: Annotated[Drive, Field(discriminator="kind")]
     controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
 
+    @property
+    def held_bytes(self) -> int:
+        """What the array holds, of whole drives or of as much of them as was said."""
+        own = self.drive.capacity_bytes
+        if self.capacity not in ("trace", "drive"):
+            own = parse_size(self.capacity)
+        rows = own // self.chunk_bytes
+        return levels.chunks_held(self.kind, self.members, self.layout, rows) * self.chunk_bytes
+
     def member_bytes(self, volume_bytes: int) -> int:
         """Return what each member holds of a volume; refuse one that is too large."""
         if self.capacity == "trace":

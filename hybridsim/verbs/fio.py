@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybridsim import build, levels, loops
+from hybridsim import build, loops
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio.job import Job, jobs_of
 from hybridsim.fio.jobfile import Written
@@ -18,7 +18,7 @@ from hybridsim.fio.results import FioResult, Results
 from hybridsim.jobs import NEVER, START_NS, Jobs
 from hybridsim.machine import Run
 from hybridsim.scenario import Scenario
-from hybridsim.units import human_size, parse_size
+from hybridsim.units import human_size
 
 TOO_DEEP = 1 << 20
 Tell = Callable[[int, int], None]  # requests done, simulated ns
@@ -30,20 +30,21 @@ def fio(
     runs: int = 1,
     tell: Tell = lambda done, now_ns: None,
     interpreted: bool = False,
+    cached: bool = True,
 ) -> FioResult:
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
     With `runs` all of it is done so many times, one after the other, and the cache stays warm.
     `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
-    for small jobs.
+    for small jobs.  If not `cached` it is the machine without its cache.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     once = jobs_of(written)
-    capacity_bytes = _capacity(scenario)
+    capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)
     jobs = [_again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
     laid = replace(laid, jobs=jobs)
-    pages = scenario.cache.pages(laid.files_bytes)
+    pages = scenario.cache.pages(laid.files_bytes) if cached else 0
     if laid.volume_bytes > capacity_bytes:
         raise ScenarioError(
             f"the files of these jobs take {human_size(laid.volume_bytes)}, the array holds "
@@ -84,17 +85,6 @@ def _run(run: Run, feeds: Feeds, results: Results, tell: Tell) -> int:
             run.feed(feeds.batch())
         elif status == loops.FINISHED:
             return end_ns
-
-
-def _capacity(scenario: Scenario) -> int:
-    """Return what the array of whole drives holds, or of as much of them as was said."""
-    backing = scenario.backing
-    own = backing.drive.capacity_bytes
-    if backing.capacity not in ("trace", "drive"):
-        own = parse_size(backing.capacity)
-    rows = own // backing.chunk_bytes
-    chunks = levels.chunks_held(backing.kind, backing.members, backing.layout, rows)
-    return chunks * backing.chunk_bytes
 
 
 def _again(job: Job, run: int, once: Sequence[Job]) -> Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -27,6 +27,7 @@ from hybridsim.machine import Machine, Run
 from hybridsim.metrics import Collector
 from hybridsim.outcome import Outcome
 from hybridsim.recorded import Recorded
+from hybridsim.requirements import Requirement, check_answerable
 from hybridsim.result import Result, Warning, conclude, warm_up_of
 from hybridsim.saved_cache import SavedCache
 from hybridsim.scenario import Scenario
@@ -67,25 +68,29 @@ def replay(
     warm_start: Trace | SavedCache | None = None,
     ssd_kept: bool = False,
     save_cache: str | None = None,
+    require: Sequence[Requirement] = (),
 ) -> Result:
     """Replay a trace with and without the scenario's cache, and say what the cache is good for.
 
     `report` is told of the progress after each chunk.  The cache begins with the pages of
     `warm_start`: loaded from the disks, or there at once if `ssd_kept`.  What it holds at the end
-    goes to the file `save_cache`.  Raises TraceError for a trace that cannot be replayed,
-    ScenarioError for an array that cannot hold it, UsageError for pages that do not fit the cache.
+    goes to the file `save_cache`.  The result is held against `require`.
+
+    Raises TraceError for a trace that cannot be replayed, ScenarioError for an array that cannot
+    hold it, UsageError for pages that do not fit the cache.
     """
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
-    summary = trace.summary(lambda chunks: _watched(chunks, report))
+    summary = trace.summary(lambda chunks: watched(chunks, report))
     check(trace, summary, scenario)
+    check_answerable(require, summary.reads, summary.writes)
     first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
     task = Task(trace, summary, scenario, report, first)
     result, cache = _found(task)
     if save_cache:
         saved(cache, summary.max_end_bytes, save_cache)
-    return result
+    return result.held_against(require)
 
 
 class Task(NamedTuple):
@@ -107,7 +112,7 @@ def _found(task: Task) -> tuple[Result, Any]:
         return found
     knows_waits = summary.incomplete < summary.requests
     found = _replay(task, "open", may_give_up=knows_waits)
-    if found is not None and not (knows_waits and _is_overloaded(found[0])):
+    if found is not None and not (knows_waits and is_overloaded(found[0])):
         return found
     found = _replay(task, "think")
     assert found is not None
@@ -117,18 +122,34 @@ def _found(task: Task) -> tuple[Result, Any]:
 
 def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
     """Replay in one mode; None if it is given up because neither machine keeps up."""
-    trace, summary, scenario, report, first = task
+    summary, scenario, first = task.summary, task.scenario, task.begin
     pages = scenario.cache.pages(summary.footprint_bytes)
     volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
-    step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
-    pumps = [Pump(build.machine(scenario, mode, volume_bytes, *one), step_ns) for one in starts]
-    cached, plain = pumps[:2]
-    done = 0
+    machines = [build.machine(scenario, mode, volume_bytes, *one) for one in starts]
     recorded = Recorded()
+    pumps = pumped(task, mode, machines, recorded, may_give_up)
+    if pumps is None:
+        return None
+    cached, plain = pumps[:2]
+    result = concluded(task, mode, cached, plain, recorded)
+    if first:
+        result = _beside(result, first, pumps[2])
+    return result, cached.run.machine.cache
+
+
+def pumped(
+    task: Task, mode: str, machines: list[Machine], recorded: Recorded, may_give_up: bool = False
+) -> list[Pump] | None:
+    """Run machines side by side over the trace, each in a thread; None if none keeps up."""
+    trace, summary, scenario, report = task[:4]
+    step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
+    pumps = [Pump(machine, step_ns) for machine in machines]
+    done = 0
     with ThreadPoolExecutor(len(pumps)) as threads:
-        watch = recorded.add if trace.format != MADE else _ignore
+        # What was made has no latencies of its own.
+        watch = recorded.add if trace.format != MADE else (lambda chunk: None)
         for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
             all_of_them = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
@@ -138,13 +159,10 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
                 future.result()
             done += len(batch.arrival_ns)
             if report:
-                report(Progress(done, summary.requests, cached.run.now_ns))
-            if may_give_up and min(cached.backlog, plain.backlog) > HOPELESS_REQUESTS:
+                report(Progress(done, summary.requests, pumps[0].run.now_ns))
+            if may_give_up and min(pump.backlog for pump in pumps) > HOPELESS_REQUESTS:
                 return None
-    result = _concluded(task, mode, cached, plain, recorded)
-    if first:
-        result = _beside(result, first, pumps[2])
-    return result, cached.run.machine.cache
+    return pumps
 
 
 def _beside(result: Result, first: Begin, cold: Pump) -> Result:
@@ -160,7 +178,8 @@ def _beside(result: Result, first: Begin, cold: Pump) -> Result:
     return dataclasses.replace(result, beginning=beginning, warnings=warnings)
 
 
-def _concluded(task: Task, mode: str, cached: Pump, plain: Pump, recorded: Recorded) -> Result:
+def concluded(task: Task, mode: str, cached: Pump, plain: Pump, recorded: Recorded) -> Result:
+    """Bring a machine with a cache and one without to their result."""
     trace, summary, scenario = task[:3]
     pages = scenario.cache.pages(summary.footprint_bytes)
     return conclude(
@@ -177,11 +196,7 @@ def _concluded(task: Task, mode: str, cached: Pump, plain: Pump, recorded: Recor
     )
 
 
-def _ignore(chunk: Requests) -> None:
-    """Look at nothing: what was made has no latencies of its own."""
-
-
-def _watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:
+def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:
     """Tell of the first pass over the trace."""
     done = 0
     for chunk in chunks:
@@ -191,7 +206,8 @@ def _watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requ
             report(Progress(done, 0, 0))
 
 
-def _is_overloaded(result: Result) -> bool:
+def is_overloaded(result: Result) -> bool:
+    """Tell whether neither machine keeps up."""
     return result.phases["warm"].saturated and result.phases["none"].saturated
 
 

@@ -1,0 +1,75 @@
+"""`hybridsim advise`: should this application get an SSD cache, and what else could be bought?"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from hybridsim.cli.machine_options import machine, machine_options
+from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.errors import UsageError
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim advise sda.blktrace.0 --scenario site.toml --compare hybrid --data 2TB",
+    )
+)
+@trace_options
+@machine_options
+@click.option(
+    "--mode",
+    type=click.Choice(["auto", "open", "closed", "think"]),
+    help="When requests are issued: see `replay --help`.",
+)
+@click.option(
+    "--compare",
+    default="more-disks,short-stroke,all-ssd,hybrid",
+    show_default=True,
+    metavar="NAMES",
+    help="What the disks are compared with.",
+)
+@click.option(
+    "--data", metavar="SIZE", help="What must be held; by default what the scenario's disks hold."
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+def advise(
+    paths: tuple[str, ...],
+    format: str | None,
+    device: str | None,
+    use_dispatch: bool,
+    scenario_file: str | None,
+    preset: str | None,
+    mode: str | None,
+    compare: str,
+    data: str | None,
+    json_file: str | None,
+) -> None:
+    """Answer five questions about the application whose trace this is, and compare what to buy.
+
+    Would lower latency help; what would hold it back then; how random and read-heavy is it; is
+    there a hot spot; how much SSD.  Then more disks, short-stroked disks, all SSD and the hybrid:
+    replays of TRACE on each, and their prices ([price] in the scenario).
+    """
+    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_json
+    from hybridsim.report.advise import text
+    from hybridsim.report.page import is_ascii
+    from hybridsim.trace import Trace
+    from hybridsim.units import parse_size
+    from hybridsim.verbs.advise import advise as ask
+
+    try:
+        data_bytes = parse_size(data) if data else None
+    except ValueError as error:
+        raise UsageError(f"--data: {error}") from None
+    check_folder(json_file)
+    site = machine(scenario_file, preset=preset, mode=mode)
+    trace = Trace.read(paths, format, device, use_dispatch)
+    say_if_compiling()
+    with progress() as report:
+        found = ask(trace, site, compare.split(","), data_bytes, report, stages())
+    if json_file != "-":
+        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
+    if json_file:
+        write_json(found.to_dict(), json_file)

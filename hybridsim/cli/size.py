@@ -1,0 +1,64 @@
+"""`hybridsim size`: how large must the SSD be?"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from hybridsim.cli.machine_options import machine, machine_options
+from hybridsim.cli.trace_arguments import examples, require_option, trace_options
+from hybridsim.errors import RequirementError
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim size sda.blktrace.0 --require 'mean<1s' --require 'dwpd<50' --json size.json",
+    )
+)
+@trace_options
+@require_option
+@machine_options
+@click.option(
+    "--mode",
+    type=click.Choice(["auto", "open", "closed", "think"]),
+    help="When requests are issued: see `replay --help`.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+def size(
+    paths: tuple[str, ...],
+    format: str | None,
+    device: str | None,
+    use_dispatch: bool,
+    require: tuple[str, ...],
+    scenario_file: str | None,
+    preset: str | None,
+    mode: str | None,
+    json_file: str | None,
+) -> None:
+    """Find the smallest SSD with which the machine meets all that is required, replaying TRACE.
+
+    The miss-ratio curve tells where to look; replays at full detail, without the cache and with
+    caches of several sizes, decide.  A size is four steps to a doubling.  Exit code 4: no size
+    meets it.
+    """
+    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_json
+    from hybridsim.report.page import is_ascii
+    from hybridsim.report.size import text
+    from hybridsim.requirements import parse_all
+    from hybridsim.trace import Trace
+    from hybridsim.verbs.size import size as find
+
+    parse_all(require)
+    check_folder(json_file)
+    site = machine(scenario_file, preset=preset, mode=mode)
+    trace = Trace.read(paths, format, device, use_dispatch)
+    say_if_compiling()
+    with progress() as report:
+        found = find(trace, site, require, report, stages())
+    if json_file != "-":
+        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
+    if json_file:
+        write_json(found.to_dict(), json_file)
+    if found.answer is None and not found.needs_no_ssd:
+        raise RequirementError("no size meets " + " and ".join(each.text for each in found.require))

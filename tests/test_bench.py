@@ -1,0 +1,117 @@
+"""The five parameters: which loads are measured, and when a number is steady."""
+
+import numpy as np
+import pytest
+
+from hybridsim import Scenario
+from hybridsim.cli.bench import depths_of
+from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.fio.job import jobs_of
+from hybridsim.fio.results import JobResult, Measured
+from hybridsim.report.bench import text
+from hybridsim.verbs.bench import PARAMETERS, Bench, Point, Setting, bench, job, written
+
+SECOND, MS = 10**9, 10**6
+SITE = Scenario.default()
+SETTING = Setting(1 << 30, 4096, 1 << 20, [1, 8], 1000, 100_000)
+BY_NAME = {each.name: each for each in PARAMETERS}
+
+
+def jobs(name, turns=(0, 1)):
+    parameter = BY_NAME[name]
+    return jobs_of(written([job(SITE, SETTING, parameter, 8, turn) for turn in turns]))
+
+
+def test_measurements_run_one_after_the_other_on_one_volume():
+    first, second = jobs("hot random read")
+    assert (first.group, second.group) == (0, 1)
+    assert first.file == second.file
+    assert first.depth == 8
+
+
+def test_hot_reads_stay_in_the_hot_spot_and_cold_ones_out_of_it():
+    (hot, _), (cold, _) = jobs("hot random read"), jobs("cold random read")
+    assert hot.pattern.offset_bytes + hot.pattern.file_bytes == SETTING.hot_bytes
+    assert cold.pattern.offset_bytes == SETTING.hot_bytes
+    end = cold.pattern.offset_bytes + cold.pattern.file_bytes
+    assert SITE.backing.held_bytes - end < 4096
+
+
+def test_what_is_sequential_goes_on_where_it_was():
+    """Else the drives' own caches would serve it."""
+    first, second = jobs("sequential read")
+    moved = SETTING.requests // 10 * SETTING.sequential_bytes
+    assert second.pattern.offset_bytes == first.pattern.offset_bytes + moved
+
+
+def measured(iops, seconds=10, spread=0.0):
+    """A fake measurement: reads at a rate, with latencies that scatter."""
+    count = iops * seconds
+    latency_ns = np.full(count, 10 * MS, np.int64)
+    latency_ns[::2] += int(10 * MS * spread)
+    latency_ns[1::2] -= int(10 * MS * spread)
+    reads = Measured()
+    reads.add(latency_ns, np.arange(count) * (SECOND // iops), np.full(count, 4096, np.int64))
+    directions = [reads, Measured(), Measured(), Measured()]
+    return JobResult([], directions, np.zeros(1), np.zeros(1), 0, seconds * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("rates", "spread", "steady"),
+    [
+        ((1000, 1000), 0.0, True),
+        ((1000, 1049), 0.0, True),
+        ((1000, 1100), 0.0, False),  # it still warms up
+        ((1000, 800), 0.0, False),
+        ((10, 11), 0.9, True),  # a hundred requests that scatter so much cannot tell
+    ],
+)
+def test_a_number_is_steady_if_two_measurements_agree(rates, spread, steady):
+    pair = [measured(rate, spread=spread) for rate in rates]
+    point = Point.of("warm", BY_NAME["hot random read"], 8, pair)
+    assert point.iops == rates[1]
+    assert point.steady is steady
+
+
+def made(drift=0.0, states=("without", "cold", "warm"), depths=(1, 2, 4, 8, 16, 32, 64, 128)):
+    points = [
+        Point(state, name, depth, 123_456.0, 1.234e9, 1e6, 456_789_000, drift, abs(drift) < 0.05)
+        for state in states
+        for name in BY_NAME
+        for depth in depths
+    ]
+    setting = Setting(1 << 30, 4096, 1 << 20, list(depths), 1000, 1)
+    return Bench("machine " * 12, {}, setting, points, ["a note " * 20])
+
+
+@pytest.mark.parametrize("drift", [0.0, -0.5])
+def test_the_report_is_one_screen_and_says_what_is_not_steady(drift):
+    report = text(made(drift))
+    assert max(map(len, report.splitlines())) <= 90
+    assert len(report.splitlines()) <= 40
+    assert ("*" in report) is bool(drift)
+    assert ("-50%" in report) is bool(drift)
+    assert text(made(drift), ascii_only=True).isascii()
+
+
+def test_depths_double_or_are_as_said():
+    assert depths_of("1-512") == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+    assert depths_of("3-20") == [3, 6, 12]
+    assert depths_of("1,32") == [1, 32]
+    for wrong in ("", "0", "8-2", "a", "1-", "1,,2", "99999"):
+        with pytest.raises(UsageError, match="--depths"):
+            depths_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "words"),
+    [
+        ({"hot_bytes": 1024}, UsageError, "too small"),
+        ({"hot_bytes": 1 << 50}, ScenarioError, "does not fit the array"),
+        ({"block_bytes": 0}, UsageError, "512 bytes or more"),
+        ({"depths": []}, UsageError, "depths are from 1 on"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(said, error, words):
+    with pytest.raises(error, match=words):
+        bench(SITE, **said)

@@ -1,0 +1,138 @@
+"""What can be required of a machine, how it is said, and when it is met."""
+
+import json
+
+import pytest
+from fakes import SCENARIO, Load, result
+
+from hybridsim.errors import UsageError
+from hybridsim.report.terminal import render
+from hybridsim.requirements import Checked, Seen, check_answerable, parse, parse_all
+
+SHORT = Load(seconds=300, iops=200, hit_ratio=lambda share: 0.93 * (1 - 2.718 ** (-share * 20)))
+SCENARIO = {**SCENARIO, "capacity_bytes": 10**12}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return result(SHORT, scenario=SCENARIO)
+
+
+def test_a_requirement_is_a_measure_a_comparison_and_a_value_with_its_unit():
+    said = parse(" p99.9.writes.cold <= 8.5ms ")
+    assert (said.measure, said.direction, said.phase) == ("p99.9", "writes", "cold")
+    assert (said.compared, said.bound) == ("<=", 8_500_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [("hit>80%", 0.8), ("dwpd<1", 1), ("warmup<1h", 3600 * 10**9), ("iops.whole>=250", 250)],
+)
+def test_each_measure_has_its_own_unit(text, bound):
+    assert parse(text).bound == bound
+
+
+def test_latencies_are_of_reads_and_of_the_warm_phase_unless_said():
+    assert (parse("p99<8ms").direction, parse("p99<8ms").phase) == ("reads", "warm")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("p99<8", "needs a unit"),
+        ("p99<8ks", "unknown time unit"),
+        ("hit>80", "no percentage"),
+        ("hit>101%", "no share"),
+        ("dwpd<1ms", "no number"),
+        ("dwpd<nan", "out of range"),
+        ("p99.wram<8ms", "did you mean 'warm'?"),
+        ("hit.writes>80%", "hit has no 'writes'"),
+        ("dwpd.cold<1", "stands alone"),
+        ("p100.5<1s", "percentiles go to p100"),
+        ("throughput>1", "no measure 'throughput'"),
+        ("p99=8ms", "is no requirement"),
+        ("", "is no requirement"),
+    ],
+)
+def test_what_is_none_is_refused_with_the_reason(text, said):
+    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("mean<1s", lambda r: r.phases["warm"].figures.reads.mean_ns),
+        ("p99.cold<1s", lambda r: r.phases["cold"].figures.reads.percentile(99)),
+        ("max.writes.whole<1s", lambda r: r.phases["whole"].figures.writes.max_ns),
+        ("hit<100%", lambda r: r.phases["warm"].figures.hit_ratio),
+        ("iops<1000", lambda r: r.phases["warm"].iops),
+        ("busy<100%", lambda r: r.phases["warm"].utilisation),
+        ("dwpd<1000", lambda r: r.wear.drive_writes_per_day),
+        ("years>0", lambda r: r.wear.years),
+        ("warmup<1h", lambda r: r.warm_up.reached_ns[90]),
+    ],
+)
+def test_a_value_is_the_reports_own(found, text, value):
+    checked = parse(text).check(Seen.cached(found))
+    assert checked.value == value(found)
+    assert checked.met
+
+
+def test_the_bound_itself_is_met_only_where_that_is_said(found):
+    hit = found.phases["warm"].figures.hit_ratio
+    for compared, met in (("<", False), ("<=", True), (">", False), (">=", True)):
+        required = parse(f"hit{compared}0%")
+        required = type(required)(**{**vars(required), "bound": hit})
+        assert required.check(Seen.cached(found)).met is met
+
+
+def test_a_value_that_is_rounded_to_the_bound_is_told_from_it():
+    assert Checked(parse("mean<5ms"), 5_001_000, False, "").words == "a little above 5.00 ms"
+    assert Checked(parse("hit>80%"), 0.7999, False, "").words == "a little below 80%"
+    assert Checked(parse("mean<5ms"), 5_000_000, False, "").words == "5.00 ms"
+
+
+def test_disks_alone_hit_nothing_and_wear_nothing_out(found):
+    texts = ("hit>0%", "dwpd<=0", "years>99", "warmup<=0s", "mean<1s")
+    hit, *others = [parse(text).check(Seen.alone(found)) for text in texts]
+    assert hit.value == 0
+    assert not hit.met
+    assert all(each.met for each in others)
+    assert others[-1].value == found.phases["none"].figures.reads.mean_ns
+
+
+@pytest.mark.parametrize(
+    ("load", "text", "why"),
+    [
+        (SHORT._replace(hit_ratio=lambda share: share), "warmup<9h", "not steady yet"),
+        (
+            SHORT._replace(backlog_ns_per_s=50_000_000, cached_backlog_ns_per_s=50_000_000),
+            "p99<9h",
+            "endless queue",
+        ),
+        (SHORT._replace(writes=1.0), "p99<9h", "no reads"),
+    ],
+)
+def test_what_cannot_be_known_is_not_met(load, text, why):
+    checked = parse(text).check(Seen.cached(result(load, scenario=SCENARIO)))
+    assert checked.value is None
+    assert not checked.met
+    assert why in checked.words
+
+
+def test_a_trace_without_reads_cannot_tell_what_reads_take():
+    check_answerable(parse_all(["p99.writes<8ms", "dwpd<1", "iops>1"]), reads=0, writes=1)
+    for text in ("p99<8ms", "hit>1%", "warmup<1h"):
+        with pytest.raises(UsageError, match="no reads"):
+            check_answerable([parse(text)], reads=0, writes=1)
+
+
+def test_the_report_says_what_was_met_and_the_json_too(found):
+    held = found.held_against(parse_all(["mean<1s", "hit>99%"]))
+    report = render(held)
+    assert "✓ mean<1s" in report
+    assert "✗ hit>99%" in report
+    assert render(held, ascii_only=True).isascii()
+    told = json.loads(held.to_json())["require"]
+    assert [(each["expr"], each["ok"]) for each in told] == [("mean<1s", True), ("hit>99%", False)]

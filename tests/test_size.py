@@ -1,0 +1,151 @@
+"""The search for the smallest SSD: which sizes it tries, and what it answers."""
+
+import json
+
+import numpy as np
+import pytest
+from captures import TRACES
+from fakes import SCENARIO, TRACE, Load, result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybridsim import Scenario, Trace, replay
+from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.report.size import text
+from hybridsim.requirements import Seen, parse_all
+from hybridsim.result import plain
+from hybridsim.verbs.mrc import Curve
+from hybridsim.verbs.size import Search, Sizing, Tried, first_sizes, possible, size, sized, sizes_of
+
+GRID = list(range(100, 200))
+
+
+def curve(distinct=1000, page_bytes=4096):
+    pages = np.arange(1, distinct + 1)
+    ratio = np.maximum(1 - pages / 400, 0.1)
+    return Curve("lru", "always", page_bytes, pages, ratio, 0 * ratio, 1, 1, distinct, 1.0)
+
+
+def searched(meets, grid=GRID, first=(150, 199)):
+    """Return the search when it is over, and how often each size was tried."""
+    search, tried = Search(grid, first), []
+    while sizes := search.next():
+        tried += sizes
+        for each in sizes:
+            search.told(each, meets(each))
+    return search, tried
+
+
+@given(st.integers(100, 199))
+def test_the_answer_is_the_smallest_size_that_meets_and_the_one_below_fails(smallest):
+    search, tried = searched(lambda size: size >= smallest)
+    assert search.answer == smallest
+    assert search.below == (smallest - 1 if smallest > 100 else None)
+    assert len(tried) == len(set(tried)) <= 15
+
+
+@given(st.lists(st.booleans(), min_size=100, max_size=100))
+def test_whatever_meets_the_answer_was_tried_and_so_was_its_neighbour(meets):
+    search, tried = searched(lambda size: meets[size - 100])
+    assert len(tried) == len(set(tried))
+    if search.answer is not None:
+        assert meets[search.answer - 100]
+        assert search.below == (search.answer - 1 if search.answer > 100 else None)
+        assert search.below is None or not meets[search.below - 100]
+
+
+def test_before_it_says_that_nothing_meets_it_looks_between():
+    search, tried = searched(lambda size: size == 174, first=[100, 150, 199])
+    assert search.answer == 174
+    search, tried = searched(lambda size: False, first=[100, 150, 199])
+    assert (search.answer, search.below) == (None, None)
+    assert sorted(tried) == [100, 125, 150, 174, 199]
+
+
+def test_sizes_are_whole_pages_four_to_a_doubling_up_to_all_that_is_touched():
+    sizes = [each // 4096 for each in sizes_of(curve(40))]
+    assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40]
+    assert sizes_of(curve(1)) == [4096]
+
+
+def test_the_curve_says_where_to_look_first():
+    known = curve()
+    grid = sizes_of(known)
+    wanted = [each // 4096 for each in first_sizes(known, grid)]
+    assert wanted == [192, 320, 384, 1024]  # half, 80 % and 95 % of the fall to 360 pages
+
+
+def test_sizes_that_the_cache_cannot_have_are_left_out():
+    small = Scenario.loads('[cache]\nkind = "bcache"\n')
+    sizes, why = possible(small, [2**power for power in range(12, 50)])
+    assert sizes[0] == 2**22  # 513 buckets of 4 KiB are a little more than 2 MiB
+    assert sizes[-1] == 2**40
+    assert "drive holds" in why
+    with pytest.raises(ScenarioError):
+        possible(small, [4096])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "require", "said"),
+    [("", [], "say what must be reached"), ('[cache]\nkind = "none"', ["hit>1%"], "no cache")],
+)
+def test_what_cannot_be_answered_is_refused_before_the_trace_is_read(scenario, require, said):
+    with pytest.raises(UsageError, match=said):
+        size(None, Scenario.loads(scenario), require)
+
+
+def sizing(require, load=None):
+    """A fake answer of three sizes, of which the last two are alike."""
+    wanted = parse_all(require)
+    poor = Load(seconds=300, iops=200, hit_ratio=lambda share: 0.2 * (1 - np.exp(-share * 20)))
+    good = load or poor._replace(hit_ratio=lambda share: 0.9 * (1 - np.exp(-share * 20)))
+    known = {**SCENARIO, "capacity_bytes": 10**12}
+    results = [result(each, scenario=known) for each in (poor, good, good)]
+    tried = [Tried.of(4096 << n, each, wanted) for n, each in enumerate(results)]
+    met = [each for each in tried if each.meets]
+    about = {**TRACE, "requests": 60_000, "reads": 42_000, "writes": 18_000}
+    return Sizing(
+        about, {"summary": "8 x disks", "mode": "open"}, wanted,
+        [each.check(Seen.alone(results[0])) for each in wanted], curve(), tried,
+        met[0] if met else None, tried[0] if met and met[0] is not tried[0] else None,
+        "more than the trace touches",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("require", "said"),
+    [
+        (["hit>50%", "dwpd<100"], "8.00 KiB is the smallest SSD that meets all 2 requirements."),
+        (["hit>50%"], "The next smaller size, 4.00 KiB, does not: hit>50% ("),
+        (["hit>1%"], "No smaller cache can be made of this kind."),
+        (["mean<1h"], "No SSD is needed: the disks alone meet mean<1h."),
+        (["hit>99%"], "hit>99%: the best is 90%, with"),
+        (["hit>99%", "hit>50%"], "hit>50%: met with 8.00 KiB, 16.0 KiB."),
+    ],
+)
+def test_the_answer_says_what_was_found(require, said):
+    report = text(sizing(require))
+    assert said in " ".join(report.split())
+    assert max(map(len, report.splitlines())) <= 80
+    assert len(report.splitlines()) <= 40
+    assert text(sizing(require), ascii_only=True).isascii()
+
+
+def test_all_of_it_is_in_the_json():
+    told = json.loads(json.dumps(plain(sizing(["hit>50%"]).to_dict()), allow_nan=False))
+    assert told["answer"]["size_bytes"] == 8192
+    assert told["below"]["checked"][0]["ok"] is False
+    assert len(told["tried"]) == 3
+
+
+def test_a_size_is_told_what_its_replay_tells():
+    """Several caches side by side do what each does alone."""
+    trace = Trace.read(TRACES / "blktrace" / "loop_ext4_buffered_meta")
+    found = size(trace, None, ["hit>100%"])
+    one = found.tried[0]
+    alone = replay(trace, sized(Scenario.default(), one.size_bytes))
+    assert one.hit == alone.phases["warm"].figures.hit_ratio
+    assert one.mean_ns == alone.phases["warm"].figures.reads.mean_ns
+    assert one.drive_writes_per_day == alone.wear.drive_writes_per_day
+    assert found.answer is None
+    assert found.alone[0].value == 0
