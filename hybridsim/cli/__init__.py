@@ -15,6 +15,7 @@ from hybridsim.errors import HybridsimError
 COMMANDS = {
     "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
     "hits": ("hybridsim.cli.hits", "How many accesses would caches serve?  No devices, no time."),
+    "why": ("hybridsim.cli.why", "Why did the learned policy let a page in, or not?"),
     "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should a cache be?"),
     "advise": ("hybridsim.cli.advise", "Should it be cached at all?  Five questions, and prices."),
     "size": ("hybridsim.cli.size", "How large must the SSD be, to meet what you require?"),

@@ -1,0 +1,106 @@
+"""Why the learned policy let a page in, or not."""
+
+import json
+
+import numpy as np
+import pytest
+from captures import TRACES
+from click.testing import CliRunner
+
+from hybridsim.cli import cli
+from hybridsim.codes import Op
+from hybridsim.errors import UsageError
+from hybridsim.report.why import text
+from hybridsim.trace import Trace
+from hybridsim.verbs.hits import hits
+from hybridsim.verbs.why import why
+from hybridsim.verbs.witness import FILLED, HIT, RIVAL, ROOM, SCAN, UNKNOWN
+
+DEMO = TRACES / "demo" / "rocksdb_mixgraph.blktrace.0.zst"
+PAGE = 65536
+SAID = {"cache_size": "1%", "page": PAGE}
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return Trace.read(DEMO)
+
+
+@pytest.fixture(scope="module")
+def found(trace):
+    return why(trace, [6338368 << 10], **SAID)
+
+
+def test_it_watches_what_hits_counts(trace, found):
+    """The pages that are watched are decided on as all others are."""
+    (counted,) = hits(
+        trace, "1%", "learned", "learned", PAGE, "1MiB", write_price_per_thousand=500
+    )
+    accesses = np.array([each.accesses for each in found.moments])
+    ratio = np.array([each.hit_ratio for each in found.moments])
+    assert accesses[-1] == counted.page_accesses
+    assert round(float(np.diff(accesses, prepend=0) @ ratio)) == counted.page_hits
+
+
+def test_a_page_is_held_from_when_it_is_let_in(found):
+    (page,) = found.asked
+    assert [each.number for each in page.decisions] == list(range(1, len(page.decisions) + 1))
+    was_in = False
+    for each in page.decisions:
+        assert was_in or each.because != HIT
+        was_in = each.is_in
+    assert {HIT, FILLED, SCAN} <= {each.because for each in page.decisions}
+
+
+def test_what_was_let_in_was_worth_its_price_and_more_than_its_rival(found):
+    for each in found.asked[0].decisions:
+        if each.because == FILLED:
+            assert each.sure_reads >= each.price_reads
+            assert each.rival is None or each.density >= each.rival_density
+            assert each.rival is None or each.rival % PAGE == 0
+        if each.because == RIVAL:
+            assert each.sure_reads >= each.price_reads
+            assert each.density < each.rival_density
+        if each.because == UNKNOWN:
+            assert each.sure_reads < each.price_reads
+
+
+def test_without_a_place_it_is_the_busiest_page(trace):
+    (page,) = why(trace, **SAID).asked
+    reads = [chunk.offset_bytes[chunk.op == Op.READ] for chunk in trace.chunks()]
+    busiest = np.bincount(np.concatenate(reads) // PAGE).argmax()
+    assert len(page.decisions) >= (np.concatenate(reads) // PAGE == busiest).sum()
+
+
+def test_idle_room_is_told(trace):
+    (page,) = why(trace, [6338368 << 10], "100%", PAGE).asked
+    assert ROOM in {each.because for each in page.decisions}
+
+
+def test_it_fits_a_terminal(found):
+    lines = text(found).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("left out: a long sequential run" in line for line in lines)
+    assert text(found, ascii_only=True).isascii()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--at", "70TiB"], "no read or write touches"),
+        (["--at", "7x"], "unknown size unit"),
+        (["--cache-size", "1KiB"], "holds no page"),
+        (["--page", "0"], "at least one byte"),
+    ],
+)
+def test_what_cannot_be_asked(options, said):
+    done = CliRunner().invoke(cli, ["why", str(DEMO), *options])
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
+
+
+def test_json_has_all_of_it():
+    done = CliRunner().invoke(cli, ["why", str(DEMO), "--cache-size", "1%", "--json"])
+    told = json.loads(done.output)
+    assert told["asked"][0]["decisions"][0]["number"] == 1
+    assert told["moments"][-1]["price_reads"] == 0.5
