@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.codes import Op
 from hybridsim.errors import UsageError
+from hybridsim.policies.decisions import FILLED, HIT, RIVAL, ROOM, SCAN, UNKNOWN
 from hybridsim.report.why import text
 from hybridsim.trace import Trace
 from hybridsim.verbs.hits import hits
 from hybridsim.verbs.why import why
-from hybridsim.verbs.witness import FILLED, HIT, RIVAL, ROOM, SCAN, UNKNOWN
 
 DEMO = TRACES / "demo" / "rocksdb_mixgraph.blktrace.0.zst"
 PAGE = 65536

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from hybridsim.report.page import page, paragraph, table
-from hybridsim.units import format_size, human_count, human_size
-from hybridsim.verbs.why import Page, Why
-from hybridsim.verbs.witness import (
+from hybridsim.policies.decisions import (
     FILLED,
     HIT,
     RIVAL,
@@ -18,7 +15,11 @@ from hybridsim.verbs.witness import (
     WORTHLESS,
     Decision,
     Moment,
+    Page,
+    Why,
 )
+from hybridsim.report.page import page, paragraph, table
+from hybridsim.units import format_size, human_count, human_size
 from hybridsim.wording import percent, span
 
 FIRST_TOLD, LAST_TOLD = 8, 4  # decisions on a page
@@ -72,7 +73,7 @@ def _page(one: Page, page_bytes: int) -> list[str]:
         f"{human_size(page_bytes)} at {format_size(one.offset)}: {count:,} accesses, {held:,} "
         f"served from the SSD; let in: {filled:,}, left out: {count - held - filled:,}."
     )
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for are_hits, group in groupby(one.decisions, lambda each: each.because == HIT):
         several = list(group)
         rows += [_hits(several)] if are_hits else map(_decision, several)

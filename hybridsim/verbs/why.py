@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.pages import Accesses, Chunked, Ids, accesses
+from hybridsim.policies.decisions import Page, Why
 from hybridsim.verbs.hits import cache_pages, size_bytes
-from hybridsim.verbs.witness import Decision, Moment, Witness
+from hybridsim.verbs.witness import Witness
 
 MOMENTS = 12  # at which the threshold is told
-
-
-@dataclass(frozen=True)
-class Page:
-    """A page, and all decisions on it."""
-
-    offset: int  # bytes
-    decisions: tuple[Decision, ...]
-
-
-@dataclass(frozen=True)
-class Why:
-    """What a learned policy decided."""
-
-    pages: int  # of the cache
-    page_bytes: int
-    moments: tuple[Moment, ...]
-    asked: tuple[Page, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
-        return asdict(self)
 
 
 def why(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,54 +10,23 @@ from hybridsim import jit
 from hybridsim.arrays import Int32s
 from hybridsim.pages import Accesses, Ids
 from hybridsim.policies import pair
+from hybridsim.policies.decisions import (
+    FILLED,
+    HIT,
+    RIVAL,
+    ROOM,
+    SCAN,
+    TOO_LITTLE,
+    UNKNOWN,
+    WORTHLESS,
+    Decision,
+    Moment,
+)
 from hybridsim.policies.habits import CLASS_MAX, CLOCK_AT
 from hybridsim.policies.learned import CLOCK, EMPTY_SHARE, NONE, VICTIM, Learned
 from hybridsim.policies.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
 from hybridsim.policies.worth import DOUBT, PRICE, RENT
 from hybridsim.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
-
-# What was decided, and why; `report/why.py` has the words.
-HIT, FILLED, ROOM = "hit", "worth-it", "room-idle"
-SCAN, WORTHLESS, TOO_LITTLE, UNKNOWN, RIVAL = (
-    "sequential", "no-room-for-it", "less-than-a-fill", "little-known", "rival-worth-more",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One access to a page, and what was weighed."""
-
-    time_ns: int
-    is_write: bool
-    number: int  # of the page's accesses, from 1
-    rest: int | None  # accesses to any page since its last one
-    because: str
-    chance: float  # that such a page is touched again before it would be evicted
-    seen: int  # how many such accesses that is known from
-    worth_reads: float  # of the disks, that the page would save, net of its room
-    sure_reads: float  # the same, less where little is known
-    price_reads: float  # of a fill, then
-    density: float  # reads saved for an access of room
-    rival_density: float | None  # of the page that would have had to leave
-    rival: int | None  # its offset in bytes
-
-    @property
-    def is_in(self) -> bool:
-        """Whether the page is in the cache afterwards."""
-        return self.because in (HIT, FILLED, ROOM)
-
-
-@dataclass(frozen=True)
-class Moment:
-    """How high the threshold stood."""
-
-    time_ns: int
-    accesses: int  # until then
-    hit_ratio: float  # since the moment before, of page accesses
-    let_in: float  # of the misses since then
-    pages_stay: int  # accesses after a page's last, when it is evicted
-    rent_reads: float  # of a place meanwhile
-    price_reads: float  # of a fill
 
 
 class Witness:
@@ -240,6 +208,12 @@ def _rows(part: Accesses, ids: Int32s, start: int, stop: int) -> tuple[Accesses,
     first = int(part.ends[start - 1]) if start else 0
     last = int(part.ends[stop - 1])
     rows = slice(start, stop)
-    ends = part.ends[rows] - first
-    piece = Accesses(part.numbers[first:last], ends, *(column[rows] for column in part[2:]))
+    piece = Accesses(
+        part.numbers[first:last],
+        part.ends[rows] - first,
+        part.write[rows],
+        part.offset[rows],
+        part.length[rows],
+        part.arrival_ns[rows],
+    )
     return piece, ids[first:last]
