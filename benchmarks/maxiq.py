@@ -1,11 +1,14 @@
 """The figures of Adaptec's MaxIQ guide (2009), and what its presets give.
 
-    python benchmarks/maxiq.py [--quick] [--json]
+    python benchmarks/maxiq.py [--quick] [--json] [--learned PRICE]
 
 Rows A1 to A5 of the document.  What decides (admission, fills, the SSD, the controller) is the same
 in all of them; disks and host may differ, as they were different machines.  Loads are 4 KiB reads
 at random with a fixed number under way: fio's with every block once a run (A2, A3), all others
 drawn anew.  Warm is when the IOPS first reach 90% of their level, which the host sets.
+
+With --learned the cache decides by the learned policy at this price of a fill, in reads of the
+disks; all else is as in the presets: is what MaxIQ does a point in its space?
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ MINUTES = {  # A1: hot spot in GB: minutes until steady, by number of disks
     128: (110, 75, 55, 30, 15),
 }
 WARM, ENOUGH_HITS = 0.9, 0.998
+POLICY: dict[str, str | float] = {}  # that takes the place of the presets'
 
 
 class Row(NamedTuple):
@@ -116,19 +120,20 @@ class Load:
 def system(name: str, disks: int = 0, ssds: int = 1) -> Scenario:
     """Return a preset with so many disks and SSDs."""
     members = f"members = {disks}" if disks else ""
+    policy = "\n".join(f"{key} = {json.dumps(value)}" for key, value in POLICY.items())
     return Scenario.loads(
         f'preset = "{name}"\n[backing]\n{members}\n'
-        f'[cache]\nmembers = {ssds}\nsize = "{ssds * SSD_KIB}KiB"\n'
+        f'[cache]\nmembers = {ssds}\nsize = "{ssds * SSD_KIB}KiB"\n{policy}\n'
     )
 
 
 def until_warm(site: Scenario, depth: int, data_bytes: int) -> Load:
-    """Read at random until nearly all are hits."""
+    """Read at random until nearly all are hits, or each block was read ten times."""
     load = Load(site, depth, data_bytes)
-    for places in drawn(data_bytes, 0):
+    for places in drawn(data_bytes, 10 * data_bytes // BLOCK):
         if load.feed(places) > ENOUGH_HITS:
-            return load
-    raise AssertionError("drawn without end")
+            break
+    return load
 
 
 def table_of_times(quick: bool) -> Iterator[Row]:
@@ -223,7 +228,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a part of A1 and A2")
     parser.add_argument("--json", action="store_true", help="one object a row instead")
+    parser.add_argument("--learned", type=float, metavar="PRICE", help="decide by this policy")
     options = parser.parse_args()
+    if options.learned is not None:
+        POLICY.update(admission="learned", replacement="learned", write_price=options.learned)
     found = []
     for row in rows(options.quick):
         found.append(row)
