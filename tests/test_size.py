@@ -66,6 +66,7 @@ def test_sizes_are_whole_pages_four_to_a_doubling_up_to_all_that_is_touched():
     sizes = [each // 4096 for each in sizes_of(curve(40))]
     assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40]
     assert sizes_of(curve(1)) == [4096]
+    assert sizes_of(curve(40), times=2)[-1] == 80 * 4096
 
 
 def test_the_curve_says_where_to_look_first():

@@ -60,7 +60,7 @@ def _answer(sizing: Sizing) -> Iterator[str]:
         for index in range(number):
             yield from _best(sizing, index)
         largest = human_size(sizing.tried[-1].size_bytes)
-        yield from paragraph("", f"Larger than {largest} is no answer: {sizing.largest_why}.")
+        yield from paragraph("", f"Nothing larger than {largest} was tried: {sizing.largest_why}.")
 
 
 def _best(sizing: Sizing, index: int) -> Iterator[str]:

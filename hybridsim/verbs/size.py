@@ -140,7 +140,9 @@ def size(
     page_bytes = scenario.cache.page_bytes
     say(f"the miss-ratio curve of pages of {human_size(page_bytes)}")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    grid, largest_why = possible(scenario, sizes_of(curve))
+    # Kinds that keep their space in buckets or blocks need more of it than they hold.
+    times = 1 if scenario.cache.kind == "page" else 2
+    grid, largest_why = possible(scenario, sizes_of(curve, times))
     search = Search(grid, first_sizes(curve, grid))
     tried: list[Tried] = []
     alone: list[Checked] = []
@@ -226,10 +228,10 @@ class Search:
         return [self._grid[(low + high) // 2]] if high - low > 1 else []
 
 
-def sizes_of(curve: Curve) -> list[int]:
-    """Return sizes up to all that the trace touches: four to each doubling, in whole pages."""
+def sizes_of(curve: Curve, times: int = 1) -> list[int]:
+    """Return sizes up to all that the trace touches, or some times that: four to a doubling."""
     pages, step, found = 1, 1, [1]
-    while found[-1] < curve.distinct:
+    while found[-1] < times * curve.distinct:
         if pages == 8 * step:
             step *= 2
         pages += step
@@ -240,7 +242,7 @@ def sizes_of(curve: Curve) -> list[int]:
 def possible(scenario: Scenario, grid: Sequence[int]) -> tuple[list[int], str]:
     """Return the sizes that the scenario's cache can have, and why there are no larger ones."""
     low, high = 0, len(grid) - 1
-    why = "more than the trace touches"
+    why = "it is more than the trace touches"
     while low < high and _refused(scenario, grid[low]):
         low += 1
     while high > low and (refused := _refused(scenario, grid[high])):
