@@ -18,6 +18,14 @@ FORMATS = {
     "csv": "hybridsim.formats.requests_csv",
     "lis": "hybridsim.formats.lis",
     "vscsi": "hybridsim.formats.vscsi",
+    "msr": "hybridsim.formats.msr",
+    "spc": "hybridsim.formats.spc",
+    "alibaba": "hybridsim.formats.alibaba",
+    "tencent": "hybridsim.formats.tencent",
+    "systor": "hybridsim.formats.systor",
+    "fiu": "hybridsim.formats.fiu",
+    "disksim": "hybridsim.formats.disksim",
+    "mqsim": "hybridsim.formats.mqsim",
     "workload": "hybridsim.formats.workload",
 }
 
