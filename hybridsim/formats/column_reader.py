@@ -19,7 +19,7 @@ from hybridsim.formats.line_parser import (
     parse,
     plan_of,
 )
-from hybridsim.formats.ordering import in_order, spread_seconds
+from hybridsim.formats.ordering import from_origin, in_order, origin_of, spread_seconds
 from hybridsim.formats.rows import UNKNOWN, Findings, Requests, no_requests
 from hybridsim.formats.text import Malformed, only
 from hybridsim.formats.volumes import Volumes
@@ -28,7 +28,6 @@ BLOCK_BYTES = 1 << 20
 LINE_BYTES_MIN = 4  # of a line that is a request
 SURVEY_BYTES = 4 * BLOCK_BYTES
 HEADER = re.compile(rb'[\s"\xef\xbb\xbf]*[A-Za-z_]')
-EPOCH_NS = 10**18  # September 2001: a later number of nanoseconds is one since 1970
 
 
 class ColumnReader:
@@ -62,8 +61,8 @@ class ColumnReader:
         for part in parts:
             if origin_ns is None:
                 origin_ns = int(part.arrival_ns[0])
-                self.origin_unix_ns = _origin(self.table, origin_ns)
-            yield _from_origin(self._volumes.laid_out(part), origin_ns)
+                self.origin_unix_ns = origin_of(self.table.since_1970, origin_ns)
+            yield from_origin(self._volumes.laid_out(part), origin_ns)
         if not lines.names:
             raise lines.malformed.refuse(self.table.name)
         self._volumes.count(lines.names, lines.seen.devices)
@@ -204,16 +203,3 @@ class Lines:
 def _is_enough(names: list[str], device: str | None) -> bool:
     """Tell whether the rest of the file need not be known to choose a device."""
     return device in names if device is not None else len(names) == 1
-
-
-def _origin(table: Table, first_ns: int) -> int | None:
-    absolute = first_ns >= EPOCH_NS if table.since_1970 is None else table.since_1970
-    return first_ns if absolute else None
-
-
-def _from_origin(part: Requests, origin_ns: int) -> Requests:
-    complete_ns = part.complete_ns
-    return part._replace(
-        arrival_ns=part.arrival_ns - origin_ns,
-        complete_ns=np.where(complete_ns >= 0, complete_ns - origin_ns, complete_ns),
-    )

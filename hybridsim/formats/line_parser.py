@@ -9,24 +9,33 @@ import numpy as np
 
 from hybridsim.codes import Op
 from hybridsim.formats.columns import NUMBERS, Table, To
+from hybridsim.formats.line_fields import (
+    BAD,
+    HASH,
+    HASH_START,
+    NEWLINE,
+    NO_OP,
+    after_blanks,
+    after_last,
+    after_separator,
+    end_of_line,
+    low_bit,
+    named,
+    number,
+    skipped,
+    stretched,
+    word,
+)
 from hybridsim.formats.rows import UNKNOWN, Requests
-from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit import loop, method, state_machine
 
-NEWLINE, RETURN, BLANK, TAB, QUOTE, POINT, ZERO, HASH = b"\n\r \t\".0#"
 NUMBER_MAX = 1 << 61
 LENGTH_MAX = 1 << 40
 RESPONSE_MAX_NS = 3_600_000_000_000  # a longer one is a fault of the trace
-DIGITS_MAX = 19
-WORD_BYTES_MAX = 7
-DECIMALS = 10**9
 DEVICES_MAX = 0xFFFF
 SLOTS = 1 << 18
 SHOWN = 3
-HASH_START, HASH_FACTOR = 0x4BF29CE484222325, 0x100000001B3  # as of FNV-1a
 
-ONE = np.uint64(1)
-NO_OP = -1
-BAD = -1
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 NOTHING, TIME, OFFSET, LENGTH, RESPONSE, PROCESS, OP, LOW_BIT, DEVICE = range(9)
 LAST_NUMBER = max(NUMBERS)
@@ -73,164 +82,6 @@ class Plan(NamedTuple):
     separator: int
     elastic: int
     exact: int
-
-
-@kernel
-def ends(letter, separator):
-    """Whether a field ends at this letter."""
-    return (
-        letter == separator
-        or letter == NEWLINE
-        or letter == RETURN
-        or (letter == TAB and separator == BLANK)
-    )
-
-
-@kernel
-def after_blanks(block, at, separator):
-    """Place of the next letter that is no blank, no quote, and no separator but a blank."""
-    i = np.uint64(at)
-    while (
-        block[i] == BLANK
-        or block[i] == QUOTE
-        or block[i] == RETURN
-        or (block[i] == TAB and separator != TAB)
-    ):
-        i += ONE
-    return np.int64(i)
-
-
-@kernel
-def digits(block, at):
-    """The whole number that begins here, and the place after it."""
-    i = np.uint64(at)
-    value = np.int64(0)
-    digit = np.int64(block[i]) ^ ZERO
-    while digit <= 9:
-        value = value * 10 + digit
-        i += ONE
-        digit = np.int64(block[i]) ^ ZERO
-    return value, np.int64(i)
-
-
-@kernel
-def decimals(block, at, scale):
-    """What the decimals that begin here are worth, and the place after them."""
-    i = np.uint64(at)
-    part, worth = np.int64(0), np.int64(1)
-    digit = np.int64(block[i]) ^ ZERO
-    while digit <= 9:
-        if worth < DECIMALS:
-            part = part * 10 + digit
-            worth *= 10
-        i += ONE
-        digit = np.int64(block[i]) ^ ZERO
-    return part * scale // worth, np.int64(i)
-
-
-@kernel
-def number(block, at, scale, zero, limit):
-    """A decimal number, scaled, and the place after it, or BAD."""
-    value, end = digits(block, at)
-    long = end - at
-    value -= zero
-    if long == 0 or long > DIGITS_MAX or value < 0 or value > limit or value + zero < 0:
-        return value, BAD
-    value *= scale
-    if block[np.uint64(end)] == POINT:
-        part, end = decimals(block, end + 1, scale)
-        value += part
-    return value, end
-
-
-@kernel
-def word(block, at, separator, words, codes):
-    """What a word says of a request, and the place after it, or BAD."""
-    end = at
-    packed = np.int64(0)
-    letter = block[np.uint64(end)]
-    while not ends(letter, separator) and letter != BLANK and letter != QUOTE:
-        packed = packed << 8 | np.int64(letter | 32)
-        end += 1
-        letter = block[np.uint64(end)]
-        if end - at > WORD_BYTES_MAX:
-            return NO_OP, BAD
-    for each in range(len(words)):
-        if words[each] == packed:
-            return codes[each], end
-    return NO_OP, BAD
-
-
-@kernel
-def low_bit(block, at, separator):
-    """Read if the hexadecimal number is odd, else write; and the place after it, or BAD."""
-    end = at
-    last = np.int64(0)
-    while not ends(block[end], separator) and block[end] != BLANK and block[end] != QUOTE:
-        last = np.int64(block[end])
-        if last ^ ZERO > 9:
-            last = (last | 32) - 87
-            if last < 10 or last > 15:
-                return NO_OP, BAD
-        end += 1
-    return READ if last & 1 else WRITE, end if end > at else BAD
-
-
-@kernel
-def skipped(block, at, separator):
-    """Place after a field; one in quotes may hold separators."""
-    if at > 0 and block[at - 1] == QUOTE and separator != BLANK and block[at] != separator:
-        while block[at] != QUOTE and block[at] != NEWLINE:
-            at += 1
-    while not ends(block[at], separator):
-        at += 1
-    return at
-
-
-@kernel
-def stretched(block, at, after):
-    """Place after a field that has `after` fields behind it, found from the right, or BAD."""
-    end = at
-    while block[end] != NEWLINE:
-        end += 1
-    for _ in range(after):
-        while end > at and block[end - 1] <= BLANK:
-            end -= 1
-        while end > at and block[end - 1] > BLANK:
-            end -= 1
-    while end > at and block[end - 1] <= BLANK:
-        end -= 1
-    return end if end > at else BAD
-
-
-@kernel
-def after_separator(block, at, separator):
-    """Place of the next field, or BAD."""
-    if block[np.uint64(at)] == separator:
-        return at + 1
-    after = after_blanks(block, at, separator)
-    if separator == BLANK:
-        return BAD if block[after] == NEWLINE or after == at else after
-    return after + 1 if block[after] == separator else BAD
-
-
-@kernel
-def named(block, at, separator, key):
-    """Hash of a name, and the place after it."""
-    i = np.uint64(at)
-    while not ends(block[i], separator) and block[i] != QUOTE:
-        key = (key ^ np.int64(block[i])) * HASH_FACTOR
-        i += ONE
-    return (key ^ NEWLINE) * HASH_FACTOR, np.int64(i)
-
-
-@kernel
-def end_of_line(block, at):
-    """Place of the newline that ends this line."""
-    i = np.uint64(at)
-    while block[i] != NEWLINE:
-        i += ONE
-    return np.int64(i)
 
 
 @state_machine
@@ -328,7 +179,9 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
             at = after_blanks(block, at, separator)
             to = plan.to[field]
             if to <= LAST_NUMBER and to != NOTHING:
-                value, at = number(block, at, plan.scale[field], plan.zero[field], plan.limit[field])
+                value, at = number(
+                    block, at, plan.scale[field], plan.zero[field], plan.limit[field]
+                )
                 if to == TIME:
                     time = value
                 elif to == OFFSET:
@@ -356,9 +209,7 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
             if at == BAD:
                 break
         if at != BAD:
-            at = after_blanks(block, at, separator)
-            if block[at] != NEWLINE:
-                at = BAD if exact else end_of_line(block, at)
+            at = after_last(block, at, separator, exact)
         if at == BAD:
             at = end_of_line(block, line)
             first = block[after_blanks(block, line, separator)]

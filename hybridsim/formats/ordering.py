@@ -11,6 +11,7 @@ from hybridsim.formats.rows import Findings, Requests, joined
 
 WINDOW = 1 << 18  # requests: one may be this far from its place
 SECOND_NS = 10**9
+EPOCH_NS = 10**18  # September 2001: a later number of nanoseconds is one since 1970
 
 
 def in_order(
@@ -100,3 +101,18 @@ def _spread(part: Requests) -> Requests:
     counts = np.diff(np.append(begins, len(second)))
     rank = np.arange(len(second)) - np.repeat(begins, counts)
     return part._replace(arrival_ns=second + rank * SECOND_NS // np.repeat(counts, counts))
+
+
+def origin_of(since_1970: bool | None, first_ns: int) -> int | None:
+    """Return the Unix time of the first request, if times are such; None: if they look it."""
+    absolute = first_ns >= EPOCH_NS if since_1970 is None else since_1970
+    return first_ns if absolute else None
+
+
+def from_origin(part: Requests, origin_ns: int) -> Requests:
+    """Return requests with times from the first one's."""
+    known = part.complete_ns >= 0
+    return part._replace(
+        arrival_ns=part.arrival_ns - origin_ns,
+        complete_ns=np.where(known, part.complete_ns - origin_ns, part.complete_ns),
+    )

@@ -68,7 +68,6 @@ class Malformed:
         seen = f", for instance {self._shown[0]}" if self._shown else ""
         return TraceError(f"{self._source.name}: no request found in it as {format}{seen}")
 
-
     def too_many(self, lines: int, format: str) -> TraceError:
         """Return the error of a file of which most lines make no sense."""
         return TraceError(
