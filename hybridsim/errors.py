@@ -37,6 +37,12 @@ class ColumnsError(TraceError):
     exit_code = 2
 
 
+class RecordError(HybridsimError):
+    """A disk that cannot be recorded here, or not so."""
+
+    exit_code = 2
+
+
 class FitError(HybridsimError):
     """A measurement that tells too little, or nothing that is modelled."""
 
