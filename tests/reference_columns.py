@@ -78,7 +78,7 @@ def values_of(table: Table, fields: list[str] | None) -> dict[To, object] | None
                 return None
             values[To.OP] = Op.READ if int(text, 16) & 1 else Op.WRITE
         elif field.to == To.DEVICE:
-            if '"' in text or "\r" in text:
+            if any(letter in text for letter in '"\r\t'):
                 return None
             values[To.DEVICE] = (*values[To.DEVICE], text)  # type: ignore[misc]
     assert values[To.LENGTH] <= LENGTH_MAX  # type: ignore[operator]

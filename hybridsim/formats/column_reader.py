@@ -20,12 +20,14 @@ from hybridsim.formats.line_parser import (
     plan_of,
 )
 from hybridsim.formats.ordering import from_origin, in_order, origin_of, spread_seconds
-from hybridsim.formats.rows import UNKNOWN, Findings, Requests, no_requests
+from hybridsim.formats.rows import DTYPES, UNKNOWN, Findings, Requests
 from hybridsim.formats.text import Malformed, only
 from hybridsim.formats.volumes import Volumes
 
 BLOCK_BYTES = 1 << 20
-LINE_BYTES_MIN = 4  # of a line that is a request
+LINE_BYTES = 32  # about; shorter ones take a turn more
+TAIL_BYTES = 4096
+NONE = 1 << 30  # the index of no device
 SURVEY_BYTES = 4 * BLOCK_BYTES
 HEADER = re.compile(rb'[\s"\xef\xbb\xbf]*[A-Za-z_]')
 
@@ -43,7 +45,7 @@ class ColumnReader:
             )
         self.origin_unix_ns: int | None = None
         survey = Lines(self._source, self.table, Findings())
-        for _ in survey.requests(-1):
+        for _ in survey.parts(NONE):
             if survey.read_bytes >= SURVEY_BYTES and _is_enough(survey.names, device):
                 break
         if not survey.names:
@@ -130,46 +132,54 @@ class Lines:
         self._block = np.empty(BLOCK_BYTES + 1, np.uint8)
 
     def requests(self, wanted: int) -> Iterator[Requests]:
-        """Yield the requests of the wanted device (an index; -1: of all), times as they are.
+        """Yield the requests of the wanted device (an index; -1: of all), times as they are."""
+        return (part for part in self.parts(wanted) if part.rows)
+
+    def parts(self, wanted: int) -> Iterator[Requests]:
+        """Yield the same; now and then no requests.
 
         Devices are numbered in the order in which they first appear: the same in every pass.
         """
         with self._source.open(self._findings) as stream:
-            held = 0
-            while stop := self._fill(stream, held):
-                at, rows, out = self._parse(stop, wanted)
-                if rows:
-                    yield out.between(0, rows)
-                held = self._held - at
-                self._block[:held] = self._block[at : self._held].copy()
+            while stop := self._fill(stream):
+                at = 0
+                while at < stop:
+                    at, out = self._parse(at, stop, wanted)
+                    yield out
+                self._held -= stop
+                self._block[: self._held] = self._block[stop : stop + self._held].copy()
 
-    def _fill(self, stream: ByteStream, held: int) -> int:
-        """Fill the block behind what is held; return the end of its last whole line, 0 at the end.
+    def _fill(self, stream: ByteStream) -> int:
+        """Fill the block behind what it holds; return the end of its last line, 0 at the end.
 
         What is longer than a block without being a line, and the end of the file, become one.
         """
-        room = memoryview(self._block)[held:BLOCK_BYTES]  # type: ignore[arg-type]
+        room = memoryview(self._block)[self._held : BLOCK_BYTES]  # type: ignore[arg-type]
         got = stream.readinto(room)
         self.read_bytes += got
-        self._held = held + got
-        if not self._held:
-            return 0
-        stop = bytes(memoryview(self._block)[: self._held]).rfind(b"\n") + 1  # type: ignore[arg-type]
-        if got and stop:
+        self._held += got
+        stop = self._end_of_lines()
+        if stop and got:
             return stop
         if got and self._held < BLOCK_BYTES:
-            return self._fill(stream, self._held)
+            return self._fill(stream)
         if stop != self._held:
             self._block[self._held] = ord("\n")
             self._held += 1
         return self._held
 
-    def _parse(self, stop: int, wanted: int) -> tuple[int, int, Requests]:
+    def _end_of_lines(self) -> int:
+        for begin in (max(self._held - TAIL_BYTES, 0), 0):
+            found = self._block[begin : self._held].tobytes().rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+        return 0
+
+    def _parse(self, at: int, stop: int, wanted: int) -> tuple[int, Requests]:
         tally = self.seen.tally
         before = tally.copy()
-        out = no_requests(stop // LINE_BYTES_MIN + 1)
-        out.dispatch_ns[:] = UNKNOWN
-        at, rows = parse(self._block, 0, stop, self._plan, self.seen, wanted, out)
+        out = room_for((stop - at) // LINE_BYTES + 1)
+        at, rows = parse(self._block, at, stop, self._plan, self.seen, wanted, out)
         bad = int(tally[Tally.MALFORMED] - before[Tally.MALFORMED])
         if bad:
             self._show(int(before[Tally.MALFORMED]), bad)
@@ -181,7 +191,11 @@ class Lines:
         for index in range(len(self.names), int(tally[Tally.DEVICES])):
             row = self.seen.devices[index]
             self.names.append(self._name(self._block[row[Of.FIRST_AT] : row[Of.FIRST_END]]))
-        return at, rows, out
+        room = len(out.arrival_ns)
+        out = out.between(0, rows)
+        if rows < room // 2:  # do not keep room that is not used
+            out = Requests._make(column.copy() for column in out)
+        return at, out
 
     def _show(self, known: int, bad: int) -> None:
         """Note malformed lines; the first line of a file may be a header."""
@@ -198,6 +212,14 @@ class Lines:
         text = part.tobytes().decode("utf-8", "backslashreplace").replace('"', "")
         words = text.split(None if self._table.separator == BLANKS else self._table.separator)
         return self._table.joined_by.join(word.strip() for word in words) or "0"
+
+
+def room_for(rows: int) -> Requests:
+    """Return rows to be filled by the parser."""
+    out = Requests._make(np.empty(rows, dtype) for dtype in DTYPES)
+    out.flags[:] = 0
+    out.dispatch_ns[:] = UNKNOWN
+    return out
 
 
 def _is_enough(names: list[str], device: str | None) -> bool:

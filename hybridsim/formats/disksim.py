@@ -31,7 +31,9 @@ def detect(head: bytes) -> bool:
     """Tell whether times have decimals; whole ones may be MQSim's nanoseconds as well."""
     from hybridsim.formats import mqsim
 
-    return TABLE.detects(head) or (mqsim.TABLE.detects(head) and not mqsim.is_long(head))
+    if mqsim.TABLE.detects(head):
+        return mqsim.requests_per_second(head, MILLISECOND_NS) >= mqsim.FEWEST
+    return TABLE.detects(head)
 
 
 class Reader(ColumnReader):

@@ -12,7 +12,7 @@ from hybridsim.jit import kernel
 
 NEWLINE, RETURN, BLANK, TAB, QUOTE, POINT, ZERO, HASH = b'\n\r \t".0#'
 DIGITS_MAX = 19
-DECIMALS = 10**9  # more are left out
+DECIMALS = 10**9  # more places are left out
 WORD_BYTES_MAX = 7
 HASH_START, HASH_FACTOR = 0x4BF29CE484222325, 0x100000001B3  # as of FNV-1a
 ONE = np.uint64(1)
@@ -23,26 +23,23 @@ READ, WRITE = int(Op.READ), int(Op.WRITE)
 
 @kernel
 def ends(letter, separator):
-    """Whether a field ends at this letter."""
-    return (
-        letter == separator
-        or letter == NEWLINE
-        or letter == RETURN
-        or (letter == TAB and separator == BLANK)
-    )
+    """Whether a field ends at this letter: at its separator, a control, of blanks any."""
+    return letter == separator or letter <= RETURN
 
 
 @kernel
 def after_blanks(block, at, separator):
     """Place of the next letter that is no blank, no quote, and no separator but a blank."""
     i = np.uint64(at)
-    while (
-        block[i] == BLANK
-        or block[i] == QUOTE
-        or block[i] == RETURN
-        or (block[i] == TAB and separator != TAB)
+    letter = block[i]
+    while letter <= QUOTE and (
+        letter == BLANK
+        or letter == QUOTE
+        or letter == RETURN
+        or (letter == TAB and separator != TAB)
     ):
         i += ONE
+        letter = block[i]
     return np.int64(i)
 
 

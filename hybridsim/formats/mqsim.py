@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from hybridsim.formats import disksim
 from hybridsim.formats.column_reader import ColumnReader
-from hybridsim.formats.columns import LINES_SEEN, Field, To
+from hybridsim.formats.columns import Field, To
 
-LONG = 10**6  # 20 requests within a millisecond are no old disk's, and in 17 minutes no SSD's
+# Requests a second: fewer are hardly a trace, more hardly a device.
+FEWEST, MOST = 0.5, 10**7
 
 TABLE = replace(
     disksim.TABLE,
@@ -20,13 +21,18 @@ TABLE = replace(
     fields=(Field(To.TIME), *disksim.FIELDS[1:]),
     line=rb"\d+(\s+\d+){3}\s+[01]",
 )
-detect = TABLE.detects
 
 
-def is_long(head: bytes) -> bool:
-    """Tell whether the first requests are far apart, if times are nanoseconds."""
-    lines = [line for line in head.split(b"\n")[:LINES_SEEN] if line.strip()]
-    return int(lines[-1].split()[0]) - int(lines[0].split()[0]) >= LONG
+def detect(head: bytes) -> bool:
+    """Tell whether times are whole, and may be nanoseconds; few requests a second: they are."""
+    return TABLE.detects(head) and requests_per_second(head, 1) <= MOST
+
+
+def requests_per_second(head: bytes, unit_ns: int) -> float:
+    """Return how many requests a second come in the first lines, if times have this unit."""
+    lines = [line for line in head.split(b"\n")[:-1] if line.strip()]
+    times = [int(line.split(None, 1)[0]) for line in (lines[0], lines[-1])]
+    return 10**9 * len(lines) / max((times[1] - times[0]) * unit_ns, 1)
 
 
 class Reader(ColumnReader):
