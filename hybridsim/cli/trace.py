@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(
     epilog=examples(
-        "hybridsim trace record /dev/sda -o sda --time 10m",
+        "sudo hybridsim trace record /dev/sda -o sda --time 10m",
         "hybridsim trace info sda.blktrace.0",
         "hybridsim trace doctor traces/blktrace/loop_errors",
         "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
@@ -115,7 +115,7 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
     epilog=examples(
         "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
         "hybridsim trace convert --as fio-iolog sda.blktrace.0 sda.iolog",
-        "hybridsim trace convert --columns time=ts:us,offset=lba:sectors,length=2 t.csv t.csv.zst",
+        "hybridsim trace convert --columns time=1:ns,offset=3:B,length=4,op=2 sda.csv.zst -",
         "hybridsim trace convert traces/blktrace/loop_errors - | head",
     )
 )
