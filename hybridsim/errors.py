@@ -31,6 +31,18 @@ class WorkloadError(TraceError):
     exit_code = 2
 
 
+class ColumnsError(TraceError):
+    """Columns of a table that are not there, or said in a way that makes no sense."""
+
+    exit_code = 2
+
+
+class RecordError(HybridsimError):
+    """A disk that cannot be recorded here, or not so."""
+
+    exit_code = 2
+
+
 class FitError(HybridsimError):
     """A measurement that tells too little, or nothing that is modelled."""
 

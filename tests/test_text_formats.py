@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from captures import CASES, TRACES, as_rows, capture, codes, read, reference_rows
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hybridsim.codes import Flag, Op
 from hybridsim.errors import TraceError
-from hybridsim.formats import FORMATS
+from hybridsim.formats import FORMATS, writer
 from hybridsim.formats.blkparse import parse_rwbs
+from hybridsim.formats.oracle_general import detect as detect_oracle
+from hybridsim.formats.oracle_general import next_accesses
 from hybridsim.formats.requests_csv import HEADER, write
 from hybridsim.trace import Trace
 
@@ -183,6 +191,53 @@ class TestLis:
         assert read(path, format="lis").rows == 2
 
 
+FTRACE = """\
+# tracer: nop
+#
+             fio-4573    [001] .....  1988.920267: block_bio_queue: 7,0 RA 8336 + 16 [fio x]
+             fio-4573    [001] .....  1988.920274: block_rq_issue: 7,0 RA 8192 () 8336 + 16 \
+be,0,4 [fio]
+     ksoftirqd/0-14      [000] ..s..  1988.920444: block_rq_complete: 7,0 RA () 8336 + 16 be,0,4 [0]
+      blkdiscard-4576    [000] .....  1988.920587: block_bio_queue: 7,0 NS 2048 + 8 [blkdiscard]
+              dd-4574    [001] .....  1988.920894: block_bio_queue: 7,0 FWS 0 + 0 [dd]
+    kworker/1:1H-44      [001] .....  1988.920901: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [k]
+     ksoftirqd/1-22      [001] ..s..  1988.920988: block_rq_complete: 7,0 FF () \
+18446744073709551615 + 0 none,0,0 [0]
+     ksoftirqd/1-22      [001] d.s1.  1988.920989: block_rq_complete: 7,0 WS () 0 + 0 be,0,4 [0]
+"""
+PERF = """\
+fio x 4573/4573 [001]  1988.920267000: block:block_bio_queue: 7,0 R 8336 + 16 [fio]
+swapper     0 [000]  1988.920444123: block:block_rq_complete: 7,0 R () 8336 + 16 [-5]
+"""
+
+
+class TestFtrace:
+    def test_block_events_make_requests(self, tmp_path):
+        path = written(tmp_path / "x", FTRACE)
+        assert Trace.read(path).format == "ftrace"
+        assert as_rows(read(path)) == [
+            (0, 7_000, 177_000, "R", 8336 * 512, 8192),
+            (320_000, -1, -1, "Z", 1 << 20, 4096),
+            (627_000, -1, 722_000, "F", 0, 0),
+        ]
+        requests = read(path)
+        assert requests.stream.tolist() == [4573, 4576, 4574]
+        assert requests.flags[0] & Flag.AHEAD
+
+    def test_perf_script_prints_them_with_another_beginning(self, tmp_path):
+        path = written(tmp_path / "x", PERF)
+        assert as_rows(read(path)) == [(0, -1, 177_123, "R", 8336 * 512, 8192)]
+        assert read(path).stream.tolist() == [4573]
+        assert read(path).flags[0] & Flag.ERROR
+
+    def test_a_capture(self):
+        folder = os.environ.get("HYBRIDSIM_DATA")
+        if not folder:
+            pytest.skip("HYBRIDSIM_DATA does not say where the captures are")
+        found = Trace.read(Path(folder) / "ftrace_text" / "trace.txt.zst").summary()
+        assert (found.requests, found.incomplete) == (901, 0)
+
+
 class TestVscsi:
     def record(self, command=0x28, time_us=10, version=0x100, block=8, length=4096):
         return struct.pack("<IIIHHQQ", 1, length, 1, command, version, block, time_us)
@@ -209,3 +264,123 @@ class TestVscsi:
         path.write_bytes(self.record(version=0x200))
         with pytest.raises(TraceError, match="no request found"):
             read(path, format="vscsi")
+
+    def test_version_2_tells_response_times(self, tmp_path):
+        path = tmp_path / "x"
+        path.write_bytes(
+            struct.pack("<HHIIIQQQ", 0x2A, 0x200, 1, 4096, 1, 8, 10, 250)
+            + struct.pack("<HHIIIQQQ", 0x88, 0x200, 2, 512, 1, 0, 35, 1 << 60)
+        )
+        assert Trace.read(path).format == "vscsi"
+        assert as_rows(read(path)) == [
+            (0, -1, 250_000, "W", 4096, 4096),
+            (25_000, -1, -1, "R", 0, 512),
+        ]
+
+
+class TestOracleGeneral:
+    ACCESSES = ((5, 7, 4), (5, 9, 5), (5, 8, -1), (6, 7, -1), (6, 9, 6), (6, 9, -1))
+
+    def records(self, base=0):
+        return b"".join(
+            struct.pack("<IQIq", second, thing, 4096, following - base * (following > 0))
+            for second, thing, following in self.ACCESSES
+        )
+
+    @pytest.mark.parametrize("base", [0, 1])
+    def test_objects_are_pages_and_seconds_are_spread(self, base, tmp_path):
+        path = tmp_path / "x"
+        path.write_bytes(self.records(base))
+        assert Trace.read(path).format == "oracle-general"
+        requests = read(path)
+        assert (requests.offset_bytes // 4096).tolist() == [7, 9, 8, 7, 9, 9]
+        assert requests.arrival_ns.tolist()[:4] == [0, 333_333_333, 666_666_666, 10**9]
+        assert codes(path) == {"whole-seconds": 1, "all-reads": 1}
+
+    def test_records_that_are_wrong_about_the_next_access_are_not_recognised(self):
+        head = bytearray(self.records())
+        assert detect_oracle(bytes(head))
+        head[4] += 1
+        assert not detect_oracle(bytes(head))
+
+    @given(st.lists(st.integers(0, 5), max_size=20))
+    def test_what_is_written_knows_the_next_access(self, objects):
+        following = next_accesses(np.array(objects, np.int64)).tolist()
+        for number, each in enumerate(objects):
+            later = [i + 1 for i in range(number + 1, len(objects)) if objects[i] == each]
+            assert following[number] == (later[0] if later else -1)
+
+
+class TestWriters:
+    """What is written in another program's format reads back, as far as that can tell it."""
+
+    def moves(self, requests):
+        return [row for row in as_rows(requests) if row[3] in "RW"]
+
+    @pytest.mark.parametrize("format", ["msr", "spc"])
+    def test_reads_and_writes_come_back(self, format, tmp_path):
+        parts = []
+        writer(format)(Trace.read(capture("loop_errors")).chunks(), parts.append)
+        back = self.moves(read(written(tmp_path / "x", "".join(parts)), format=format))
+        rows = self.moves(read(capture("loop_errors")))
+        assert [row[3:] for row in back] == [row[3:] for row in rows]
+        step = 100 if format == "msr" else 1
+        for got, row in zip(back, rows):
+            assert got[0] == row[0] // step * step
+            assert got[2] == -1 or abs(got[2] - row[2]) < 2 * step
+
+    def test_pages_come_back_as_objects(self, tmp_path):
+        parts = []
+        write = writer("oracle-general")
+        rows = write(Trace.read(capture("loop_errors")).chunks(), parts.append)
+        (tmp_path / "x").write_bytes(b"".join(parts))
+        requests = read(capture("loop_errors"))
+        assert rows == requests.rows
+        back = read(tmp_path / "x", format="oracle-general")
+        assert back.rows == requests.length_bytes.sum() // 4096
+        assert set(back.offset_bytes) == {
+            page * 4096
+            for offset, length in zip(requests.offset_bytes, requests.length_bytes)
+            for page in range(offset // 4096, (offset + length) // 4096)
+        }
+
+
+class TestParquet:
+    def test_without_pyarrow_it_says_what_to_install(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+        (tmp_path / "x").write_bytes(b"PAR1" + bytes(20) + b"PAR1")
+        with pytest.raises(TraceError, match=r"install it, or hybridsim\[parquet\]"):
+            Trace.read(tmp_path / "x")
+
+    def test_a_converted_trace_is_the_same_trace(self, tmp_path):
+        pytest.importorskip("pyarrow", reason="the extra hybridsim[parquet] is not installed")
+        with (tmp_path / "x").open("wb") as file:
+            writer("parquet")(Trace.read(capture("loop_errors")).chunks(), file.write)
+        back, rows = as_rows(read(tmp_path / "x")), as_rows(read(capture("loop_errors")))
+        assert [(at, -1, *rest) for at, _, *rest in rows] == back
+
+    def test_columns_of_others_have_to_be_said(self, tmp_path):
+        arrow = pytest.importorskip(
+            "pyarrow", reason="the extra hybridsim[parquet] is not installed"
+        )
+        from pyarrow import parquet
+
+        table = arrow.table(
+            {
+                "ts": [5.5, 4.0, None],
+                "lba": [8, 16, 0],
+                "n": [1, 2, 3],
+                "rw": ["w", "R", "W"],
+                "vol": ["a", "b", "a"],
+            }
+        )
+        parquet.write_table(table, tmp_path / "x")
+        with pytest.raises(TraceError, match="no column 'arrival_ns'; it has ts, lba"):
+            Trace.read(tmp_path / "x")
+        said = "columns:time=ts:s,offset=lba:sectors,length=n:sectors,op=rw,device=vol"
+        assert as_rows(read(tmp_path / "x", format=said, device="all")) == [
+            (0, -1, -1, "R", 8192 + (1 << 20), 1024),
+            (1_500_000_000, -1, -1, "W", 4096, 512),
+        ]
+        assert codes(tmp_path / "x", format=said)["malformed"] == 1

@@ -27,6 +27,7 @@ TOO_LONG = {
     "hybridsim/formats/pairing.py": "one state machine and its tables, which belong together",
     "hybridsim/formats/blktrace_records.py": "all knowledge of the binary layout in one place",
     "hybridsim/formats/blktrace_records.py:decode": "one record a turn, decoded in a single pass",
+    "hybridsim/formats/line_parser.py:parse": "one line a turn, parsed in a single pass",
 }
 BANNED = {"util", "utils", "helper", "helpers", "manager", "misc", "common", "base", "core"}
 

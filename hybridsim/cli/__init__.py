@@ -24,7 +24,7 @@ COMMANDS = {
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": (
         "hybridsim.cli.trace",
-        "Look at a trace or make one: info, doctor, head, convert, gen, fit.",
+        "Look at a trace, record or make one: info, doctor, head, convert, record, gen, fit.",
     ),
     "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from what you measured."),
     "catalog": ("hybridsim.cli.catalog", "List the drives there are to simulate, with sources."),

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hybridsim.cli.trace_arguments import require_option
+from hybridsim.cli.trace_arguments import format_option, require_option
 from hybridsim.errors import UsageError
 from hybridsim.policies import ADMISSION, REPLACEMENT
 
@@ -68,9 +68,7 @@ Examples:
 @click.option("--max-iops", type=int, metavar="N", help="Requests a second the host gets through.")
 @click.option("--max-bandwidth", metavar="RATE", help="Bytes a second it gets through: 300MB/s.")
 @click.option("--host-overhead", metavar="TIME", help="What it adds to each request: 20us.")
-@click.option(
-    "--format", "format_", metavar="NAME", help="The trace's format, where it cannot be told."
-)
+@format_option("format_", "The trace's format, where it cannot be told.")
 @click.option(
     "--device", metavar="MAJ,MIN", help="Which device of the trace, by default the busiest."
 )

@@ -12,6 +12,7 @@ import click
 from hybridsim.cli.trace_arguments import as_option, examples, trace_options
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
+from hybridsim.cli.trace_record import record
 
 if TYPE_CHECKING:
     from hybridsim.trace import Summary, Trace
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 @click.group(
     epilog=examples(
+        "sudo hybridsim trace record /dev/sda -o sda --time 10m",
         "hybridsim trace info sda.blktrace.0",
         "hybridsim trace doctor traces/blktrace/loop_errors",
         "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
     )
 )
 def trace() -> None:
-    """Look at a trace: what is in it, is it sound, and its requests as CSV; or make one.
+    """Look at a trace: what is in it, is it sound, its requests as CSV; or record or make one.
 
     TRACE is a file (.gz, .zst, .xz and .bz2 too), any one of blktrace's per-CPU files, their
     prefix or directory, or - for standard input; or a workload to make, as in `trace gen`.
@@ -34,6 +36,7 @@ def trace() -> None:
 
 trace.add_command(gen)
 trace.add_command(fit)
+trace.add_command(record)
 
 
 @trace.command(
@@ -112,17 +115,19 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
     epilog=examples(
         "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
         "hybridsim trace convert --as fio-iolog sda.blktrace.0 sda.iolog",
+        "hybridsim trace convert --columns time=1:ns,offset=3:B,length=4,op=2 sda.csv.zst -",
         "hybridsim trace convert traces/blktrace/loop_errors - | head",
     )
 )
 @trace_options
 @as_option
 def convert(paths: tuple[str, ...], written: str, **options: Any) -> None:
-    """Write the requests of TRACE... as CSV to the last path (.csv, .csv.gz, .csv.zst, or -).
+    """Write the requests of TRACE... to the last path, as CSV (.csv, .csv.gz, .csv.zst, or -).
 
     Columns: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
     F (flush) or Z (write zeroes); times are from the first event, empty if unknown.
     Processes are not kept: think times of the CSV are those of all requests as one process.
+    Other formats (--as) keep less: msr and spc reads and writes alone, spc no completions.
     """
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural

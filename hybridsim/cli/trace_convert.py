@@ -26,7 +26,7 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str = 
     """Write `opened` to `output` in a format; return the number of requests."""
     write = writer(format)
     if output == "-":
-        return write(watched(opened.chunks()), sys.stdout.write)
+        return write(watched(opened.chunks()), _to_stdout)
     target = Path(output)
     for name in inputs:
         if target.exists() and Path(name).exists() and target.samefile(name):
@@ -44,7 +44,7 @@ def _write_whole(opened: Trace, target: Path, write: Write) -> int:
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as raw, _packed(raw, target.suffix) as file:
-            rows = write(watched(opened.chunks()), lambda text: file.write(text.encode()))
+            rows = write(watched(opened.chunks()), lambda part: file.write(as_bytes(part)))
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
@@ -53,6 +53,18 @@ def _write_whole(opened: Trace, target: Path, write: Write) -> int:
         os.unlink(temporary)
         raise
     return rows
+
+
+def as_bytes(part: str | bytes) -> bytes:
+    """Return what a format writes, a text or bytes, as bytes."""
+    return part.encode() if isinstance(part, str) else part
+
+
+def _to_stdout(part: str | bytes) -> None:
+    if isinstance(part, str):
+        sys.stdout.write(part)
+    else:
+        sys.stdout.buffer.write(part)
 
 
 def _packed(raw: IO[bytes], suffix: str) -> Any:

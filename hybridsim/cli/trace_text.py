@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from hybridsim.codes import Flag
 
 if TYPE_CHECKING:
-    from hybridsim.trace import Requests, Summary, Trace
+    from hybridsim.trace import Device, Requests, Summary, Trace
 
 LETTERS = "RWDFZ"
 HARMLESS = {"several-devices", "passthrough", "zone-management", "issued-only", "no-times"}
+HARMLESS |= {"whole-seconds", "all-reads"}
+DEVICES_SHOWN = 8
 FLAGS = {
     Flag.SYNC: "sync",
     Flag.FUA: "fua",
@@ -92,14 +95,24 @@ def info_text(opened: Trace, summary: Summary) -> str:
     ):
         if count:
             lines.append((word, f"{count:,} ({share(count, summary.requests)})"))
-    for device in summary.devices:
-        mark = "  <- this one" if device.chosen and len(summary.devices) > 1 else ""
+    several = not all(device.chosen for device in summary.devices)
+    for device in shown_devices(summary.devices):
+        mark = "  <- this one" if device.chosen and several else ""
         amount = f"{plural(device.requests, 'request')}, {size(device.bytes)}"
         lines.append(("device", f"{device.name}  {amount}{mark}"))
+    if len(summary.devices) > DEVICES_SHOWN:
+        others = len(summary.devices) - DEVICES_SHOWN
+        lines.append(("", f"and {plural(others, 'other')}; --json lists them all"))
     if summary.warnings:
         found = ", ".join(f"{each.code} ({each.count:,})" for each in summary.warnings)
         lines.append(("warnings", f"{found}; see `hybridsim trace doctor`"))
     return "\n".join(f"{word:<11} {text}" for word, text in lines)
+
+
+def shown_devices(devices: Sequence[Device]) -> list[Device]:
+    """Return the devices with most bytes, and the chosen one, in the order of the trace."""
+    ranked = sorted(devices, key=lambda each: (not each.chosen, -each.bytes))[:DEVICES_SHOWN]
+    return [each for each in devices if each in ranked]
 
 
 def _since(opened: Trace) -> str:

@@ -18,12 +18,26 @@ FORMATS = {
     "csv": "hybridsim.formats.requests_csv",
     "lis": "hybridsim.formats.lis",
     "vscsi": "hybridsim.formats.vscsi",
+    "msr": "hybridsim.formats.msr",
+    "spc": "hybridsim.formats.spc",
+    "alibaba": "hybridsim.formats.alibaba",
+    "tencent": "hybridsim.formats.tencent",
+    "systor": "hybridsim.formats.systor",
+    "fiu": "hybridsim.formats.fiu",
+    "disksim": "hybridsim.formats.disksim",
+    "mqsim": "hybridsim.formats.mqsim",
+    "oracle-general": "hybridsim.formats.oracle_general",
+    "ftrace": "hybridsim.formats.ftrace",
+    "parquet": "hybridsim.formats.parquet",
+    "columns": "hybridsim.formats.mapped_text",
     "workload": "hybridsim.formats.workload",
 }
 
 # those that can be written too: the module has write(chunks, put)
-WRITTEN = ("csv", "fio-iolog")
-Write = Callable[[Iterator[Requests], Callable[[str], object]], int]
+WRITTEN = ("csv", "fio-iolog", "msr", "spc", "oracle-general", "parquet")
+Put = Callable[[Any], object]  # takes texts of a text format, else bytes
+Write = Callable[[Iterator[Requests], Put], int]
+MAPPED = ("columns", "parquet")  # those that take what is said of columns, after a colon
 
 
 class Reader(Protocol):
@@ -39,10 +53,19 @@ class Reader(Protocol):
 def open_reader(
     sources: list[Source], format: str | None, device: str | None, use_dispatch: bool
 ) -> tuple[str, Reader]:
-    """Return the format's name and a reader; the format is recognised if not given."""
-    if format is not None and format not in FORMATS:
+    """Return the format's name and a reader; the format is recognised if not given.
+
+    `columns:SAID` says what the columns of a table mean, see formats/mapping.py.
+    """
+    name, _, said = (format or "").partition(":")
+    if (name and name not in FORMATS) or (said and name not in MAPPED):
         raise TraceError(f"--format {format}: not known; there is {', '.join(FORMATS)}")
-    name = format or recognise(sources)
+    if said:
+        if _module("parquet").detect(sources[0].head()):
+            name = "parquet"
+        mapped: Reader = _module(name).Reader(sources, device, use_dispatch, said)
+        return name, mapped
+    name = name or recognise(sources)
     reader: Reader = _module(name).Reader(sources, device, use_dispatch)
     return name, reader
 

@@ -48,6 +48,10 @@ class Malformed:
             text = line[:60].decode("ascii", "backslashreplace")
             self._shown.append(f"line {number:,}: {text!r}")
 
+    def add_unseen(self, count: int) -> None:
+        """Note lines that are not shown."""
+        self._count += count
+
     def report(self, findings: Findings) -> None:
         """Add the malformed lines to the findings."""
         if self._count:
@@ -63,6 +67,13 @@ class Malformed:
         """Return the error of a file of which no line at all makes sense."""
         seen = f", for instance {self._shown[0]}" if self._shown else ""
         return TraceError(f"{self._source.name}: no request found in it as {format}{seen}")
+
+    def too_many(self, lines: int, format: str) -> TraceError:
+        """Return the error of a file of which most lines make no sense."""
+        return TraceError(
+            f"{self._source.name}: {self._count:,} of {lines:,} lines make no sense as {format}, "
+            f"for instance {self._shown[0]}; is it another --format?"
+        )
 
 
 def only(sources: list[Source], format: str) -> Source:

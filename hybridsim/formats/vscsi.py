@@ -1,7 +1,9 @@
-"""VMware's vscsi traces of the first version: 32-byte records, as in the CloudPhysics corpus.
+"""VMware's vscsi traces, versions 1 and 2: records of 32 and 40 bytes, lowest byte first.
 
-The layout is as libCacheSim's documentation of its vscsi reader tells it: serial number, bytes,
-scatter-gather entries (32 bits each), SCSI command, version (16 bits), block, microseconds (64).
+The layout is as libCacheSim's documentation of its vscsi reader tells it.  Version 1, as in the
+CloudPhysics corpus: serial number, bytes, scatter-gather entries (32 bits each), SCSI command,
+version (16 bits), block, microseconds (64).  Version 2: command, version, serial number, bytes,
+entries, block, microseconds, and the response time in microseconds (64).
 """
 
 from __future__ import annotations
@@ -28,21 +30,41 @@ RECORD = np.dtype(
         ("time_us", "<u8"),
     ]
 )
-VERSION_1 = 0x100
+RECORD_2 = np.dtype(
+    [
+        ("command", "<u2"),
+        ("version", "<u2"),
+        ("serial", "<u4"),
+        ("length", "<u4"),
+        ("entries", "<u4"),
+        ("block", "<u8"),
+        ("time_us", "<u8"),
+        ("response_us", "<u8"),
+    ]
+)
+RECORDS = {0x200: RECORD_2, 0x100: RECORD}  # by version, in the order in which they are tried
 BLOCK_BYTES = 512
 # READ and WRITE of 6, 10, 12 and 16 bytes, as the SCSI block commands number them
 READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A)
 BATCH = 1 << 16
 BLOCK_MAX = 1 << 52
 SECONDS_MAX = 1 << 33
+RESPONSE_MAX_US = 3_600_000_000
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the first records are of version 1 and the first a SCSI command of data."""
-    records = np.frombuffer(head, RECORD, min(len(head) // RECORD.itemsize, 16))
-    return len(records) > 0 and bool(
-        (records["version"] == VERSION_1).all() and records["command"][0] in READS + WRITES
-    )
+    """Tell whether the first records are of one version and the first a SCSI command of data."""
+    return version_of(head) is not None
+
+
+def version_of(head: bytes) -> int | None:
+    """Return the version of the first records, by the layout that they fit; None: of none."""
+    for version, layout in RECORDS.items():
+        records = np.frombuffer(head, layout, min(len(head) // layout.itemsize, 16))
+        is_data = len(records) > 0 and records["command"][0] in READS + WRITES
+        if is_data and (records["version"] == version).all():
+            return version
+    return None
 
 
 class Reader:
@@ -52,6 +74,7 @@ class Reader:
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "vscsi")
+        self._version = version_of(self._source.head()) or 0x100
         self.devices = [Device("0", 0, 0, chosen=True)]
         if device not in (None, "0"):
             raise TraceError(f"{self._source.name}: a vscsi trace has one device, named 0")
@@ -64,17 +87,18 @@ class Reader:
         """Read the file and yield its requests."""
         rows = size = others = disorder = 0
         origin_us, last_ns = -1, 0
+        layout = RECORDS[self._version]
         with self._source.open(findings) as stream:
-            while data := stream.read(BATCH * RECORD.itemsize):
-                records = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
-                if len(data) % RECORD.itemsize:
+            while data := stream.read(BATCH * layout.itemsize):
+                records = np.frombuffer(data, layout, len(data) // layout.itemsize)
+                if len(data) % layout.itemsize:
                     findings.add(
                         "truncated",
                         "the file ends within a record, which was left out",
                         place=self._source.name,
                         fix="copy the file again",
                     )
-                known = is_sound(records)
+                known = is_sound(records, self._version)
                 others += int((~known).sum())
                 records = records[known]
                 if not len(records):
@@ -111,10 +135,10 @@ def _report(findings: Findings, others: int, disorder: int) -> None:
         )
 
 
-def is_sound(records: NDArray[np.void]) -> NDArray[np.bool_]:
+def is_sound(records: NDArray[np.void], version: int) -> NDArray[np.bool_]:
     """Tell which records are reads or writes at a possible place and time."""
     sound = np.isin(records["command"], READS + WRITES)
-    sound &= (records["version"] == VERSION_1) & (records["block"] < BLOCK_MAX)
+    sound &= (records["version"] == version) & (records["block"] < BLOCK_MAX)
     return sound & (records["time_us"] < SECONDS_MAX * 10**6)
 
 
@@ -127,4 +151,8 @@ def in_columns(records: NDArray[np.void], time_ns: NDArray[np.int64]) -> Request
     requests.op[:] = np.where(np.isin(records["command"], READS), Op.READ, Op.WRITE)
     for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
         column[:] = UNKNOWN
+    if "response_us" in (records.dtype.names or ()):
+        told = records["response_us"] < RESPONSE_MAX_US
+        response_ns = np.where(told, records["response_us"], 0).astype(np.int64) * 1000
+        requests.complete_ns[told] = (time_ns + response_ns)[told]
     return requests

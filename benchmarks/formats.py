@@ -1,0 +1,168 @@
+"""How fast are traces of one request a line read, against pyarrow's CSV reader and plain Python?
+
+    python benchmarks/formats.py [--rows 5_000_000] [--folder DIR] [--peer PYTHON]
+
+Makes a trace of Alibaba's form (some 41 bytes a line, 1,000 volumes), and the same requests in
+other forms, then reads each in fresh processes, one after the other, three times; the best counts.
+CPU time is user + system of all threads: it is what stays comparable on a busy machine, and the
+ratios, all of one run, are sounder than the figures.  `--peer` is a Python that has pyarrow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.formats.files import zstd
+
+PIECE = 1 << 18
+EPOCH_US = 1_577_808_000_000_000
+TICKS_TO_1970 = 116_444_736_000_000_000
+RUNS = 3
+MD5 = "531e779d1c2f5c2b0e8a4c9a0b5d2b11"
+SAMPLE = b"1,R,0,4096,1577808000000000\n"
+
+# The best parser there could be has to read the bytes at least.
+OURS = """
+import re, sys, time
+from pathlib import Path
+from hybridsim.trace import Trace
+sample = Path(sys.argv[1]).with_name("sample")
+for chunk in Trace.read(sample).chunks():  # numba and the machine code are loaded
+    pass
+begun = time.process_time()
+rows = sum(chunk.rows for chunk in Trace.read(sys.argv[1], device="all").chunks())
+used = time.process_time() - begun
+peak_kib = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]
+print(rows, used, peak_kib)
+"""
+PARSER = """
+import sys, time
+from hybridsim.formats.alibaba import TABLE
+from hybridsim.formats.column_reader import Lines
+from hybridsim.formats.files import source
+from hybridsim.formats.rows import Findings
+from pathlib import Path
+def rows(path):
+    return sum(part.rows for part in Lines(source(path), TABLE, Findings()).requests(-1))
+rows(Path(sys.argv[1]).with_name("sample"))
+begun = time.process_time()
+print(rows(sys.argv[1]), time.process_time() - begun, 0)
+"""
+PYARROW = """
+import sys, time, re
+import pyarrow as pa
+from pyarrow import csv
+pa.set_cpu_count({threads})
+begun = time.process_time()
+rows = 0
+options = csv.ReadOptions(column_names=["d", "o", "a", "l", "t"], use_threads={threaded})
+kinds = csv.ConvertOptions(column_types={{"d": pa.int64(), "o": pa.string(), "a": pa.int64(),
+                                          "l": pa.int64(), "t": pa.int64()}})
+for batch in csv.open_csv(sys.argv[1], read_options=options, convert_options=kinds):
+    rows += batch.num_rows
+used = time.process_time() - begun
+peak_kib = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]
+print(rows, used, peak_kib)
+"""
+PYTHON = """
+import sys, time
+begun = time.process_time()
+rows = 0
+for line in open(sys.argv[1], "rb"):
+    device, op, offset, length, at = line.split(b",")
+    int(offset), int(length), int(at)
+    rows += 1
+print(rows, time.process_time() - begun, 0)
+"""
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--rows", type=int, default=5_000_000)
+    arguments.add_argument("--folder")
+    arguments.add_argument("--peer")
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        report(Path(folder), given.rows, given.peer)
+
+
+def report(folder: Path, rows: int, peer: str | None) -> None:
+    forms = ("alibaba", "msr", "spc", "systor", "fiu", "mqsim")
+    for name in forms:
+        write(folder / name, name, rows)
+    (folder / "sample").write_bytes(SAMPLE)
+    (folder / "zst").write_bytes(zstd.compress((folder / "alibaba").read_bytes()))
+    timed = [("hybridsim, the parser alone", sys.executable, PARSER, "alibaba")]
+    timed += [(f"hybridsim, {name}", sys.executable, OURS, name) for name in (*forms, "zst")]
+    if peer:
+        for threads in (1, 2):
+            code = PYARROW.format(threads=threads, threaded=threads > 1)
+            timed.append((f"pyarrow's CSV reader, {threads} threads", peer, code, "alibaba"))
+    timed.append(("Python, split and int", sys.executable, PYTHON, "alibaba"))
+    print("| | bytes a line | CPU s | M lines/s | MB/s | ratio | peak MiB |")
+    print("|---|---|---|---|---|---|---|")
+    first = 0.0
+    for title, python, code, name in timed:
+        found, seconds, peak_kib = best(python, code, folder / name)
+        assert found == rows, (title, found)
+        size = (folder / ("alibaba" if name == "zst" else name)).stat().st_size
+        first = seconds if "alibaba" in title else first
+        ratio = f"{seconds / first:.2f}" if first else ""
+        print(
+            f"| {title} | {size / rows:.0f} | {seconds:.2f} | {rows / seconds / 1e6:.1f} "
+            f"| {size / seconds / 1e6:.0f} | {ratio} | {peak_kib >> 10 or ''} |"
+        )
+
+
+def best(python: str, code: str, path: Path) -> tuple[int, float, int]:
+    """Run a program three times; return its rows, the least CPU seconds, and the peak memory."""
+    runs = []
+    for _ in range(RUNS):
+        done = subprocess.run(
+            [python, "-c", code, str(path)], capture_output=True, text=True, check=True
+        )
+        rows, seconds, peak_kib = done.stdout.split()
+        runs.append((float(seconds), int(rows), int(peak_kib)))
+    seconds, rows, peak_kib = min(runs)
+    return rows, seconds, peak_kib
+
+
+def write(path: Path, form: str, rows: int) -> None:
+    """Write the requests in a form, in pieces."""
+    with path.open("w") as file:
+        for begin in range(0, rows, PIECE):
+            draw = np.random.default_rng(begin)
+            count = min(PIECE, rows - begin)
+            columns = (
+                draw.integers(0, 1 if form in ("msr", "spc") else 1000, count),
+                draw.integers(0, 2, count),
+                draw.integers(0, 10**8, count) * 4096,
+                draw.integers(1, 17, count) * 4096,
+                begin * 50 + np.sort(draw.integers(0, count * 50, count)),
+            )
+            file.write("".join(LINES[form](*row) for row in zip(*(c.tolist() for c in columns))))
+
+
+LINES = {
+    "alibaba": lambda d, o, a, n, t: f"{d},{'RW'[o]},{a},{n},{EPOCH_US + t}\n",
+    "msr": lambda d, o, a, n, t: (
+        f"{(EPOCH_US + t) * 10 + TICKS_TO_1970},host,{d},{('Read', 'Write')[o]},{a},{n},4321\n"
+    ),
+    "spc": lambda d, o, a, n, t: f"{d},{a // 512},{n},{'rw'[o]},{t / 1e6:.6f}\n",
+    "systor": lambda d, o, a, n, t: (
+        f"{(EPOCH_US + t) // 10**6}.{t % 10**6:06}000,0.004321000,{'RW'[o]},{d % 7},{a},{n}\n"
+    ),
+    "fiu": lambda d, o, a, n, t: (
+        f"{t * 1000} 4892 syslogd {a // 512} {n // 512} {'RW'[o]} 6 0 {MD5}\n"
+    ),
+    "mqsim": lambda d, o, a, n, t: f"{t * 1000} {d % 8} {a // 512} {n // 512} {1 - o}\n",
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""`hybridsim trace record`: what does a disk really do?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hybridsim.cli.trace_arguments import examples
+
+if TYPE_CHECKING:
+    from hybridsim.verbs.record import Prepared, Recorded
+
+
+@click.command(
+    epilog=examples(
+        "sudo hybridsim trace record /dev/sdb",
+        "sudo hybridsim trace record sdb -o monday --time 1h --buffer 16MiB",
+        "sudo hybridsim trace record /dev/md0 --via tracefs",
+    )
+)
+@click.argument("device", metavar="DEV")
+@click.option("-o", "--output", metavar="NAME", help="Of the files: NAME.blktrace.0.zst, ...")
+@click.option("--time", "duration", default="10m", show_default=True, help="How long.")
+@click.option(
+    "--via",
+    type=click.Choice(["auto", "blktrace", "tracefs"]),
+    default="auto",
+    help="By blktrace(8), or by the kernel's `blk` tracer, where lockdown denies blktrace its "
+    "files; auto: the one that works.",
+)
+@click.option(
+    "--buffer", default="4MiB", show_default=True, metavar="SIZE", help="Of each CPU, in memory."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def record(
+    device: str, output: str | None, duration: str, via: str, buffer: str, as_json: bool
+) -> None:
+    """Record what DEV does, as files that every command takes for a trace.
+
+    Nothing is written to DEV, and tracing is left as it was found.  Recorded are requests queued,
+    issued and completed: places, sizes, times, processes; never any data.  Ctrl-C ends it early
+    and keeps what there is.  Record while the disk does what matters to you: ten minutes of the
+    busiest hour say more than a night.
+    """
+    from hybridsim.verbs.record import prepare
+    from hybridsim.verbs.record import record as run
+
+    prepared = prepare(device, output, seconds_of(duration), via, bytes_of(buffer))
+    click.echo(plan_text(prepared), err=True)
+    recorded = run(prepared, tick_of(prepared))
+    if as_json:
+        click.echo(json.dumps(as_object(prepared, recorded), indent=2))
+    else:
+        click.echo(answer_text(prepared, recorded))
+
+
+def seconds_of(duration: str) -> int:
+    """Return whole seconds, at least one."""
+    from hybridsim.errors import UsageError
+    from hybridsim.units import parse_time
+
+    try:
+        return max(parse_time(duration) // 10**9, 1)
+    except ValueError as error:
+        raise UsageError(f"--time: {error}") from None
+
+
+def bytes_of(buffer: str) -> int:
+    """Return the bytes of a buffer."""
+    from hybridsim.errors import UsageError
+    from hybridsim.units import parse_size
+
+    try:
+        return parse_size(buffer)
+    except ValueError as error:
+        raise UsageError(f"--buffer: {error}") from None
+
+
+def plan_text(prepared: Prepared) -> str:
+    """Say what is about to happen."""
+    from hybridsim.cli.trace_text import duration, size
+
+    expected = prepared.estimate
+    lines = [
+        f"recording {prepared.disk.path} by {prepared.via} for "
+        f"{duration(prepared.seconds * 1e9)}; Ctrl-C ends it early and keeps what there is",
+        f"now {expected.requests_per_second:,.0f} requests a second: about "
+        f"{size(expected.bytes)} before compression; {size(expected.free_bytes)} are free",
+    ]
+    if prepared.is_on_disk:
+        lines.append(
+            f"warning: the recording lies on {prepared.disk.name} itself, and will be in it: "
+            "give a place elsewhere with -o"
+        )
+    return "\n".join(lines)
+
+
+def tick_of(prepared: Prepared) -> Any:
+    """Return what shows how far it is, on a terminal."""
+
+    def tick(passed_s: float) -> None:
+        if sys.stderr.isatty():
+            left = max(prepared.seconds - passed_s, 0)
+            print(f"\r\033[K{passed_s:,.0f} s, {left:,.0f} s to go ", end="", file=sys.stderr)
+
+    return tick
+
+
+def lost(recorded: Recorded) -> int:
+    """Return how many events are missing, as the kernel says or as the records show."""
+    found = recorded.summary.warnings if recorded.summary else []
+    shown = sum(each.count for each in found if each.code == "dropped")
+    return max(recorded.dropped, shown)
+
+
+def answer_text(prepared: Prepared, recorded: Recorded) -> str:
+    """Say what was recorded, and what to do with it."""
+    from hybridsim.cli.trace_text import duration, plural, share, size
+
+    clear = "\r\033[K" if sys.stderr.isatty() else ""
+    summary = recorded.summary
+    if summary is None:
+        return f"{clear}no request came to {prepared.disk.path} in this time: record while it works"
+    missing = lost(recorded)
+    first = recorded.files[0]
+    lines = [
+        (
+            "recorded",
+            f"{plural(summary.requests, 'request')} in {duration(summary.span_ns)}, "
+            f"{share(summary.reads, summary.requests)} reads"
+            + (" (ended early)" if recorded.was_stopped else ""),
+        ),
+        ("files", f"{prepared.prefix}.blktrace.*: {len(recorded.files)}, {size(recorded.bytes)}"),
+        (
+            "dropped",
+            f"{plural(missing, 'event')}: results will be off; record again with a larger --buffer"
+            if missing
+            else "nothing",
+        ),
+        ("next", f"hybridsim replay {first}"),
+        ("", f"hybridsim trace doctor {first}"),
+    ]
+    return clear + "\n".join(f"{word:<9} {text}" for word, text in lines)
+
+
+def as_object(prepared: Prepared, recorded: Recorded) -> dict[str, Any]:
+    """Return the same for programs."""
+    summary = recorded.summary
+    return {
+        "device": prepared.disk.path,
+        "via": prepared.via,
+        "files": [str(each) for each in recorded.files],
+        "bytes": recorded.bytes,
+        "requests": summary.requests if summary else 0,
+        "reads": summary.reads if summary else 0,
+        "span_ns": summary.span_ns if summary else 0,
+        "dropped_events": lost(recorded),
+        "ended_early": recorded.was_stopped,
+    }

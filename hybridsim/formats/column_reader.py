@@ -1,0 +1,227 @@
+"""Reading text formats of one request a line, by a table of their columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.errors import TraceError
+from hybridsim.formats.columns import BLANKS, Table, To
+from hybridsim.formats.files import ByteStream, Source
+from hybridsim.formats.line_parser import (
+    DEVICES_MAX,
+    Of,
+    Tally,
+    nothing_seen,
+    parse,
+    plan_of,
+)
+from hybridsim.formats.ordering import from_origin, in_order, origin_of, spread_seconds
+from hybridsim.formats.rows import DTYPES, UNKNOWN, Findings, Requests
+from hybridsim.formats.text import Malformed, only
+from hybridsim.formats.volumes import Volumes
+
+BLOCK_BYTES = 1 << 20
+LINE_BYTES = 32  # about; shorter ones take a turn more
+TAIL_BYTES = 4096
+NONE = 1 << 30  # the index of no device
+SURVEY_BYTES = 4 * BLOCK_BYTES
+HEADER = re.compile(rb'[\s"\xef\xbb\xbf]*[A-Za-z_]')
+
+
+class ColumnReader:
+    """A trace of one request a line; each pass reads the file anew."""
+
+    table: Table
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, self.table.name)
+        if use_dispatch:
+            raise TraceError(
+                f"{self._source.name}: --use-dispatch needs a capture with issue events"
+            )
+        self.origin_unix_ns: int | None = None
+        survey = Lines(self._source, self.table, Findings())
+        for _ in survey.parts(NONE):
+            if survey.read_bytes >= SURVEY_BYTES and _is_enough(survey.names, device):
+                break
+        if not survey.names:
+            raise survey.malformed.refuse(self.table.name)
+        self._volumes = Volumes(self._source.name, device, survey.names, survey.seen.devices)
+        self.devices = self._volumes.devices
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests in order of arrival."""
+        lines = Lines(self._source, self.table, findings)
+        parts = in_order(lines.requests(self._volumes.wanted), findings)
+        if self.table.whole_seconds:
+            parts = spread_seconds(parts)
+        origin_ns: int | None = None
+        for part in parts:
+            if origin_ns is None:
+                origin_ns = int(part.arrival_ns[0])
+                self.origin_unix_ns = origin_of(self.table.since_1970, origin_ns)
+            yield from_origin(self._volumes.laid_out(part), origin_ns)
+        if not lines.names:
+            raise lines.malformed.refuse(self.table.name)
+        self._volumes.count(lines.names, lines.seen.devices)
+        self.devices = self._volumes.devices
+        self._report(lines, findings)
+
+    def _report(self, lines: Lines, findings: Findings) -> None:
+        tally = lines.seen.tally
+        if tally[Tally.MALFORMED] > tally[Tally.LINES] // 2:
+            raise lines.malformed.too_many(int(tally[Tally.LINES]), self.table.name)
+        lines.malformed.report(findings)
+        for what, code, text, fix in (
+            (Tally.EMPTY, "empty", "requests without length were left out", "none needed"),
+            (
+                Tally.NO_DIRECTION,
+                "no-direction",
+                "lines say neither read nor write and were left out",
+                "none needed for a few",
+            ),
+            (
+                Tally.ABSURD,
+                "absurd-latency",
+                "response times are longer than an hour; these requests count as incomplete",
+                "none needed for a few",
+            ),
+        ):
+            if tally[what]:
+                findings.add(code, text, count=int(tally[what]), fix=fix)
+        self._volumes.report(findings)
+        for code, text, fix in untold(self.table):
+            findings.add(code, text, fix=fix)
+
+
+def untold(table: Table) -> Iterator[tuple[str, str, str]]:
+    """Yield what a format does not tell: (code, text, mend)."""
+    if not table.has(To.TIME):
+        yield (
+            "no-times",
+            "there is no column of times: all requests arrive at once",
+            "replay it with --mode closed; hits and mrc need no times",
+        )
+    if not table.has(To.OP) and not table.has(To.LOW_BIT):
+        yield ("all-reads", "there is no column of directions: all are reads", "none needed")
+    if table.whole_seconds:
+        yield (
+            "whole-seconds",
+            "times are whole seconds: the requests of each are spread evenly over it",
+            "replay it with --mode closed; hits and mrc need no times",
+        )
+
+
+class Lines:
+    """One pass over the lines of a file."""
+
+    def __init__(self, source: Source, table: Table, findings: Findings) -> None:
+        self.malformed = Malformed(source)
+        self.names: list[str] = []  # of the devices, in the order of the parser's
+        self.seen = nothing_seen()
+        self.read_bytes = 0
+        self._source = source
+        self._table = table
+        self._plan = plan_of(table)
+        self._findings = findings
+        self._held = 0
+        self._block = np.empty(BLOCK_BYTES + 1, np.uint8)
+
+    def requests(self, wanted: int) -> Iterator[Requests]:
+        """Yield the requests of the wanted device (an index; -1: of all), times as they are."""
+        return (part for part in self.parts(wanted) if part.rows)
+
+    def parts(self, wanted: int) -> Iterator[Requests]:
+        """Yield the same; now and then no requests.
+
+        Devices are numbered in the order in which they first appear: the same in every pass.
+        """
+        with self._source.open(self._findings) as stream:
+            while stop := self._fill(stream):
+                at = 0
+                while at < stop:
+                    at, out = self._parse(at, stop, wanted)
+                    yield out
+                self._held -= stop
+                self._block[: self._held] = self._block[stop : stop + self._held].copy()
+
+    def _fill(self, stream: ByteStream) -> int:
+        """Fill the block behind what it holds; return the end of its last line, 0 at the end.
+
+        What is longer than a block without being a line, and the end of the file, become one.
+        """
+        room = memoryview(self._block)[self._held : BLOCK_BYTES]  # type: ignore[arg-type]
+        got = stream.readinto(room)
+        self.read_bytes += got
+        self._held += got
+        stop = self._end_of_lines()
+        if stop and got:
+            return stop
+        if got and self._held < BLOCK_BYTES:
+            return self._fill(stream)
+        if stop != self._held:
+            self._block[self._held] = ord("\n")
+            self._held += 1
+        return self._held
+
+    def _end_of_lines(self) -> int:
+        for begin in (max(self._held - TAIL_BYTES, 0), 0):
+            found = self._block[begin : self._held].tobytes().rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+        return 0
+
+    def _parse(self, at: int, stop: int, wanted: int) -> tuple[int, Requests]:
+        tally = self.seen.tally
+        before = tally.copy()
+        out = room_for((stop - at) // LINE_BYTES + 1)
+        at, rows = parse(self._block, at, stop, self._plan, self.seen, wanted, out)
+        bad = int(tally[Tally.MALFORMED] - before[Tally.MALFORMED])
+        if bad:
+            self._show(int(before[Tally.MALFORMED]), bad)
+        if tally[Tally.OVER]:
+            raise TraceError(
+                f"{self._source.name}: more than {DEVICES_MAX:,} devices as {self._table.name}; "
+                "is it another format, or another column?"
+            )
+        for index in range(len(self.names), int(tally[Tally.DEVICES])):
+            row = self.seen.devices[index]
+            self.names.append(self._name(self._block[row[Of.FIRST_AT] : row[Of.FIRST_END]]))
+        room = len(out.arrival_ns)
+        out = out.between(0, rows)
+        if rows < room // 2:  # do not keep room that is not used
+            out = Requests._make(column.copy() for column in out)
+        return at, out
+
+    def _show(self, known: int, bad: int) -> None:
+        """Note malformed lines; the first line of a file may be a header."""
+        shown = self.seen.bad[known : known + bad].tolist()
+        for number, begin, end in shown:
+            line = self._block[begin:end].tobytes().rstrip(b"\r")
+            if number == 1 and HEADER.match(line):
+                self.seen.tally[Tally.MALFORMED] -= 1
+            else:
+                self.malformed.add(number, line)
+        self.malformed.add_unseen(bad - len(shown))
+
+    def _name(self, part: NDArray[np.uint8]) -> str:
+        text = part.tobytes().decode("utf-8", "backslashreplace").replace('"', "")
+        words = text.split(None if self._table.separator == BLANKS else self._table.separator)
+        return self._table.joined_by.join(word.strip() for word in words) or "0"
+
+
+def room_for(rows: int) -> Requests:
+    """Return rows to be filled by the parser."""
+    out = Requests._make(np.empty(rows, dtype) for dtype in DTYPES)
+    out.flags[:] = 0
+    out.dispatch_ns[:] = UNKNOWN
+    return out
+
+
+def _is_enough(names: list[str], device: str | None) -> bool:
+    """Tell whether the rest of the file need not be known to choose a device."""
+    return device in names if device is not None else len(names) == 1

@@ -1,0 +1,85 @@
+"""A line of columns parsed the obvious way: what hybridsim.formats.line_parser agrees with."""
+
+from __future__ import annotations
+
+import re
+
+from hybridsim.codes import Op
+from hybridsim.formats.columns import BLANKS, NUMBERS, Table, To
+from hybridsim.formats.line_fields import DECIMALS
+from hybridsim.formats.line_parser import LENGTH_MAX, RESPONSE_MAX_NS, limit_of
+
+NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?")
+HEXADECIMAL = re.compile(r"[0-9a-fA-F]+")
+
+
+def parse_line(table: Table, text: str) -> tuple[object, ...] | str:
+    """Return (time, offset, length, op, device, response, process), or what is wrong with it."""
+    found = values_of(table, fields_of(table, text))
+    if found is None:
+        stripped = text.lstrip(' "\r' if table.separator == "\t" else ' "\r\t')
+        return "blank" if stripped[:1] in ("", "#") else "malformed"
+    if found[To.OP] is None:
+        return "no direction"
+    if found[To.LENGTH] == 0 and found[To.OP] != Op.FLUSH:
+        return "empty"
+    response = found[To.RESPONSE]
+    return (
+        found[To.TIME],
+        found[To.OFFSET],
+        found[To.LENGTH],
+        int(found[To.OP]),
+        found[To.DEVICE],
+        -1 if response > RESPONSE_MAX_NS else response,
+        found[To.PROCESS],
+    )
+
+
+def fields_of(table: Table, text: str) -> list[str] | None:
+    """Cut a line into as many fields as there are columns; None if it has not so many."""
+    if table.separator == BLANKS:
+        fields = text.replace('"', " ").split()
+    else:
+        fields = [each.strip(' "\r' + "\t" * (table.separator != "\t")) for each in
+                  text.split(table.separator)]  # fmt: skip
+    more = len(fields) - len(table.fields)
+    if table.elastic >= 0 and more > 0:
+        stretched = fields[table.elastic : table.elastic + more + 1]
+        fields[table.elastic : table.elastic + more + 1] = [" ".join(stretched)]
+        more = 0
+    if more < 0 or (more > 0 and table.exact):
+        return None
+    return fields[: len(table.fields)]
+
+
+def values_of(table: Table, fields: list[str] | None) -> dict[To, object] | None:
+    if fields is None:
+        return None
+    values: dict[To, object] = {
+        To.TIME: 0, To.OFFSET: 0, To.LENGTH: 0, To.OP: Op.READ,
+        To.DEVICE: (), To.RESPONSE: -1, To.PROCESS: -1,
+    }  # fmt: skip
+    for text, field in zip(fields, table.fields):
+        if field.to in NUMBERS:
+            match = NUMBER.fullmatch(text)
+            if match is None:
+                return None
+            value = int(match[1]) - field.zero
+            if not 0 <= value <= limit_of(field.to) // field.scale:
+                return None
+            part = (match[2] or "")[: len(str(DECIMALS)) - 1]
+            values[field.to] = value * field.scale + int(part or 0) * field.scale // 10 ** len(part)
+        elif field.to == To.OP:
+            if text.lower() not in table.ops:
+                return None
+            values[To.OP] = table.ops[text.lower()]
+        elif field.to == To.LOW_BIT:
+            if not HEXADECIMAL.fullmatch(text):
+                return None
+            values[To.OP] = Op.READ if int(text, 16) & 1 else Op.WRITE
+        elif field.to == To.DEVICE:
+            if any(letter in text for letter in '"\r\t'):
+                return None
+            values[To.DEVICE] = (*values[To.DEVICE], text)  # type: ignore[misc]
+    assert values[To.LENGTH] <= LENGTH_MAX  # type: ignore[operator]
+    return values

@@ -1,0 +1,392 @@
+"""Formats of one request a line, by tables of columns; samples are written by hand."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from captures import as_rows, codes, read
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference_columns import parse_line
+
+from hybridsim.codes import Op
+from hybridsim.errors import ColumnsError, TraceError
+from hybridsim.formats import ordering
+from hybridsim.formats.columns import BLANKS, SKIPPED, Field, Table, To
+from hybridsim.formats.columns import NUMBERS as NUMERIC
+from hybridsim.formats.fiu import TABLE as FIU
+from hybridsim.formats.line_parser import Of, Tally, nothing_seen, parse, plan_of
+from hybridsim.formats.msr import TABLE as MSR
+from hybridsim.formats.rows import Findings, joined, no_requests
+from hybridsim.formats.systor import TABLE as SYSTOR
+from hybridsim.trace import Trace
+
+S = 10**9
+
+SAMPLES = {
+    "msr": (
+        "128166372003061629,hm,0,Read,8192,4096,2833\n128166372003061639,hm,0,Write,0,512,10\n",
+        [(0, -1, 283_300, "R", 8192, 4096), (1000, -1, 2000, "W", 0, 512)],
+    ),
+    "spc": (
+        "0,20941264,8192,W,0.551706\n0, 7, 1536, r, 0.554041, extra\n",
+        [(0, -1, -1, "W", 20941264 * 512, 8192), (2_335_000, -1, -1, "R", 3584, 1536)],
+    ),
+    "alibaba": (
+        "64,R,126703644672,4096,1577808000000046\n64,W,512,1024,1577808000000146\n",
+        [(0, -1, -1, "R", 126703644672, 4096), (100_000, -1, -1, "W", 512, 1024)],
+    ),
+    "tencent": (
+        "1538323200,8,16,0,7\n1538323200,0,8,1,7\n1538323201,0,8,1,7\n",
+        [(0, -1, -1, "R", 4096, 8192), (S // 2, -1, -1, "W", 0, 4096), (S, -1, -1, "W", 0, 4096)],
+    ),
+    "systor": (
+        "Timestamp,Response,IOType,LUN,Offset,Size\r\n"
+        "1456095145.133076000,0.000806000,R,0,4096,512\r\n"
+        "1456095145.126285000,0.008044000,W,0,0,1024\r\n",
+        [(0, -1, 8_044_000, "W", 0, 1024), (6_791_000, -1, 7_597_000, "R", 4096, 512)],
+    ),
+    "fiu": (
+        "89966104 4892 syslogd a b 904265560 8 W 6 0 531e779d1c2f5c2b0e8a4c9a0b5d2b11\n"
+        "90000000\t4892\tcron 16 8 R 6 0 531e779d1c2f5c2b0e8a4c9a0b5d2b11\n",
+        [(0, -1, -1, "W", 904265560 * 512, 4096), (33_896, -1, -1, "R", 8192, 4096)],
+    ),
+    "disksim": (
+        "0.5 0 8 16 1\n2.25 0 0 8 0\n",
+        [(0, -1, -1, "R", 4096, 8192), (1_750_000, -1, -1, "W", 0, 4096)],
+    ),
+    "mqsim": (
+        "1000 0 8 16 1\n5001000 0 0 8 0\n",
+        [(0, -1, -1, "R", 4096, 8192), (5_000_000, -1, -1, "W", 0, 4096)],
+    ),
+}
+
+
+def written(path, text):
+    path.write_text(text, newline="")
+    return path
+
+
+class TestFormats:
+    @pytest.mark.parametrize("name", SAMPLES)
+    def test_a_file_is_recognised_and_says_what_it_says(self, name, tmp_path):
+        text, rows = SAMPLES[name]
+        path = written(tmp_path / "x", text)
+        assert Trace.read(path).format == name
+        assert as_rows(read(path)) == rows
+        assert set(codes(path)) <= {"whole-seconds"}
+
+    def test_times_since_1970_give_the_date(self, tmp_path):
+        origins = {
+            "msr": 1172163600_306162900,
+            "alibaba": 1577808000_000046000,
+            "tencent": 1538323200_000000000,
+            "systor": 1456095145_126285000,
+        }
+        for name, (text, _) in SAMPLES.items():
+            trace = Trace.read(written(tmp_path / name, text))
+            assert trace.summary().requests
+            assert trace.origin == origins.get(name)
+
+    def test_devices_have_the_names_that_their_owners_gave_them(self, tmp_path):
+        names = {"msr": "hm_0", "fiu": "6,0", "alibaba": "64"}
+        for name, device in names.items():
+            trace = Trace.read(written(tmp_path / name, SAMPLES[name][0]))
+            assert [each.name for each in trace.devices] == [device]
+
+    def test_a_process_is_kept(self, tmp_path):
+        assert read(written(tmp_path / "x", SAMPLES["fiu"][0])).stream.tolist() == [4892, 4892]
+
+    @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+    def test_compressed_ones_are_read_too(self, pack, tmp_path):
+        (tmp_path / "x").write_bytes(pack(SAMPLES["msr"][0].encode()))
+        assert as_rows(read(tmp_path / "x")) == SAMPLES["msr"][1]
+
+    def test_whole_numbers_close_together_may_be_milliseconds_or_nanoseconds(self, tmp_path):
+        path = written(tmp_path / "x", "10 0 8 16 1\n900 0 0 8 0\n")
+        with pytest.raises(TraceError, match="could be disksim or mqsim; say which with --format"):
+            Trace.read(path)
+        assert read(path, format="disksim").arrival_ns.tolist() == [0, 890_000_000]
+        assert read(path, format="mqsim").arrival_ns.tolist() == [0, 890]
+
+    def test_issue_times_are_not_known(self, tmp_path):
+        with pytest.raises(TraceError, match="needs a capture with issue events"):
+            Trace.read(written(tmp_path / "x", SAMPLES["msr"][0]), use_dispatch=True)
+
+
+class TestLines:
+    def test_malformed_ones_are_counted_and_the_first_three_shown(self, tmp_path):
+        good = SAMPLES["alibaba"][0]
+        path = written(
+            tmp_path / "x", good + "nonsense\n\n64,R,1\n" + good + "64,R,-1,1,1\n" + good
+        )
+        trace = Trace.read(path, format="alibaba")
+        assert trace.summary().requests == 6
+        (warning,) = [each for each in trace.warnings if each.code == "malformed"]
+        assert warning.count == 3
+        for seen in ("line 3: 'nonsense'", "line 5: '64,R,1'", "line 8: '64,R,-1,1,1'"):
+            assert seen in warning.place
+
+    def test_a_file_of_which_most_make_no_sense_is_refused(self, tmp_path):
+        path = written(tmp_path / "x", SAMPLES["alibaba"][0] + "nonsense\n" * 3)
+        with pytest.raises(TraceError, match=r"3 of 5 lines make no sense as alibaba.*line 3"):
+            read(path, format="alibaba")
+
+    def test_the_last_one_needs_no_end(self, tmp_path):
+        text, rows = SAMPLES["msr"]
+        assert as_rows(read(written(tmp_path / "x", text.rstrip("\n")))) == rows
+
+    def test_one_longer_than_a_block_is_malformed(self, tmp_path):
+        text = SAMPLES["msr"][0]
+        path = written(tmp_path / "x", text * 4 + "1" * 3_000_000 + "\n")
+        assert read(path).rows == 8
+        assert codes(path)["malformed"] > 0
+
+    def test_blocks_hold_together(self, tmp_path):
+        lines = [f"1,{'RW'[i % 2]},{i * 512},512,{10**15 + i}\n" for i in range(60_000)]
+        requests = read(written(tmp_path / "x", "".join(lines)), format="alibaba")
+        assert (requests.offset_bytes == np.arange(60_000) * 512).all()
+        assert (requests.arrival_ns == np.arange(60_000) * 1000).all()
+
+    def test_requests_without_length_or_direction_are_left_out_and_counted(self, tmp_path):
+        lines = "1.0,0.1,R,0,0,512\n1.0,0.1,,0,0,512\n1.0,0.1,W,0,0,0\n1.0,9999.0,W,0,0,1\n"
+        found = codes(written(tmp_path / "x", lines))
+        assert found == {"empty": 1, "no-direction": 1, "absurd-latency": 1}
+
+
+class TestVolumes:
+    LINES = (
+        "3,W,5000,512,1000000000000000\n7,R,0,4096,1000000000000001\n3,R,0,512,1000000000000002\n"
+    )
+
+    def test_the_one_with_most_bytes_is_replayed(self, tmp_path):
+        path = written(tmp_path / "x", self.LINES)
+        assert as_rows(read(path)) == [(0, -1, -1, "R", 0, 4096)]
+        assert codes(path)["several-devices"] == 2
+        assert [(d.name, d.requests, d.bytes, d.chosen) for d in Trace.read(path).devices] == [
+            ("3", 2, 1024, False),
+            ("7", 1, 4096, True),
+        ]
+
+    def test_another_can_be_chosen(self, tmp_path):
+        path = written(tmp_path / "x", self.LINES)
+        assert read(path, device="3").offset_bytes.tolist() == [5000, 0]
+        assert codes(path, device="3") == {}
+
+    def test_all_lie_one_behind_the_other(self, tmp_path):
+        path = written(tmp_path / "x", self.LINES)
+        assert read(path, device="all").offset_bytes.tolist() == [5000, 1 << 20, 0]
+
+    def test_one_that_is_not_there_is_refused(self, tmp_path):
+        with pytest.raises(TraceError, match="no device '8' in it; there is 3, 7, or all"):
+            Trace.read(written(tmp_path / "x", self.LINES), device="8")
+
+
+def part(*arrivals):
+    out = no_requests(len(arrivals))
+    out.arrival_ns[:] = arrivals
+    out.offset_bytes[:] = np.arange(len(arrivals))
+    out.complete_ns[:] = -1
+    return out
+
+
+class TestOrder:
+    @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), max_size=9))
+    def test_within_the_window_it_is_that_of_time(self, times):
+        findings = Findings()
+        got = joined(list(ordering.in_order((part(*each) for each in times), findings, 100)))
+        assert got.arrival_ns.tolist() == sorted(chain(*times))
+        assert not findings.list()
+
+    @given(
+        st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), max_size=9),
+        st.integers(1, 5),
+    )
+    def test_beyond_it_time_stands_still(self, times, window):
+        findings = Findings()
+        parts = list(ordering.in_order((part(*each) for each in times), findings, window))
+        got = joined(parts)
+        assert got.rows == sum(map(len, times))
+        assert (np.diff(got.arrival_ns) >= 0).all()
+        if any(each.code == "disorder" for each in findings.list()):
+            assert got.arrival_ns.tolist() != sorted(chain(*times))
+
+    @given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=9), max_size=6))
+    def test_the_requests_of_a_second_are_spread_evenly_over_it(self, seconds):
+        flat = sorted(chain(*seconds))
+        parts, at = [], 0
+        for each in seconds:
+            parts.append(part(*(second * S for second in flat[at : at + len(each)])))
+            at += len(each)
+        got = joined(list(ordering.spread_seconds(parts))).arrival_ns.tolist()
+        expected = [
+            second * S + rank * S // flat.count(second)
+            for second in sorted(set(flat))
+            for rank in range(flat.count(second))
+        ]
+        assert got == expected
+
+
+ANY = Table(
+    "any",
+    ";",
+    (Field(To.DEVICE), Field(To.RESPONSE, 10**6), Field(To.LOW_BIT), SKIPPED,
+     Field(To.TIME, 100, 7), Field(To.OFFSET, 4096), Field(To.PROCESS), Field(To.LENGTH)),
+    exact=False,
+)  # fmt: skip
+COMMA, SPACED = (
+    Table(
+        "plain",
+        separator,
+        (Field(To.OP), Field(To.OFFSET, 512), Field(To.LENGTH), Field(To.TIME, S)),
+        exact=exact,
+        ops={"r": Op.READ, "write": Op.WRITE, "f": Op.FLUSH, "": None},
+    )
+    for separator, exact in ((",", True), (BLANKS, False))
+)
+NUMBERS = ["0", "8", "300", "4096", "0.5", "128166372003061629"] * 7 + [
+    "1456095145.133076000", "7.", "1.12345678912", ".5", "1e3", "-1", "", "9" * 18, "9" * 19,
+    "9" * 20, "0" * 20, str(2**61), str(2**40), str(2**40 + 1), "116444735999999999",
+]  # fmt: skip
+WORDS = ["R", "w", "r", "Write", "READ", "F", "", "RW", "rewrites", "1", "f0", "x1", "a b"]
+PADDING = ["", "", "", "", " ", "\t", "\r"]
+
+
+def field_texts(field):
+    fitting = NUMBERS if field.to in (*NUMERIC, To.LOW_BIT) else WORDS
+    others = WORDS if fitting is NUMBERS else NUMBERS
+    quotes = [""] if field.to == To.NOTHING else ["", "", "", '"']
+    return st.builds(
+        lambda quote, before, text, after: before + quote + text + quote + after,
+        st.sampled_from(quotes),
+        st.sampled_from(PADDING),
+        st.sampled_from(fitting * 5 + others),
+        st.sampled_from(PADDING),
+    )
+
+
+def lines(table):
+    whole = st.tuples(*map(field_texts, table.fields)).map(list)
+    return st.builds(
+        lambda begin, fields, keep, more: (
+            begin + table.separator.join(fields[: len(fields) - keep] + more)
+        ),
+        st.sampled_from(["", "", "", "", "#", " "]),
+        whole,
+        st.sampled_from([0, 0, 0, 0, 1, 2]),
+        st.sampled_from([[], [], [], ["7"], ["x", ""]]),
+    )
+
+
+@pytest.mark.parametrize(
+    "table", [MSR, SYSTOR, FIU, ANY, COMMA, SPACED], ids=lambda table: table.name
+)
+@settings(max_examples=20)
+@given(st.data())
+def test_the_parser_agrees_with_the_reference(table, data):
+    texts = data.draw(st.lists(lines(table), min_size=1, max_size=12))
+    text = "\n".join(texts) + "\n"
+    block = np.frombuffer(text.encode(), np.uint8)
+    seen, out = nothing_seen(), no_requests(len(texts))
+    at, rows = parse(block, 0, len(text), plan_of(table), seen, -1, out)
+    assert at == len(text)
+    expected = [parse_line(table, text) for text in texts]
+    requests = [each for each in expected if not isinstance(each, str)]
+    devices = list(dict.fromkeys(each[4] for each in requests))
+    got = out.between(0, rows)
+    assert list(
+        zip(got.arrival_ns, got.offset_bytes, got.length_bytes, got.op, got.device, got.stream)
+    ) == [(t, offset, length, op, devices.index(name), process)
+          for t, offset, length, op, name, _, process in requests]  # fmt: skip
+    assert got.complete_ns.tolist() == [
+        t + response if response >= 0 else -1 for t, _, _, _, _, response, _ in requests
+    ]
+    for what, word in (
+        (Tally.MALFORMED, "malformed"),
+        (Tally.EMPTY, "empty"),
+        (Tally.NO_DIRECTION, "no direction"),
+        (Tally.BLANK_LINES, "blank"),
+    ):
+        assert seen.tally[what] == expected.count(word)
+    for index, name in enumerate(devices):
+        mine = [each for each in requests if each[4] == name]
+        assert seen.devices[index, Of.REQUESTS] == len(mine)
+        assert seen.devices[index, Of.BYTES] == sum(each[2] for each in mine)
+        assert seen.devices[index, Of.END] == max(each[1] + each[2] for each in mine)
+
+
+class TestMapper:
+    TEXT = "when;lba;kb;what;note\n1,5;8;4;get;a\n"
+
+    def text(self, *rows, head="when;lba;kb;what;note"):
+        return "\n".join([head, *rows]) + "\n"
+
+    def test_columns_by_name_and_by_number(self, tmp_path):
+        path = written(tmp_path / "x", self.text('5;8;4;GET;"a;b"', "7;0;2;put;"))
+        rows = [(0, -1, -1, "R", 4096, 4096), (2_000_000, -1, -1, "W", 0, 2048)]
+        for said in (
+            "time=when:ms,offset=lba:sectors,size=kb:KiB,op=what:get/put",
+            "time=1:ms,offset=2:512,length=3:1k,op=4:get/put,separator=semicolon",
+        ):
+            assert as_rows(read(path, format=f"columns:{said}")) == rows
+
+    def test_a_toml_file_says_the_same(self, tmp_path):
+        path = written(tmp_path / "x", self.text("5;8;4;r;"))
+        said = written(
+            tmp_path / "map.toml", 'time = "when:us"\noffset = "lba:4KiB"\nlength = "kb:KiB"\n'
+        )
+        assert as_rows(read(path, format=f"columns:{said}")) == [(0, -1, -1, "R", 32768, 4096)]
+
+    def test_without_times_and_directions_there_are_no_times_and_only_reads(self, tmp_path):
+        path = written(tmp_path / "x", "8 4096\n9 4096\n")
+        assert codes(path, format="columns:offset=1:4KiB,length=2") == {
+            "no-times": 1,
+            "all-reads": 1,
+        }
+
+    @pytest.mark.parametrize(
+        ("said", "message"),
+        [
+            ("time=when:us,offset=lba", "no length"),
+            ("tme=when:us", "no 'tme': did you mean 'time'"),
+            ("time=when,offset=lba,length=kb", "time: a time needs a unit"),
+            ("time=when:h,offset=lba,length=kb", "a time needs a unit: ns, us, ms, s or filetime"),
+            ("offset=lba:yards,length=kb", "no unit 'yards'"),
+            ("offset=start,length=kb", "no column 'start'; its first line is when, lba, kb"),
+            ("offset=lba,length=kb,op=what:get", "'get' is not READ/WRITE"),
+            ("offset=lba,length=kb,separator=words", "separator: one of comma"),
+            ("offset", "'offset' is no ROLE=COLUMN"),
+            ("missing.toml", "No such file"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused_with_the_mend(self, said, message, tmp_path):
+        path = written(tmp_path / "x", self.text("5;8;4;r;"))
+        with pytest.raises(ColumnsError, match=message):
+            Trace.read(path, format=f"columns:{said}")
+
+
+@pytest.mark.parametrize(
+    ("file", "format", "requests", "reads"),
+    [
+        ("msr-cambridge1-sample.csv", "msr", 1000, 508),
+        ("systor17-additional-sample.csv.gz", "systor", 999, 700),
+        ("systor17-traces-sample.csv.gz", "systor", 999, 826),
+        ("cloud_storage-sample.bz2", "tencent", 50_000, 24_521),
+        ("wsrch-small.trace", "mqsim", 24_783, 24_779),
+        ("tpcc-small.trace", "mqsim", 6_999, 4_381),
+    ],
+)
+def test_public_samples(file, format, requests, reads):
+    folder = os.environ.get("HYBRIDSIM_DATA")
+    if not folder:
+        pytest.skip("HYBRIDSIM_DATA does not say where the public traces are")
+    trace = Trace.read(Path(folder) / "traces" / file, device="all")
+    found = trace.summary()
+    assert (trace.format, found.requests, found.reads) == (format, requests, reads)
+    assert {each.code for each in found.warnings} <= {"whole-seconds"}

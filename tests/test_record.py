@@ -1,0 +1,265 @@
+"""`hybridsim trace record`, on a machine made of files: a fake blktrace, sysfs and tracefs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
+
+from hybridsim.cli import trace_record
+from hybridsim.errors import RecordError
+from hybridsim.recording import disk as disks
+from hybridsim.recording.disk import Host
+from hybridsim.recording.tracefs import chosen
+from hybridsim.trace import Trace
+from hybridsim.verbs.record import prepare, record
+
+CASE = "loop_errors"  # a capture of device 7,1 by two CPUs
+FILES = list(cpu_files(CASE).values())
+BLKTRACE = """#!/bin/sh
+echo "$@" > "{folder}/arguments"
+while [ $# -gt 0 ]; do
+  case $1 in -D) folder=$2;; -o) name=$2;; esac
+  shift
+done
+trap 'echo ended > "{folder}/ended"; exit 0' INT
+cp "{folder}/cpu0" "$folder/$name.blktrace.0"
+cp "{folder}/cpu1" "$folder/$name.blktrace.1"
+{rest}
+"""
+DROPS = 'echo "You have 12 ( 0.1%) dropped events" >&2'
+SLOW = "sleep 30 & wait $!; exit 1"
+TRACEFS = {
+    "available_tracers": "hwlat blk function nop",
+    "current_tracer": "nop",
+    "trace_clock": "[local] global mono",
+    "options/bin": "0",
+    "options/context-info": "1",
+    "tracing_on": "1",
+    "buffer_size_kb": "7 (expanded: 1408)",
+}
+STATS = "entries: 5\noverrun: {}\ndropped events: 0\n"
+
+
+def put(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A machine with a disk sdx, blktrace and tracefs; its recordings go to `out`."""
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    disk = tmp_path / "sys/class/block/sdx"
+    put(disk / "dev", "7:1\n")
+    put(disk / "stat", "100 5 800 9 50 2 400 9 0 0 0\n")
+    put(disk / "trace/enable", "0\n")
+    put(disk / "trace/act_mask", "disabled\n")
+    root = tmp_path / "sys/kernel/tracing"
+    for name, text in TRACEFS.items():
+        put(root / name, text + "\n")
+    for cpu, data in enumerate(FILES):
+        unnumbered = (each[:4] + bytes(4) + each[8:] for each in records(data))
+        put(root / f"per_cpu/cpu{cpu}/trace_pipe", b"".join(unnumbered))
+        put(root / f"per_cpu/cpu{cpu}/stats", STATS.format(0))
+        put(tmp_path / f"bin/cpu{cpu}", data)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    install(tmp_path, "")
+    return Host(sys=tmp_path / "sys", uid=0, release="6.18.44", sample_s=0)
+
+
+def install(tmp_path, rest):
+    program = tmp_path / "bin/blktrace"
+    put(program, BLKTRACE.format(folder=tmp_path / "bin", rest=rest))
+    program.chmod(0o755)
+
+
+def lock(host):
+    put(host.sys / "kernel/security/lockdown", "none [integrity] confidentiality\n")
+
+
+def tracing_of(host):
+    root = host.sys / "kernel/tracing"
+    found = {name: chosen((root / name).read_text().strip()) for name in TRACEFS}
+    found["enable"] = (host.sys / "class/block/sdx/trace/enable").read_text().strip()
+    return found
+
+
+def later(number, seconds=0.3):
+    threading.Timer(seconds, os.kill, (os.getpid(), number)).start()
+
+
+class TestByBlktrace:
+    def test_only_what_is_needed_is_recorded_and_compressed(self, host, tmp_path):
+        recorded = record(prepare("/dev/sdx", None, 600, host=host))
+        assert [each.name for each in recorded.files] == [
+            "sdx.blktrace.0.zst",
+            "sdx.blktrace.1.zst",
+        ]
+        assert as_rows(read("sdx")) == reference_rows(CASE)
+        assert recorded.summary.requests == len(reference_rows(CASE))
+        assert recorded.dropped == 0
+        assert (tmp_path / "bin/arguments").read_text().split() == [
+            *("-d", "/dev/sdx", "-D", ".", "-o", "sdx", "-w", "600", "-b", "512", "-n", "8"),
+            *("-a", "queue", "-a", "issue", "-a", "complete", "-a", "requeue"),
+        ]
+
+    def test_drops_are_told(self, host, tmp_path):
+        install(tmp_path, DROPS)
+        prepared = prepare("sdx", "monday", 5, host=host)
+        recorded = record(prepared)
+        assert recorded.dropped == 12
+        said = trace_record.answer_text(prepared, recorded)
+        assert "12 events: results will be off; record again with a larger --buffer" in said
+        assert "hybridsim replay monday.blktrace.0.zst" in said
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_ends_it_and_keeps_what_there_is(self, number, host, tmp_path):
+        install(tmp_path, SLOW)
+        before = signal.getsignal(number)
+        later(number)
+        recorded = record(prepare("sdx", None, 600, host=host))
+        assert recorded.was_stopped
+        assert recorded.summary.requests == len(reference_rows(CASE))
+        assert (tmp_path / "bin/ended").exists()
+        assert signal.getsignal(number) is before
+
+    def test_why_it_failed_is_told_with_the_mend(self, host, tmp_path):
+        install(tmp_path, 'echo "/dev/sdx: Operation not permitted" >&2; exit 1')
+        with pytest.raises(RecordError, match=r"Operation not permitted; .*--via tracefs"):
+            record(prepare("sdx", None, 5, host=host))
+
+    def test_a_disk_without_requests_gives_no_trace(self, host, tmp_path):
+        for cpu in range(2):
+            put(tmp_path / f"bin/cpu{cpu}", b"")
+        prepared = prepare("sdx", None, 5, host=host)
+        recorded = record(prepared)
+        assert recorded.summary is None
+        assert "no request came" in trace_record.answer_text(prepared, recorded)
+
+
+class TestByTracefs:
+    def test_lockdown_leads_to_it(self, host):
+        lock(host)
+        assert prepare("sdx", None, 5, host=host).via == "tracefs"
+
+    def test_it_records_and_leaves_tracing_as_it_was(self, host):
+        before, during = tracing_of(host), []
+        prepared = prepare("sdx", None, 1, "tracefs", 8 << 20, host)
+        recorded = record(prepared, lambda passed_s: during.append(tracing_of(host)))
+        assert during[0] == {
+            **before,
+            "current_tracer": "blk",
+            "trace_clock": "mono",
+            "options/bin": "1",
+            "options/context-info": "0",
+            "buffer_size_kb": "8192",
+            "enable": "1",
+        }
+        assert tracing_of(host) == before
+        assert as_rows(read("sdx")) == reference_rows(CASE)
+        assert recorded.summary.requests == len(reference_rows(CASE))
+        assert (recorded.dropped, recorded.was_stopped) == (0, False)
+
+    def test_the_first_record_tells_the_wall_clock(self, host):
+        record(prepare("sdx", None, 1, "tracefs", host=host))
+        trace = Trace.read("sdx")
+        first_ns = min(HEADER.unpack_from(each)[2] for each in records(FILES[0] + FILES[1]))
+        since_boot_ns = time.time_ns() - time.monotonic_ns()
+        assert abs(trace.origin - (since_boot_ns + first_ns)) < 10**9
+
+    def test_whatever_happens_tracing_is_put_back(self, host):
+        before = tracing_of(host)
+
+        def fail(passed_s):
+            raise OSError(28, "No space left on device")
+
+        with pytest.raises(RecordError, match="No space left"):
+            record(prepare("sdx", None, 5, "tracefs", host=host), fail)
+        assert tracing_of(host) == before
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_too(self, number, host):
+        before = tracing_of(host)
+        later(number)
+        recorded = record(prepare("sdx", None, 600, "tracefs", host=host))
+        assert recorded.was_stopped
+        assert recorded.summary.requests
+        assert tracing_of(host) == before
+
+    def test_events_that_the_kernel_overwrote_are_told(self, host):
+        stats = host.sys / "kernel/tracing/per_cpu/cpu1/stats"
+        put(stats, STATS.format(3))
+        prepared = prepare("sdx", None, 1, "tracefs", host=host)
+        assert record(prepared, lambda _: put(stats, STATS.format(10))).dropped == 7
+
+
+class TestRefusals:
+    """Each names what is wrong, and how to mend it."""
+
+    def refused(self, message, host, device="sdx", output=None, seconds=5, via="auto"):
+        with pytest.raises(RecordError, match=message):
+            prepare(device, output, seconds, via, host=host)
+
+    def test_no_such_device(self, host):
+        self.refused("/dev/sdy: no block device: did you mean sdx", host, "/dev/sdy")
+
+    def test_not_root(self, host):
+        other = Host(sys=host.sys, uid=1000, release=host.release, sample_s=0)
+        self.refused("only root may record", other)
+
+    def test_no_blktrace(self, host, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        self.refused("blktrace is not installed: install it", host)
+
+    def test_lockdown(self, host):
+        lock(host)
+        self.refused("lockdown denies blktrace.* --via tracefs", host, via="blktrace")
+
+    def test_a_recording_of_that_name(self, host, tmp_path):
+        put(tmp_path / "out/sdx.blktrace.0.zst", b"")
+        self.refused("exists already: choose another name with -o", host)
+
+    def test_no_such_folder(self, host):
+        self.refused("there is no folder", host, output="nowhere/x")
+
+    def test_no_room(self, host, monkeypatch):
+        full = disks.Estimate(1e6, 10**12, 10**9)
+        monkeypatch.setattr("hybridsim.verbs.record.estimate", lambda *_: full)
+        self.refused("has room for 953 MiB, but .* record for a shorter time", host)
+
+    @pytest.mark.parametrize(
+        ("file", "content", "message"),
+        [
+            ("kernel/tracing/current_tracer", "function", r"tracer is in use \(function\)"),
+            ("kernel/tracing/available_tracers", "nop", "no `blk` tracer"),
+            ("class/block/sdx/trace/enable", "1", "somebody traces it already"),
+        ],
+    )
+    def test_a_tracer_that_is_not_free(self, file, content, message, host):
+        put(host.sys / file, content)
+        self.refused(message, host, via="tracefs")
+
+    def test_a_kernel_whose_tracer_is_broken(self, host):
+        other = Host(sys=host.sys, uid=0, release="6.19.0-rc1", sample_s=0)
+        self.refused("writes malformed records", other, via="tracefs")
+
+
+def test_the_estimate_is_of_what_the_disk_does_now(host, monkeypatch):
+    found = disks.find("sdx", host)
+    stat = found.folder / "stat"
+    monkeypatch.setattr(
+        time, "sleep", lambda _: put(stat, "160 5 800 9 90 12 400 9 0 0 0\n")
+    )  # fmt: skip
+    monkeypatch.setattr(time, "monotonic", iter([0.0, 1.0]).__next__)
+    expected = disks.estimate(found, 10, host.sys, host)
+    assert expected.requests_per_second == 100
+    assert expected.bytes == (3 * 100 + 10) * 48 * 10
