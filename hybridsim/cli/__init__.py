@@ -17,6 +17,7 @@ COMMANDS = {
     "hits": ("hybridsim.cli.hits", "How many accesses would caches serve?  No devices, no time."),
     "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should a cache be?"),
     "fio": ("hybridsim.cli.fio", "What would fio measure here?  Takes its jobs as they are."),
+    "compare": ("hybridsim.cli.compare", "Does the model match my machine?"),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": (
         "hybridsim.cli.trace",

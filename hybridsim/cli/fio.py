@@ -67,13 +67,13 @@ def fio(
     if "parse-only" in written.program:
         jobs_of(written)
         return
-    with _progress() as tell:
+    with progress() as tell:
         result = run(written, site.with_options(preset=preset), runs, tell)
     _write(result, form, written.program.get("output"))
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def progress() -> Iterator[Callable[[int, int], None]]:
     """Say on standard error how far it is: of a compilation always, else at a terminal."""
     from hybridsim.cli.running import QUIET_S, say_if_compiling
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -159,6 +159,7 @@ class FioResult:
     machine: str
     notes: list[str]
     end_ns: int
+    counters: Mapping[str, Ints] = field(default_factory=dict)  # of the cache, over `time_ns`
 
 
 class Results:

@@ -8,19 +8,24 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim import build, levels, loops
+from hybridsim.arrays import Ints
+from hybridsim.codes import Op, Path
 from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.fio.job import Job, jobs_of
+from hybridsim.fio.job import SECOND, Job, jobs_of
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.options import MEANINGLESS, SYNC_ENGINES
 from hybridsim.fio.places import Laid, lay_out
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
-from hybridsim.jobs import NEVER, START_NS, Jobs
+from hybridsim.inflight import Facts
+from hybridsim.jobs import START_NS, Jobs
 from hybridsim.machine import Run
 from hybridsim.scenario import Scenario
 from hybridsim.units import human_size, parse_size
+from hybridsim.verbs.sampling import Sampler
 
 TOO_DEEP = 1 << 20
+READS = {"hits": Path.HIT, "misses": Path.MISS, "bypasses": Path.BYPASS}
 Tell = Callable[[int, int], None]  # requests done, simulated ns
 
 
@@ -56,33 +61,70 @@ def fio(
     loops_of_jobs = Jobs.new(_given(jobs))
     results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
-    end_ns = _run(run, Feeds(laid), results, tell)
+    watch = Watch(pages > 0)
+    end_ns = _run(run, Feeds(laid), results, watch, tell)
     backing = scenario.backing
     words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
     cache_bytes = pages * scenario.cache.page_bytes
     words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
     return FioResult(
-        jobs, results.of_jobs, results.reported(), written, words, _notes(once, laid), end_ns
-    )
+        jobs, results.of_jobs, results.reported(), written, words, _notes(once, laid), end_ns,
+        watch.counters(),
+    )  # fmt: skip
 
 
-def _run(run: Run, feeds: Feeds, results: Results, tell: Tell) -> int:
+class Watch:
+    """The cache's counters, second by second."""
+
+    def __init__(self, has_cache: bool) -> None:
+        self._has_cache = has_cache
+        self._samples = Sampler(SECOND)
+        self._reads = np.zeros(max(Path) + 1, np.int64)  # complete, by path
+
+    @property
+    def due_ns(self) -> int:
+        """When to look at the cache next."""
+        return self._samples.due_ns
+
+    def add(self, facts: Facts) -> None:
+        """Count reads by where they came from."""
+        reads = facts.path[facts.op == Op.READ]
+        self._reads += np.bincount(reads, minlength=len(self._reads))
+
+    def sample(self, time_ns: int, run: Run) -> None:
+        """Look at the cache, if there is one."""
+        if self._has_cache:
+            paths = {name: int(self._reads[path]) for name, path in READS.items()}
+            self._samples.take(time_ns, paths | run.machine.cache.totals())
+
+    def counters(self) -> dict[str, Ints]:
+        """Return the counters over time, by name; nothing without a cache."""
+        return self._samples.columns()
+
+
+def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell) -> int:
     """Run to the end; return when the last request was complete."""
     done, end_ns = 0, 0
     tell(done, end_ns)
+    watch.sample(0, run)
     run.feed(feeds.batch())
     while True:
-        status, facts = run.advance(NEVER)
+        until_ns = watch.due_ns
+        status, facts = run.advance(until_ns)
         if facts is None:
             facts = run.facts.drained()
         if facts.used[0]:
             results.add(facts)
+            watch.add(facts)
             done += int(facts.used[0])
             end_ns = int(facts.done_ns[-1])
             tell(done, end_ns)
-        if status == loops.NEEDS_BATCH:
+        if status == loops.REACHED:
+            watch.sample(until_ns, run)
+        elif status == loops.NEEDS_BATCH:
             run.feed(feeds.batch())
         elif status == loops.FINISHED:
+            watch.sample(end_ns, run)
             return end_ns
 
 
