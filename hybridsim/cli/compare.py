@@ -19,7 +19,8 @@ DIFFERS = 1
     epilog=examples(
         "hybridsim compare real.json simulated.json",
         "hybridsim compare real.json simulated.json --tolerance iops=5%,p99=20%,p99.9=none",
-        "hybridsim compare real.json job.fio --preset digitalocean-volume --tolerance bandwidth=1%",
+        "hybridsim compare real.json job.fio --preset digitalocean-volume --tolerance mean=none,"
+        "p99=none",
     )
 )
 @click.argument("real", metavar="REAL")

@@ -55,7 +55,9 @@ class Curve:
         most are.
         """
         step = np.diff(end_ns)
-        width = int(np.median(step)) if len(step) else int(end_ns[0]) if len(end_ns) else 0
+        width = int(end_ns[0]) if len(end_ns) else 0
+        if len(step):  # most are a window apart; idle times are longer
+            width = int(np.quantile(step, 0.25, method="lower"))
         before = np.append(max(int(end_ns[0]) - width, 0) if len(end_ns) else [], end_ns[:-1])
         start = np.where(end_ns - before < GAP * width, before, end_ns - width)
         return cls(start.astype(np.int64), end_ns.astype(np.int64), value.astype(np.float64))

@@ -18,7 +18,7 @@ from hybridsim.fio.places import Laid, lay_out
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
 from hybridsim.inflight import Facts
-from hybridsim.jobs import START_NS, Jobs
+from hybridsim.jobs import NEVER, START_NS, Jobs
 from hybridsim.machine import Run
 from hybridsim.scenario import Scenario
 from hybridsim.units import human_size, parse_size
@@ -84,7 +84,7 @@ class Watch:
     @property
     def due_ns(self) -> int:
         """When to look at the cache next."""
-        return self._samples.due_ns
+        return self._samples.due_ns if self._has_cache else NEVER
 
     def add(self, facts: Facts) -> None:
         """Count reads by where they came from."""
