@@ -14,7 +14,9 @@ from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio.job import SECOND, Job, jobs_of
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.options import MEANINGLESS, SYNC_ENGINES
+from hybridsim.fio.pattern import Seeding
 from hybridsim.fio.places import Laid, lay_out
+from hybridsim.fio.replaying import opened
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
 from hybridsim.inflight import Facts
@@ -25,6 +27,7 @@ from hybridsim.units import human_size, parse_size
 from hybridsim.verbs.sampling import Sampler
 
 TOO_DEEP = 1 << 20
+SEEDINGS = {"3.33": Seeding.V3_33, "newer": Seeding.CHAINED}
 READS = {"hits": Path.HIT, "misses": Path.MISS, "bypasses": Path.BYPASS}
 Tell = Callable[[int, int], None]  # requests done, simulated ns
 
@@ -35,15 +38,16 @@ def fio(
     runs: int = 1,
     tell: Tell = lambda done, now_ns: None,
     interpreted: bool = False,
+    seeding: str = "3.33",
 ) -> FioResult:
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
     With `runs` all of it is done so many times, one after the other, and the cache stays warm.
     `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
-    for small jobs.
+    for small jobs.  Offsets are those of fio 3.33, or with `seeding="newer"` of releases since.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
-    once = jobs_of(written)
+    once = [opened(job) for job in seeded(jobs_of(written), seeding)]
     capacity_bytes = _capacity(scenario)
     laid = lay_out(once, capacity_bytes)
     jobs = [_again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
@@ -62,7 +66,10 @@ def fio(
     results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
     watch = Watch(pages > 0)
-    end_ns = _run(run, Feeds(laid), results, watch, tell)
+    feeds = Feeds(laid)
+    end_ns = _run(run, feeds, results, watch, tell)
+    for of_job, made in zip(results.of_jobs, feeds.made):
+        of_job.made = made
     backing = scenario.backing
     words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
     cache_bytes = pages * scenario.cache.page_bytes
@@ -128,6 +135,14 @@ def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell) -> 
             return end_ns
 
 
+def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
+    """Return jobs with the seeds of these releases of fio."""
+    if seeding not in SEEDINGS:
+        raise UsageError(f"--seeding={seeding}: {' and '.join(SEEDINGS)} are known")
+    chosen = SEEDINGS[seeding]
+    return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
+
+
 def _capacity(scenario: Scenario) -> int:
     """Return what the array of whole drives holds, or of as much of them as was said."""
     backing = scenario.backing
@@ -177,6 +192,8 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
             f"ioengine={min(slow)} waits for each request, so iodepth is 1, as in fio; "
             "ioengine=libaio keeps more under way"
         )
+    if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
+        notes.append("write_iolog is passed over where read_iolog is said, as in fio")
     unsaid = sorted({job.file for job in jobs if not job.has_size})
     if unsaid:
         notes.append(
