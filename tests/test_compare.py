@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from fakes import Load, result
 
 from hybridsim.cli.compare import compare as command
 from hybridsim.comparison import edges_of
@@ -324,6 +325,30 @@ def test_the_distance_of_distributions():
     one = Distribution.of(np.array([1, 2, 3, 4]))
     assert distance(one, one) == 0
     assert distance(one, Distribution.of(np.array([10, 20]))) == 1
+
+
+def test_a_replay_is_compared_by_its_reads_and_its_hits(tmp_path):
+    for name, warmth in (("real", 40), ("slow", 8), ("none", 0)):
+        load = Load(seconds=300, iops=200, hit_ratio=lambda share, w=warmth: 1 - np.exp(-w * share))
+        (tmp_path / f"{name}.json").write_text(result(load).to_json())
+    paths = [str(tmp_path / f"{name}.json") for name in ("real", "slow", "none")]
+    same = compare(paths[0], paths[0])
+    assert not same.failed
+    assert {"read clat p99", "all IOPS level", "cache hit ratio t90"} <= rows(same).keys()
+    slow = rows(compare(paths[0], paths[1]))
+    assert slow["cache hit ratio t90"].error > 1
+    assert slow["all IOPS level"].is_met
+    assert any("cache hit ratio" in str(row.name) for row in compare(paths[0], paths[2]).failed)
+
+
+def test_reads_and_writes_of_a_real_run_are_added_up_for_a_replay(tmp_path):
+    (tmp_path / "replay.json").write_text(result(Load(seconds=60, iops=100)).to_json())
+    for kind, iops in ((0, 60), (1, 40)):
+        lines = "".join(f"{at}000, {iops}, {kind}, 0, 0\n" for at in range(1, 61))
+        with (tmp_path / "x_iops.1.log").open("a") as log:
+            log.write(lines)
+    found = compare(str(tmp_path / "x_iops.1.log"), str(tmp_path / "replay.json"))
+    assert rows(found)["all IOPS level"].real == 100
 
 
 # Tolerances.

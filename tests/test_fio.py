@@ -156,6 +156,7 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ("--name=a --rw=radread", "rw=radread is not supported"),
         ("--name=a --bs=4x", "unknown unit 'x'"),
         ("--name=a --verify=md5", "verify=md5 is not supported; verify=0 or verify=none is"),
+        ("--name=a --filename=/dev/sda:/dev/sdb", "several files a job are not supported"),
         ("--name=a --steadystate=x", "steadystate is not supported, and without it fio would do"),
         ("--name=a --rate_process=burst", "rate_process: burst: linear and poisson are known"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': 0 to 6"),
@@ -182,6 +183,10 @@ def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
 
 
 # Where files lie, and when requests are due.
+
+
+def test_a_colon_in_the_name_of_a_file_is_escaped():
+    assert job(r"--name=a --filename=/dev/disk/by-path/pci\:0").file == "/dev/disk/by-path/pci:0"
 
 
 def test_files_lie_one_after_the_other():

@@ -118,7 +118,7 @@ def jobs_of(written: Written) -> list[Job]:
 def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[str, int]:
     """Return what is a process's own: its file, and where in the file it begins."""
     folder = reader.read("directory", str, "")
-    file = reader.read("filename", str, "") or f"{name}.{clone}.0"
+    file = reader.read("filename", _one_file, "") or f"{name}.{clone}.0"
     if folder:
         file = f"{folder.rstrip('/')}/{file}"
     increment = reader.read("offset_increment", options.size, 0)
@@ -321,6 +321,13 @@ def _three(
         return parts[0], parts[1], parts[2]
 
     return reader.read(name, each, (default,) * 3)
+
+
+def _one_file(text: str) -> str:
+    name = text.replace("\\:", "\0")
+    if ":" in name:
+        raise ValueError(f"{text}: several files a job are not supported: make a job of each")
+    return name.replace("\0", ":")
 
 
 def _coarseness(text: str) -> int:
