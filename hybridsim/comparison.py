@@ -33,6 +33,7 @@ from hybridsim.warmup import FEWEST_BINS, State, WarmUp, judge
 
 ALL = "all"  # directions together
 MOST_BINS = 512
+FEW = 6  # names, of what has nothing in common
 LONGER = 1.05  # times; runs of unlike length are noted
 STEP_NS = 10 * SECOND  # between comparisons of counters
 COUNTERS = "counters"
@@ -117,8 +118,9 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
 
 
 def _holdings(one: Measurement) -> str:
-    names = [*one.figures, *one.curves, *one.counters]
-    return ", ".join(dict.fromkeys(str(name) for name in names)) or "nothing"
+    names = list(dict.fromkeys(str(name) for name in [*one.figures, *one.curves, *one.counters]))
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
 
 
 # What belongs together.
@@ -217,13 +219,20 @@ def _curve(found: Comparison, name: Name, tolerances: Tolerances) -> Iterator[Ro
     real, simulated = (judge(start, each[told], width, name.measure) for each in values)
     aligned = Aligned(name, start, width, real, simulated)
     found.curves.append(aligned)
-    is_warming = name.measure in WARMING
+    is_warming = name.measure in WARMING or _stands_for_iops(found, name)
     if is_warming:
         yield from _warm_up(found, aligned, tolerances)
     apart = _apart(real, simulated)
     if apart is not None:
         label = name._replace(measure=f"{name.measure} curve")
         yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
+
+
+def _stands_for_iops(found: Comparison, name: Name) -> bool:
+    """Tell whether a curve of bandwidth is all that both runs tell of a rate."""
+    iops = name._replace(measure=IOPS)
+    runs = (found.real, found.simulated)
+    return name.measure == BANDWIDTH and not all(iops in run.curves for run in runs)
 
 
 def _apart(real: WarmUp, simulated: WarmUp) -> float | None:

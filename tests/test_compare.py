@@ -194,7 +194,7 @@ def test_what_is_of_no_known_form_is_named(tmp_path):
     ("make", "said"),
     [
         (lambda folder: str(folder / "none"), "no such file or folder"),
-        (lambda folder: str(folder), "empty folder"),
+        (lambda folder: str(folder), "no files in this folder"),
         (lambda folder: str(put(folder / "x.json")), "no results"),
         (lambda folder: _written(folder / "a.json", '{"fio version": "3", '), "not fio's JSON"),
         (lambda folder: _written(folder / "x_bw.1.log", "1, 2, 0, 0, 0\nx\n"), "fio's log"),
@@ -263,6 +263,15 @@ def test_a_level_apart_is_no_distance_of_the_curves(tmp_path):
     found = rows(compare(real, of_logs(tmp_path, "high", warming(100, 20, 1300.0))))
     assert found["read IOPS level"].error == pytest.approx(0.3)
     assert found["read IOPS curve"].error == pytest.approx(0)
+
+
+def test_bandwidth_stands_for_iops_where_that_is_not_logged(tmp_path):
+    paths = []
+    for name, t90_s in (("real", 20), ("late", 40)):
+        path = tmp_path / f"{name}_bw.1.log"
+        path.write_text(warming(100, t90_s))
+        paths.append(str(path))
+    assert rows(compare(*paths))["read bandwidth t90"].is_met is False
 
 
 def test_a_run_that_warms_up_and_one_that_does_not_differ(tmp_path):

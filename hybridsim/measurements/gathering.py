@@ -34,6 +34,7 @@ def gather(path: str) -> Measurement:
     Raises MeasurementError where there is nothing to read, or a file is bad.
     """
     found = Measurement()
+    place = Path(path)
     unknown = []
     for file in _files(path):
         one = _read(file)
@@ -45,7 +46,7 @@ def gather(path: str) -> Measurement:
     if not (found.figures or found.curves or found.counters):
         raise MeasurementError(f"{path}: no results of a run in it; known are {', '.join(FORMS)}")
     if unknown:
-        found.notes.append(f"{path}: of no known form, not read: {', '.join(unknown)}")
+        found.notes.append(f"{place.name}: of no known form, not read: {', '.join(unknown)}")
     return settled(found)
 
 
@@ -58,7 +59,9 @@ def _files(path: str) -> list[Path]:
     else:
         files = [each for each in place.parent.glob(f"{place.name}*") if each.is_file()]
     if not files:
-        what = "an empty folder" if place.is_dir() else "no such file or folder, or prefix of files"
+        what = "no such file or folder, or prefix of files"
+        if place.is_dir():
+            what = "no files in this folder: name that of one run"
         raise MeasurementError(f"{path}: {what}")
     return sorted(files)
 

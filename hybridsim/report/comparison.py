@@ -162,6 +162,8 @@ def _table(found: Comparison) -> Iterator[str]:
     width = max(len(str(row.name)) for row in found.judged) + 2
     yield f"{'':{width}}{'real':>12}{'simulated':>12}{'error':>10}{'allowed':>10}"
     for row in found.judged:
+        if row.real == row.simulated == 0:
+            continue  # in one line below
         mark = "✓" if row.is_met else "✗"
         cells = [_value(row.name.measure, each) for each in (row.real, row.simulated)]
         known = f"{cells[0]:>12}{cells[1]:>12}"
@@ -169,9 +171,11 @@ def _table(found: Comparison) -> Iterator[str]:
 
 
 def _left(found: Comparison) -> Iterator[str]:
+    still = [row.name for row in found.judged if row.real == row.simulated == 0]
     rows = [row for row in found.rows if row.is_met is None]
     untold = [(row.name, f"{row.name.measure} {_error(row)}") for row in rows]
     for label, names in (
+        ("0 in both", [(name, name.measure) for name in still]),
         ("not judged", untold),
         ("only real", found.only_real),
         ("only simul.", found.only_simulated),
