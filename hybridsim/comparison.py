@@ -110,8 +110,9 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
     _note_lengths(found)
     if not found.judged:
         raise MeasurementError(
-            f"nothing to compare: {', '.join(real.sources)} has {_holdings(real)}, "
+            f"nothing to compare: {', '.join(real.sources)} has {_holdings(real)}; "
             f"{', '.join(simulated.sources)} has {_holdings(simulated)}"
+            + "".join(f"; {note}" for note in found.notes)
         )
     _note_differences(found)
     return found

@@ -175,6 +175,16 @@ def test_samples_count_from_the_begin_of_the_load(tmp_path):
         gather(str(tmp_path))
 
 
+def test_where_the_begin_is_not_told_it_is_found_and_said(tmp_path):
+    path = tmp_path / "dmcache-status.log"
+    counts = [(9, 5), (10, 5), (11, 5), (12, 25)]
+    path.write_text("".join(STATUS.format(f"{at}.0", 5, hits, 0, 0, 7) for at, hits in counts))
+    found = gather(str(path))
+    assert found.counters["read_hits"].time_ns.tolist() == [0, 0, SECOND]
+    assert found.counters["read_hits"].value.tolist() == [0, 0, 20]
+    assert "2.0 s after the first sample" in found.notes[0]
+
+
 def test_counters_of_bcache_are_known_when_they_move():
     names = "uptime cache_hits cache_misses bypassed cache_miss_collisions\n"
     lines = ["1.0 0 0 0.0k -", "2.0 0 0 0.0k -", "3.0 70 30 0.0k -", "4.0 70 30 0.0k -"]
