@@ -1,8 +1,10 @@
 """How far a simulated run is from a real one: aligned curves, and one row for each figure.
 
-Shares are of the real value.  A warm-up curve is compared as `warmup.py` reads it; the distance of
-two curves is the mean absolute difference of both, each smoothed by a median of five bins and taken
-as a share of its own level, over the time that both have.  Counters are compared every ten seconds:
+Shares are of the real value.  A warm-up curve is compared as `warmup.py` reads it: times and levels
+where both runs are steady.  The distance of two curves is the mean absolute difference of both,
+each smoothed by a median of five bins, over the time that both have; as shares of their own levels
+where both are steady, else of their own means, as a level that is no level decides nothing.
+Counters are compared every ten seconds:
 the row tells the worst, as a share of the real one's last value.
 """
 
@@ -33,6 +35,7 @@ from hybridsim.warmup import FEWEST_BINS, State, WarmUp, judge
 
 ALL = "all"  # directions together
 MOST_BINS = 512
+FEWEST = 5  # bins that make a curve
 FEW = 6  # names, of what has nothing in common
 LONGER = 1.05  # times; runs of unlike length are noted
 STEP_NS = 10 * SECOND  # between comparisons of counters
@@ -227,6 +230,8 @@ def _curve(found: Comparison, name: Name, tolerances: Tolerances) -> Iterator[Ro
     if apart is not None:
         label = name._replace(measure=f"{name.measure} curve")
         yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
+    elif is_warming:
+        found.notes.append(f"{name} over time: {len(start)} bins in common are no curve to compare")
 
 
 def _stands_for_iops(found: Comparison, name: Name) -> bool:
@@ -237,18 +242,29 @@ def _stands_for_iops(found: Comparison, name: Name) -> bool:
 
 
 def _apart(real: WarmUp, simulated: WarmUp) -> float | None:
-    """Return the mean absolute difference of the curves, each as a share of its level."""
-    if not real.level or not simulated.level:
+    """Return the mean absolute difference of the curves, each as a share of its level or mean."""
+    both = (real, simulated)
+    if len(real.smooth) < FEWEST:
         return None
-    shapes: list[Floats] = [each.smooth / each.level for each in (real, simulated)]  # type: ignore[operator]
+    wholes = [float(each.smooth.mean()) for each in both]
+    if real.steady and simulated.steady:
+        wholes = [each.level or 0.0 for each in both]
+    if not all(wholes):
+        return None
+    shapes: list[Floats] = [each.smooth / whole for each, whole in zip(both, wholes)]
     return float(np.abs(shapes[0] - shapes[1]).mean())
 
 
 def _warm_up(found: Comparison, aligned: Aligned, tolerances: Tolerances) -> Iterator[Row]:
     name, real, simulated = aligned.name, aligned.real, aligned.simulated
+    if name not in found.real.figures or name not in found.simulated.figures:
+        means = [float(each.curve.mean()) for each in (real, simulated)]
+        label = name._replace(measure=f"{name.measure} mean")
+        yield _row(label, means[0], means[1], tolerances.of("mean"))
     if real.level is not None and simulated.level is not None:
         label = name._replace(measure=f"{name.measure} level")
         tolerance = tolerances.of("hit ratio" if name.measure == HIT_RATIO else "level")
+        tolerance = tolerance if real.steady and simulated.steady else None
         if name.measure == HIT_RATIO:
             yield Row(label, real.level, simulated.level, simulated.level - real.level, tolerance)
         else:

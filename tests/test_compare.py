@@ -268,6 +268,23 @@ def test_a_warm_up_that_comes_late_is_told_by_t90_and_the_curves_distance(tmp_pa
     assert late["read IOPS level"].is_met
 
 
+def test_curves_of_a_few_bins_are_not_held_against_each_other(tmp_path):
+    found = compare(
+        of_logs(tmp_path, "a", warming(4, 0)), of_logs(tmp_path, "b", warming(4, 0, 1200.0))
+    )
+    assert "read IOPS curve" not in rows(found)
+    assert any("4 bins in common" in note for note in found.notes)
+    assert rows(found)["read IOPS mean"].error == pytest.approx(0.2)
+
+
+def test_a_run_that_is_not_steady_is_told_its_level_and_not_judged_by_it(tmp_path):
+    rising = "".join(f"{at}000, {10 * at}, 0, 0, 0\n" for at in range(1, 101))
+    steeper = "".join(f"{at}000, {max(0, 20 * at - 1000)}, 0, 0, 0\n" for at in range(1, 101))
+    found = rows(compare(of_logs(tmp_path, "a", rising), of_logs(tmp_path, "b", steeper)))
+    assert found["read IOPS level"].is_met is None
+    assert found["read IOPS curve"].is_met is False
+
+
 def test_a_level_apart_is_no_distance_of_the_curves(tmp_path):
     real = of_logs(tmp_path, "real", warming(100, 20))
     found = rows(compare(real, of_logs(tmp_path, "high", warming(100, 20, 1300.0))))
