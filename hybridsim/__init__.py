@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hybridsim.result import Result
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
+    from hybridsim.verbs.compare import compare
     from hybridsim.verbs.fit import fit
     from hybridsim.verbs.hits import hits
     from hybridsim.verbs.mrc import miss_ratio_curve
@@ -28,6 +29,7 @@ _HOME = {
     "Result": "hybridsim.result",
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.trace",
+    "compare": "hybridsim.verbs.compare",
     "fit": "hybridsim.verbs.fit",
     "hits": "hybridsim.verbs.hits",
     "miss_ratio_curve": "hybridsim.verbs.mrc",
@@ -40,6 +42,7 @@ __all__ = [
     "Scenario",
     "Trace",
     "__version__",
+    "compare",
     "fit",
     "hits",
     "miss_ratio_curve",

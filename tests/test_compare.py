@@ -139,6 +139,14 @@ def test_a_log_with_a_line_for_each_request_is_counted_by_seconds():
     assert bandwidth.value.tolist() == [40_960, 40_960]
 
 
+def test_times_of_day_count_from_the_first_line():
+    curve = read("x_iops.1.log", "1795234075263, 100, 0, 0, 0\n1795234076263, 100, 0, 0, 0\n")
+    assert curve.curves[Name("log 1", "read", "IOPS")].end_ns.tolist() == [
+        263 * 10**6,
+        1263 * 10**6,
+    ]
+
+
 def test_a_gap_in_a_log_is_a_time_without_requests():
     curve = Curve.of_windows(np.array([1, 2, 5]) * SECOND, np.array([10.0, 10.0, 20.0]))
     edges = np.arange(6) * SECOND

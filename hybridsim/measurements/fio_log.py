@@ -2,7 +2,8 @@
 
 The columns are time in ms, value, direction, bytes and more; a line of no bytes is a mean over the
 window that ends then (log_avg_msec).  Bandwidth is in KiB/s.  Latencies are ns, before fio 3 us:
-such logs have four columns, those of fio 3 have had five since 3.20.
+such logs have four columns, those of fio 3 have had five since 3.20.  Times of day are counted from
+the whole second of the first line.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ LINE = re.compile(r"\d+, \d+, [012], \d+(, \d+)*\s*$")
 MEASURES = {"bw": BANDWIDTH, "iops": IOPS, "lat": LATENCY, "clat": COMPLETION, "slat": SUBMISSION}
 TIME, VALUE, KIND, LENGTH = range(4)
 COLUMNS_OF_2 = 4
+EPOCH_MS = 10**11  # no run lasts for years
 
 
 def detect(name: str, head: str) -> bool:
@@ -73,6 +75,8 @@ def _rows(name: str, text: str) -> Ints:
         raise MeasurementError(f"{name}: a line is not of fio's log ({error})") from error
     if rows.shape[1] < COLUMNS_OF_2:
         raise MeasurementError(f"{name}: {rows.shape[1]} columns; a log of fio has four at least")
+    if len(rows) and rows[0, TIME] > EPOCH_MS:  # log_unix_epoch: times of day
+        rows[:, TIME] -= rows[0, TIME] // 1000 * 1000
     if rows.shape[1] == COLUMNS_OF_2 and "lat." in Path(name).name:
         rows[:, VALUE] *= MICROSECOND
     return rows
