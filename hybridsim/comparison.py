@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,9 +21,11 @@ from hybridsim.fidelity import demerit, distance
 from hybridsim.measurements.measurement import (
     BANDWIDTH,
     CACHE,
+    COMPLETION,
     DIRECTIONS,
     HIT_RATIO,
     IOPS,
+    LATENCY,
     SECOND,
     Curve,
     Floats,
@@ -33,6 +36,7 @@ from hybridsim.measurements.measurement import (
 from hybridsim.tolerances import DISTANCES, Tolerances
 from hybridsim.warmup import FEWEST_BINS, State, WarmUp, judge
 
+T = TypeVar("T")
 ALL = "all"  # directions together
 MOST_BINS = 512
 FEWEST = 5  # bins that make a curve
@@ -103,6 +107,9 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
     _match_jobs(found)
     for each, other in ((real, simulated), (simulated, real)):
         _add_up(each, other)
+        if each.is_instant:
+            each.figures = _with_completions(each.figures, other.figures)
+            each.latencies = _with_completions(each.latencies, other.latencies)
     found.rows += _figures(found, tolerances)
     found.rows += _distributions(found, tolerances)
     for name in _in_both(real.curves, simulated.curves):
@@ -154,6 +161,19 @@ def _add_up(one: Measurement, other: Measurement) -> None:
         edges = np.arange(0, min(curve.until_ns for curve in curves) + 1, width)
         total = np.sum([curve.binned(edges, True) for curve in curves], axis=0)
         one.curves[name] = Curve(edges[:-1], edges[1:], total)
+
+
+def _with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T]:
+    """Let latencies of a run that hands requests over at once be those of completion, too."""
+    found = dict(mine)
+    for name in others:
+        kind, _, rest = name.measure.partition(" ")
+        whole = name._replace(measure=f"{LATENCY} {rest}".strip())
+        if kind == COMPLETION and whole in mine:
+            found[name] = mine[whole]
+            if whole not in others:
+                found.pop(whole, None)
+    return found
 
 
 def _in_both(real: dict[Name, Curve], simulated: dict[Name, Curve]) -> list[Name]:

@@ -378,11 +378,20 @@ def test_a_replay_is_compared_by_its_reads_and_its_hits(tmp_path):
     paths = [str(tmp_path / f"{name}.json") for name in ("real", "slow", "none")]
     same = compare(paths[0], paths[0])
     assert not same.failed
-    assert {"read clat p99", "all IOPS level", "cache hit ratio t90"} <= rows(same).keys()
+    assert {"read lat p99", "all IOPS level", "cache hit ratio t90"} <= rows(same).keys()
+    assert "read clat p99" not in rows(same)  # the same thing, told once
     slow = rows(compare(paths[0], paths[1]))
     assert slow["cache hit ratio t90"].error > 1
     assert slow["all IOPS level"].is_met
     assert any("cache hit ratio" in str(row.name) for row in compare(paths[0], paths[2]).failed)
+
+
+def test_a_replay_hands_requests_over_at_once(tmp_path):
+    (tmp_path / "replay.json").write_text(result(Load(seconds=60, iops=100)).to_json())
+    found = compare(put(tmp_path / "real.json", job()), str(tmp_path / "replay.json"))
+    both = rows(found)
+    assert both["hot read clat mean"].simulated == both["hot read lat mean"].simulated
+    assert both["hot read clat p99"].tolerance == 0.15
 
 
 def test_reads_and_writes_of_a_real_run_are_added_up_for_a_replay(tmp_path):

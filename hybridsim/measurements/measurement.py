@@ -111,6 +111,7 @@ class Measurement:
     counters: dict[str, Samples] = field(default_factory=dict)  # of the cache
     levels: set[str] = field(default_factory=set)  # those of the counters that go up and down
     notes: list[str] = field(default_factory=list)
+    is_instant: bool = False  # no time passes until a request is handed over: lat is clat
     begin_s: float | None = None  # the clock of the samples when the load began
 
     def put(self, job: str, what: str, measure: str, value: float) -> None:
@@ -142,6 +143,7 @@ class Measurement:
         self.groups |= other.groups
         self.version = self.version or other.version
         self.latencies |= other.latencies
+        self.is_instant |= other.is_instant
         self.levels |= other.levels
         self.notes += other.notes
 

@@ -13,7 +13,6 @@ from hybridsim.histogram import Distribution, bin_of
 from hybridsim.measurements.measurement import (
     BYTES,
     CACHE,
-    COMPLETION,
     HIT_RATIO,
     IOPS,
     LATENCY,
@@ -38,7 +37,7 @@ def read(name: str, text: str) -> Measurement:
         whole = json.loads(text)
         if whole["schema"] != SCHEMA:
             raise MeasurementError(f"{name}: {whole['schema']}; {SCHEMA} is known")
-        found = Measurement([name], [""], {0})
+        found = Measurement([name], [""], {0}, is_instant=True)
         phase = whole["phases"][PHASE]
         for what in ("read", "write"):
             _direction(found, what, phase[what])
@@ -61,12 +60,11 @@ def _direction(found: Measurement, what: str, part: Mapping[str, Any]) -> None:
     bins = np.zeros_like(Distribution().bins)
     np.add.at(bins, bin_of(values), np.array(list(part["bins"].values()), np.int64))
     total = round(part["mean_ns"] * part["n"])
-    for kind in (LATENCY, COMPLETION):  # to hand a request over takes no time here
-        found.put("", what, f"{kind} mean", part["mean_ns"])
-        found.put("", what, f"{kind} max", part["max_ns"])
-        for percent, value in part["p"].items():
-            found.put("", what, f"{kind} p{percent}", value)
-        found.latencies[Name("", what, kind)] = Distribution(part["n"], total, part["max_ns"], bins)
+    found.put("", what, f"{LATENCY} mean", part["mean_ns"])
+    found.put("", what, f"{LATENCY} max", part["max_ns"])
+    for percent, value in part["p"].items():
+        found.put("", what, f"{LATENCY} p{percent}", value)
+    found.latencies[Name("", what, LATENCY)] = Distribution(part["n"], total, part["max_ns"], bins)
 
 
 def _curves(found: Measurement, series: Mapping[str, Any], end_ns: int) -> None:

@@ -14,6 +14,7 @@ from hybridsim.comparison import Aligned, Comparison, Row
 from hybridsim.measurements.measurement import (
     BANDWIDTH,
     HIT_RATIO,
+    IOPS,
     RUNTIME,
     Measurement,
     Name,
@@ -26,6 +27,7 @@ from hybridsim.wording import NONE, latency, percent, span
 
 SCHEMA = "hybridsim.comparison/1"
 WIDTH, HEIGHT, MARGIN, LABEL = 100, 4, 7, 13
+WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
 ASCII = str.maketrans({"·": "|", NONE: "-", "✗": "X", "✓": " ", "±": "+"})
 LISTED_MAX = 12  # names in a line, in the text; the JSON has all
@@ -124,6 +126,8 @@ def _verdict(found: Comparison) -> list[str]:
         return _labelled("AGREES", f"All {judged} figures are within their tolerances.")
     worst = max(failed, key=_excess)
     told = f"{worst.name}, {_error(worst)} where {_allowed(worst)} is allowed"
+    if worst.error is None:
+        told = f"{worst.name}, which one of the runs does not have"
     beyond = f"{len(failed)} of {judged} figures {'is' if len(failed) == 1 else 'are'} beyond"
     one = len(failed) == 1
     words = f"{beyond} {'its' if one else 'their'} tolerance{'' if one else 's'}"
@@ -132,7 +136,7 @@ def _verdict(found: Comparison) -> list[str]:
 
 def _excess(row: Row) -> float:
     if row.error is None:
-        return float("inf")
+        return 1.0  # unlike, but how far cannot be said
     return abs(row.error) / max(row.tolerance or 0.0, 1e-9)
 
 
@@ -202,10 +206,14 @@ def _value(measure: str, value: float | None) -> str:
     if value is None:
         return NONE
     last = measure.rpartition(" ")[2]
-    if measure.startswith(HIT_RATIO) and last not in TIMES:
+    if last in WHEN:
+        return latency(value)
+    if measure.startswith(HIT_RATIO):
         return percent(value)
     if measure.startswith(BANDWIDTH):
         return human_rate(value)
+    if measure.startswith(IOPS):
+        return human_count(value)
     is_percentile = last[:1] == "p" and last[1:2].isdigit()
     return latency(value) if last in TIMES or is_percentile else human_count(value)
 
