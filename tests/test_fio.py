@@ -88,13 +88,13 @@ def test_the_commands_of_the_documents():
     assert (first.depth, first.run_ns, first.pattern.block_bytes) == (128, 120 * 10**9, 4096)
     assert not first.has_size
     second = job(ALIBABA)
-    assert (second.file, second.pattern.file_bytes) == ("=iotest", 10 << 30)
+    assert (second.files, second.pattern.file_bytes) == (("=iotest",), 10 << 30)
     assert second.pattern.block_bytes == 64 << 10
 
 
 def test_the_job_file_of_the_documents(tmp_path):
     (one,) = from_file(tmp_path, ADAPTEC)
-    assert one.file == "/testdb/fio/random-read.0.0"
+    assert one.files == ("/testdb/fio/random-read.0.0",)
     assert (one.depth, one.pattern.file_bytes, one.logs) == (64, 8 << 30, {"bw": "logresults"})
 
 
@@ -107,7 +107,7 @@ def test_global_options_clones_and_stonewall(tmp_path):
         ("a", 1, 0), ("a", 2, 0), ("b", 3, 1), ("c", 4, 1),
     ]  # fmt: skip
     assert [each.pattern.block_bytes >> 10 for each in found] == [8, 8, 4, 16]
-    assert [each.file for each in found[:2]] == ["a.0.0", "a.1.0"]
+    assert [each.files for each in found[:2]] == [("a.0.0",), ("a.1.0",)]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,16 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ("--name=a --rw=radread", "rw=radread is not supported"),
         ("--name=a --bs=4x", "unknown unit 'x'"),
         ("--name=a --verify=md5", "verify=md5 is not supported; verify=0 or verify=none is"),
-        ("--name=a --filename=/dev/sda:/dev/sdb", "several files a job are not supported"),
+        ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
+        ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
+        (
+            "--name=a --size=1m --nrfiles=2 --file_service_type=random",
+            "of 2 files file_service_type=roundrobin is supported",
+        ),
+        (
+            "--name=a --size=1m --nrfiles=2 --rw=randread --random_distribution=zipf:1.2",
+            "random_distribution is not supported with 2 files a job",
+        ),
         ("--name=a --steadystate=x", "steadystate is not supported, and without it fio would do"),
         ("--name=a --rate_process=burst", "rate_process: burst: linear and poisson are known"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': 0 to 6"),
@@ -186,7 +195,40 @@ def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
 
 
 def test_a_colon_in_the_name_of_a_file_is_escaped():
-    assert job(r"--name=a --filename=/dev/disk/by-path/pci\:0").file == "/dev/disk/by-path/pci:0"
+    (file,) = job(r"--name=a --filename=/dev/disk/by-path/pci\:0").files
+    assert file == "/dev/disk/by-path/pci:0"
+
+
+# What fio 3.33 logged of jobs with several files: file and block of each request.
+SEVERAL = {
+    "--rw=read --size=48k --nrfiles=3": "00 10 20 01 11 21 02 12 22 03 13 23",
+    "--rw=read --size=50k --nrfiles=3": "00 10 20 01 11 21 02 12 22 03 13 23",
+    "--rw=randread --size=48k --nrfiles=3 --loops=2": (
+        "00 12 23 01 11 20 02 13 21 03 10 22 00 12 23 01 11 20 02 13 21 03 10 22"
+    ),
+    "--rw=randread --size=1m --filename=x:y --number_ios=12": (
+        "07 194 0107 160 051 1107 048 145 0116 18 0109 183"
+    ),
+    "--rw=randrw --size=1m --nrfiles=2 --number_ios=16": (
+        "07 194 0107 160 051 1107 048 145 0116 18 0109 183 0118 131 050 171"
+    ),
+    "--rw=randread --size=64k --nrfiles=2 --norandommap --number_ios=10": (
+        "00 15 06 13 03 16 03 12 07 10"
+    ),
+}
+
+
+@pytest.mark.parametrize("options", SEVERAL)
+def test_several_files_take_turns_as_in_fio(options):
+    (one,) = jobs(f"--name=b --bs=4k {options}")
+    laid = lay_out([one], 1 << 30)
+    begins = [laid.begin_bytes[file] for file in one.files]
+    batch = Feeds(laid).batch()
+    found = []
+    for offset in batch.offset.tolist():
+        file = max(at for at, begin in enumerate(begins) if begin <= offset)
+        found.append(f"{file}{(offset - begins[file]) // 4096}")
+    assert " ".join(found) == SEVERAL[options]
 
 
 def test_files_lie_one_after_the_other():
@@ -359,6 +401,7 @@ def test_a_log_of_requests_can_be_replayed(site, tmp_path, monkeypatch):
     assert fio_logs.write(written) == ["io.log"]
     lines = Path("io.log").read_text().splitlines()
     assert lines[:3] == ["fio version 3 iolog", "0 a.0.0 add", "0 a.0.0 open"]
+    assert {line.split()[1] for line in lines[1:]} == {"a.0.0"}
     assert any(line.split()[2] == "sync" for line in lines[3:])
     again = fio(read(["--name=a", "--read_iolog=io.log"]), site, interpreted=True)
     counts = [[each.count for each in one.of_jobs[0].directions] for one in (written, again)]

@@ -44,7 +44,7 @@ class Job:
     said: Mapping[str, str]  # all that was said for it, global or not
     own: Mapping[str, str]  # in its own section
     pattern: Pattern  # file_bytes is 0 if no size was said
-    file: str
+    files: tuple[str, ...]  # all of pattern.file_bytes; requests go to one after the other
     has_size: bool
     depth: int = 1
     low: int = 1
@@ -98,7 +98,7 @@ def jobs_of(written: Written) -> list[Job]:
         own = {key: said.value for key, said in section.options.items()}
         for clone in range(count):
             thread = len(jobs) + 1
-            file, begin = _of_clone(reader, one, name, clone)
+            files, begin = _of_clone(reader, one, name, clone)
             jobs.append(
                 replace(
                     one,
@@ -106,8 +106,8 @@ def jobs_of(written: Written) -> list[Job]:
                     group=group,
                     reported_with=reported if together else -thread,
                     own=own,
-                    file=file,
-                    pattern=replace(one.pattern, file_name=file, thread=thread, offset_bytes=begin),
+                    files=files,
+                    pattern=_of_files(reader, one.pattern, files, thread, begin),
                 )
             )
     if wrong:
@@ -115,14 +115,48 @@ def jobs_of(written: Written) -> list[Job]:
     return jobs
 
 
-def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[str, int]:
-    """Return what is a process's own: its file, and where in the file it begins."""
+def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[str, ...], int]:
+    """Return what is a process's own: its files, and where in them it begins."""
     folder = reader.read("directory", str, "")
-    file = reader.read("filename", _one_file, "") or f"{name}.{clone}.0"
+    number = reader.number("nrfiles", 1, 1)
+    none: tuple[str, ...] = ()
+    files = reader.read("filename", _names, none)
+    if files and number not in (1, len(files)):
+        reader.refuse(
+            "nrfiles", f"nrfiles={number}, but filename names {len(files)}: leave one out"
+        )
+    files = files or tuple(f"{name}.{clone}.{file}" for file in range(number))
     if folder:
-        file = f"{folder.rstrip('/')}/{file}"
+        files = tuple(f"{folder.rstrip('/')}/{file}" for file in files)
     increment = reader.read("offset_increment", options.size, 0)
-    return file, one.pattern.offset_bytes + clone * increment
+    return files, one.pattern.offset_bytes + clone * increment
+
+
+def _of_files(
+    reader: Reader, pattern: Pattern, files: tuple[str, ...], thread: int, begin: int
+) -> Pattern:
+    """Return a process's own pattern; note what is not supported with several files."""
+    number = len(files)
+    own = replace(pattern, file_name=files[0], thread=thread, offset_bytes=begin, files=number)
+    if number == 1:
+        return own
+    name = "nrfiles" if "nrfiles" in reader.given else "filename"
+    if not pattern.file_bytes:
+        reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
+    odd = pattern.distribution != Distribution.RANDOM or pattern.generator == Generator.LFSR
+    if odd or "openfiles" in reader.given:
+        which = ("random_distribution", "random_generator", "openfiles")
+        said = next(each for each in which if each in reader.given)
+        reader.refuse(said, f"{said} is not supported with {number} files a job")
+    if reader.read("file_service_type", str, "roundrobin") != "roundrobin":
+        reader.refuse(
+            "file_service_type", f"of {number} files file_service_type=roundrobin is supported"
+        )
+    each = pattern.file_bytes // number
+    each -= each % pattern.block_bytes  # whole blocks, as fio lays them out
+    if pattern.file_bytes and not each:
+        reader.refuse("size", f"size: less than a block for each of {number} files")
+    return replace(own, file_bytes=each, rest_bytes=pattern.file_bytes - number * each)
 
 
 def _job(reader: Reader, name: str) -> Job:
@@ -149,7 +183,7 @@ def _job(reader: Reader, name: str) -> Job:
         said={key: said.value for key, said in reader.given.items()},
         own={},
         pattern=pattern,
-        file="",
+        files=(),
         has_size=has_size,
         depth=depth,
         low=min(reader.number("iodepth_low", depth), depth),
@@ -323,11 +357,9 @@ def _three(
     return reader.read(name, each, (default,) * 3)
 
 
-def _one_file(text: str) -> str:
-    name = text.replace("\\:", "\0")
-    if ":" in name:
-        raise ValueError(f"{text}: several files a job are not supported: make a job of each")
-    return name.replace("\0", ":")
+def _names(text: str) -> tuple[str, ...]:
+    names = text.replace("\\:", "\0").split(":")
+    return tuple(name.replace("\0", ":") for name in names if name)
 
 
 def _coarseness(text: str) -> int:

@@ -21,18 +21,19 @@ LEAST_BYTES = 4096
 
 @dataclass
 class Made:
-    """Some requests in order, of a file."""
+    """Some requests in order, each of a file."""
 
     kind: Bytes
     offset: Ints
     length: Ints
     due_ns: Ints
+    file: Ints  # the how-manieth of the job
 
     @classmethod
     def of(cls, parts: Sequence[Made]) -> Made:
         """Return parts as one."""
         none = np.zeros(0, np.int64)
-        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 4
+        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 5
         kind, *others = (np.concatenate([none, *column]) for column in columns)
         return cls(kind.astype(np.uint8), *others)
 
@@ -59,7 +60,7 @@ def opened(job: Job) -> Job:
     end = max(int(end) + job.replay.align_bytes, LEAST_BYTES)
     pattern = replace(job.pattern, file_bytes=end, pass_bytes=end, offset_bytes=0)
     file = job.replay.redirect or trace.devices[0].name
-    return replace(job, pattern=pattern, file=file, has_size=True)
+    return replace(job, pattern=pattern, files=(file,), has_size=True)
 
 
 def requests(job: Job) -> Iterator[Made]:
@@ -77,6 +78,7 @@ def requests(job: Job) -> Iterator[Made]:
             replay.placed(chunk.offset_bytes)[wanted],
             chunk.length_bytes[wanted],
             due[wanted],
+            np.zeros(np.count_nonzero(wanted), np.int64),
         )
 
 

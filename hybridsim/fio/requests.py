@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import FUA, Op
 from hybridsim.codes import SYNC as IS_SYNC
 from hybridsim.fio.arrivals import STREAMS, Poisson, evenly_ns
-from hybridsim.fio.generator import Generator, fill
+from hybridsim.fio.generator import FILE_SHIFT, Generator, fill
 from hybridsim.fio.job import SECOND, Job
 from hybridsim.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.fio.places import Laid
@@ -33,7 +35,9 @@ class Generated:
         kind, offset, length = np.zeros(count, np.uint8), *np.zeros((2, count), np.int64)
         with np.errstate(over="ignore"):
             made = int(fill(self._generator, kind, offset, length))
-        return Made(kind[:made], offset[:made], length[:made], np.zeros(made, np.int64))
+        kind, offset, length = kind[:made], offset[:made], length[:made]
+        file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
+        return Made(kind, at, length, np.zeros(made, np.int64), file)
 
 
 class Replayed:
@@ -60,12 +64,12 @@ class Replayed:
 class Feed:
     """One job's requests: those made and not yet issued, and how to make more."""
 
-    def __init__(self, job: Job, begin_bytes: int, stream: int) -> None:
+    def __init__(self, job: Job, begin_bytes: Sequence[int], stream: int) -> None:
         self._source = Replayed(job) if job.replay else Generated(job)
         seeds = job.pattern.seeds()
         self._poisson = [Poisson(seeds[each], rate_of(job, at)) for at, each in enumerate(STREAMS)]
         self._job = job
-        self._begin_bytes = begin_bytes
+        self._begin_bytes = np.array(begin_bytes, np.int64)  # of each of its files
         self._stream = stream
         self._done = np.zeros(4, np.int64)  # requests by direction
         self._moved = np.zeros(4, np.int64)  # bytes
@@ -73,7 +77,7 @@ class Feed:
             FUA if job.is_durable else 0
         )
         self.is_last = False
-        self.made: list[Ints] = []  # kind, offset in the file and length, where a log tells offsets
+        self.made: list[Ints] = []  # kind, offset, length, file: where a log tells offsets
         self._rows = _columns(0)
 
     def rows(self, used: int) -> list[Ints]:
@@ -90,11 +94,11 @@ class Feed:
         kind, offset, length = made.kind, made.offset, made.length
         self.is_last = len(kind) < count
         if self._job.keeps_offsets:
-            self.made.append(np.stack([kind, offset, length]))
+            self.made.append(np.stack([kind, offset, length, made.file]))
         rows = _columns(len(kind))
         flags = np.where(kind == WRITE, self._flags, 0)
         rows[0][:] = OPS[kind] | flags
-        rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes)
+        rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[made.file])
         rows[2][:] = length
         rows[3][:] = self._stream
         rows[4][:] = np.maximum(self._due_ns(kind, length), made.due_ns)
@@ -150,7 +154,8 @@ class Feeds:
 
     def __init__(self, laid: Laid) -> None:
         self._feeds = [
-            Feed(job, laid.begin_bytes[job.file], number) for number, job in enumerate(laid.jobs)
+            Feed(job, [laid.begin_bytes[file] for file in job.files], number)
+            for number, job in enumerate(laid.jobs)
         ]
         self._numbers = np.zeros(len(self._feeds), np.int64)
         self._batch: JobBatch | None = None
@@ -158,8 +163,8 @@ class Feeds:
 
     @property
     def made(self) -> list[Ints]:
-        """Kind, offset and length of all requests that each job made, if its logs tell offsets."""
-        none = np.zeros((3, 0), np.int64)
+        """Kind, offset, length, file of all requests that each job made, if logs tell offsets."""
+        none = np.zeros((4, 0), np.int64)
         return [np.concatenate([none, *feed.made], axis=1) for feed in self._feeds]
 
     def batch(self) -> JobBatch:

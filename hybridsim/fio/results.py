@@ -126,7 +126,7 @@ class JobResult:
     end_ns: int = 0  # the last completion
     log: list[npt.NDArray[np.int64]] = field(default_factory=list)
     issued: list[npt.NDArray[np.int64]] = field(default_factory=list)  # order, ns: for write_iolog
-    made: npt.NDArray[np.int64] | None = None  # kind, offset, length of each request in order
+    made: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
 
     @property
     def span_ns(self) -> int:

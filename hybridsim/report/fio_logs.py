@@ -62,18 +62,19 @@ def _lines(result: JobResult, rows: Rows) -> Iterator[str]:
 def _requests(result: JobResult) -> Iterator[str]:
     """Yield an I/O log of version 3: all requests in the order in which they were issued."""
     assert result.made is not None
-    file = result.jobs[0].file
-    yield f"fio version 3 iolog\n0 {file} add\n0 {file} open\n"
+    files = result.jobs[0].files
+    yield "fio version 3 iolog\n"
+    yield from (f"0 {file} {word}\n" for file in files for word in ("add", "open"))
     issued = np.concatenate([np.zeros((2, 0), np.int64), *result.issued], axis=1)
     issued = issued[:, np.argsort(issued[0])]
     issued = issued[:, issued[0] < result.made.shape[1]]  # a sync at the end is none of them
     last = time_us = 0
     rows = result.made[:, issued[0]].T.tolist()
-    for since_ns, (kind, offset, length) in zip(issued[1].tolist(), rows):
+    for since_ns, (kind, offset, length, file) in zip(issued[1].tolist(), rows):
         time_us = since_ns // 1000
         last = last if kind == SYNC else offset
-        yield f"{time_us} {file} {WORDS[kind]} {last} {length}\n"
-    yield f"{time_us} {file} close\n"
+        yield f"{time_us} {files[file]} {WORDS[kind]} {last} {length}\n"
+    yield from (f"{time_us} {file} close\n" for file in files)
 
 
 def _histograms(result: JobResult) -> Iterator[str]:
