@@ -205,11 +205,11 @@ def google():
 SYSTEMS = (digitalocean, alibaba, oracle, google)
 
 
-def figures(quick=False):
-    """Yield every figure with its simulated value."""
+def figures(quick=False, wanted=lambda figure: True):
+    """Yield every figure that is wanted with its simulated value."""
     runs = {}
     for system in SYSTEMS:
-        for figure in system():
+        for figure in filter(wanted, system()):
             load = figure.load
             if quick:
                 load = load._replace(requests=min(load.requests, 60_000))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hybridsim.trace import Trace
     from hybridsim.verbs.advise import advise
     from hybridsim.verbs.bench import bench
+    from hybridsim.verbs.compare import compare
     from hybridsim.verbs.fit import fit
     from hybridsim.verbs.hits import hits
     from hybridsim.verbs.mrc import miss_ratio_curve
@@ -33,6 +34,7 @@ _HOME = {
     "Trace": "hybridsim.trace",
     "advise": "hybridsim.verbs.advise",
     "bench": "hybridsim.verbs.bench",
+    "compare": "hybridsim.verbs.compare",
     "fit": "hybridsim.verbs.fit",
     "hits": "hybridsim.verbs.hits",
     "miss_ratio_curve": "hybridsim.verbs.mrc",
@@ -48,6 +50,7 @@ __all__ = [
     "__version__",
     "advise",
     "bench",
+    "compare",
     "fit",
     "hits",
     "miss_ratio_curve",

@@ -43,7 +43,13 @@ class RecordError(HybridsimError):
     exit_code = 2
 
 
-class FitError(HybridsimError):
+class MeasurementError(HybridsimError):
+    """Results of a run, real or simulated, that cannot be read or compared."""
+
+    exit_code = 3
+
+
+class FitError(MeasurementError):
     """A measurement that tells too little, or nothing that is modelled."""
 
     exit_code = 3

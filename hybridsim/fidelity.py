@@ -65,6 +65,12 @@ def demerit(measured: Distribution, modelled: Distribution) -> float:
     return float(np.sqrt(np.mean(apart**2)) / max(measured.mean_ns or 0.0, 1.0))
 
 
+def distance(measured: Distribution, modelled: Distribution) -> float:
+    """Return the Kolmogorov-Smirnov distance: the most that the two cumulative shares differ."""
+    shares = [np.cumsum(each.bins) / max(each.count, 1) for each in (measured, modelled)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
 def figures(of: Distribution) -> dict[str, float | None]:
     """Return mean and percentiles by name."""
     named = {f"p{percent}_ns": of.percentile(percent) for percent in PERCENTS}

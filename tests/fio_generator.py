@@ -23,6 +23,7 @@ from hybridsim.fio.register import TAPS
 MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
 WHOLE = 2.0**32
 SCATTER = 0x61C8864680B583EB
+FILE_SHIFT = 50
 
 
 class Taus88:
@@ -62,10 +63,12 @@ class Job:
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
         self.seed_all()
-        self.used: set[int] = set()
+        self.used: list[set[int]] = [set() for _ in range(pattern.files)]
+        self.is_done = [False] * pattern.files
+        self.file = self.next_file = 0
         self.register: Register | None = None
-        self.at = [pattern.offset_bytes] * 3
-        self.began = [pattern.offset_bytes] * 3
+        self.at = [[pattern.offset_bytes] * 3 for _ in range(pattern.files)]
+        self.began = [[pattern.offset_bytes] * 3 for _ in range(pattern.files)]
         self.turn = 1  # requests until a random one
         self.last = -1  # direction
         self.issued = [0, 0, 0]
@@ -90,18 +93,21 @@ class Job:
         """Yield (direction, offset, length)."""
         pattern = self.pattern
         done = in_all = 0
+        whole = pattern.file_bytes * pattern.files + pattern.rest_bytes
         for _ in range(pattern.passes) if not pattern.is_endless else iter(int, 1):
             passed = 0
             while passed < pattern.pass_bytes and in_all < pattern.passes * pattern.pass_bytes:
                 if self.is_sync_due():
                     self.last = SYNC
-                    yield SYNC, 0, 0
+                    file = self.next_file  # whose turn it is
+                    self.next_file = (file + 1) % pattern.files
+                    yield SYNC, file << FILE_SHIFT, 0
                     continue
                 try:
                     direction, offset, length = self.next()
                 except End:
                     self.begin_again()
-                    if passed > 0 and pattern.pass_bytes <= pattern.file_bytes:
+                    if passed > 0 and pattern.pass_bytes <= whole:
                         break
                     try:
                         direction, offset, length = self.next()
@@ -124,14 +130,28 @@ class Job:
 
     def begin_again(self) -> None:
         """After the last free block, or at the end of the file."""
-        self.at = [self.pattern.offset_bytes] * 3
-        self.used.clear()
+        self.at = [[self.pattern.offset_bytes] * 3 for _ in range(self.pattern.files)]
+        self.used = [set() for _ in range(self.pattern.files)]
+        self.is_done = [False] * self.pattern.files
         if self.pattern.is_repeated and not self.pattern.is_endless:
             self.seed_all()
         if self.register:
             self.register.restart()
 
     def next(self) -> tuple[int, int, int]:
+        """The next request, of the next file that has one."""
+        for _ in range(self.pattern.files):
+            self.file = self.next_file
+            self.next_file = (self.file + 1) % self.pattern.files
+            if not self.is_done[self.file]:
+                try:
+                    direction, offset, length = self.next_in()
+                    return direction, offset + (self.file << FILE_SHIFT), length
+                except End:
+                    self.is_done[self.file] = True
+        raise End
+
+    def next_in(self) -> tuple[int, int, int]:
         direction = self.pattern.directions[0]
         if len(self.pattern.directions) > 1:
             direction = self.mixed()
@@ -156,8 +176,8 @@ class Job:
             length = self.mark(direction, offset, length)
             if length == 0:
                 raise End
-        self.began[direction] = offset
-        self.at[direction] = offset + length
+        self.began[self.file][direction] = offset
+        self.at[self.file][direction] = offset + length
         return offset, length
 
     def offset(self, direction: int) -> tuple[int, bool]:
@@ -171,7 +191,7 @@ class Job:
             if percent == 100 or self.coins[direction].percent() <= percent:
                 return self.random(direction), True
         elif pattern.stays:
-            return self.began[direction], False
+            return self.began[self.file][direction], False
         try:
             return self.sequential(direction), False
         except End:
@@ -180,7 +200,7 @@ class Job:
     def sequential(self, direction: int) -> int:
         pattern = self.pattern
         end = pattern.offset_bytes + pattern.file_bytes
-        at = self.at[direction]
+        at = self.at[self.file][direction]
         if pattern.hole_bytes and at > pattern.offset_bytes:
             at += pattern.hole_bytes
         if at >= end:
@@ -217,9 +237,10 @@ class Job:
         if not self.pattern.uses_map:
             return block
         size = self.pattern.file_bytes // self.pattern.block_bytes
-        if len(self.used) == size:
+        used = self.used[self.file]
+        if len(used) == size:
             raise End
-        while block in self.used:
+        while block in used:
             block = (block + 1) % size
         return block
 
@@ -228,8 +249,9 @@ class Job:
         least = self.pattern.sizes[direction].least
         first = (offset - self.pattern.offset_bytes) // least
         count = 0
-        while count * least < length and first + count not in self.used:
-            self.used.add(first + count)
+        used = self.used[self.file]
+        while count * least < length and first + count not in used:
+            used.add(first + count)
             count += 1
         return min(length, count * least)
 

@@ -1,5 +1,6 @@
 """What the documents say is so: README's code runs, and every example of every --help."""
 
+import json
 import os
 import re
 import shutil
@@ -51,6 +52,12 @@ def desk(tmp_path_factory):
     (folder / "site.toml").write_text('[cache]\nsize = "20%"\n', encoding="utf-8")
     job = "[a]\nrw=randread\nsize=1G\nruntime=1\nioengine=libaio\niodepth=4\ndirect=1\n"
     (folder / "job.fio").write_text(job, encoding="utf-8")
+    latency = {"min": 1, "max": 2, "mean": 1.5, "stddev": 0.1, "percentile": {"99.000000": 2}}
+    figures = {"io_bytes": 23347200, "bw_bytes": 23347200, "iops": 5700.0, "runtime": 1000}
+    done = {"jobname": "a", "read": {**figures, "total_ios": 5700, "clat_ns": latency}}
+    for name in ("real", "simulated"):
+        results = {"fio version": "fio-3.33", "jobs": [done]}
+        (folder / f"{name}.json").write_text(json.dumps(results), encoding="utf-8")
     # The tools that the examples name, as they are called here.
     tools = folder / "tools"
     tools.mkdir()

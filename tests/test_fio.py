@@ -11,17 +11,19 @@ from test_fio_offsets import DATA
 from hybridsim.cli.fio import fio as command
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio import options
+from hybridsim.fio.arrivals import Poisson
 from hybridsim.fio.job import PERCENTS, jobs_of
 from hybridsim.fio.jobfile import read
 from hybridsim.fio.pattern import READ, WRITE, Distribution
 from hybridsim.fio.places import lay_out
+from hybridsim.fio.replaying import opened
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import Measured
 from hybridsim.histogram import Distribution as Latencies
 from hybridsim.histogram import bin_of
 from hybridsim.report import fio_json, fio_logs, fio_text
 from hybridsim.scenario import Scenario
-from hybridsim.verbs.fio import fio
+from hybridsim.verbs.fio import fio, seeded
 
 # The commands and the job of the documents that the reference systems are from, to the letter.
 DIGITALOCEAN = (
@@ -86,13 +88,13 @@ def test_the_commands_of_the_documents():
     assert (first.depth, first.run_ns, first.pattern.block_bytes) == (128, 120 * 10**9, 4096)
     assert not first.has_size
     second = job(ALIBABA)
-    assert (second.file, second.pattern.file_bytes) == ("=iotest", 10 << 30)
+    assert (second.files, second.pattern.file_bytes) == (("=iotest",), 10 << 30)
     assert second.pattern.block_bytes == 64 << 10
 
 
 def test_the_job_file_of_the_documents(tmp_path):
     (one,) = from_file(tmp_path, ADAPTEC)
-    assert one.file == "/testdb/fio/random-read.0.0"
+    assert one.files == ("/testdb/fio/random-read.0.0",)
     assert (one.depth, one.pattern.file_bytes, one.logs) == (64, 8 << 30, {"bw": "logresults"})
 
 
@@ -105,7 +107,7 @@ def test_global_options_clones_and_stonewall(tmp_path):
         ("a", 1, 0), ("a", 2, 0), ("b", 3, 1), ("c", 4, 1),
     ]  # fmt: skip
     assert [each.pattern.block_bytes >> 10 for each in found] == [8, 8, 4, 16]
-    assert [each.file for each in found[:2]] == ["a.0.0", "a.1.0"]
+    assert [each.files for each in found[:2]] == [("a.0.0",), ("a.1.0",)]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,20 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ("--name=a --rw=radread", "rw=radread is not supported"),
         ("--name=a --bs=4x", "unknown unit 'x'"),
         ("--name=a --verify=md5", "verify=md5 is not supported; verify=0 or verify=none is"),
-        ("--name=a --read_iolog=x", "read_iolog is not supported, and without it fio would do"),
+        ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
+        ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
+        (
+            "--name=a --size=1m --nrfiles=2 --file_service_type=random",
+            "of 2 files file_service_type=roundrobin is supported",
+        ),
+        (
+            "--name=a --size=1m --nrfiles=2 --rw=randread --random_distribution=zipf:1.2",
+            "random_distribution is not supported with 2 files a job",
+        ),
+        ("--name=a --steadystate=x", "steadystate is not supported, and without it fio would do"),
+        ("--name=a --rate_process=burst", "rate_process: burst: linear and poisson are known"),
+        ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': 0 to 6"),
+        ("--name=a --read_iolog=x --replay_skip=reads", "replay_skip: 'reads': read, write, trim"),
         ("--name=a --time_based", "time_based needs a runtime"),
         ("--name=a --direct=yes", "direct: 'yes': 1 is on and 0 is off"),
         ("--name=a --ioengine=rbd", "ioengine=rbd is no access to a disk here"),
@@ -179,6 +194,43 @@ def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
 # Where files lie, and when requests are due.
 
 
+def test_a_colon_in_the_name_of_a_file_is_escaped():
+    (file,) = job(r"--name=a --filename=/dev/disk/by-path/pci\:0").files
+    assert file == "/dev/disk/by-path/pci:0"
+
+
+# What fio 3.33 logged of jobs with several files: file and block of each request.
+SEVERAL = {
+    "--rw=read --size=48k --nrfiles=3": "00 10 20 01 11 21 02 12 22 03 13 23",
+    "--rw=read --size=50k --nrfiles=3": "00 10 20 01 11 21 02 12 22 03 13 23",
+    "--rw=randread --size=48k --nrfiles=3 --loops=2": (
+        "00 12 23 01 11 20 02 13 21 03 10 22 00 12 23 01 11 20 02 13 21 03 10 22"
+    ),
+    "--rw=randread --size=1m --filename=x:y --number_ios=12": (
+        "07 194 0107 160 051 1107 048 145 0116 18 0109 183"
+    ),
+    "--rw=randrw --size=1m --nrfiles=2 --number_ios=16": (
+        "07 194 0107 160 051 1107 048 145 0116 18 0109 183 0118 131 050 171"
+    ),
+    "--rw=randread --size=64k --nrfiles=2 --norandommap --number_ios=10": (
+        "00 15 06 13 03 16 03 12 07 10"
+    ),
+}
+
+
+@pytest.mark.parametrize("options", SEVERAL)
+def test_several_files_take_turns_as_in_fio(options):
+    (one,) = jobs(f"--name=b --bs=4k {options}")
+    laid = lay_out([one], 1 << 30)
+    begins = [laid.begin_bytes[file] for file in one.files]
+    batch = Feeds(laid).batch()
+    found = []
+    for offset in batch.offset.tolist():
+        file = max(at for at, begin in enumerate(begins) if begin <= offset)
+        found.append(f"{file}{(offset - begins[file]) // 4096}")
+    assert " ".join(found) == SEVERAL[options]
+
+
 def test_files_lie_one_after_the_other():
     both = jobs("--name=a --size=3m --name=b --size=5m --name=c --filename=a.0.0 --size=1m")
     laid = lay_out(both, 1 << 40)
@@ -200,6 +252,68 @@ def test_rates_say_when_requests_are_due():
     assert due[:4].tolist() == [0, 10**7, 2 * 10**7, 3 * 10**7]
     due = batch_of("--name=a --rw=read --bs=4k --size=1m --rate=400k").due_ns
     assert due[:3].tolist() == [0, 10**7, 2 * 10**7]
+
+
+# The first arrivals that fio 3.33 logged (its null engine, write_iolog), in us from the first one;
+# it sleeps until they are due, and wakes up to 25 us late.
+POISSON = {"--rate_iops=300": [0, 7809, 9394, 10424, 13962], "--rate=1m": [0, 9172, 11041, 12239]}
+
+
+@pytest.mark.parametrize("rate", POISSON)
+def test_arrivals_at_random_are_those_of_fio(rate):
+    due = batch_of(f"--name=b --rw=randread --size=1G {rate} --rate_process=poisson").due_ns
+    assert np.allclose(due[: len(POISSON[rate])], np.array(POISSON[rate]) * 1000, atol=30_000)
+
+
+def test_arrivals_at_random_go_on_where_they_were():
+    whole, parts = Poisson(7, 1000), Poisson(7, 1000)
+    due = np.concatenate([parts.due_ns(3), parts.due_ns(0), parts.due_ns(5)])
+    assert due.tolist() == whole.due_ns(8).tolist()
+
+
+IOLOG = """fio version 3 iolog
+0 f add
+10 f read 0 4096
+200010 f read 8192 4096
+200020 f write 12288 8192
+500010 f read 4096 4096
+600000 f close
+"""
+# What fio 3.33 does with it: (offset, ms) of each request.
+REPLAYED = {
+    "": [(0, 0), (8192, 200), (12288, 200), (4096, 500)],
+    "--replay_time_scale=200": [(0, 0), (8192, 100), (12288, 100), (4096, 250)],
+    "--replay_no_stall --replay_scale=2 --replay_align=4k": [(0, 0), (4096, 0), (4096, 0), (0, 0)],
+    "--replay_skip=write": [(0, 0), (8192, 200), (4096, 500)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", REPLAYED)
+def test_a_log_is_replayed_as_fio_does(options, tmp_path):
+    path = tmp_path / "io.log"
+    path.write_text(IOLOG)
+    (one,) = jobs(f"--name=r --read_iolog={path} --replay_redirect=zz {options}")
+    laid = lay_out([opened(one)], 1 << 30)
+    assert laid.begin_bytes == {"zz": 0}
+    batch = Feeds(laid).batch()
+    found = zip(batch.offset.tolist(), (batch.due_ns // 10**6).tolist())
+    assert list(found) == REPLAYED[options]
+
+
+def test_a_log_of_several_files_is_refused(tmp_path):
+    path = tmp_path / "io.log"
+    path.write_text(IOLOG + "700000 g read 0 4096\n")
+    with pytest.raises(UsageError, match="of 2 files"):
+        opened(job(f"--name=r --read_iolog={path}"))
+
+
+def test_seeds_of_newer_releases_give_other_offsets():
+    (one,) = jobs("--name=a --rw=randread --size=1m")
+    assert seeded([one], "3.33") == [one]
+    (newer,) = seeded([one], "newer")
+    assert newer.pattern.seeds() != one.pattern.seeds()
+    with pytest.raises(UsageError, match=r"3\.33 and newer"):
+        seeded([one], "2.0")
 
 
 def test_it_thinks_after_so_many_requests():
@@ -277,6 +391,43 @@ def test_logs(site, tmp_path, monkeypatch):
     fio_logs.write(fio(read(averaged.split()), site, interpreted=True))
     rows = [line.split(", ") for line in Path("q_iops.1.log").read_text().splitlines()]
     assert [int(row[0]) for row in rows] == [2 * n for n in range(1, len(rows) + 1)]
+
+
+def test_a_log_of_requests_can_be_replayed(site, tmp_path, monkeypatch):
+    """Those of a job come out of its own log again, at the same times."""
+    monkeypatch.chdir(tmp_path)
+    load = "--name=a --rw=randrw --bs=4k --size=1M --number_ios=50 --fsync=8 --direct=1"
+    written = fio(read([*load.split(), "--write_iolog=io.log"]), site, interpreted=True)
+    assert fio_logs.write(written) == ["io.log"]
+    lines = Path("io.log").read_text().splitlines()
+    assert lines[:3] == ["fio version 3 iolog", "0 a.0.0 add", "0 a.0.0 open"]
+    assert {line.split()[1] for line in lines[1:]} == {"a.0.0"}
+    assert any(line.split()[2] == "sync" for line in lines[3:])
+    again = fio(read(["--name=a", "--read_iolog=io.log"]), site, interpreted=True)
+    counts = [[each.count for each in one.of_jobs[0].directions] for one in (written, again)]
+    assert counts[0] == counts[1]
+    assert again.end_ns == pytest.approx(written.end_ns, rel=0.01)
+
+
+def test_logs_tell_offsets_and_histograms(site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    load = f"--name=a {QUICK} --write_lat_log=q --log_offset=1 --write_hist_log=q"
+    result = fio(read([*load.split(), "--log_hist_msec=2"]), site, interpreted=True)
+    fio_logs.write(result)
+    rows = [line.split(", ") for line in Path("q_lat.1.log").read_text().splitlines()]
+    assert {len(row) for row in rows} == {6}
+    assert len({int(row[4]) for row in rows}) == 400  # each block once
+    lines = Path("q_clat_hist.1.log").read_text().splitlines()
+    bins = [[int(n) for n in line.split(",")] for line in lines]
+    assert [row[:3] for row in bins] == [[2 * n, 0, 4096] for n in range(1, len(bins) + 1)]
+    assert {len(row) - 3 for row in bins} == {1856}
+    latencies = np.array([int(row[1]) for row in rows if int(row[0]) < bins[-1][0]])
+    assert np.sum([row[3:] for row in bins], axis=0).tolist() == (
+        np.bincount(bin_of(latencies), minlength=1856).tolist()
+    )
+    fio_logs.write(fio(read([*load.split(), "--log_hist_msec=2", "--log_hist_coarseness=6"]), site,
+                       interpreted=True))  # fmt: skip
+    assert len(Path("q_clat_hist.1.log").read_text().splitlines()[0].split(",")) == 3 + 29
 
 
 def test_what_has_no_meaning_is_named_once(site):

@@ -131,6 +131,7 @@ def patterns(draw):
     size = draw(st.sampled_from([64, 62, 256, 1024, 1000])) * KIB
     is_random = draw(st.booleans())
     distribution = draw(st.sampled_from([*[Distribution.RANDOM] * 6, *Distribution]))
+    is_plain = not is_random or distribution == Distribution.RANDOM
     shapes = {Distribution.NORMAL: [0.0, 5.0, 60.0], Distribution.PARETO: [0.2, 0.8]}
     zones = ((60, 10), (30, 20), (10, 70))
     if distribution == Distribution.ZONED_ABS:
@@ -138,10 +139,12 @@ def patterns(draw):
     sized = draw(sizes())
     others = draw(st.just(sized) | sizes())
     kinds = [Kind.TAUSWORTHE]
-    if is_random and sized == others and sized.least == sized.most:
+    files = draw(st.sampled_from([1, 1, 2, 3])) if is_plain else 1
+    if files == 1 and is_random and sized == others and sized.least == sized.most:
         kinds.append(Kind.LFSR)
     return pattern(
         size,
+        files=files,
         is_random=is_random,
         directions=draw(st.sampled_from([(READ,), (WRITE,), (TRIM,), (READ, WRITE)])),
         sizes=(sized, others, sized),
@@ -243,7 +246,7 @@ def test_the_map_finds_the_next_free_block(blocks, wanted):
     for block in wanted:
         free = [each % blocks for each in range(block % blocks, block % blocks + blocks)]
         free = [each for each in free if each not in used][:1] or [-1]
-        assert found.next_free(block % blocks) == free[0]
+        assert found.next_free(block % blocks, 0, blocks) == free[0]
         if free[0] >= 0:
             found.touch(free[0])
             used.add(free[0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybridsim import fit
-from hybridsim.errors import FitError
+from hybridsim.errors import FitError, MeasurementError
 
 PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9)
 
@@ -84,5 +84,5 @@ def test_what_tells_nothing_is_refused_with_the_reason(tmp_path, options, why):
 def test_a_damaged_file_is_refused(tmp_path):
     path = tmp_path / "cut.json"
     path.write_text('{"fio version": "fio-3.33", "jobs": [{')
-    with pytest.raises(FitError, match="not fio's JSON"):
+    with pytest.raises(MeasurementError, match="not fio's JSON"):
         fit(path)

@@ -21,6 +21,7 @@ COMMANDS = {
     "size": ("hybridsim.cli.size", "How large must the SSD be, to meet what you require?"),
     "bench": ("hybridsim.cli.bench", "Sequential, random, cold and hot: what does a machine give?"),
     "fio": ("hybridsim.cli.fio", "What would fio measure here?  Takes its jobs as they are."),
+    "compare": ("hybridsim.cli.compare", "Does the model match my machine?"),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": (
         "hybridsim.cli.trace",

@@ -44,8 +44,16 @@ FORMS = ("normal", "json", "json+")
     "--runs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
     help="All jobs so many times in a row; the cache stays warm.",
 )  # fmt: skip
+@click.option(
+    "--seeding", default="3.33", show_default=True, metavar="VERSION",
+    help="Whose offsets: those of fio 3.33, or newer: of releases since its seeds are chained.",
+)  # fmt: skip
 def fio(
-    arguments: tuple[str, ...], scenario_file: str | None, preset: str | None, runs: int
+    arguments: tuple[str, ...],
+    scenario_file: str | None,
+    preset: str | None,
+    runs: int,
+    seeding: str,
 ) -> None:
     """Run fio's jobs on a simulated machine, and print what fio would print.
 
@@ -68,7 +76,7 @@ def fio(
         jobs_of(written)
         return
     with progress() as tell:
-        result = run(written, site.with_options(preset=preset), runs, tell)
+        result = run(written, site.with_options(preset=preset), runs, tell, seeding=seeding)
     _write(result, form, written.program.get("output"))
 
 

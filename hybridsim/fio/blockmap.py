@@ -57,12 +57,14 @@ class BlockMap(NamedTuple):
                 return
 
     @method
-    def next_free(self, block):
-        """Return the first untouched block from this one on, or from the first; -1: none."""
+    def next_free(self, block, begin, end):
+        """Return the first untouched block from this one to an end, or from a begin; -1: none."""
         if self.used[0] == self.blocks:
             return -1
         found = self.free_from(block)
-        return found if 0 <= found < self.blocks else self.free_from(0)
+        if found < 0 or found >= end:
+            found = self.free_from(begin)
+        return found if found < end else -1
 
     @method
     def free_from(self, block):

@@ -34,8 +34,9 @@ SHARE, BEGIN, SIZE = range(3)  # of a zone; a split is (SHARE, BEGIN: bytes)
 MIX, BLOCKS, ZONE = 3, 4, 5
 SIZES, COINS = 0, 6
 # The state.
-TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, MADE = range(8)
-ISSUED, AT, BEGAN = 8, 11, 14  # by direction
+TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, MADE, FILE = range(9)
+ISSUED = 9  # by direction
+FILE_SHIFT = 50  # an offset tells which file it is in above this bit
 HUNDREDTH = MASK32 // 100
 EVEN, ZONED = int(Distribution.RANDOM), int(Distribution.ZONED)
 ZONED_ABS = int(Distribution.ZONED_ABS)
@@ -47,6 +48,8 @@ class Generator(NamedTuple):
 
     begin: int  # of the region, in bytes
     end: int
+    files: int
+    rest_bytes: int
     first_direction: int
     is_mixed: int
     is_random: int
@@ -73,6 +76,9 @@ class Generator(NamedTuple):
     register: Register
     spread: Spread
     state: Ints
+    at: Ints  # [file, direction]: where the last request ended
+    began: Ints  # [file, direction]
+    is_done: Bytes  # by file: whether it has nothing left in this pass
 
     @classmethod
     def new(cls, pattern: Pattern) -> Generator:
@@ -81,12 +87,13 @@ class Generator(NamedTuple):
         uses_register = pattern.is_random and pattern.generator == Kind.LFSR
         blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_map else 0
         unit = pattern.sizes[pattern.directions[0]].unit
-        state = np.zeros(17, np.int64)
+        state = np.zeros(12, np.int64)
         state[TURN], state[LAST] = 1, END
-        state[AT : AT + 3] = state[BEGAN : BEGAN + 3] = pattern.offset_bytes
         generator = cls(
             pattern.offset_bytes,
             pattern.offset_bytes + pattern.file_bytes,
+            pattern.files,
+            pattern.rest_bytes,
             pattern.directions[0],
             int(len(pattern.directions) > 1),
             int(pattern.is_random),
@@ -107,12 +114,15 @@ class Generator(NamedTuple):
             *_tables(pattern),
             _seeds(pattern),
             streams,
-            BlockMap.new(blocks),
+            BlockMap.new(blocks * pattern.files),
             Register.new(
                 pattern.file_bytes // unit if uses_register else 0, pattern.seeds()[Stream.BLOCK]
             ),
             Spread.new(pattern),
             state,
+            np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
+            np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
+            np.zeros(pattern.files, np.uint8),
         )
         generator.seed_all()
         return generator
@@ -131,9 +141,11 @@ class Generator(NamedTuple):
 
     @method
     def begin_again(self):
-        """Go on after the last free block, or at the end of the file."""
-        for direction in range(3):
-            self.state[AT + direction] = self.begin
+        """Go on after the last free block, or at the end of the files."""
+        for file in range(self.files):
+            self.is_done[file] = 0
+            for direction in range(3):
+                self.at[file, direction] = self.begin
         self.map.clear()
         if self.is_reseeded:
             self.seed_all()
@@ -152,11 +164,14 @@ class Generator(NamedTuple):
                 return False
             if self.is_sync_due():
                 state[LAST] = SYNC
-                direction[row], offset[row], length[row] = SYNC, 0, 0
+                file = state[FILE]  # whose turn it is
+                state[FILE] = (file + 1) % self.files
+                direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
                 return True
             if self.place(direction, offset, length, row) != END:
                 return True
-            is_over = state[PASSED] > 0 and self.pass_bytes <= self.end - self.begin
+            whole = (self.end - self.begin) * self.files + self.rest_bytes
+            is_over = state[PASSED] > 0 and self.pass_bytes <= whole
             self.begin_again()
             if not is_over and self.place(direction, offset, length, row) != END:
                 return True
@@ -175,10 +190,23 @@ class Generator(NamedTuple):
 
     @method
     def place(self, direction, offset, length, row):
-        """Make the next request; END if there is none in this pass."""
+        """Make the next request, of the next file that has one; END if none has in this pass."""
+        for _ in range(self.files):
+            file = self.state[FILE]
+            self.state[FILE] = (file + 1) % self.files
+            if self.is_done[file] == 0:
+                found = self.place_in(file, direction, offset, length, row)
+                if found != END:
+                    return found
+                self.is_done[file] = 1
+        return END
+
+    @method
+    def place_in(self, file, direction, offset, length, row):
+        """Make the next request of a file; END if there is none in this pass."""
         state = self.state
         kind = self.mixed() if self.is_mixed else self.first_direction
-        at = self.next_offset(kind)
+        at = self.next_offset(file, kind)
         is_random = at <= END
         if at == END:
             return END
@@ -188,17 +216,17 @@ class Generator(NamedTuple):
         if size == END:
             return END
         if self.uses_map and is_random:
-            size = self.touch(kind, at, size)
+            size = self.touch(file, kind, at, size)
             if size == 0:
                 return END
-        state[BEGAN + kind] = at
-        state[AT + kind] = at + size
+        self.began[file, kind] = at
+        self.at[file, kind] = at + size
         state[LAST] = kind
         state[ISSUED + kind] += 1
         state[MADE] += 1
         state[PASSED] += size
         state[IN_ALL] += size
-        direction[row], offset[row], length[row] = kind, at, size
+        direction[row], offset[row], length[row] = kind, at + (file << FILE_SHIFT), size
         return at
 
     @method
@@ -214,26 +242,26 @@ class Generator(NamedTuple):
         return state[NOW]
 
     @method
-    def next_offset(self, kind):
+    def next_offset(self, file, kind):
         """Return an offset; of a random one -2 - offset; END if there is none."""
         self.state[TURN] -= 1
         if self.state[TURN] == 0:
             self.state[TURN] = self.every
             if not self.is_random:
-                return self.sequential(kind)
+                return self.sequential(file, kind)
             percent = self.by_direction[kind, RANDOM_PERCENT]
             if percent == 100 or draw_percent(self.streams, COINS + kind) <= percent:
-                found = self.random(kind)
+                found = self.random(file, kind)
                 return END if found == END else -2 - found
         elif self.stays:
-            return self.state[BEGAN + kind]
-        found = self.sequential(kind)
-        return self.random(kind) if found == END else found
+            return self.began[file, kind]
+        found = self.sequential(file, kind)
+        return self.random(file, kind) if found == END else found
 
     @method
-    def sequential(self, kind):
+    def sequential(self, file, kind):
         """Return the offset behind the last request, or the first; END at the end."""
-        at = self.state[AT + kind]
+        at = self.at[file, kind]
         if self.hole_bytes > 0 and at > self.begin:
             at += self.hole_bytes
         if at < self.end:
@@ -241,7 +269,7 @@ class Generator(NamedTuple):
         return self.begin if self.is_endless or self.hole_bytes > 0 else END
 
     @method
-    def random(self, kind):
+    def random(self, file, kind):
         """Return a random offset, END if there is none."""
         unit = self.by_direction[kind, UNIT]
         last = self.last_block(kind, self.end - self.begin)
@@ -250,7 +278,7 @@ class Generator(NamedTuple):
         if self.distribution == ZONED or self.distribution == ZONED_ABS:
             block = self.zoned(kind)
         elif self.distribution == EVEN:
-            block = self.even(last)
+            block = self.even(file, last)
         else:
             block = self.spread.next()
         if block == END or block * unit >= self.end - self.begin:
@@ -264,13 +292,16 @@ class Generator(NamedTuple):
         return (size - max(least - unit, 0)) // unit
 
     @method
-    def even(self, last):
+    def even(self, file, last):
         """Return a block, each as often as others."""
         if self.uses_register:
             return self.register.next()
         block = draw_below(self.streams, BLOCKS, last)
         if self.uses_map:
-            return self.map.next_free(block)
+            blocks = self.map.blocks // self.files
+            first = file * blocks
+            found = self.map.next_free(first + block, first, first + blocks)
+            return END if found < 0 else found - first
         return block
 
     @method
@@ -288,15 +319,17 @@ class Generator(NamedTuple):
         return first + draw_below(self.streams, BLOCKS, blocks)
 
     @method
-    def touch(self, kind, at, size):
+    def touch(self, file, kind, at, size):
         """Remember blocks up to one that was touched; return the bytes before it."""
         least = self.by_direction[kind, LEAST]
+        blocks = self.map.blocks // self.files
         first = (at - self.begin) // least
         count = 0
         while count * least < size:
-            if first + count >= self.map.blocks or self.map.has(first + count):
+            block = file * blocks + first + count
+            if first + count >= blocks or self.map.has(block):
                 break
-            self.map.touch(first + count)
+            self.map.touch(block)
             count += 1
         return min(size, count * least)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from hybridsim.errors import UsageError
 from hybridsim.fio import options
-from hybridsim.fio.jobfile import Said, Written
+from hybridsim.fio.jobfile import Written
 from hybridsim.fio.pattern import (
     READ,
     TRIM,
@@ -18,6 +17,8 @@ from hybridsim.fio.pattern import (
     Pattern,
     Sizes,
 )
+from hybridsim.fio.reader import Reader
+from hybridsim.fio.replay import Replay, replay_of
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
@@ -30,7 +31,6 @@ PERCENTS = (
 )  # fmt: skip
 BLOCKS_MAX = 1 << 32
 Split = tuple[tuple[int, int], ...]  # (bytes, percent)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Job:
     said: Mapping[str, str]  # all that was said for it, global or not
     own: Mapping[str, str]  # in its own section
     pattern: Pattern  # file_bytes is 0 if no size was said
-    file: str
+    files: tuple[str, ...]  # all of pattern.file_bytes; requests go to one after the other
     has_size: bool
     depth: int = 1
     low: int = 1
@@ -63,54 +63,20 @@ class Job:
     percents: tuple[float, ...] = PERCENTS
     logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
     log_window_ns: int = 0  # 0: a line a request
+    log_offsets: bool = False
+    hist_window_ns: int = 0  # 0: no lines in a log of histograms
+    hist_coarseness: int = 0  # 2^so many bins are one
+    iolog: str = ""  # write_iolog: the file
+    replay: Replay | None = None  # read_iolog: where requests come from
+    is_poisson: bool = False  # arrivals at the rates are random, not even
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether a log of it tells offsets."""
+        return bool(self.iolog) or self.log_offsets
+
     rate_window_ns: int = SECOND // 2
     iops_window_ns: int = SECOND // 2
-
-
-class Reader:
-    """The options of one job, read one by one; what is wrong is noted with its place."""
-
-    def __init__(self, given: Mapping[str, Said], wrong: list[str]) -> None:
-        self.given = given
-        self._wrong = wrong
-
-    def read(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        """Return the value of an option, or the default."""
-        said = self.given.get(name)
-        if said is None:
-            return default
-        try:
-            return parse(said.value)
-        except (ValueError, ZeroDivisionError) as error:
-            text = str(error)
-            if name not in text:
-                text = f"{name}: {text}"
-            if text not in self._wrong:
-                self._wrong.append(f"{said.place}: {text}")
-            return default
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return an option that is on or off."""
-        return self.read(name, _flag, default)
-
-    def number(self, name: str, default: int, least: int = 0) -> int:
-        """Return a whole number."""
-
-        def parse(text: str) -> int:
-            number = options.whole(text)
-            if number < least:
-                raise ValueError(f"{name}={text}: at least {least}")
-            return number
-
-        return self.read(name, parse, default)
-
-    def time(self, name: str, unit_ns: int) -> int:
-        """Return a time in ns; a bare number counts in `unit_ns`."""
-        return self.read(name, lambda text: options.time_ns(text, unit_ns), 0)
-
-    def refuse(self, name: str, text: str) -> None:
-        """Note what is wrong with an option."""
-        self._wrong.append(f"{self.given[name].place}: {text}")
 
 
 def jobs_of(written: Written) -> list[Job]:
@@ -132,7 +98,7 @@ def jobs_of(written: Written) -> list[Job]:
         own = {key: said.value for key, said in section.options.items()}
         for clone in range(count):
             thread = len(jobs) + 1
-            file, begin = _of_clone(reader, one, name, clone)
+            files, begin = _of_clone(reader, one, name, clone)
             jobs.append(
                 replace(
                     one,
@@ -140,8 +106,8 @@ def jobs_of(written: Written) -> list[Job]:
                     group=group,
                     reported_with=reported if together else -thread,
                     own=own,
-                    file=file,
-                    pattern=replace(one.pattern, file_name=file, thread=thread, offset_bytes=begin),
+                    files=files,
+                    pattern=_of_files(reader, one.pattern, files, thread, begin),
                 )
             )
     if wrong:
@@ -149,14 +115,48 @@ def jobs_of(written: Written) -> list[Job]:
     return jobs
 
 
-def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[str, int]:
-    """Return what is a process's own: its file, and where in the file it begins."""
+def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[str, ...], int]:
+    """Return what is a process's own: its files, and where in them it begins."""
     folder = reader.read("directory", str, "")
-    file = reader.read("filename", str, "") or f"{name}.{clone}.0"
+    number = reader.number("nrfiles", 1, 1)
+    none: tuple[str, ...] = ()
+    files = reader.read("filename", _names, none)
+    if files and number not in (1, len(files)):
+        reader.refuse(
+            "nrfiles", f"nrfiles={number}, but filename names {len(files)}: leave one out"
+        )
+    files = files or tuple(f"{name}.{clone}.{file}" for file in range(number))
     if folder:
-        file = f"{folder.rstrip('/')}/{file}"
+        files = tuple(f"{folder.rstrip('/')}/{file}" for file in files)
     increment = reader.read("offset_increment", options.size, 0)
-    return file, one.pattern.offset_bytes + clone * increment
+    return files, one.pattern.offset_bytes + clone * increment
+
+
+def _of_files(
+    reader: Reader, pattern: Pattern, files: tuple[str, ...], thread: int, begin: int
+) -> Pattern:
+    """Return a process's own pattern; note what is not supported with several files."""
+    number = len(files)
+    own = replace(pattern, file_name=files[0], thread=thread, offset_bytes=begin, files=number)
+    if number == 1:
+        return own
+    name = "nrfiles" if "nrfiles" in reader.given else "filename"
+    if not pattern.file_bytes:
+        reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
+    odd = pattern.distribution != Distribution.RANDOM or pattern.generator == Generator.LFSR
+    if odd or "openfiles" in reader.given:
+        which = ("random_distribution", "random_generator", "openfiles")
+        said = next(each for each in which if each in reader.given)
+        reader.refuse(said, f"{said} is not supported with {number} files a job")
+    if reader.read("file_service_type", str, "roundrobin") != "roundrobin":
+        reader.refuse(
+            "file_service_type", f"of {number} files file_service_type=roundrobin is supported"
+        )
+    each = pattern.file_bytes // number
+    each -= each % pattern.block_bytes  # whole blocks, as fio lays them out
+    if pattern.file_bytes and not each:
+        reader.refuse("size", f"size: less than a block for each of {number} files")
+    return replace(own, file_bytes=each, rest_bytes=pattern.file_bytes - number * each)
 
 
 def _job(reader: Reader, name: str) -> Job:
@@ -172,7 +172,7 @@ def _job(reader: Reader, name: str) -> Job:
     bounded = max(least, 1)
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
-        for kind in ("bw", "lat", "iops")
+        for kind in ("bw", "lat", "iops", "hist")
         if f"write_{kind}_log" in reader.given
     }
     return Job(
@@ -183,7 +183,7 @@ def _job(reader: Reader, name: str) -> Job:
         said={key: said.value for key, said in reader.given.items()},
         own={},
         pattern=pattern,
-        file="",
+        files=(),
         has_size=has_size,
         depth=depth,
         low=min(reader.number("iodepth_low", depth), depth),
@@ -202,6 +202,12 @@ def _job(reader: Reader, name: str) -> Job:
         percents=reader.read("percentile_list", _percents, PERCENTS),
         logs=logs,
         log_window_ns=reader.time("log_avg_msec", MILLISECOND),
+        log_offsets=reader.flag("log_offset"),
+        hist_window_ns=reader.time("log_hist_msec", MILLISECOND),
+        hist_coarseness=reader.read("log_hist_coarseness", _coarseness, 0),
+        iolog="" if "read_iolog" in reader.given else reader.read("write_iolog", str, ""),
+        replay=replay_of(reader),
+        is_poisson=reader.read("rate_process", _is_poisson, False),
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
@@ -351,10 +357,21 @@ def _three(
     return reader.read(name, each, (default,) * 3)
 
 
-def _flag(text: str) -> bool:
-    if text.strip() not in ("0", "1"):
-        raise ValueError(f"{text!r}: 1 is on and 0 is off")
-    return text.strip() == "1"
+def _names(text: str) -> tuple[str, ...]:
+    names = text.replace("\\:", "\0").split(":")
+    return tuple(name.replace("\0", ":") for name in names if name)
+
+
+def _coarseness(text: str) -> int:
+    if text not in tuple("0123456"):
+        raise ValueError(f"{text!r}: 0 to 6, each halves the number of bins")
+    return int(text)
+
+
+def _is_poisson(text: str) -> bool:
+    if text not in ("linear", "poisson"):
+        raise ValueError(f"{text}: linear and poisson are known")
+    return text == "poisson"
 
 
 def _size(text: str) -> int:

@@ -9,14 +9,18 @@ from hybridsim.suggest import nearest
 
 MODELLED = frozenset({
     "ba", "bs", "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory",
-    "end_fsync", "fdatasync", "filename", "fsync", "group_reporting", "io_size", "iodepth",
+    "end_fsync", "fdatasync", "file_service_type", "filename", "fsync", "group_reporting",
+    "io_size", "iodepth",
     "iodepth_batch", "iodepth_batch_complete_max", "iodepth_batch_complete_min", "iodepth_low",
-    "ioengine", "iopsavgtime", "log_avg_msec", "loops", "name", "new_group", "norandommap",
+    "ioengine", "iopsavgtime", "log_avg_msec", "log_hist_coarseness", "log_hist_msec",
+    "log_offset", "loops", "name", "new_group", "norandommap", "nrfiles",
     "number_ios", "numjobs", "offset", "offset_increment", "percentage_random",
     "percentile_list", "ramp_time", "random_distribution", "random_generator", "randrepeat",
-    "randseed", "rate", "rate_iops", "runtime", "rw", "rw_sequencer", "rwmixread", "rwmixwrite",
+    "randseed", "rate", "rate_iops", "rate_process", "read_iolog",
+    "replay_align", "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip",
+    "replay_time_scale", "runtime", "rw", "rw_sequencer", "rwmixread", "rwmixwrite",
     "size", "startdelay", "stonewall", "sync", "thinktime", "thinktime_blocks", "time_based",
-    "write_bw_log", "write_iops_log", "write_lat_log",
+    "write_bw_log", "write_hist_log", "write_iolog", "write_iops_log", "write_lat_log",
 })  # fmt: skip
 # What concerns the computer that fio runs on, its files' names and contents, or what is printed.
 MEANINGLESS = frozenset({
@@ -27,13 +31,14 @@ MEANINGLESS = frozenset({
     "create_serialize", "dedupe_global", "dedupe_mode", "dedupe_percentage",
     "dedupe_working_set_percentage", "description", "disable_bw_measurement", "disable_clat",
     "disable_lat", "disable_slat", "disk_util", "do_verify", "error_dump", "exec_postrun",
-    "exec_prerun", "exitall_on_error", "fadvise_hint", "fallocate", "file_service_type",
+    "exec_prerun", "exitall_on_error", "fadvise_hint", "fallocate",
     "filename_format", "fixedbufs", "fsync_on_close", "gid", "gtod_cpu", "gtod_reduce", "hipri",
     "hugepage-size", "ignore_error", "invalidate", "iomem_align", "ioscheduler",
     "lat_percentiles", "lockfile", "lockmem", "log_compression", "log_compression_cpus",
     "log_entries", "log_max_value", "log_store_compressed", "mem", "nice", "numa_cpu_nodes",
     "numa_mem_policy", "openfiles", "overwrite", "per_job_logs", "prio", "prioclass",
-    "rate_cycle", "refill_buffers", "registerfiles", "scramble_buffers", "significant_figures",
+    "rate_cycle", "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
+    "significant_figures",
     "slat_percentiles", "softrandommap", "sqthread_poll", "stats", "thread", "uid", "unit_base",
     "unlink", "unlink_each_loop", "userspace_reap", "write_hint", "zero_buffers",
 })  # fmt: skip
@@ -42,8 +47,8 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "buffered": ("0", "1"),
     "io_submit_mode": ("inline",),
     "kb_base": ("1024",),
-    "nrfiles": ("1",),
-    "rate_process": ("linear",),
+    "log_alternate_epoch": ("0",),
+    "log_unix_epoch": ("0",),
     "verify": ("0", "none"),
     "zonemode": ("none",),
     "latency_target": ("0",),
@@ -61,18 +66,16 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
 # They would change the load, or what is to be written, and are not supported.
 REFUSED = frozenset({
     "exit_what", "experimental_verify", "filesize", "flow", "flow_id", "flow_sleep",
-    "latency_percentile", "latency_run", "latency_window", "log_alternate_epoch",
-    "log_hist_coarseness", "log_hist_msec", "log_offset", "log_prio", "log_unix_epoch",
+    "latency_percentile", "latency_run", "latency_window", "log_prio",
     "max_latency", "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "offset_align", "opendir", "profile", "rate_ignore_thinktime",
-    "rate_iops_min", "rate_min", "read_iolog", "read_iolog_chunked", "replay_align",
-    "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip", "replay_time_scale",
+    "rate_iops_min", "rate_min",
     "steadystate", "steadystate_duration", "steadystate_ramp_time", "sync_file_range",
     "thinktime_iotime", "trim_backlog", "trim_backlog_batch", "trim_percentage",
     "trim_verify_zero", "unique_filename", "verify_async", "verify_backlog",
     "verify_backlog_batch", "verify_dump", "verify_fatal", "verify_interval", "verify_offset",
     "verify_pattern", "verify_state_load", "verify_state_save", "wait_for", "write_barrier",
-    "write_hist_log", "write_iolog", "zonecapacity", "zonerange", "zonesize", "zoneskip",
+    "zonecapacity", "zonerange", "zonesize", "zoneskip",
 })  # fmt: skip
 ALIASES = {
     "allrandrepeat": "randrepeat",
@@ -98,8 +101,10 @@ ALIASES = {
 SWITCHES = frozenset({
     "bs_unaligned", "clat_percentiles", "create_on_open", "direct", "disk_util", "end_fsync",
     "exitall", "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
-    "invalidate", "lat_percentiles", "lockmem", "new_group", "norandommap", "overwrite",
-    "randrepeat", "refill_buffers", "slat_percentiles", "stonewall", "sync", "thread",
+    "invalidate", "lat_percentiles", "lockmem", "log_offset", "new_group", "norandommap",
+    "overwrite",
+    "randrepeat", "refill_buffers", "replay_no_stall", "slat_percentiles", "stonewall", "sync",
+    "thread",
     "time_based", "unlink", "zero_buffers",
 })  # fmt: skip
 ENGINES = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd")

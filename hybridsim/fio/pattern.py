@@ -69,13 +69,15 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Pattern:
-    """One job's requests to one file, as offsets in the file."""
+    """One job's requests to a file, or to several of one size in turn, as offsets in the file."""
 
     directions: tuple[int, ...] = (READ,)
     is_random: bool = False
     file_name: str = ""
     file_bytes: int = 0  # from `offset_bytes` on
     offset_bytes: int = 0
+    files: int = 1
+    rest_bytes: int = 0  # of what was said for all of them, but is no whole block of each
     thread: int = 1  # from 1: the how-manieth job of all
 
     sizes: tuple[Sizes, Sizes, Sizes] = (Sizes(), Sizes(), Sizes())

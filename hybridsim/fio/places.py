@@ -27,7 +27,8 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     extents: dict[str, int] = {}
     for job in jobs:
         end = job.pattern.offset_bytes + job.pattern.file_bytes if job.has_size else 0
-        extents[job.file] = max(extents.get(job.file, 0), end)
+        for file in job.files:
+            extents[file] = max(extents.get(file, 0), end)
     begin = 0
     begins: dict[str, int] = {}
     ends: dict[str, int] = {}
@@ -37,7 +38,7 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
         begins[file] = begin
         ends[file] = begin + extent if extent else capacity_bytes
         begin = -(-ends[file] // ALIGNED_BYTES) * ALIGNED_BYTES
-    sized = [_sized(job, ends[job.file] - begins[job.file]) for job in jobs]
+    sized = [_sized(job, ends[job.files[0]] - begins[job.files[0]]) for job in jobs]
     return Laid(sized, begins, max(ends.values()), sum(ends[f] - begins[f] for f in ends))
 
 
@@ -50,7 +51,7 @@ def _sized(job: Job, extent_bytes: int) -> Job:
     least = pattern.block_bytes
     if pattern.file_bytes < max(pattern.sizes[kind].least for kind in pattern.directions):
         raise UsageError(
-            f"job {job.name}: {human_size(max(pattern.file_bytes, 0))} of {job.file} is less than "
-            f"a block of {human_size(least)}: make size larger"
+            f"job {job.name}: {human_size(max(pattern.file_bytes, 0))} of {job.files[0]} is less "
+            f"than a block of {human_size(least)}: make size larger"
         )
     return replace(job, pattern=pattern)

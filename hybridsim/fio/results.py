@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,6 +125,8 @@ class JobResult:
     begin_ns: int = 0  # when measuring began
     end_ns: int = 0  # the last completion
     log: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    issued: list[npt.NDArray[np.int64]] = field(default_factory=list)  # order, ns: for write_iolog
+    made: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
 
     @property
     def span_ns(self) -> int:
@@ -159,6 +161,7 @@ class FioResult:
     machine: str
     notes: list[str]
     end_ns: int
+    counters: Mapping[str, Ints] = field(default_factory=dict)  # of the cache, over `time_ns`
 
 
 class Results:
@@ -177,6 +180,11 @@ class Results:
         for number, result in enumerate(self.of_jobs):
             job = result.jobs[0]
             begin_ns = int(self._start_ns[number]) + job.ramp_ns
+            if job.iolog:
+                each = owner == number
+                order = facts.number[each] // len(self.of_jobs)
+                since_ns = facts.issue_ns[each] - int(self._start_ns[number])
+                result.issued.append(np.stack([order, since_ns]))
             mine = (owner == number) & (facts.done_ns >= begin_ns)
             if not mine.any():
                 continue
@@ -194,7 +202,8 @@ class Results:
             result.begin_ns = begin_ns
             result.end_ns = max(result.end_ns, int(done_ns[-1]))
             if job.logs:
-                result.log.append(np.stack([done_ns - begin_ns, latency_ns, kind, length]))
+                order = facts.number[mine] // len(self.of_jobs)
+                result.log.append(np.stack([done_ns - begin_ns, latency_ns, kind, length, order]))
 
     def reported(self) -> list[JobResult]:
         """Return what is reported as one."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hybridsim.errors import FitError, HybridsimError
+from hybridsim.measurements import fio_json
 from hybridsim.units import parse_size
 
 DIRECTIONS = ("read", "write")
@@ -47,7 +47,7 @@ def looks_like_fio(path: str) -> bool:
 
 
 def read(paths: list[str]) -> list[Point]:
-    """Return all points of some files."""
+    """Return all points of some files; MeasurementError where one is not fio's JSON."""
     points = []
     for path in paths:
         for job in _jobs(path):
@@ -62,14 +62,8 @@ def _jobs(path: str) -> list[dict[str, Any]]:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise FitError(f"cannot read {path}: {error.strerror}") from error
-    try:
-        whole = json.loads(text[max(text.find("{"), 0) : text.rfind("}") + 1])
-        common = whole.get("global options", {})
-        return [{**job, "options": {**common, **job["job options"]}} for job in whole["jobs"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FitError(
-            f"{path}: not fio's JSON as --output-format=json writes it ({error})"
-        ) from error
+    jobs: list[dict[str, Any]] = fio_json.load(path, text)["jobs"]
+    return jobs
 
 
 def _points(path: str, job: dict[str, Any]) -> list[Point]:

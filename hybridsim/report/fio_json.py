@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from hybridsim.arrays import Ints
 from hybridsim.fio.job import SECOND, Job
 from hybridsim.fio.pattern import SYNC
 from hybridsim.fio.results import EDGES_NS, FioResult, JobResult, Measured
+from hybridsim.measurements import fio_json
+from hybridsim.measurements.gathering import settled
+from hybridsim.measurements.measurement import Measurement
 
 FORM = "fio-3.33"
 DIRECTIONS = ("read", "write", "trim")
+WINDOWS_MAX = 2048
 ALWAYS_SAID = {"rw": "read", "bs": "4k", "iodepth": "1", "numjobs": "1"}  # readers look for these
 
 
@@ -25,7 +30,12 @@ def document(result: FioResult, with_bins: bool) -> dict[str, Any]:
         "timestamp": end_ms // 1000,
         "timestamp_ms": end_ms,
         "time": "simulated",
-        "hybridsim": {"machine": result.machine, "notes": result.notes},
+        "hybridsim": {
+            "machine": result.machine,
+            "notes": result.notes,
+            "windows": list(_windows(result)),
+            "cache": {name: values.tolist() for name, values in result.counters.items()},
+        },
     }
     common = {name: said.value for name, said in result.written.common.items()}
     if common:
@@ -38,6 +48,33 @@ def document(result: FioResult, with_bins: bool) -> dict[str, Any]:
 def text(result: FioResult, with_bins: bool) -> str:
     """Return the document as text."""
     return json.dumps(document(result, with_bins), indent=2) + "\n"
+
+
+def measurement(result: FioResult, name: str) -> Measurement:
+    """Return the same as what can be compared with another run."""
+    return settled(fio_json.measured(name, document(result, with_bins=True)))
+
+
+def _windows(result: FioResult) -> Iterator[dict[str, Any]]:
+    """Yield what each job did in equal stretches of time, as its logs would tell."""
+    for number, each in enumerate(result.reported):
+        for name, measured in zip(DIRECTIONS, each.directions):
+            if measured.count:
+                done, moved = (w.whole(each.span_ns) for w in (measured.done, measured.moved))
+                wider = -(-max(len(done), len(moved)) // WINDOWS_MAX)
+                yield {
+                    "job": number,
+                    "direction": name,
+                    "iops": _over(done, measured.done.width_ns, wider),
+                    "bandwidth": _over(moved, measured.moved.width_ns, wider),
+                }
+
+
+def _over(sums: Ints, width_ns: int, wider: int) -> dict[str, Any]:
+    """Return a rate a second over windows, some of them together."""
+    width_ns *= wider
+    kept = sums[: len(sums) // wider * wider].reshape(-1, wider).sum(axis=1)
+    return {"width_ns": width_ns, "value": (kept * (SECOND / width_ns)).round(3).tolist()}
 
 
 def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:

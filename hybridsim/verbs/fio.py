@@ -8,19 +8,27 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim import build, loops
+from hybridsim.arrays import Ints
+from hybridsim.codes import Op, Path
 from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.fio.job import Job, jobs_of
+from hybridsim.fio.job import SECOND, Job, jobs_of
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.options import MEANINGLESS, SYNC_ENGINES
+from hybridsim.fio.pattern import Seeding
 from hybridsim.fio.places import Laid, lay_out
+from hybridsim.fio.replaying import opened
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
+from hybridsim.inflight import Facts
 from hybridsim.jobs import NEVER, START_NS, Jobs
 from hybridsim.machine import Run
 from hybridsim.scenario import Scenario
 from hybridsim.units import human_size
+from hybridsim.verbs.sampling import Sampler
 
 TOO_DEEP = 1 << 20
+SEEDINGS = {"3.33": Seeding.V3_33, "newer": Seeding.CHAINED}
+READS = {"hits": Path.HIT, "misses": Path.MISS, "bypasses": Path.BYPASS}
 Tell = Callable[[int, int], None]  # requests done, simulated ns
 
 
@@ -31,15 +39,16 @@ def fio(
     tell: Tell = lambda done, now_ns: None,
     interpreted: bool = False,
     cached: bool = True,
+    seeding: str = "3.33",
 ) -> FioResult:
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
     With `runs` all of it is done so many times, one after the other, and the cache stays warm.
     `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
-    for small jobs.  If not `cached` it is the machine without its cache.
+    for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio 3.33, or with `seeding="newer"` of releases since.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
-    once = jobs_of(written)
+    once = [opened(job) for job in seeded(jobs_of(written), seeding)]
     capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)
     jobs = [_again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
@@ -57,34 +66,82 @@ def fio(
     loops_of_jobs = Jobs.new(_given(jobs))
     results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
-    end_ns = _run(run, Feeds(laid), results, tell)
+    watch = Watch(pages > 0)
+    feeds = Feeds(laid)
+    end_ns = _run(run, feeds, results, watch, tell)
+    for of_job, made in zip(results.of_jobs, feeds.made):
+        of_job.made = made
     backing = scenario.backing
     words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
     cache_bytes = pages * scenario.cache.page_bytes
     words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
     return FioResult(
-        jobs, results.of_jobs, results.reported(), written, words, _notes(once, laid), end_ns
-    )
+        jobs, results.of_jobs, results.reported(), written, words, _notes(once, laid), end_ns,
+        watch.counters(),
+    )  # fmt: skip
 
 
-def _run(run: Run, feeds: Feeds, results: Results, tell: Tell) -> int:
+class Watch:
+    """The cache's counters, second by second."""
+
+    def __init__(self, has_cache: bool) -> None:
+        self._has_cache = has_cache
+        self._samples = Sampler(SECOND)
+        self._reads = np.zeros(max(Path) + 1, np.int64)  # complete, by path
+
+    @property
+    def due_ns(self) -> int:
+        """When to look at the cache next."""
+        return self._samples.due_ns if self._has_cache else NEVER
+
+    def add(self, facts: Facts) -> None:
+        """Count reads by where they came from."""
+        reads = facts.path[facts.op == Op.READ]
+        self._reads += np.bincount(reads, minlength=len(self._reads))
+
+    def sample(self, time_ns: int, run: Run) -> None:
+        """Look at the cache, if there is one."""
+        if self._has_cache:
+            paths = {name: int(self._reads[path]) for name, path in READS.items()}
+            self._samples.take(time_ns, paths | run.machine.cache.totals())
+
+    def counters(self) -> dict[str, Ints]:
+        """Return the counters over time, by name; nothing without a cache."""
+        return self._samples.columns()
+
+
+def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell) -> int:
     """Run to the end; return when the last request was complete."""
     done, end_ns = 0, 0
     tell(done, end_ns)
+    watch.sample(0, run)
     run.feed(feeds.batch())
     while True:
-        status, facts = run.advance(NEVER)
+        until_ns = watch.due_ns
+        status, facts = run.advance(until_ns)
         if facts is None:
             facts = run.facts.drained()
         if facts.used[0]:
             results.add(facts)
+            watch.add(facts)
             done += int(facts.used[0])
             end_ns = int(facts.done_ns[-1])
             tell(done, end_ns)
-        if status == loops.NEEDS_BATCH:
+        if status == loops.REACHED:
+            watch.sample(until_ns, run)
+        elif status == loops.NEEDS_BATCH:
             run.feed(feeds.batch())
         elif status == loops.FINISHED:
+            watch.sample(end_ns, run)
             return end_ns
+
+
+def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
+    """Return jobs with the seeds of these releases of fio."""
+    if seeding not in SEEDINGS:
+        raise UsageError(f"--seeding={seeding}: {' and '.join(SEEDINGS)} are known")
+    chosen = SEEDINGS[seeding]
+    return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
 
 
 def _again(job: Job, run: int, once: Sequence[Job]) -> Job:
@@ -125,7 +182,9 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
             f"ioengine={min(slow)} waits for each request, so iodepth is 1, as in fio; "
             "ioengine=libaio keeps more under way"
         )
-    unsaid = sorted({job.file for job in jobs if not job.has_size})
+    if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
+        notes.append("write_iolog is passed over where read_iolog is said, as in fio")
+    unsaid = sorted({job.files[0] for job in jobs if not job.has_size})
     if unsaid:
         notes.append(
             f"no size= for {', '.join(unsaid)}: it is all of the volume, "

@@ -35,9 +35,9 @@ from hybridsim.summary import Summary
 from hybridsim.think import Waits
 from hybridsim.trace import Trace
 from hybridsim.units import human_size
+from hybridsim.verbs.sampling import SAMPLES_MAX, Sampler
 from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
 
-SAMPLES_MAX = 512
 MADE = "workload"  # the format of requests that nobody captured
 LONGEST_BYTES = 1 << 30
 HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
@@ -303,20 +303,18 @@ class Pump:
         """Read the counters every `step_ns` of simulated time, and less often in a long run."""
         self.run = Run(machine)
         self.collector = Collector()
-        self._step_ns = step_ns
-        self._until_ns = step_ns
-        self._rows: list[dict[str, int]] = []
+        self._samples = Sampler(step_ns)
 
     def take(self, batch: Batch) -> None:
         """Go on until all requests of the batch are issued; after the last one, to the end."""
         self.run.feed(batch)
         while True:
-            status, facts = self.run.advance(self._until_ns)
+            until_ns = self._samples.due_ns
+            status, facts = self.run.advance(until_ns)
             if facts is not None:
                 self.collector.add(facts)
             elif status == loops.REACHED:
-                self._sample(self._until_ns)
-                self._until_ns += self._step_ns
+                self._sample(until_ns)
             else:
                 break
         self.collector.add(self.run.facts.drained())
@@ -330,22 +328,18 @@ class Pump:
 
     def counters(self) -> dict[str, Any]:
         """Return the counters over time, by name."""
-        names = self._rows[0]
-        return {name: np.array([row[name] for row in self._rows], np.int64) for name in names}
+        return self._samples.columns()
 
     def _sample(self, time_ns: int) -> None:
         machine = self.run.machine
-        row = {"time_ns": time_ns, "slow_members": machine.below.slow.members}
+        row = {"slow_members": machine.below.slow.members}
         for name, tier in (("slow", machine.below.slow), ("fast", machine.below.fast)):
             totals = tier.device.totals(time_ns) | tier.totals()
             row |= {f"{name}_{key}": value for key, value in totals.items()}
         if isinstance(machine.below.slow, Controller):
             totals = machine.below.slow.dram_totals()
             row |= {f"controller_{key}": value for key, value in totals.items()}
-        self._rows.append(row | machine.cache.totals())
-        if len(self._rows) == SAMPLES_MAX:
-            del self._rows[::2]
-            self._step_ns *= 2
+        self._samples.take(time_ns, row | machine.cache.totals())
 
 
 def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:

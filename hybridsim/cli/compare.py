@@ -1,0 +1,76 @@
+"""`hybridsim compare`: does the model match my machine?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from hybridsim.cli.trace_arguments import examples
+
+if TYPE_CHECKING:
+    from hybridsim.measurements.measurement import Measurement
+
+DIFFERS = 1
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim compare real.json simulated.json",
+        "hybridsim compare real.json simulated.json --tolerance iops=5%,p99=20%,p99.9=none",
+        "hybridsim compare real.json job.fio --preset digitalocean-volume --tolerance mean=none,"
+        "p99=none",
+    )
+)
+@click.argument("real", metavar="REAL")
+@click.argument("simulated", metavar="SIMULATED")
+@click.option(
+    "--tolerance", multiple=True, metavar="LIST",
+    help="How far it may be off: 10% for all, or iops=5%,p99=20%,curve=0.05,p90=none.",
+)  # fmt: skip
+@click.option(
+    "--scenario", "scenario_file", metavar="FILE", help="SIMULATED is a job file: run it here."
+)
+@click.option("--preset", metavar="NAME", help="The same, on a system of the catalog.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def compare(
+    real: str,
+    simulated: str,
+    tolerance: tuple[str, ...],
+    scenario_file: str | None,
+    preset: str | None,
+    as_json: bool,
+) -> None:
+    """Hold a SIMULATED run against a REAL one: curves, figures, pass or fail.
+
+    REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ tells whole
+    distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` or of bcache's
+    stats_total, with uptimes.  SIMULATED is what `hybridsim fio --output-format=json+` or
+    `hybridsim replay --json` wrote; or, with --scenario or --preset, a job file to run now.
+    Exit code 1 says that a figure is beyond its tolerance.
+    """
+    from hybridsim.report.comparison import text, to_json
+    from hybridsim.verbs.compare import compare as run
+
+    is_job = scenario_file or preset
+    other = _simulated(simulated, scenario_file, preset) if is_job else simulated
+    found = run(real, other, tolerance)
+    is_ascii = "utf" not in (sys.stdout.encoding or "ascii").lower()
+    click.echo(to_json(found) if as_json else text(found, is_ascii), nl=False)
+    if found.failed:
+        sys.exit(DIFFERS)
+
+
+def _simulated(job: str, scenario_file: str | None, preset: str | None) -> Measurement:
+    """Run a job file now."""
+    from hybridsim.cli.fio import progress
+    from hybridsim.fio.jobfile import read
+    from hybridsim.report.fio_json import measurement
+    from hybridsim.scenario import Scenario
+    from hybridsim.verbs.fio import fio
+
+    site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
+    with progress() as tell:
+        result = fio(read([job]), site.with_options(preset=preset), tell=tell)
+    return measurement(result, job)
