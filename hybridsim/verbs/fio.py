@@ -45,7 +45,8 @@ def fio(
 
     With `runs` all of it is done so many times, one after the other, and the cache stays warm.
     `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
-    for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio 3.33, or with `seeding="newer"` of releases since.
+    for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio
+    3.33, or with `seeding="newer"` of releases since.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     once = [opened(job) for job in seeded(jobs_of(written), seeding)]
