@@ -112,7 +112,8 @@ def run(cache, ids, requests):
     ends, last = requests.ends, len(ids) - 1
     start = 0
     for i in range(len(ends)):
-        write, offset, length = requests.write[i], requests.offset[i], requests.length[i]
+        write = np.int64(requests.write[i])
+        offset, length = requests.offset[i], requests.length[i]
         now = requests.arrival_ns[i]
         cache.admission.request(offset, length, write)
         sequential = cache.is_sequential(offset, length)
@@ -130,7 +131,8 @@ def run_foreseen(cache, ids, requests, next_use):
     """Let requests touch their pages, while the replacement policy is told the future."""
     start = 0
     for i in range(len(requests.ends)):
-        write, offset, length = requests.write[i], requests.offset[i], requests.length[i]
+        write = np.int64(requests.write[i])
+        offset, length = requests.offset[i], requests.length[i]
         now = requests.arrival_ns[i]
         cache.admission.request(offset, length, write)
         sequential = cache.is_sequential(offset, length)

@@ -31,11 +31,14 @@ def found(trace):
     return why(trace, [6338368 << 10], **SAID)
 
 
-def test_it_watches_what_hits_counts(trace, found):
+@pytest.mark.parametrize("load", [DEMO, TRACES / "blktrace" / "loop_ext4_mqdl_randrw"])
+def test_it_watches_what_hits_counts(load):
     """The pages that are watched are decided on as all others are."""
+    trace = Trace.read(load)
     (counted,) = hits(
         trace, "1%", "learned", "learned", PAGE, "1MiB", write_price_per_thousand=500
     )
+    found = why(trace, **SAID)
     accesses = np.array([each.accesses for each in found.moments])
     ratio = np.array([each.hit_ratio for each in found.moments])
     assert accesses[-1] == counted.page_accesses
