@@ -183,6 +183,11 @@ class TestVolumes:
         path = written(tmp_path / "x", self.LINES)
         assert read(path, device="all").offset_bytes.tolist() == [5000, 1 << 20, 0]
 
+    def test_all_have_to_fit(self, tmp_path):
+        large = "".join(f"{volume},R,{1 << 60},4096,{10**15}\n" for volume in (1, 2, 3))
+        with pytest.raises(TraceError, match="too large to lie one behind the other"):
+            Trace.read(written(tmp_path / "x", large), device="all")
+
     def test_one_that_is_not_there_is_refused(self, tmp_path):
         with pytest.raises(TraceError, match="no device '8' in it; there is 3, 7, or all"):
             Trace.read(written(tmp_path / "x", self.LINES), device="8")
@@ -194,6 +199,31 @@ def part(*arrivals):
     out.offset_bytes[:] = np.arange(len(arrivals))
     out.complete_ns[:] = -1
     return out
+
+
+class TestSeveralFiles:
+    """Public traces often come as a file a volume, an hour or a day."""
+
+    def test_they_are_one_trace_in_order_of_time(self, tmp_path):
+        first = "1,W,0,512,1000000000000000\n2,W,0,512,1000000000000004\nx\n"
+        second = "2,R,512,4096,1000000000000001\n1,R,512,512,1000000000000006\n"
+        files = [written(tmp_path / "a", first), written(tmp_path / "b", second)]
+        assert read(files, device="1").arrival_ns.tolist() == [0, 6000]
+        assert read(files, device="all").offset_bytes.tolist() == [0, 512 + 2**20, 2**20, 512]
+        assert [(d.name, d.requests, d.chosen) for d in Trace.read(files).devices] == [
+            ("1", 2, False),
+            ("2", 2, True),
+        ]
+        assert codes(files) == {"malformed": 1, "several-devices": 2}
+
+    @given(st.lists(st.lists(st.lists(st.integers(0, 30), min_size=1), max_size=4), max_size=4))
+    def test_streams_are_merged(self, streams):
+        in_time = []
+        for stream in streams:
+            flat = iter(sorted(chain(*stream)))
+            in_time.append(iter([part(*[next(flat) for _ in each]) for each in stream]))
+        got = joined(list(ordering.merged(in_time))).arrival_ns.tolist()
+        assert got == sorted(chain(*chain(*streams)))
 
 
 class TestOrder:

@@ -146,6 +146,15 @@ class TestByBlktrace:
         assert "no request came" in trace_record.answer_text(prepared, recorded)
 
 
+@pytest.mark.parametrize(
+    ("output", "prefix"),
+    [(None, "sdx"), ("a/b", "a/b"), ("a", "a/sdx"), ("b.blktrace.0.zst", "b")],
+)
+def test_files_are_named_as_said(output, prefix, host, tmp_path):
+    (tmp_path / "out/a").mkdir()
+    assert str(prepare("sdx", output, 5, host=host).prefix) == prefix
+
+
 class TestByTracefs:
     def test_lockdown_leads_to_it(self, host):
         lock(host)

@@ -95,7 +95,8 @@ def recognise(sources: list[Source]) -> str:
     name, head = heads[0]
     raise TraceError(
         f"{name}: format not recognised; it begins with {_glimpse(head)}. "
-        f"Known are {', '.join(FORMATS)}; force one with --format"
+        f"Known are {', '.join(FORMATS)}; force one with --format, "
+        "or say of any other table what its columns are with --columns"
     )
 
 

@@ -14,49 +14,64 @@ from hybridsim.formats.files import ByteStream, Source
 from hybridsim.formats.line_parser import (
     DEVICES_MAX,
     Of,
+    Seen,
     Tally,
     nothing_seen,
     parse,
     plan_of,
 )
-from hybridsim.formats.ordering import from_origin, in_order, origin_of, spread_seconds
+from hybridsim.formats.ordering import (
+    WINDOW,
+    from_origin,
+    in_order,
+    merged,
+    origin_of,
+    spread_seconds,
+)
 from hybridsim.formats.rows import DTYPES, UNKNOWN, Findings, Requests
-from hybridsim.formats.text import Malformed, only
+from hybridsim.formats.text import Malformed
 from hybridsim.formats.volumes import Volumes
 
 BLOCK_BYTES = 1 << 20
 LINE_BYTES = 32  # about; shorter ones take a turn more
 TAIL_BYTES = 4096
+WINDOW_MIN = 1 << 14
 NONE = 1 << 30  # the index of no device
 SURVEY_BYTES = 4 * BLOCK_BYTES
 HEADER = re.compile(rb'[\s"\xef\xbb\xbf]*[A-Za-z_]')
 
 
 class ColumnReader:
-    """A trace of one request a line; each pass reads the file anew."""
+    """A trace of one request a line, in one file or several; each pass reads them anew."""
 
     table: Table
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._source = only(sources, self.table.name)
+        self._sources = sources
+        self._name = ", ".join(each.name for each in sources)
         if use_dispatch:
-            raise TraceError(
-                f"{self._source.name}: --use-dispatch needs a capture with issue events"
-            )
+            raise TraceError(f"{self._name}: --use-dispatch needs a capture with issue events")
         self.origin_unix_ns: int | None = None
-        survey = Lines(self._source, self.table, Findings())
-        for _ in survey.parts(NONE):
-            if survey.read_bytes >= SURVEY_BYTES and _is_enough(survey.names, device):
-                break
-        if not survey.names:
-            raise survey.malformed.refuse(self.table.name)
-        self._volumes = Volumes(self._source.name, device, survey.names, survey.seen.devices)
+        files = self._files(Findings(), nothing_seen())
+        for lines in files:
+            for _ in lines.parts(NONE):
+                is_enough = lines.read_bytes >= SURVEY_BYTES and len(files) == 1
+                if is_enough and _is_clear(lines.names, device):
+                    break
+        self._known = files[0]
+        if not self._known.names:
+            raise files[0].malformed.refuse(self.table.name)
+        self._volumes = Volumes(self._name, device, self._known.names, self._known.seen.devices)
         self.devices = self._volumes.devices
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Read the file and yield its requests in order of arrival."""
-        lines = Lines(self._source, self.table, findings)
-        parts = in_order(lines.requests(self._volumes.wanted), findings)
+        """Read the files and yield their requests in order of arrival."""
+        files = self._files(findings, nothing_seen(self._known.seen, again=True))
+        window = max(WINDOW // len(files), WINDOW_MIN)
+        streams = [
+            in_order(each.requests(self._volumes.wanted), findings, window) for each in files
+        ]
+        parts = merged(streams)
         if self.table.whole_seconds:
             parts = spread_seconds(parts)
         origin_ns: int | None = None
@@ -65,17 +80,25 @@ class ColumnReader:
                 origin_ns = int(part.arrival_ns[0])
                 self.origin_unix_ns = origin_of(self.table.since_1970, origin_ns)
             yield from_origin(self._volumes.laid_out(part), origin_ns)
-        if not lines.names:
-            raise lines.malformed.refuse(self.table.name)
-        self._volumes.count(lines.names, lines.seen.devices)
+        self._volumes.count(files[0].names, files[0].seen.devices)
         self.devices = self._volumes.devices
-        self._report(lines, findings)
+        self._report(files, findings)
 
-    def _report(self, lines: Lines, findings: Findings) -> None:
-        tally = lines.seen.tally
-        if tally[Tally.MALFORMED] > tally[Tally.LINES] // 2:
-            raise lines.malformed.too_many(int(tally[Tally.LINES]), self.table.name)
-        lines.malformed.report(findings)
+    def _files(self, findings: Findings, seen: Seen) -> list[Lines]:
+        """Return all files, which have the same devices."""
+        names = list(self._known.names) if seen.known[0] else []
+        shared = [seen, *(nothing_seen(seen) for _ in self._sources[1:])]
+        return [
+            Lines(source, self.table, findings, own, names)
+            for source, own in zip(self._sources, shared)
+        ]
+
+    def _report(self, files: list[Lines], findings: Findings) -> None:
+        for each in files:
+            malformed, lines = each.seen.tally[Tally.MALFORMED], each.seen.tally[Tally.LINES]
+            if malformed > lines // 2:
+                raise each.malformed.too_many(int(lines), self.table.name)
+            each.malformed.report(findings)
         for what, code, text, fix in (
             (Tally.EMPTY, "empty", "requests without length were left out", "none needed"),
             (
@@ -91,8 +114,9 @@ class ColumnReader:
                 "none needed for a few",
             ),
         ):
-            if tally[what]:
-                findings.add(code, text, count=int(tally[what]), fix=fix)
+            count = sum(int(each.seen.tally[what]) for each in files)
+            if count:
+                findings.add(code, text, count=count, fix=fix)
         self._volumes.report(findings)
         for code, text, fix in untold(self.table):
             findings.add(code, text, fix=fix)
@@ -119,10 +143,17 @@ def untold(table: Table) -> Iterator[tuple[str, str, str]]:
 class Lines:
     """One pass over the lines of a file."""
 
-    def __init__(self, source: Source, table: Table, findings: Findings) -> None:
+    def __init__(
+        self,
+        source: Source,
+        table: Table,
+        findings: Findings,
+        seen: Seen | None = None,
+        names: list[str] | None = None,
+    ) -> None:
         self.malformed = Malformed(source)
-        self.names: list[str] = []  # of the devices, in the order of the parser's
-        self.seen = nothing_seen()
+        self.names = [] if names is None else names  # of the devices, by the parser's indices
+        self.seen = seen or nothing_seen()
         self.read_bytes = 0
         self._source = source
         self._table = table
@@ -136,10 +167,7 @@ class Lines:
         return (part for part in self.parts(wanted) if part.rows)
 
     def parts(self, wanted: int) -> Iterator[Requests]:
-        """Yield the same; now and then no requests.
-
-        Devices are numbered in the order in which they first appear: the same in every pass.
-        """
+        """Yield the same; now and then no requests."""
         with self._source.open(self._findings) as stream:
             while stop := self._fill(stream):
                 at = 0
@@ -188,7 +216,7 @@ class Lines:
                 f"{self._source.name}: more than {DEVICES_MAX:,} devices as {self._table.name}; "
                 "is it another format, or another column?"
             )
-        for index in range(len(self.names), int(tally[Tally.DEVICES])):
+        for index in range(len(self.names), int(self.seen.known[0])):
             row = self.seen.devices[index]
             self.names.append(self._name(self._block[row[Of.FIRST_AT] : row[Of.FIRST_END]]))
         room = len(out.arrival_ns)
@@ -222,6 +250,6 @@ def room_for(rows: int) -> Requests:
     return out
 
 
-def _is_enough(names: list[str], device: str | None) -> bool:
+def _is_clear(names: list[str], device: str | None) -> bool:
     """Tell whether the rest of the file need not be known to choose a device."""
     return device in names if device is not None else len(names) == 1

@@ -14,6 +14,8 @@ from hybridsim.formats.event_text import SECTOR_BYTES, SECTOR_MAX, EventLines, T
 from hybridsim.formats.events import Action
 
 DETECT_LINES = 100  # a header of ftrace comes first
+LINE_BYTES_MAX = 1000
+EVENT = b"block_"
 
 EVENT_LINE = re.compile(
     rb"\s*(?P<task>.*?)\s*(?:\[(?P<cpu>\d{1,5})\])?(?:\s+[^\s:]{4,8})?\s+"
@@ -48,7 +50,12 @@ MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M")
 
 def detect(head: bytes) -> bool:
     """Tell whether one of the first lines is a block event; nothing else looks like them."""
-    return any(EVENT_LINE.match(line) for line in head.split(b"\n")[:DETECT_LINES])
+    return any(event_of(line) for line in head.split(b"\n")[:DETECT_LINES])
+
+
+def event_of(line: bytes) -> re.Match[bytes] | None:
+    """Return the parts of a line that tells a block event."""
+    return EVENT_LINE.match(line) if EVENT in line and len(line) < LINE_BYTES_MAX else None
 
 
 def parse_rwbs(text: bytes, sectors: int) -> tuple[int, int] | None:
@@ -72,9 +79,9 @@ class Lines(EventLines):
     def events(self) -> Iterator[tuple[int, ...]]:
         """Yield the fields of EVENT for each line that matters."""
         for number, line in self._lines:
-            match = EVENT_LINE.match(line)
+            match = event_of(line)
             if match is None:
-                if b"block_" in line and not line.lstrip().startswith(b"#"):
+                if EVENT in line and not line.lstrip().startswith(b"#"):
                     self.malformed.add(number, line)
                 continue
             action = ACTIONS.get(match["event"])

@@ -49,12 +49,11 @@ class Tally(IntEnum):
     EMPTY = 2  # no length
     NO_DIRECTION = 3
     ABSURD = 4  # response times
-    DEVICES = 5
-    OVER = 6  # lines of devices beyond DEVICES_MAX
-    BLANK_LINES = 7
+    OVER = 5  # lines of devices beyond DEVICES_MAX
+    BLANK_LINES = 6
 
 
-LINES, MALFORMED, EMPTY, NO_DIRECTION, ABSURD, DEVICES, OVER, BLANK_LINES = range(8)
+LINES, MALFORMED, EMPTY, NO_DIRECTION, ABSURD, OVER, BLANK_LINES = range(7)
 
 
 class Of(IntEnum):
@@ -86,12 +85,13 @@ class Plan(NamedTuple):
 
 @state_machine
 class Seen(NamedTuple):
-    """What one pass over a trace has seen."""
+    """What one pass over a file has seen; what is known of devices is that of all files."""
 
     tally: Any  # int64, see Tally
     bad: Any  # int64 [SHOWN, 3]: line (of this block), begin, end
     keys: Any  # int64 [SLOTS]: hash of a device's name, by open addressing
     slots: Any  # int64 [SLOTS]: the device's index and one; 0: free
+    known: Any  # int64 [1]: how many devices there are
     devices: Any  # int64 [device, Of]
 
     @method
@@ -102,13 +102,13 @@ class Seen(NamedTuple):
             if self.keys[slot] == key:
                 return self.slots[slot] - 1
             slot = (slot + 1) & (SLOTS - 1)
-        known = self.tally[DEVICES]
+        known = self.known[0]
         if known < DEVICES_MAX:
             self.keys[slot] = key
             self.slots[slot] = known + 1
             self.devices[known, FIRST_AT] = begin
             self.devices[known, FIRST_END] = end
-            self.tally[DEVICES] = known + 1
+            self.known[0] = known + 1
         return known
 
     @method
@@ -145,14 +145,31 @@ def limit_of(to: To) -> int:
     return {To.LENGTH: LENGTH_MAX, To.PROCESS: (1 << 31) - 1}.get(to, NUMBER_MAX)
 
 
-def nothing_seen() -> Seen:
-    """Return the beginning of a pass."""
+def nothing_seen(other: Seen | None = None, again: bool = False) -> Seen:
+    """Return the beginning of a pass over a file: the first, one of several, or one made again.
+
+    With another one it shares what is known of devices; `again` keeps their names and order, and
+    counts anew.
+    """
+    tally, bad = np.zeros(len(Tally), np.int64), np.zeros((SHOWN, 3), np.int64)
+    if other is None:
+        return Seen(
+            tally,
+            bad,
+            keys=np.zeros(SLOTS, np.int64),
+            slots=np.zeros(SLOTS, np.int64),
+            known=np.zeros(1, np.int64),
+            devices=np.zeros((DEVICES_MAX, len(Of)), np.int64),
+        )
+    if not again:
+        return other._replace(tally=tally, bad=bad)
     return Seen(
-        tally=np.zeros(len(Tally), np.int64),
-        bad=np.zeros((SHOWN, 3), np.int64),
-        keys=np.zeros(SLOTS, np.int64),
-        slots=np.zeros(SLOTS, np.int64),
-        devices=np.zeros((DEVICES_MAX, len(Of)), np.int64),
+        tally,
+        bad,
+        keys=other.keys.copy(),
+        slots=other.slots.copy(),
+        known=other.known.copy(),
+        devices=np.zeros_like(other.devices),
     )
 
 

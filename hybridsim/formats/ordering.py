@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -42,6 +42,25 @@ def in_order(
     for ready in rest:
         yield _not_before(last_ns, ready, findings)
         last_ns = max(last_ns, int(ready.arrival_ns[-1]))
+
+
+def merged(streams: Sequence[Iterator[Requests]]) -> Iterator[Requests]:
+    """Yield the requests of several streams, each in order, in order; of one time the first's."""
+    heads = [(part, stream) for stream in streams if (part := next(stream, None)) is not None]
+    while len(heads) > 1:
+        until_ns = min(int(part.arrival_ns[-1]) for part, _ in heads)
+        ready, later = [], []
+        for part, stream in heads:
+            cut = int(np.searchsorted(part.arrival_ns, until_ns, "right"))
+            ready.append(part.between(0, cut))
+            rest = part.between(cut, part.rows) if cut < part.rows else next(stream, None)
+            if rest is not None:
+                later.append((rest, stream))
+        yield _sorted(joined(ready))
+        heads = later
+    for part, stream in heads:
+        yield part
+        yield from stream
 
 
 def _is_sorted(part: Requests) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.errors import TraceError
-from hybridsim.formats.line_parser import Of
+from hybridsim.formats.line_parser import NUMBER_MAX, Of
 from hybridsim.formats.rows import Device, Findings, Requests
 
 ALL = "all"
@@ -36,6 +36,8 @@ class Volumes:
         if self._all:
             ends = seen[: len(names), Of.END]
             sizes = (ends + ALIGN_BYTES - 1) // ALIGN_BYTES * ALIGN_BYTES
+            if sum(sizes.tolist()) > NUMBER_MAX:
+                raise TraceError(f"{file}: its volumes are too large to lie one behind the other")
             self._begin_bytes = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self.count(names, seen)
 

@@ -52,7 +52,7 @@ def prepare(
     """See whether a disk can be recorded, and what that would take.  Raises RecordError if not."""
     host = host or Host()
     disk = find(device, host)
-    prefix = Path(output or disk.name)
+    prefix = prefix_of(output, disk)
     folder = prefix.absolute().parent
     if not folder.is_dir():
         raise RecordError(f"{prefix}: there is no folder {folder}")
@@ -73,6 +73,14 @@ def prepare(
     return Prepared(
         disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder)
     )  # fmt: skip
+
+
+def prefix_of(output: str | None, disk: Disk) -> Path:
+    """Return what the files' names begin with: as said, in the folder said, or the disk's name."""
+    prefix = Path(output or disk.name)
+    if prefix.is_dir():
+        return prefix / disk.name
+    return prefix.with_name(prefix.name.split(".blktrace")[0] or disk.name)
 
 
 def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recorded:
