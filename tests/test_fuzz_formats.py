@@ -140,7 +140,7 @@ def test_damaged_files(kind, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", SEEDS)
 def test_damaged_files_for_long(kind, tmp_path):
-    fuzz(tmp_path, kind, range(300, 10_000))
+    fuzz(tmp_path, kind, range(100, 10_000))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
