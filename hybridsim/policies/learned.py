@@ -4,6 +4,7 @@ An access belongs to a class by what is known at that moment (habits.py).  It is
 class after how long its pages are touched again (reuse.py), and what follows from that for a place
 in the cache (worth.py).  The least worthy of some pages drawn has to leave, and only for a worthier
 one, if what that one is to bring, less the rent of its room, is worth a fill (DESIGN.md 2.4.1).
+While places lie idle, whatever comes is taken in: so soon nothing is known yet of what is worth it.
 
 It serves as admission alone, beside any replacement, as replacement alone, and as both: then the
 two are one object.
@@ -37,7 +38,6 @@ from hybridsim.policies.worth import PRICE
 DRAWN = 32
 DRAW_BITS = 31
 PRICE_ONE = 1000
-EMPTY_SHARE = 4  # of the price that a fill must bring while slots lie idle
 NONE = -1
 CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT = range(6)
 
@@ -101,7 +101,7 @@ class Learned(NamedTuple):
         self.state[VICTIM] = NONE
         worth = self.reuse.worth
         if not full:
-            return worth.value[group] * EMPTY_SHARE >= worth.state[PRICE]
+            return True
         if self.position[page] != NONE or worth.sure[group] < worth.state[PRICE]:
             return False
         if self.state[HELD] == 0:
