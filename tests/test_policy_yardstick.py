@@ -133,3 +133,34 @@ def test_full_timing_replays_every_request(yardstick, traces, results, capsys):
     assert timed["disk_ns"] > 0
     assert 0 < timed["mean_ns"] < timed["p99_ns"]
     assert 0 < timed["hit_ratio"] < 1
+
+
+def held_row(policy, fills, misses):
+    """A run held to 5 % of 100,000 page accesses, in a cache of 400 pages."""
+    return {
+        "trace": "t", "is_tuned": False, "page_bytes": PAGE, "share": 0.1, "level": "fills <= 5%",
+        "policy": policy, "pages": 400, "page_accesses": 100_000, "page_hits": 100_000 - misses,
+        "requests": 100_000, "request_hits": 100_000 - misses, "fills": fills, "mean_bytes": 4096.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fills", "verdicts"),
+    [
+        (5500, ["met", "met", "met"]),  # a first fill of 400 and 100 saved up lie beside the 5,000
+        (5501, ["missed", "met", "met"]),
+        (1000, ["met", "met", "met"]),
+    ],
+)
+def test_whether_a_budget_is_held_and_who_saves_most(yardstick, fills, verdicts):
+    table = yardstick["policy_table"]
+    rows = [held_row("LARC", 2000, 50_000), held_row("learned", fills, 40_000)]
+    found = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
+    assert [line.split()[0] for line in found] == verdicts
+
+
+def test_who_misses_more_is_not_the_lowest(yardstick):
+    table = yardstick["policy_table"]
+    rows = [held_row("LARC", 2000, 50_000), held_row("learned", 2000, 50_200)]
+    found = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
+    assert [line.split()[0] for line in found] == ["met", "missed", "met"]

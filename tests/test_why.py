@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.codes import Op
 from hybridsim.errors import UsageError
-from hybridsim.policies.decisions import FILLED, HIT, RIVAL, ROOM, SCAN, UNKNOWN
+from hybridsim.policies.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
 from hybridsim.report.why import text
 from hybridsim.trace import Trace
 from hybridsim.verbs.hits import hits
@@ -77,7 +77,7 @@ def test_without_a_place_it_is_the_busiest_page(trace):
 
 def test_idle_room_is_told(trace):
     (page,) = why(trace, [6338368 << 10], "100%", PAGE).asked
-    assert ROOM in {each.because for each in page.decisions}
+    assert EARLY in {each.because for each in page.decisions}
 
 
 def test_it_fits_a_terminal(found):

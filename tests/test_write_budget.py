@@ -187,7 +187,7 @@ def test_the_price_rises_as_the_bucket_empties():
     assert prices[:5] == [0.25] * 5  # the first fill of the cache is beside the budget
     assert prices[5:] == sorted(prices[5:])
     assert prices[8] == 0.25 + 1  # half is left
-    assert both.consider(0, 5, 0, False) is False
+    assert not both.consider(0, 5, 0, False)
 
 
 def test_without_times_there_are_no_days():

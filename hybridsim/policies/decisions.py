@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 # What was decided, and why; `report/why.py` has the words.
-HIT, FILLED, ROOM = "hit", "worth-it", "room-idle"
+HIT, FILLED, EARLY = "hit", "worth-it", "first-fill"
 SCAN, WORTHLESS, TOO_LITTLE, UNKNOWN, RIVAL = (
     "sequential", "no-room-for-it", "less-than-a-fill", "little-known", "rival-worth-more",
 )  # fmt: skip
@@ -33,7 +33,7 @@ class Decision:
     @property
     def is_in(self) -> bool:
         """Whether the page is in the cache afterwards."""
-        return self.because in (HIT, FILLED, ROOM)
+        return self.because in (HIT, FILLED, EARLY)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ An access belongs to a class by what is known at that moment (habits.py).  It is
 class after how long its pages are touched again (reuse.py), and what follows from that for a place
 in the cache (worth.py).  The least worthy of some pages drawn has to leave, and only for a worthier
 one, if what that one is to bring, less the rent of its room, is worth a fill (DESIGN.md 2.4.1).
+While places lie idle, whatever comes is taken in: so soon nothing is known yet of what is worth it.
+A cache that begins full takes in as many pages at their second touch.
 
 It serves as admission alone, beside any replacement, as replacement alone, and as both: then the
 two are one object.
@@ -37,9 +39,8 @@ from hybridsim.policies.worth import PRICE
 DRAWN = 32
 DRAW_BITS = 31
 PRICE_ONE = 1000
-EMPTY_SHARE = 4  # of the price that a fill must bring while slots lie idle
 NONE = -1
-CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT = range(6)
+CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN = range(7)
 
 
 @state_machine
@@ -54,7 +55,7 @@ class Learned(NamedTuple):
     position: Int32s  # by page: in `held`, or NONE
     held: Int32s  # cached pages, in any order
     held_stamp: Ints  # theirs: what a draw looks at lies in one array
-    state: Ints  # [CLOCK, DRAWS, HELD, VICTIM of the page considered; MISSED, HIT of the request]
+    state: Ints  # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN in on trust]
 
     @classmethod
     def new(
@@ -76,7 +77,7 @@ class Learned(NamedTuple):
             np.full(ids, NONE, np.int32),
             np.zeros(max(pages, 1), np.int32),
             np.zeros(max(pages, 1), np.int64),
-            np.array([0, 0, 0, NONE, 0, 0]),
+            np.array([0, 0, 0, NONE, 0, 0, 0]),
         )
 
     def grown(self, ids: int) -> Learned:
@@ -97,12 +98,14 @@ class Learned(NamedTuple):
     @method
     def consider(self, now, page, write, full):
         """Learn from an access; tell whether the page, if absent, is wanted."""
+        is_new, is_held = self.stamp[page] == NONE, self.position[page] != NONE
         group = self.hear(page, write)
         self.state[VICTIM] = NONE
         worth = self.reuse.worth
-        if not full:
-            return worth.value[group] * EMPTY_SHARE >= worth.state[PRICE]
-        if self.position[page] != NONE or worth.sure[group] < worth.state[PRICE]:
+        if not full or (self.state[TAKEN] < len(self.held) and not is_new and not is_held):
+            self.state[TAKEN] += not is_held
+            return True
+        if is_held or worth.sure[group] < worth.state[PRICE]:
             return False
         if self.state[HELD] == 0:
             return True

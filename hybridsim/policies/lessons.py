@@ -23,7 +23,7 @@ class Lesson:
     """How accesses of some classes turned out."""
 
     accesses: str  # in words
-    share: float  # of the recent accesses that were sampled
+    share: float  # of the accesses that were sampled
     is_touched_again: float  # share, before a page of that age is usually evicted
     worth_reads: float  # reads of the disks that a page is worth in the cache, net of its room
     is_wanted: float  # share that is worth a fill
@@ -40,13 +40,14 @@ class Learning:
 
 
 def learning(policy: Learned) -> Learning:
-    """Return what a policy has learned; classes not seen lately are left out."""
+    """Return what a policy has learned; classes that were never seen are left out."""
     state, worth = policy.reuse.state, policy.reuse.worth
     stays, price = int(state[HORIZON]) >> MEAN_BITS, float(worth.state[PRICE])
-    seen = policy.reuse.reached[:, 0].astype(float)
+    seen = policy.reuse.seen.astype(float)
     border = int(state[BORDER])
     touched = policy.reuse.touched[:, :border].sum(axis=1)
     known = touched + policy.reuse.reached[:, border]
+    come_again = np.divide(touched, known, out=np.zeros(len(known)), where=known > 0)
     groups, names = _groups(stays)
     found = []
     for number, name in enumerate(names):
@@ -58,7 +59,7 @@ def learning(policy: Learned) -> Learning:
                 Lesson(
                     name,
                     float(total / seen.sum()),
-                    float(touched[mine].sum() / max(known[mine].sum(), 1)),
+                    float(seen[mine] @ come_again[mine]) / total,
                     float(seen[mine] @ worth.value[mine]) / total,
                     float(wanted / total),
                 )

@@ -24,7 +24,7 @@ PERIOD_MIN = 2  # accesses of which about one is sampled
 TURNS = 64  # accesses in which each age is looked at
 COVERED_BITS = 3  # the ring reaches back so many horizons: 2 to this
 WEIGHT = 16  # of a sample
-FORGET = 4096 * WEIGHT  # what a class has seen is halved then
+FORGET = 256 * WEIGHT  # what a class has seen is halved then
 EARLY = 1 << 16  # accesses of which each is sampled, and at each a class is appraised
 ROW_EVERY = 4  # accesses
 LOOKED = 16  # rows, to find one that was used
@@ -45,6 +45,7 @@ class Reuse(NamedTuple):
     parent: Ints  # by row: the coarser one; the last row is of all
     touched: Int32s  # [class, age]: weight of samples touched then
     reached: Int32s  # [class, age]: weight of samples not touched before
+    seen: Ints  # by class: samples, to be told only
     gathered: Ints  # [row behind the classes, TOUCHED or REACHED, age]: of those below it
     chance: Floats  # [row behind the classes, age]: of a touch
     reward: Floats  # by row: of a touch, in reads of the disks
@@ -71,6 +72,7 @@ class Reuse(NamedTuple):
             parent,
             np.zeros((classes, AGES), np.int32),
             np.zeros((classes, AGES), np.int32),
+            np.zeros(classes, np.int64),
             np.zeros((rows - classes, 2, AGES), np.int64),
             np.zeros((rows - classes, AGES)),
             np.zeros(rows),
@@ -167,6 +169,7 @@ class Reuse(NamedTuple):
         self.sample_class[at] = group
         self.sample_clock[at] = clock
         self.sample_age[at] = OPEN
+        self.seen[group] += 1
         self.reached[group, 0] += WEIGHT
         if self.reached[group, 0] >= FORGET:
             for age in range(AGES):

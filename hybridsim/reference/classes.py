@@ -11,7 +11,7 @@ from hybridsim.reference.admission import Probabilistic
 AGES = 52
 STARTS = [0, *sorted([1 << k for k in range(1, 27)] + [3 << k for k in range(26)])]
 WEIGHT = 16
-FORGET = 4096 * WEIGHT
+FORGET = 256 * WEIGHT
 PRIOR = 8 * WEIGHT
 DOUBT = 16 * WEIGHT
 

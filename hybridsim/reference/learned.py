@@ -54,6 +54,8 @@ class Learned(Admission, Replacement):
         self, pages: int, price: int = 500, admits: bool = True, replaces: bool = True
     ) -> None:
         self.price = price / 1000  # of a fill, in reads of the disks
+        self.most = max(pages, 1)
+        self.taken = 0  # pages wanted while nothing is known yet
         self.admits = admits
         self.replaces = replaces
         self.clock = self.draws = 0
@@ -85,9 +87,11 @@ class Learned(Admission, Replacement):
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
         """Learn, and compare with the price and with who would have to leave."""
+        is_new, is_held = page not in self.pages, page in self.promise
         row = self.hear(page, write)
-        if not full:
-            return 4 * row.value >= self.price
+        if not full or (self.taken < self.most and not is_new and not is_held):
+            self.taken += not is_held
+            return True
         if row.sure < self.price or page in self.promise:
             return False
         if not self.held:

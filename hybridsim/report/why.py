@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 
 from hybridsim.policies.decisions import (
+    EARLY,
     FILLED,
     HIT,
     RIVAL,
-    ROOM,
     SCAN,
     TOO_LITTLE,
     UNKNOWN,
@@ -26,7 +26,7 @@ FIRST_TOLD, LAST_TOLD = 8, 4  # decisions on a page
 WORDS = {
     HIT: "held: served from the SSD",
     FILLED: "let in",
-    ROOM: "let in: room lies idle",
+    EARLY: "let in: the cache is still filling",
     SCAN: "left out: a long sequential run",
     WORTHLESS: "left out: not worth its room",
     TOO_LITTLE: "left out: not worth a fill",
@@ -68,7 +68,7 @@ def _moment(one: Moment) -> tuple[str, ...]:
 
 def _page(one: Page, page_bytes: int) -> list[str]:
     count, held = len(one.decisions), sum(each.because == HIT for each in one.decisions)
-    filled = sum(each.because in (FILLED, ROOM) for each in one.decisions)
+    filled = sum(each.because in (FILLED, EARLY) for each in one.decisions)
     told = (
         f"{human_size(page_bytes)} at {format_size(one.offset)}: {count:,} accesses, {held:,} "
         f"served from the SSD; let in: {filled:,}, left out: {count - held - filled:,}."

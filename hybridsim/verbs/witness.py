@@ -11,10 +11,10 @@ from hybridsim.arrays import Int32s
 from hybridsim.pages import Accesses, Ids
 from hybridsim.policies import pair
 from hybridsim.policies.decisions import (
+    EARLY,
     FILLED,
     HIT,
     RIVAL,
-    ROOM,
     SCAN,
     TOO_LITTLE,
     UNKNOWN,
@@ -23,7 +23,7 @@ from hybridsim.policies.decisions import (
     Moment,
 )
 from hybridsim.policies.habits import CLASS_MAX, CLOCK_AT
-from hybridsim.policies.learned import CLOCK, EMPTY_SHARE, NONE, VICTIM, Learned
+from hybridsim.policies.learned import CLOCK, NONE, VICTIM, Learned
 from hybridsim.policies.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
 from hybridsim.policies.worth import DOUBT, PRICE, RENT
 from hybridsim.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
@@ -92,7 +92,7 @@ class Witness:
             self._passed_by(number, bool(piece.write[0]))
 
     def decided(
-        self, number: int, page: int, write: int, full: int, rest: int | None, wanted: bool
+        self, number: int, page: int, write: int, rest: int | None, wanted: bool
     ) -> None:
         """Note a decision, just after it was taken; `page` is an id."""
         cache, found = self._cache, self.decisions[number]
@@ -113,7 +113,7 @@ class Witness:
                 bool(write),
                 len(found) + 1,
                 rest,
-                HIT if cache.present[page] else _reason(full, wanted, value, sure, price, is_known),
+                HIT if cache.present[page] else _reason(wanted, value, sure, price, is_known),
                 touched / max(known, 1),
                 known // WEIGHT,
                 value,
@@ -186,17 +186,15 @@ class _Watched:
         wanted = bool(policy.consider(now, page, write, full))
         if page in self._watched:
             rest = None if before == NONE else clock - (before >> CLOCK_AT)
-            self._witness.decided(self._watched.pop(page), page, write, full, rest, wanted)
+            self._witness.decided(self._watched.pop(page), page, write, rest, wanted)
         return wanted
 
 
-def _reason(
-    full: int, wanted: bool, value: float, sure: float, price: float, is_known: bool
-) -> str:
+def _reason(wanted: bool, value: float, sure: float, price: float, is_known: bool) -> str:
     """Say what decided on a page that was missed, as Learned.consider() weighs it."""
     if wanted:
-        return FILLED if full else ROOM
-    if value * (1 if full else EMPTY_SHARE) < price:
+        return FILLED if sure >= price else EARLY
+    if value < price:
         if not is_known:
             return UNKNOWN
         return TOO_LITTLE if value > 0 else WORTHLESS
