@@ -328,9 +328,10 @@ class Generator(NamedTuple):
         count = 0
         while count * least < size:
             block = file * blocks + first + count
-            if first + count >= blocks or self.map.has(block):
-                break
-            self.map.touch(block)
+            if first + count < blocks:  # behind the last whole block nothing is remembered
+                if self.map.has(block):
+                    break
+                self.map.touch(block)
             count += 1
         return min(size, count * least)
 
