@@ -158,10 +158,9 @@ class Generator(NamedTuple):
         """Write the next request into a row; return whether there is one."""
         state = self.state
         while True:
-            over = state[PASSED] >= self.pass_bytes
-            if not self.is_endless:
-                over |= state[IN_ALL] >= self.passes * self.pass_bytes
-            if over and not self.has_another_pass():
+            if not self.is_endless and state[IN_ALL] >= self.passes * self.pass_bytes:
+                return False
+            if state[PASSED] >= self.pass_bytes and not self.has_another_pass():
                 return False
             if self.is_sync_due():
                 state[LAST] = SYNC
