@@ -250,8 +250,10 @@ class Job:
         first = (offset - self.pattern.offset_bytes) // least
         count = 0
         used = self.used[self.file]
+        size = self.pattern.file_bytes // self.pattern.block_bytes
         while count * least < length and first + count not in used:
-            used.add(first + count)
+            if first + count < size:  # behind the last whole block nothing is remembered
+                used.add(first + count)
             count += 1
         return min(length, count * least)
 

@@ -25,6 +25,7 @@ from hybridsim.fio.pattern import Generator as Kind
 from hybridsim.fio.random import draw, draw_below, draw_percent, seed_stream
 from hybridsim.fio.register import Register
 from hybridsim.fio.spread import Spread
+from hybridsim.fio.tables import seeds_of, tables_of
 from hybridsim.jit import loop, method, state_machine
 
 END = -1  # of this pass
@@ -111,8 +112,8 @@ class Generator(NamedTuple):
             pattern.passes,
             pattern.requests,
             pattern.writes_between_syncs,
-            *_tables(pattern),
-            _seeds(pattern),
+            *tables_of(pattern),
+            seeds_of(pattern),
             streams,
             BlockMap.new(blocks * pattern.files),
             Register.new(
@@ -157,10 +158,9 @@ class Generator(NamedTuple):
         """Write the next request into a row; return whether there is one."""
         state = self.state
         while True:
-            over = state[PASSED] >= self.pass_bytes
-            if not self.is_endless:
-                over |= state[IN_ALL] >= self.passes * self.pass_bytes
-            if over and not self.has_another_pass():
+            if not self.is_endless and state[IN_ALL] >= self.passes * self.pass_bytes:
+                return False
+            if state[PASSED] >= self.pass_bytes and not self.has_another_pass():
                 return False
             if self.is_sync_due():
                 state[LAST] = SYNC
@@ -327,9 +327,10 @@ class Generator(NamedTuple):
         count = 0
         while count * least < size:
             block = file * blocks + first + count
-            if first + count >= blocks or self.map.has(block):
-                break
-            self.map.touch(block)
+            if first + count < blocks:  # behind the last whole block nothing is remembered
+                if self.map.has(block):
+                    break
+                self.map.touch(block)
             count += 1
         return min(size, count * least)
 
@@ -362,36 +363,6 @@ class Generator(NamedTuple):
         if not self.is_unaligned:
             size -= size % least
         return min(size, most)
-
-
-def _tables(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
-    """Return what each direction has of its own: numbers, splits and zones."""
-    by_direction = np.zeros((3, 6), np.int64)
-    splits = np.zeros((3, max(1, *(len(each.split) for each in pattern.sizes)), 2), np.int64)
-    zones = np.zeros((3, max(1, *(len(each) for each in pattern.zones)), 3), np.int64)
-    size = pattern.file_bytes
-    for kind, sizes in enumerate(pattern.sizes):
-        used = [each for each in sizes.split if each[1]]
-        by_direction[kind] = (
-            sizes.least, sizes.most, sizes.unit, len(used), pattern.random_percent[kind],
-            len(pattern.zones[kind]),
-        )  # fmt: skip
-        for row, (length, percent) in enumerate(used):
-            splits[kind, row] = percent, length
-        begin = 0
-        for row, (share, extent) in enumerate(pattern.zones[kind]):
-            zones[kind, row] = share, begin, extent
-            if pattern.distribution == Distribution.ZONED:
-                zones[kind, row] = share, begin * size // 100, extent * size // 100
-            begin += extent
-    return by_direction, splits, zones
-
-
-def _seeds(pattern: Pattern) -> Ints:
-    seeds = pattern.seeds()
-    rows = [Stream.READ_SIZE, Stream.WRITE_SIZE, Stream.TRIM_SIZE, Stream.MIX, Stream.BLOCK]
-    rows += [Stream.ZONE, *[Stream.IS_RANDOM] * 3]
-    return np.array([seeds[row] & MASK32 for row in rows], np.int64)
 
 
 @loop

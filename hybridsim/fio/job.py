@@ -249,7 +249,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         pass_bytes=moved,
         passes=reader.number("loops", 1, 1),
         is_endless=reader.flag("time_based"),
-        requests=reader.number("number_ios", 0),
+        requests=reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # so many a loop
         writes_between_syncs=reader.number("fsync", 0) or reader.number("fdatasync", 0),
     )
     if pattern.is_endless and "runtime" not in reader.given:

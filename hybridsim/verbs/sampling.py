@@ -22,11 +22,11 @@ class Sampler:
     def take(self, time_ns: int, row: Mapping[str, int]) -> None:
         """Keep a row."""
         self._rows.append({"time_ns": time_ns, **row})
-        if time_ns >= self.due_ns:
-            self.due_ns += self._step_ns
         if len(self._rows) == SAMPLES_MAX:
             del self._rows[::2]
             self._step_ns *= 2
+        if time_ns >= self.due_ns:
+            self.due_ns += self._step_ns
 
     def columns(self) -> dict[str, Ints]:
         """Return the counters over time, by name."""
