@@ -25,7 +25,7 @@ def jobs(name, turns=(0, 1)):
 def test_measurements_run_one_after_the_other_on_one_volume():
     first, second = jobs("hot random read")
     assert (first.group, second.group) == (0, 1)
-    assert first.file == second.file
+    assert first.files == second.files
     assert first.depth == 8
 
 
