@@ -35,9 +35,7 @@ def found(trace):
 def test_it_watches_what_hits_counts(load):
     """The pages that are watched are decided on as all others are."""
     trace = Trace.read(load)
-    (counted,) = hits(
-        trace, "1%", "learned", "learned", PAGE, "1MiB", write_price_per_thousand=500
-    )
+    (counted,) = hits(trace, "1%", "learned", "learned", PAGE, "1MiB", write_price_per_thousand=500)
     found = why(trace, **SAID)
     accesses = np.array([each.accesses for each in found.moments])
     ratio = np.array([each.hit_ratio for each in found.moments])
@@ -75,9 +73,11 @@ def test_without_a_place_it_is_the_busiest_page(trace):
     assert len(page.decisions) >= (np.concatenate(reads) // PAGE == busiest).sum()
 
 
-def test_idle_room_is_told(trace):
-    (page,) = why(trace, [6338368 << 10], "100%", PAGE).asked
-    assert EARLY in {each.because for each in page.decisions}
+def test_the_first_page_comes_into_an_idle_place(trace):
+    first = int(next(trace.chunks()).offset_bytes[0])
+    (page,) = why(trace, [first], **SAID).asked
+    assert page.offset == first // PAGE * PAGE
+    assert page.decisions[0].because == EARLY
 
 
 def test_it_fits_a_terminal(found):

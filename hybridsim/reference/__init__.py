@@ -34,6 +34,7 @@ from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.dmcache import DmCache
+from hybridsim.reference.facts import Fact, Outcome
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.learned import Learned
@@ -45,14 +46,12 @@ from hybridsim.reference.parameters import (
     CacheParameters,
     ControllerParameters,
     DmCacheParameters,
-    Fact,
     FlashParameters,
     HddParameters,
     HostParameters,
     JobParameters,
     LimitParameters,
     OpenCasParameters,
-    Outcome,
     RebuildParameters,
     Request,
     SourceParameters,

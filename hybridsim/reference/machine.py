@@ -19,6 +19,7 @@ from hybridsim.reference.clock import Clock
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.dmcache import DmCache
+from hybridsim.reference.facts import Fact, Outcome
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
@@ -31,12 +32,10 @@ from hybridsim.reference.parameters import (
     ControllerParameters,
     DeviceParameters,
     DmCacheParameters,
-    Fact,
     FlashParameters,
     HddParameters,
     HostParameters,
     OpenCasParameters,
-    Outcome,
     Request,
     SourceParameters,
     TierParameters,

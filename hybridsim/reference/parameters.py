@@ -1,4 +1,4 @@
-"""What goes into a simulation and what comes out of it: plain dataclasses of plain ints."""
+"""What goes into a simulation: plain dataclasses of plain ints."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -15,9 +15,7 @@ from hybridsim.codes import (
     Mode,
     Op,
     Order,
-    Path,
     Promotion,
-    Reason,
     Replay,
     Reuse,
     Spread,
@@ -370,33 +368,3 @@ class Request(_Plain):
         self.op = Op(self.op)
         if self.op == Op.WRITE_ZEROES:
             self.op = Op.WRITE
-
-
-@dataclass
-class Fact:
-    """What became of one request."""
-
-    number: int
-    issue_ns: int
-    done_ns: int
-    op: Op
-    length: int
-    path: Path
-    reason: Reason
-    pages: int  # that it touched; 0 without a cache
-    pages_hit: int  # that a READ got from the fast tier
-
-
-@dataclass
-class Outcome:
-    """What a simulation gives: facts in order of completion, and sums.
-
-    Counters: `fills_started` (pages reserved) is `fills_completed` + `fills_doomed` at the end;
-    `evictions`; for each tier (slow_, fast_), of all its devices together, `read_bytes` and
-    `write_bytes`, and of hard disks' accesses to the media `move_ns` (with settling), `rotation_ns`
-    and `transfer_ns`, of volumes `iops_limit_ns`, `bandwidth_limit_ns` and `latency_ns` (of all
-    requests) and `throttled_ns` (of the volume, while any request waited).
-    """
-
-    facts: list[Fact] = field(default_factory=list)
-    counters: dict[str, int] = field(default_factory=dict)

@@ -91,9 +91,7 @@ class Witness:
         for number in watched_policy.unasked():
             self._passed_by(number, bool(piece.write[0]))
 
-    def decided(
-        self, number: int, page: int, write: int, rest: int | None, wanted: bool
-    ) -> None:
+    def decided(self, number: int, page: int, write: int, rest: int | None, wanted: bool) -> None:
         """Note a decision, just after it was taken; `page` is an id."""
         cache, found = self._cache, self.decisions[number]
         policy, reuse = cache.admission, cache.admission.reuse
