@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from hybridsim.cli.machine_options import machine, machine_options
+from hybridsim.cli.machine_options import json_option, machine, machine_options, mode_option
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.errors import UsageError
 
@@ -18,11 +18,7 @@ from hybridsim.errors import UsageError
 )
 @trace_options
 @machine_options
-@click.option(
-    "--mode",
-    type=click.Choice(["auto", "open", "closed", "think"]),
-    help="When requests are issued: see `replay --help`.",
-)
+@mode_option("see `replay --help`.")
 @click.option(
     "--compare",
     default="more-disks,short-stroke,all-ssd,hybrid",
@@ -33,7 +29,7 @@ from hybridsim.errors import UsageError
 @click.option(
     "--data", metavar="SIZE", help="What must be held; by default what the scenario's disks hold."
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+@json_option
 def advise(
     paths: tuple[str, ...],
     format: str | None,

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from hybridsim.cli.machine_options import machine
+from hybridsim.cli.machine_options import json_option, machine
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.errors import UsageError
 
@@ -35,7 +35,7 @@ from hybridsim.errors import UsageError
     "--requests", type=click.IntRange(10), default=10_000, show_default=True, metavar="N",
     help="Of each measurement; a tenth of it where sequential.",
 )  # fmt: skip
-@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+@json_option
 def bench(
     scenario_file: str | None,
     preset: str | None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hybridsim.cli.machine_options import mode_option
 from hybridsim.cli.trace_arguments import format_option, require_option
 from hybridsim.errors import UsageError
 from hybridsim.policies import ADMISSION, REPLACEMENT
@@ -57,11 +58,9 @@ Examples:
     help="What array the disks make.",
 )
 @click.option("--members", type=int, metavar="N", help="How many disks the array has.")
-@click.option(
-    "--mode",
-    type=click.Choice(["auto", "open", "closed", "think"]),
-    help="When requests are issued: as recorded (open), at a queue depth (closed), after the "
-    "recorded think times; auto: open if the machine can keep up, else think.",
+@mode_option(
+    "as recorded (open), at a queue depth (closed), after the recorded think times; auto: open if "
+    "the machine can keep up, else think."
 )
 @click.option("--speed", type=float, metavar="X", help="2 replays twice as fast as recorded.")
 @click.option("--depth", type=int, metavar="N", help="Requests under way in --mode closed.")

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from hybridsim.cli.machine_options import machine, machine_options
+from hybridsim.cli.machine_options import json_option, machine, machine_options, mode_option
 from hybridsim.cli.trace_arguments import examples, require_option, trace_options
 from hybridsim.errors import RequirementError
 
@@ -19,12 +19,8 @@ from hybridsim.errors import RequirementError
 @trace_options
 @require_option
 @machine_options
-@click.option(
-    "--mode",
-    type=click.Choice(["auto", "open", "closed", "think"]),
-    help="When requests are issued: see `replay --help`.",
-)
-@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+@mode_option("see `replay --help`.")
+@json_option
 def size(
     paths: tuple[str, ...],
     format: str | None,

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.comparison import Aligned, Comparison, Row
+from hybridsim.comparison.rows import Aligned, Comparison, Row
+from hybridsim.comparison.tolerances import DISTANCES
 from hybridsim.measurements.measurement import (
     BANDWIDTH,
     HIT_RATIO,
@@ -20,7 +21,6 @@ from hybridsim.measurements.measurement import (
     Name,
 )
 from hybridsim.report.curve import draw
-from hybridsim.tolerances import DISTANCES
 from hybridsim.units import human_count, human_rate
 from hybridsim.warmup import WarmUp
 from hybridsim.wording import NONE, latency, percent, span

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from hybridsim import build, loops
 from hybridsim.arrays import Ints
-from hybridsim.beginning import compared
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.controller import Controller
@@ -29,7 +28,6 @@ from hybridsim.outcome import Outcome
 from hybridsim.recorded import Recorded
 from hybridsim.requirements import Requirement, check_answerable
 from hybridsim.result import Result, Warning, conclude, warm_up_of
-from hybridsim.saved_cache import SavedCache
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
 from hybridsim.think import Waits
@@ -37,6 +35,8 @@ from hybridsim.trace import Trace
 from hybridsim.units import human_size
 from hybridsim.verbs.sampling import SAMPLES_MAX, Sampler
 from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
+from hybridsim.warm_start.beginning import compared
+from hybridsim.warm_start.saved_cache import SavedCache
 
 MADE = "workload"  # the format of requests that nobody captured
 LONGEST_BYTES = 1 << 30
