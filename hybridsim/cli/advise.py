@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from hybridsim.cli.machine_options import json_option, machine, machine_options, mode_option
@@ -48,9 +46,8 @@ def advise(
     there a hot spot; how much SSD.  Then more disks, short-stroked disks, all SSD and the hybrid:
     replays of TRACE on each, and their prices ([price] in the scenario).
     """
-    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_json
+    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
     from hybridsim.report.advise import text
-    from hybridsim.report.page import is_ascii
     from hybridsim.trace import Trace
     from hybridsim.units import parse_size
     from hybridsim.verbs.advise import advise as ask
@@ -65,7 +62,4 @@ def advise(
     say_if_compiling()
     with progress() as report:
         found = ask(trace, site, compare.split(","), data_bytes, report, stages())
-    if json_file != "-":
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
-    if json_file:
-        write_json(found.to_dict(), json_file)
+    write_answer(found, text, json_file)
