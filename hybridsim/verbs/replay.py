@@ -25,6 +25,7 @@ from hybridsim.jit import compiled
 from hybridsim.machine import Machine, Run
 from hybridsim.metrics import Collector
 from hybridsim.outcome import Outcome
+from hybridsim.pages import Chunked
 from hybridsim.recorded import Recorded
 from hybridsim.requirements import Requirement, check_answerable
 from hybridsim.result import Result, Warning, conclude, warm_up_of
@@ -228,16 +229,14 @@ def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
         )
 
 
-class Chunked(Protocol):
-    """What has a name and hands out requests in order: a trace, or what was observed of one."""
+class Named(Chunked, Protocol):
+    """What also has a name: a trace, or what was observed of one."""
 
     name: str
 
-    def chunks(self) -> Iterator[Requests]: ...  # noqa: D102
-
 
 def batches(
-    trace: Chunked,
+    trace: Named,
     speed: float = 1.0,
     with_waits: bool = False,
     watch: Callable[[Requests], None] = lambda chunk: None,
