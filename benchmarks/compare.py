@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from hybridsim.comparison import Comparison
+from hybridsim.comparison.rows import Comparison
 from hybridsim.fio.jobfile import Written, read_file
 from hybridsim.report.fio_json import measurement
 from hybridsim.scenario import Scenario

@@ -36,10 +36,10 @@ from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.counters import Counters
 from hybridsim.outcome import Outcome
 from hybridsim.pages import accesses
-from hybridsim.ranking import HALF_LIVES, Ranking, ranked
-from hybridsim.saved_cache import SavedCache
 from hybridsim.summary import summarize
 from hybridsim.verbs.replay import Pump, batches
+from hybridsim.warm_start.ranking import HALF_LIVES, Ranking, ranked
+from hybridsim.warm_start.saved_cache import SavedCache
 from hybridsim.warmup import centred_median
 
 SECOND = 10**9

@@ -10,9 +10,8 @@ from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import Op
 from hybridsim.heap import Heap
 from hybridsim.jit import method, state_machine
+from hybridsim.source import NEVER, WANTS_BATCH
 
-NEVER = 1 << 62
-WANTS_BATCH = -1
 FLUSH = int(Op.FLUSH)
 # What is given of a job, by column.
 DEPTH, LOW, REAP_LEAST, REAP_MOST, GROUP, DELAY_NS, RUN_NS = range(7)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy.typing as npt
 
 from hybridsim import __version__
-from hybridsim.beginning import Beginning
 from hybridsim.codes import Reason
 from hybridsim.counters import Counters
 from hybridsim.fidelity import Fidelity
@@ -20,6 +19,7 @@ from hybridsim.metrics import Collector, Kind
 from hybridsim.outcome import Outcome, Phase, Series
 from hybridsim.requirements import Checked, Requirement, Seen
 from hybridsim.verdict import Case, Verdict, judge
+from hybridsim.warm_start.beginning import Beginning
 from hybridsim.warmup import State, WarmUp, of_hits, of_iops
 from hybridsim.wear import Wear, wear
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import Scenario
-from hybridsim.activity import Activity, Covered
-from hybridsim.alternatives import NAMES, alternatives, chosen, pricing
+from hybridsim.advice.activity import Activity, Covered
+from hybridsim.advice.alternatives import NAMES, alternatives, chosen, pricing
+from hybridsim.advice.hot_spot import HALVES, QUARTERS, even_share, judged
 from hybridsim.errors import UsageError
 from hybridsim.formats.rows import UNKNOWN, no_requests
-from hybridsim.hot_spot import HALVES, QUARTERS, even_share, judged
 from hybridsim.report.advise import text
 from hybridsim.result import plain
 from hybridsim.verbs.advise import Advice, Compared, SizeOfSsd, picked, sizes_to_try

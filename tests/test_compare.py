@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from fakes import Load, result
 
 from hybridsim.cli.compare import compare as command
-from hybridsim.comparison import edges_of
+from hybridsim.comparison.curves import edges_of
+from hybridsim.comparison.tolerances import Tolerances, parse
 from hybridsim.errors import MeasurementError, UsageError
 from hybridsim.fidelity import distance
 from hybridsim.histogram import Distribution
@@ -18,7 +19,6 @@ from hybridsim.measurements import FORMS, forms
 from hybridsim.measurements.gathering import gather
 from hybridsim.measurements.measurement import Curve, Name
 from hybridsim.report.comparison import document, text
-from hybridsim.tolerances import Tolerances, parse
 from hybridsim.verbs.compare import compare
 
 SECOND = 10**9

@@ -17,7 +17,7 @@ from hybridsim.errors import ScenarioError
 from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario import OPTIONS, Scenario
 from hybridsim.scenario.caches import CACHE_KINDS
-from hybridsim.toml_places import Places
+from hybridsim.toml.places import Places
 
 SITE = """\
 seed = 7

@@ -23,11 +23,11 @@ from hybridsim.codes import Mode, Path, Reason
 from hybridsim.demo import CAPTURE, SITE, demo_file
 from hybridsim.errors import UsageError
 from hybridsim.policies import REPLACEMENT
-from hybridsim.ranking import Ranking, ranked
 from hybridsim.reference import simulate as simulate_reference
 from hybridsim.report.terminal import render
-from hybridsim.saved_cache import SavedCache
 from hybridsim.verbs.warm_start import opened
+from hybridsim.warm_start.ranking import Ranking, ranked
+from hybridsim.warm_start.saved_cache import SavedCache
 
 SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms for anything
 HIT, COLD = (Path.HIT, Reason.NONE), (Path.MISS, Reason.COLD)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from hybridsim.cli.machine_options import machine, machine_options
+from hybridsim.cli.machine_options import json_option, machine, machine_options, mode_option
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.errors import UsageError
 
@@ -18,11 +16,7 @@ from hybridsim.errors import UsageError
 )
 @trace_options
 @machine_options
-@click.option(
-    "--mode",
-    type=click.Choice(["auto", "open", "closed", "think"]),
-    help="When requests are issued: see `replay --help`.",
-)
+@mode_option("see `replay --help`.")
 @click.option(
     "--compare",
     default="more-disks,short-stroke,all-ssd,hybrid",
@@ -33,7 +27,7 @@ from hybridsim.errors import UsageError
 @click.option(
     "--data", metavar="SIZE", help="What must be held; by default what the scenario's disks hold."
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+@json_option
 def advise(
     paths: tuple[str, ...],
     format: str | None,
@@ -52,9 +46,8 @@ def advise(
     there a hot spot; how much SSD.  Then more disks, short-stroked disks, all SSD and the hybrid:
     replays of TRACE on each, and their prices ([price] in the scenario).
     """
-    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_json
+    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
     from hybridsim.report.advise import text
-    from hybridsim.report.page import is_ascii
     from hybridsim.trace import Trace
     from hybridsim.units import parse_size
     from hybridsim.verbs.advise import advise as ask
@@ -69,7 +62,4 @@ def advise(
     say_if_compiling()
     with progress() as report:
         found = ask(trace, site, compare.split(","), data_bytes, report, stages())
-    if json_file != "-":
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
-    if json_file:
-        write_json(found.to_dict(), json_file)
+    write_answer(found, text, json_file)

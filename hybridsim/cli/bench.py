@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import click
 
-from hybridsim.cli.machine_options import machine
+from hybridsim.cli.machine_options import json_option, machine
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.errors import UsageError
 
@@ -35,7 +34,7 @@ from hybridsim.errors import UsageError
     "--requests", type=click.IntRange(10), default=10_000, show_default=True, metavar="N",
     help="Of each measurement; a tenth of it where sequential.",
 )  # fmt: skip
-@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+@json_option
 def bench(
     scenario_file: str | None,
     preset: str | None,
@@ -52,10 +51,8 @@ def bench(
     Sequential write and read, random write, cold random read (of what no cache has yet) and hot
     random read (of a hot spot), at doubling queue depths.  A number that is not steady is marked.
     """
-    from hybridsim.cli.fio import progress
-    from hybridsim.cli.running import check_folder, stages, write_json
+    from hybridsim.cli.running import check_folder, progress_of_jobs, stages, write_answer
     from hybridsim.report.bench import text
-    from hybridsim.report.page import is_ascii
     from hybridsim.verbs.bench import bench as measure
 
     sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
@@ -63,15 +60,12 @@ def bench(
     check_folder(json_file)
     site = machine(scenario_file, preset=preset)
     chosen = depths_of(depths)
-    with progress() as tell:
+    with progress_of_jobs() as tell:
         found = measure(
             site, chosen, hot_bytes or None, block_bytes, sequential_bytes, requests,
             stages(), tell,
         )  # fmt: skip
-    if json_file != "-":
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
-    if json_file:
-        write_json(found.to_dict(), json_file)
+    write_answer(found, text, json_file)
 
 
 def depths_of(said: str) -> list[int]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybridsim.cli.machine_options import machine
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
@@ -51,26 +52,25 @@ def compare(
     Exit code 1 says that a figure is beyond its tolerance.
     """
     from hybridsim.report.comparison import text, to_json
+    from hybridsim.report.page import is_ascii
     from hybridsim.verbs.compare import compare as run
 
     is_job = scenario_file or preset
     other = _simulated(simulated, scenario_file, preset) if is_job else simulated
     found = run(real, other, tolerance)
-    is_ascii = "utf" not in (sys.stdout.encoding or "ascii").lower()
-    click.echo(to_json(found) if as_json else text(found, is_ascii), nl=False)
+    click.echo(to_json(found) if as_json else text(found, is_ascii(sys.stdout)), nl=False)
     if found.failed:
         sys.exit(DIFFERS)
 
 
 def _simulated(job: str, scenario_file: str | None, preset: str | None) -> Measurement:
     """Run a job file now."""
-    from hybridsim.cli.fio import progress
+    from hybridsim.cli.running import progress_of_jobs
     from hybridsim.fio.jobfile import read
     from hybridsim.report.fio_json import measurement
-    from hybridsim.scenario import Scenario
     from hybridsim.verbs.fio import fio
 
-    site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
-    with progress() as tell:
-        result = fio(read([job]), site.with_options(preset=preset), tell=tell)
+    site = machine(scenario_file, preset=preset)
+    with progress_of_jobs() as tell:
+        result = fio(read([job]), site, tell=tell)
     return measurement(result, job)

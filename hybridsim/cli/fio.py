@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +59,7 @@ def fio(
     Files lie one after the other from the beginning of the volume.  An option that means nothing
     here is named once; one that would change the load and is not supported is an error.
     """
+    from hybridsim.cli.running import progress_of_jobs
     from hybridsim.fio.job import jobs_of
     from hybridsim.fio.jobfile import read
     from hybridsim.scenario import Scenario
@@ -75,33 +73,9 @@ def fio(
     if "parse-only" in written.program:
         jobs_of(written)
         return
-    with progress() as tell:
+    with progress_of_jobs() as tell:
         result = run(written, site.with_options(preset=preset), runs, tell, seeding=seeding)
     _write(result, form, written.program.get("output"))
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[int, int], None]]:
-    """Say on standard error how far it is: of a compilation always, else at a terminal."""
-    from hybridsim.cli.running import QUIET_S, say_if_compiling
-
-    begun = time.monotonic()
-    shown = False
-
-    def tell(done: int, now_ns: int) -> None:
-        nonlocal shown
-        if not done:
-            say_if_compiling()
-        elif sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
-            shown = True
-            said = f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated"
-            click.echo(f"\r\x1b[K{said} ", nl=False, err=True)
-
-    try:
-        yield tell
-    finally:
-        if shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def _write(result: FioResult, form: str, output: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The options that say what machine is simulated, for commands that need but a few of them."""
+"""Options of commands that simulate a machine: which one, and where the answer goes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ def machine_options(function: Command) -> Command:
         function
     )
     return click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)(function)
+
+
+def mode_option(text: str) -> Callable[[Command], Command]:
+    """Return what adds the option that says when requests are issued."""
+    modes = click.Choice(["auto", "open", "closed", "think"])
+    return click.option("--mode", type=modes, help=f"When requests are issued: {text}")
+
+
+def json_option(function: Command) -> Command:
+    """Add the option that names a file for all that was found."""
+    text = "Write all of it as JSON; - for stdout."
+    return click.option("--json", "json_file", metavar="FILE", help=text)(function)
 
 
 def machine(scenario_file: str | None, **options: Any) -> Scenario:

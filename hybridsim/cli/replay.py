@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hybridsim.cli.machine_options import machine, mode_option
 from hybridsim.cli.trace_arguments import format_option, require_option
 from hybridsim.errors import UsageError
 from hybridsim.policies import ADMISSION, REPLACEMENT
@@ -57,11 +58,9 @@ Examples:
     help="What array the disks make.",
 )
 @click.option("--members", type=int, metavar="N", help="How many disks the array has.")
-@click.option(
-    "--mode",
-    type=click.Choice(["auto", "open", "closed", "think"]),
-    help="When requests are issued: as recorded (open), at a queue depth (closed), after the "
-    "recorded think times; auto: open if the machine can keep up, else think.",
+@mode_option(
+    "as recorded (open), at a queue depth (closed), after the recorded think times; auto: open if "
+    "the machine can keep up, else think."
 )
 @click.option("--speed", type=float, metavar="X", help="2 replays twice as fast as recorded.")
 @click.option("--depth", type=int, metavar="N", help="Requests under way in --mode closed.")
@@ -105,21 +104,19 @@ def replay(
 ) -> None:
     """Replay a captured TRACE with an SSD cache and without, and say whether the cache pays.
 
-    TRACE is a blktrace capture (any of its files, their prefix or directory, or - for a stream),
-    blkparse text, a fio I/O log, a vscsi trace; compressed or not.
+    TRACE is a blktrace capture (any of its files, their prefix or directory, or - for a stream), or
+    any other trace that `trace info` knows, compressed or not; or a workload to make (gen:...).
 
     Without a scenario the machine is: RAID-5 of four 7,200 rpm disks just large enough for the
     trace, and a write-through cache of 10% of what the trace touches, on a data-centre SSD.
     """
     from hybridsim.cli.running import run
     from hybridsim.requirements import parse_all
-    from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
     from hybridsim.verbs.warm_start import opened
 
     required = parse_all(require)
-    site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
-    site = site.with_options(**options)
+    site = machine(scenario_file, **options)
     if ssd_kept and not warm_start:
         raise UsageError("--ssd-kept says how to begin with a saved cache: give it by --warm-start")
     run(

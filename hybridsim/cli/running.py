@@ -1,4 +1,4 @@
-"""A replay at the terminal: progress while it runs, then the report."""
+"""Long work at the terminal: progress while it runs, then the report."""
 
 from __future__ import annotations
 
@@ -67,6 +67,16 @@ def write_json(data: dict[str, Any], name: str) -> None:
         write_file(name, text + "\n")
 
 
+def write_answer(found: Any, text: Callable[[Any, bool], str], json_file: str | None) -> None:
+    """Print what was found in words, unless JSON goes there; write the JSON where it is wanted."""
+    from hybridsim.report.page import is_ascii
+
+    if json_file != "-":
+        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
+    if json_file:
+        write_json(found.to_dict(), json_file)
+
+
 def check_folder(file: str | None) -> None:
     """Raise UsageError now for a file that could not be written at the end."""
     if file and file != "-" and not Path(file).absolute().parent.is_dir():
@@ -126,3 +136,25 @@ def _told(now: Progress, passed_s: float) -> str:
         f"replayed {now.requests / now.of_requests:.0%} · {simulated:,.0f} s simulated, "
         f"{simulated / passed_s:,.0f} times real time · {left:.0f} s to go"
     )
+
+
+@contextmanager
+def progress_of_jobs() -> Iterator[Callable[[int, int], None]]:
+    """Say on standard error how far jobs are: of a compilation always, else at a terminal."""
+    begun = time.monotonic()
+    shown = False
+
+    def tell(done: int, now_ns: int) -> None:
+        nonlocal shown
+        if not done:
+            say_if_compiling()
+        elif sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
+            shown = True
+            said = f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated"
+            click.echo(f"\r\x1b[K{said} ", nl=False, err=True)
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", nl=False, err=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from hybridsim.cli.machine_options import machine, machine_options
+from hybridsim.cli.machine_options import json_option, machine, machine_options, mode_option
 from hybridsim.cli.trace_arguments import examples, require_option, trace_options
 from hybridsim.errors import RequirementError
 
@@ -19,12 +17,8 @@ from hybridsim.errors import RequirementError
 @trace_options
 @require_option
 @machine_options
-@click.option(
-    "--mode",
-    type=click.Choice(["auto", "open", "closed", "think"]),
-    help="When requests are issued: see `replay --help`.",
-)
-@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON; - for stdout.")
+@mode_option("see `replay --help`.")
+@json_option
 def size(
     paths: tuple[str, ...],
     format: str | None,
@@ -42,8 +36,7 @@ def size(
     caches of several sizes, decide.  A size is four steps to a doubling.  Exit code 4: no size
     meets it.
     """
-    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_json
-    from hybridsim.report.page import is_ascii
+    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
     from hybridsim.report.size import text
     from hybridsim.requirements import parse_all
     from hybridsim.trace import Trace
@@ -56,9 +49,6 @@ def size(
     say_if_compiling()
     with progress() as report:
         found = find(trace, site, require, report, stages())
-    if json_file != "-":
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
-    if json_file:
-        write_json(found.to_dict(), json_file)
+    write_answer(found, text, json_file)
     if found.answer is None and not found.needs_no_ssd:
         raise RequirementError("no size meets " + " and ".join(each.text for each in found.require))

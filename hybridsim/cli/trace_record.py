@@ -11,7 +11,7 @@ import click
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
-    from hybridsim.verbs.record import Prepared, Recorded
+    from hybridsim.verbs.record import Prepared, Recording
 
 
 @click.command(
@@ -109,14 +109,14 @@ def tick_of(prepared: Prepared) -> Any:
     return tick
 
 
-def lost(recorded: Recorded) -> int:
+def lost(recorded: Recording) -> int:
     """Return how many events are missing, as the kernel says or as the records show."""
     found = recorded.summary.warnings if recorded.summary else []
     shown = sum(each.count for each in found if each.code == "dropped")
     return max(recorded.dropped, shown)
 
 
-def answer_text(prepared: Prepared, recorded: Recorded) -> str:
+def answer_text(prepared: Prepared, recorded: Recording) -> str:
     """Say what was recorded, and what to do with it."""
     from hybridsim.cli.trace_text import duration, plural, share, size
 
@@ -146,7 +146,7 @@ def answer_text(prepared: Prepared, recorded: Recorded) -> str:
     return clear + "\n".join(f"{word:<9} {text}" for word, text in lines)
 
 
-def as_object(prepared: Prepared, recorded: Recorded) -> dict[str, Any]:
+def as_object(prepared: Prepared, recorded: Recording) -> dict[str, Any]:
     """Return the same for programs."""
     summary = recorded.summary
     return {

@@ -17,7 +17,6 @@ from hybridsim.policies.lru import LRU
 
 NOTHING = -1
 SECTOR = 512
-LINE_SECTORS_MAX = 32
 
 
 @state_machine

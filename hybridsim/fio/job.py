@@ -29,7 +29,6 @@ PERCENTS = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
     99.95, 99.99,
 )  # fmt: skip
-BLOCKS_MAX = 1 << 32
 Split = tuple[tuple[int, int], ...]  # (bytes, percent)
 
 

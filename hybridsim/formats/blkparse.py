@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterator
 
 from hybridsim.codes import Flag, Op
-from hybridsim.formats.event_text import SECTOR_MAX, EventLines, TextReader
+from hybridsim.formats.event_text import (
+    MARKS,
+    SECTOR_BYTES,
+    SECTOR_MAX,
+    EventLines,
+    TextReader,
+    error_of,
+)
 from hybridsim.formats.events import Action
 
 DETECT_LINES = 20
@@ -31,10 +38,8 @@ ACTIONS = {
 OTHER_ACTIONS = frozenset(
     [b"A", b"B", b"F", b"G", b"I", b"M", b"P", b"S", b"U", b"UT", b"m", b"ZP", b"ZU"]
 )
-WITH_ERROR = (int(Action.COMPLETE), int(Action.REQUEUE))
 RWBS = re.compile(rb"(?P<flush>F?)(?P<op>[DWRN]E?)(?P<marks>[FASM]*)")
 OPS = {b"D": Op.DISCARD, b"DE": Op.DISCARD, b"W": Op.WRITE, b"R": Op.READ, b"N": Op.READ}
-MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M"): Flag.META}
 
 
 def detect(head: bytes) -> bool:
@@ -94,15 +99,13 @@ class Lines(EventLines):
         if rwbs is None or sector > SECTOR_MAX or not 0 <= count <= SECTOR_MAX or pid >> 31:
             return None
         op, flags = rwbs
-        device, length = match["device"].decode(), count * 512
+        device, length = match["device"].decode(), count * SECTOR_BYTES
         time_ns = self.see(match["s"], match["ns"])
         if not self.is_wanted(device, action, length):
             return ()
-        error = 0
-        if action in WITH_ERROR and (tail["last"] or b"0").strip(b"-").isdigit():
-            error = -1 if int(tail["last"] or 0) else 0
+        error = error_of(action, tail["last"])
         cpu = int(match["cpu"]) & 0xFFFF
-        return (time_ns, sector * 512, length, pid, error, cpu, action, op, flags)
+        return (time_ns, sector * SECTOR_BYTES, length, pid, error, cpu, action, op, flags)
 
 
 class Reader(TextReader):

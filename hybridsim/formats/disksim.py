@@ -6,6 +6,8 @@ bit of the flags is set for a read.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hybridsim.formats.column_reader import ColumnReader
 from hybridsim.formats.columns import BLANKS, Field, Table, To
 
@@ -25,15 +27,23 @@ TABLE = Table(
     fields=FIELDS,
     line=rb"\d+\.\d+(\s+\d+){3}\s+[0-9a-fA-F]+",
 )
+WHOLE = replace(TABLE, line=rb"\d+(\s+\d+){3}\s+[01]")
+"""Lines with whole times: MQSim's, which are nanoseconds, or DiskSim's."""
+FEWEST = 0.5  # requests a second: fewer are hardly a trace
 
 
 def detect(head: bytes) -> bool:
     """Tell whether times have decimals; whole ones may be MQSim's nanoseconds as well."""
-    from hybridsim.formats import mqsim
-
-    if mqsim.TABLE.detects(head):
-        return mqsim.requests_per_second(head, MILLISECOND_NS) >= mqsim.FEWEST
+    if WHOLE.detects(head):
+        return requests_per_second(head, MILLISECOND_NS) >= FEWEST
     return TABLE.detects(head)
+
+
+def requests_per_second(head: bytes, unit_ns: int) -> float:
+    """Return how many requests a second come in the first lines, if times have this unit."""
+    lines = [line for line in head.split(b"\n")[:-1] if line.strip()]
+    times = [int(line.split(None, 1)[0]) for line in (lines[0], lines[-1])]
+    return 10**9 * len(lines) / max((times[1] - times[0]) * unit_ns, 1)
 
 
 class Reader(ColumnReader):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hybridsim.codes import Flag
 from hybridsim.errors import TraceError
 from hybridsim.formats import findings_of_blktrace
 from hybridsim.formats.events import EVENT, WINDOW, Action, Events, InOrder
@@ -19,6 +20,15 @@ BATCH = 4096  # events that are put into columns at a time
 SURVEY_LINES = 1 << 14
 SECTOR_BYTES = 512
 SECTOR_MAX = 1 << 51
+WITH_ERROR = (int(Action.COMPLETE), int(Action.REQUEUE))
+MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M"): Flag.META}
+
+
+def error_of(action: int, last: bytes | None) -> int:
+    """Return -1 where the number at a line's end, in brackets, says that the request failed."""
+    if action not in WITH_ERROR or not (last or b"0").strip(b"-").isdigit():
+        return 0
+    return -1 if int(last or 0) else 0
 
 
 class TextReader:

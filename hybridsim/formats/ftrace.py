@@ -10,7 +10,14 @@ import re
 from collections.abc import Iterator
 
 from hybridsim.codes import Flag, Op
-from hybridsim.formats.event_text import SECTOR_BYTES, SECTOR_MAX, EventLines, TextReader
+from hybridsim.formats.event_text import (
+    MARKS,
+    SECTOR_BYTES,
+    SECTOR_MAX,
+    EventLines,
+    TextReader,
+    error_of,
+)
 from hybridsim.formats.events import Action
 
 DETECT_LINES = 100  # a header of ftrace comes first
@@ -35,7 +42,6 @@ ACTIONS = {
     b"bio_complete": int(Action.COMPLETE),
     b"split": int(Action.SPLIT),
 }
-WITH_ERROR = (int(Action.COMPLETE), int(Action.REQUEUE))
 RWBS = re.compile(rb"(?P<flush>F(?=[A-Z]))?(?P<op>WZ|DE|[DWRNF]|Z[A-Z])(?P<marks>[FASMU]*)")
 OPS = {
     b"R": Op.READ,
@@ -45,7 +51,6 @@ OPS = {
     b"WZ": Op.WRITE_ZEROES,
     b"ZA": Op.WRITE,
 }
-MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M"): Flag.META}
 
 
 def detect(head: bytes) -> bool:
@@ -116,9 +121,7 @@ class Lines(EventLines):
             return ()
         pid = PID.search(match["task"])
         number = int(pid[1]) if pid and not int(pid[1]) >> 31 else 0
-        error = 0
-        if action in WITH_ERROR and (tail["last"] or b"0").strip(b"-").isdigit():
-            error = -1 if int(tail["last"] or 0) else 0
+        error = error_of(action, tail["last"])
         cpu = int(match["cpu"] or 0) & 0xFFFF
         return (time_ns, sector * SECTOR_BYTES, length, number, error, cpu, action, op, flags)
 

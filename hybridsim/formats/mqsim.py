@@ -12,27 +12,14 @@ from hybridsim.formats import disksim
 from hybridsim.formats.column_reader import ColumnReader
 from hybridsim.formats.columns import Field, To
 
-# Requests a second: fewer are hardly a trace, more hardly a device.
-FEWEST, MOST = 0.5, 10**7
+MOST = 10**7  # requests a second: more are hardly of a device
 
-TABLE = replace(
-    disksim.TABLE,
-    name="mqsim",
-    fields=(Field(To.TIME), *disksim.FIELDS[1:]),
-    line=rb"\d+(\s+\d+){3}\s+[01]",
-)
+TABLE = replace(disksim.WHOLE, name="mqsim", fields=(Field(To.TIME), *disksim.FIELDS[1:]))
 
 
 def detect(head: bytes) -> bool:
     """Tell whether times are whole, and may be nanoseconds; few requests a second: they are."""
-    return TABLE.detects(head) and requests_per_second(head, 1) <= MOST
-
-
-def requests_per_second(head: bytes, unit_ns: int) -> float:
-    """Return how many requests a second come in the first lines, if times have this unit."""
-    lines = [line for line in head.split(b"\n")[:-1] if line.strip()]
-    times = [int(line.split(None, 1)[0]) for line in (lines[0], lines[-1])]
-    return 10**9 * len(lines) / max((times[1] - times[0]) * unit_ns, 1)
+    return TABLE.detects(head) and disksim.requests_per_second(head, 1) <= MOST
 
 
 class Reader(ColumnReader):

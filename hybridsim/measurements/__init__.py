@@ -16,7 +16,7 @@ FORMS = {
     "fio's logs": "hybridsim.measurements.fio_log",
     "samples of dmsetup status": "hybridsim.measurements.dmcache_status",
     "samples of bcache's stats_total": "hybridsim.measurements.bcache_stats",
-    "when the load began": "hybridsim.measurements.beginning",
+    "when the load began": "hybridsim.measurements.uptime",
     "fio's text": "hybridsim.measurements.fio_text",
 }
 

@@ -10,7 +10,7 @@ from hybridsim.units import human_count, human_size
 from hybridsim.wording import NONE, latency, percent, span, times
 
 if TYPE_CHECKING:
-    from hybridsim.activity import Process
+    from hybridsim.advice.activity import Process
     from hybridsim.verbs.advise import Advice, Compared, SizeOfSsd
 
 FEWEST = 1000  # requests

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.comparison import Aligned, Comparison, Row
+from hybridsim.comparison.rows import Aligned, Comparison, Row
+from hybridsim.comparison.tolerances import DISTANCES
 from hybridsim.measurements.measurement import (
     BANDWIDTH,
     HIT_RATIO,
@@ -20,7 +21,7 @@ from hybridsim.measurements.measurement import (
     Name,
 )
 from hybridsim.report.curve import draw
-from hybridsim.tolerances import DISTANCES
+from hybridsim.report.page import in_ascii
 from hybridsim.units import human_count, human_rate
 from hybridsim.warmup import WarmUp
 from hybridsim.wording import NONE, latency, percent, span
@@ -29,7 +30,6 @@ SCHEMA = "hybridsim.comparison/1"
 WIDTH, HEIGHT, MARGIN, LABEL = 100, 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
-ASCII = str.maketrans({"·": "|", NONE: "-", "✗": "X", "✓": " ", "±": "+"})
 LISTED_MAX = 12  # names in a line, in the text; the JSON has all
 
 
@@ -41,7 +41,7 @@ def text(found: Comparison, ascii_only: bool = False) -> str:
         lines += [*_curves(drawn, ascii_only), ""]
     lines += [*_table(found), "", *_left(found)]
     whole = "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
-    return whole.translate(ASCII).encode("ascii", "replace").decode() if ascii_only else whole
+    return in_ascii(whole) if ascii_only else whole
 
 
 def document(found: Comparison) -> dict[str, Any]:

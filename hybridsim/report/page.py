@@ -12,7 +12,7 @@ from hybridsim.wording import percent, span
 
 WIDTH, MARGIN = 80, 13
 ASCII = str.maketrans({"·": "|", "\N{EN DASH}": "-", "✓": "+", "✗": "x", "▲": "^", "×": "x",
-                       "±": "~", "≥": ">"})  # fmt: skip
+                       "±": "~", "≥": ">", "⚠": "!"})  # fmt: skip
 
 
 def paragraph(label: str, text: str) -> list[str]:
@@ -60,7 +60,12 @@ def is_ascii(stream: TextIO) -> bool:
     return "utf" not in (getattr(stream, "encoding", None) or "ascii").lower()
 
 
+def in_ascii(text: str) -> str:
+    """Return a text in which signs that ASCII lacks are such as it has."""
+    return text.translate(ASCII).encode("ascii", "replace").decode()
+
+
 def page(lines: Iterable[str], ascii_only: bool) -> str:
     """Return lines as text that can be shown."""
     text = "\n".join(lines) + "\n"
-    return text.translate(ASCII).encode("ascii", "replace").decode() if ascii_only else text
+    return in_ascii(text) if ascii_only else text

@@ -17,6 +17,7 @@ from hybridsim.metrics import Kind
 from hybridsim.outcome import Phase
 from hybridsim.report.curve import draw
 from hybridsim.report.findings import findings
+from hybridsim.report.page import in_ascii, is_ascii
 from hybridsim.report.words import GLUE, LABELS, joined, rows, unbroken
 from hybridsim.requirements import Checked
 from hybridsim.result import Result
@@ -30,19 +31,17 @@ MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
 NARROWEST, WIDEST = 80, 110
 MET, MISSED = "✓", "✗"
 PLOT_HEIGHT = 6
-ASCII = str.maketrans({"·": "|", NONE: "-", "⚠": "!", "▲": "^", MET: "+", MISSED: "x"})
 
 
 def write(result: Result, stream: TextIO) -> None:
     """Write the report as well as this stream can show it: width, colour, ASCII."""
     is_terminal = stream.isatty()
     width = Console(file=stream).width if is_terminal else 80
-    encoding = (getattr(stream, "encoding", None) or "ascii").lower()
     stream.write(
         render(
             result,
             width=int(os.environ.get("COLUMNS") or width),
-            ascii_only="utf" not in encoding,
+            ascii_only=is_ascii(stream),
             colour=is_terminal and not os.environ.get("NO_COLOR"),
         )
     )
@@ -65,9 +64,7 @@ def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bo
     console.print(Group(*_sections(result, width, ascii_only)), crop=False)
     whole = text.getvalue().replace(GLUE, " ")
     lines = "\n".join(line.rstrip() for line in whole.splitlines()) + "\n"
-    if not ascii_only:
-        return lines
-    return lines.translate(ASCII).encode("ascii", "replace").decode("ascii")
+    return in_ascii(lines) if ascii_only else lines
 
 
 def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:

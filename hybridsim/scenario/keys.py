@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.toml_places import Path
+from hybridsim.toml.places import Path
 
 
 def known_keys(path: Path) -> list[str]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hybridsim.errors import ScenarioError
-from hybridsim.problems import Problem, report
-from hybridsim.toml_places import Path, Places
+from hybridsim.toml.places import Path, Places
+from hybridsim.toml.problems import Problem, report
 
 # options of the command line and of `with_options`, and what they set
 OPTIONS: dict[str, Path] = {

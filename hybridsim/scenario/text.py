@@ -16,7 +16,7 @@ from hybridsim.scenario import presets
 if TYPE_CHECKING:
     from hybridsim.drives import Part
     from hybridsim.scenario import Scenario
-    from hybridsim.toml_places import Path
+    from hybridsim.toml.places import Path
 
 COMMENT_COLUMN = 40
 CATALOG = "catalog"  # begins the source of what `like` brings

@@ -6,7 +6,7 @@
     habits       what visits have in common
     measured     all distributions of a capture
     layout       where the objects lie
-    timeline     when each is visited
+    arrivals     how one gap between requests follows another
     making       the requests of the visits, and when they arrive
 
 An object is a piece of 64 KiB pages that are used together: a page that is read here and there, a

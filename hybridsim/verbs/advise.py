@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hybridsim import __version__
-from hybridsim.activity import Activity
-from hybridsim.alternatives import (
+from hybridsim.advice.activity import Activity
+from hybridsim.advice.alternatives import (
     GB,
     NAMES,
     Alternative,
@@ -21,8 +21,8 @@ from hybridsim.alternatives import (
     chosen,
     pricing,
 )
+from hybridsim.advice.hot_spot import HotSpot, hot_spot
 from hybridsim.errors import UsageError
-from hybridsim.hot_spot import HotSpot, hot_spot
 from hybridsim.metrics import Kind
 from hybridsim.outcome import SECOND, Outcome, Phase
 from hybridsim.result import Result

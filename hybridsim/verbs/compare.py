@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridsim.comparison import Comparison
-from hybridsim.comparison import compare as compare_measured
+from hybridsim.comparison.comparing import compare as compare_measured
+from hybridsim.comparison.rows import Comparison
+from hybridsim.comparison.tolerances import parse
 from hybridsim.measurements.gathering import gather
 from hybridsim.measurements.measurement import Measurement
-from hybridsim.tolerances import parse
 
 
 def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = ()) -> Comparison:

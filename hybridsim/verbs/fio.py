@@ -20,9 +20,10 @@ from hybridsim.fio.replaying import opened
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
 from hybridsim.inflight import Facts
-from hybridsim.jobs import NEVER, START_NS, Jobs
+from hybridsim.jobs import START_NS, Jobs
 from hybridsim.machine import Run
 from hybridsim.scenario import Scenario
+from hybridsim.source import NEVER
 from hybridsim.units import human_size
 from hybridsim.verbs.sampling import Sampler
 

@@ -31,7 +31,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Recording:
     """What came of it; no summary where no request came."""
 
     files: list[Path]
@@ -83,7 +83,7 @@ def prefix_of(output: str | None, disk: Disk) -> Path:
     return prefix.with_name(prefix.name.split(".blktrace")[0] or disk.name)
 
 
-def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recorded:
+def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
     """Record.  A signal ends it early, and what there is, is kept."""
     with on_signals() as stop:
         try:
@@ -102,7 +102,7 @@ def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recorded:
             raise RecordError(f"{prepared.prefix}: {error.strerror or error}") from None
     files = files_of(prepared.prefix)
     size = sum(each.stat().st_size for each in files)
-    return Recorded(files, size, dropped, stop.is_set(), summary_of(prepared))
+    return Recording(files, size, dropped, stop.is_set(), summary_of(prepared))
 
 
 def summary_of(prepared: Prepared) -> Summary | None:
@@ -119,4 +119,4 @@ def summary_of(prepared: Prepared) -> Summary | None:
         return None
 
 
-__all__ = ["AUTO", "WAYS", "Prepared", "Recorded", "prepare", "record"]
+__all__ = ["AUTO", "WAYS", "Prepared", "Recording", "prepare", "record"]

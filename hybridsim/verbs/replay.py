@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from hybridsim import build, loops
 from hybridsim.arrays import Ints
-from hybridsim.beginning import compared
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.controller import Controller
@@ -26,10 +25,10 @@ from hybridsim.jit import compiled
 from hybridsim.machine import Machine, Run
 from hybridsim.metrics import Collector
 from hybridsim.outcome import Outcome
+from hybridsim.pages import Chunked
 from hybridsim.recorded import Recorded
 from hybridsim.requirements import Requirement, check_answerable
 from hybridsim.result import Result, Warning, conclude, warm_up_of
-from hybridsim.saved_cache import SavedCache
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
 from hybridsim.think import Waits
@@ -37,6 +36,8 @@ from hybridsim.trace import Trace
 from hybridsim.units import human_size
 from hybridsim.verbs.sampling import SAMPLES_MAX, Sampler
 from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
+from hybridsim.warm_start.beginning import compared
+from hybridsim.warm_start.saved_cache import SavedCache
 
 MADE = "workload"  # the format of requests that nobody captured
 LONGEST_BYTES = 1 << 30
@@ -228,16 +229,14 @@ def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
         )
 
 
-class Chunked(Protocol):
-    """What has a name and hands out requests in order: a trace, or what was observed of one."""
+class Named(Chunked, Protocol):
+    """What also has a name: a trace, or what was observed of one."""
 
     name: str
 
-    def chunks(self) -> Iterator[Requests]: ...  # noqa: D102
-
 
 def batches(
-    trace: Chunked,
+    trace: Named,
     speed: float = 1.0,
     with_waits: bool = False,
     watch: Callable[[Requests], None] = lambda chunk: None,

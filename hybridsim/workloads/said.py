@@ -13,9 +13,9 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from hybridsim.errors import WorkloadError
-from hybridsim.problems import Problem, explain, report
 from hybridsim.suggest import hint
-from hybridsim.toml_places import Path, Places
+from hybridsim.toml.places import Path, Places
+from hybridsim.toml.problems import Problem, explain, report
 from hybridsim.workloads import KINDS
 from hybridsim.workloads.workload import TABLES, Workload
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsim.arrays import Int32s, Ints
 from hybridsim.caches.writecache.commits import EPOCH, IDLE, STAGE, Commits
-from hybridsim.caches.writecache.slots import FREE, NOTHING, Slots
+from hybridsim.caches.writecache.slots import NOTHING, Slots
 from hybridsim.codes import Op
 from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
@@ -155,8 +155,3 @@ class WriteBack(NamedTuple):
         self.state[QUIET_SINCE] = now
         if self.state[AROUND] == 0:
             self.call(now, events)
-
-    @method
-    def has_free(self):
-        """Tell whether a slot is free."""
-        return self.slots.state[FREE] > 0

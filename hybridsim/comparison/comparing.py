@@ -1,0 +1,132 @@
+"""One measurement held against another.
+
+Shares are of the real value.  Counters are compared every ten seconds: the row tells the worst, as
+a share of the real one's last value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybridsim.comparison.curves import curve_rows
+from hybridsim.comparison.matching import add_up, in_both, match_jobs, with_completions
+from hybridsim.comparison.rows import Comparison, Row, row_of
+from hybridsim.comparison.tolerances import Tolerances
+from hybridsim.errors import MeasurementError
+from hybridsim.fidelity import demerit, distance
+from hybridsim.measurements.measurement import CACHE, SECOND, Measurement, Name
+
+FEW = 6  # names, of what has nothing in common
+LONGER = 1.05  # times; runs of unlike length are noted
+STEP_NS = 10 * SECOND  # between comparisons of counters
+COUNTERS = "counters"
+
+
+def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -> Comparison:
+    """Hold a simulated run against a real one; MeasurementError if they have nothing in common."""
+    found = Comparison(real, simulated)
+    match_jobs(found)
+    for each, other in ((real, simulated), (simulated, real)):
+        add_up(each, other)
+        if each.is_instant:
+            each.figures = with_completions(each.figures, other.figures)
+            each.latencies = with_completions(each.latencies, other.latencies)
+    found.rows += _figures(found, tolerances)
+    found.rows += _distributions(found, tolerances)
+    for name in in_both(real.curves, simulated.curves):
+        found.rows += curve_rows(found, name, tolerances)
+    found.rows += _counters(found, tolerances)
+    places = {row.name[:2]: -at for at, row in reversed(list(enumerate(found.rows)))}
+    found.rows.sort(key=lambda row: (row.name.what == CACHE, -places[row.name[:2]]))
+    _note_lengths(found)
+    if not found.judged:
+        raise MeasurementError(
+            f"nothing to compare: {', '.join(real.sources)} has {_holdings(real)}; "
+            f"{', '.join(simulated.sources)} has {_holdings(simulated)}"
+            + "".join(f"; {note}" for note in found.notes)
+        )
+    _note_differences(found)
+    return found
+
+
+def _holdings(one: Measurement) -> str:
+    names = list(dict.fromkeys(str(name) for name in [*one.figures, *one.curves, *one.counters]))
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
+
+
+def _figures(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for name, real in found.real.figures.items():
+        simulated = found.simulated.figures.get(name)
+        if simulated is not None:
+            yield row_of(name, real, simulated, tolerances.of(name.measure))
+
+
+def _distributions(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for name, real in found.real.latencies.items():
+        simulated = found.simulated.latencies.get(name)
+        if simulated is None or not (real.count and simulated.count):
+            continue
+        for word, measure in (("KS", distance), ("demerit", demerit)):
+            error = measure(real, simulated)
+            told = name._replace(measure=f"{name.measure} {word}")
+            yield Row(told, None, None, error, tolerances.of(word))
+
+
+def _counters(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for counter, real in found.real.counters.items():
+        simulated = found.simulated.counters.get(counter)
+        if simulated is None:
+            continue
+        until = min(int(real.time_ns[-1]), int(simulated.time_ns[-1]))
+        times = np.append(np.arange(STEP_NS, until, STEP_NS), until)
+        values = [each.at(times) for each in (real, simulated)]
+        whole = np.abs(values[0]).max() if counter in found.real.levels else values[0][-1]
+        differences = values[1] - values[0]
+        worst = float(differences[np.abs(differences).argmax()])
+        error = worst / float(whole) if whole else (None if worst else 0.0)
+        name = Name("", CACHE, counter)
+        last = float(values[0][-1]), float(values[1][-1])
+        yield Row(name, *last, error, tolerances.of(counter, COUNTERS))
+
+
+# What is left.
+
+
+def _note_lengths(found: Comparison) -> None:
+    common = in_both(found.real.curves, found.simulated.curves)
+    ends = [
+        max((run.curves[name].until_ns for name in common), default=0)
+        for run in (found.real, found.simulated)
+    ]
+    if max(ends) > LONGER * min(ends):
+        lasts = [f"{each / SECOND:.0f} s" for each in ends]
+        found.notes.append(
+            f"real lasts {lasts[0]}, simulated {lasts[1]}: curves and counters are compared over "
+            "what both have, figures of whole runs as they are"
+        )
+
+
+def _note_differences(found: Comparison) -> None:
+    real, simulated = found.real, found.simulated
+    found.only_real += _alone(real, simulated)
+    found.only_simulated += _alone(simulated, real)
+    found.notes += [*real.notes, *simulated.notes]
+
+
+def _alone(one: Measurement, other: Measurement) -> Iterator[tuple[Name, str]]:
+    """Yield what one run tells and the other does not."""
+    for name in one.figures:
+        if name not in other.figures:
+            yield name, name.measure
+    for name in one.curves:
+        if name not in other.curves:
+            yield name, f"{name.measure} over time"
+    for name in one.latencies:
+        if name not in other.latencies:
+            yield name, f"distribution of {name.measure}"
+    for counter in one.counters:
+        if counter not in other.counters:
+            yield Name("", CACHE, counter), f"{counter} over time"
