@@ -16,7 +16,7 @@ from hybridsim.fidelity import Fidelity
 from hybridsim.outcome import SECOND, Outcome, Phase
 from hybridsim.units import format_size, human_count
 from hybridsim.warmup import State, WarmUp
-from hybridsim.wording import latency, percent, span, times
+from hybridsim.wording import latency, of_the_mean, percent, span, times
 
 YES, NO, UNSURE = "yes", "no", "unsure"
 
@@ -92,7 +92,7 @@ class Case:
         """The judged phase, as a phrase that begins a sentence."""
         if self.warm_up.state == State.STEADY:
             return "Once warm"
-        return "Over the whole run" if self.warm_up.state == State.FLAT else "In the last fifth"
+        return "Over the whole run" if self.warm_up.state == State.FLAT else "At the end of the run"
 
     def missed(self, reason: Reason) -> float:
         """Share of the reads of the judged phase that were no hits for this reason."""
@@ -212,16 +212,17 @@ def _about_run_time(case: Case) -> Iterator[str]:
 
 
 def _judged_on(case: Case) -> str:
-    reads = human_count(case.with_cache.figures.reads.count)
+    number = case.with_cache.figures.reads.count
+    reads = f"{human_count(number)} read{'s' * (number != 1)}"
     share = percent(case.with_cache.span_ns / case.cached.end_ns if case.cached.end_ns else 0.0)
-    return f"Judged on {share} of the run ({reads} reads), {_by_which_model(case.fidelity)}."
+    return f"Judged on {share} of the run ({reads}), {_by_which_model(case.fidelity)}."
 
 
 def _by_which_model(fidelity: Fidelity) -> str:
     """How much the modelled disks are like those that the trace comes from."""
     if not fidelity.is_known or fidelity.is_other_kind:
         return "with models of drives, not with yours"
-    apart = f"{percent(fidelity.demerit)} of the mean from those recorded"
+    apart = f"{of_the_mean(fidelity.demerit)} from those recorded"
     if fidelity.likeness == "good":
         return f"with a model whose latencies are only {apart}"
     if fidelity.likeness == "fair":
@@ -306,7 +307,7 @@ def _advice(case: Case) -> Iterator[Advice]:
     if has_reads and case.warm_up.needed_ns and not settled:
         # Simulated time is not the capture's where the load adapts to the machine.
         pace = case.trace.get("span_ns", case.cached.end_ns) / max(case.cached.end_ns, 1)
-        seconds = -(-int(case.warm_up.needed_ns * pace) // (60 * SECOND)) * 60
+        seconds = max(-(-int(case.warm_up.needed_ns * pace) // (60 * SECOND)), 1) * 60
         need = span(seconds * SECOND)
         yield Advice(
             f"Capture for at least {need}, so that the cache can warm up.",

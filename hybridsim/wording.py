@@ -20,6 +20,16 @@ def percent(share: float | None) -> str:
     return f"{number:.0f}%" if number in (0, 100) or 10 <= number < 99 else f"{number:.1f}%"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things: '1 request', '68,691 requests'."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def of_the_mean(share: float) -> str:
+    """How far apart two distributions are: '4.2% of the mean', '13 times the mean'."""
+    return f"{percent(share)} of the mean" if share < 1 else f"{times(share)} the mean"
+
+
 def latency(time_ns: float | None) -> str:
     """A latency for the eye; what is beyond the last bin is only known to be longer."""
     if time_ns is None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.codes import Flag, Op
-from hybridsim.errors import TraceError
+from hybridsim.errors import TraceError, UsageError
 from hybridsim.formats import FORMATS, writer
 from hybridsim.formats.blkparse import parse_rwbs
 from hybridsim.formats.oracle_general import detect as detect_oracle
@@ -165,7 +165,7 @@ class TestRecognition:
         assert read(path, format="csv").rows == 1
 
     def test_an_unknown_format_is_refused(self, tmp_path):
-        with pytest.raises(TraceError, match="--format xml: not known"):
+        with pytest.raises(UsageError, match="--format xml: not known"):
             Trace.read(written(tmp_path / "x", "y"), format="xml")
 
     @pytest.mark.parametrize("format", FORMATS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, 
 from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
-from hybridsim.errors import TraceError
+from hybridsim.errors import TraceError, UsageError
 
 ERRORS = str(capture("loop_errors"))
 SPLITS = str(capture("loop_raw_split_discard_flush"))
@@ -114,7 +115,7 @@ class TestConvert:
     def test_the_input_is_never_overwritten(self, tmp_path):
         run("convert", ERRORS, tmp_path / "a.csv")
         before = (tmp_path / "a.csv").read_bytes()
-        with pytest.raises(TraceError, match="also the input"):
+        with pytest.raises(UsageError, match="also the input"):
             run("convert", tmp_path / "a.csv", tmp_path / "a.csv")
         assert (tmp_path / "a.csv").read_bytes() == before
 
@@ -180,3 +181,12 @@ def test_help_imports_neither_numpy_nor_numba():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_closed_pipe_ends_it_quietly_and_not_with_the_exit_code_of_a_comparison():
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "hybridsim", "trace", "convert", str(ERRORS), "-"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -86,7 +86,7 @@ def test_too_short_a_capture_says_how_long_it_should_have_been():
 def test_a_gain_while_the_hit_ratio_still_rises_is_a_lower_bound():
     verdict = result(QUICK._replace(hit_ratio=rising)).verdict
     assert verdict.answer == "yes"
-    assert verdict.headline.startswith("In the last fifth, ")
+    assert verdict.headline.startswith("At the end of the run, ")
     assert "lower bound" in text(verdict)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
+from typing import Any, NoReturn
 
 import click
 
@@ -48,6 +50,15 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; click would make of a closed pipe exit code 1, which is `compare`'s."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _nobody_reads()
+        return code
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from COMMANDS alone."""
         with formatter.section("Commands"):
@@ -83,9 +94,10 @@ def main() -> None:
         sys.exit(2)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _stop(f"error: cannot write: {error.strerror}", 2)
     except HybridsimError as error:
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
@@ -93,6 +105,12 @@ def main() -> None:
     except KeyboardInterrupt:
         _stop("interrupted", 130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _nobody_reads() -> NoReturn:
+    """End as a program does that SIGPIPE ended: `hybridsim ... | head -1`."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
 
 
 def _stop(message: str, code: int) -> None:

@@ -57,6 +57,8 @@ def bench(
 
     sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
     hot_bytes, block_bytes, sequential_bytes = (_size(*each) for each in sizes.items())
+    if hot and not hot_bytes:
+        raise UsageError("--hot: a hot spot of nothing is none: leave it out for half of the cache")
     check_folder(json_file)
     site = machine(scenario_file, preset=preset)
     chosen = depths_of(depths)

@@ -69,7 +69,9 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def show(name: str, as_json: bool) -> None:
-    """Show every value of NAME, how far it can be trusted, and where it comes from.
+    """Show every value of NAME and its source.
+
+    Also how far each can be trusted.
 
     Marks: read in a published text, measured on a device, fitted to a measurement, assumed, or
     recalled from a datasheet that was not at hand.

@@ -89,7 +89,7 @@ def text(found: Fit) -> str:
 
 def _fidelity(held: Fidelity) -> Iterator[str]:
     from hybridsim.fidelity import figures
-    from hybridsim.wording import latency, percent
+    from hybridsim.wording import latency, of_the_mean
 
     both = {"measured": figures(held.measured), "this model": figures(held.modelled)}
     names = [name for name in both["measured"] if name != "n"]
@@ -97,7 +97,7 @@ def _fidelity(held: Fidelity) -> Iterator[str]:
     for what, row in both.items():
         yield f"{what:<12}" + "".join(f"{latency(row[name]):>10}" for name in names)
     yield (
-        f"The two distributions are {percent(held.demerit)} of the mean apart: a {held.likeness} "
+        f"The two distributions are {of_the_mean(held.demerit)} apart: a {held.likeness} "
         f"likeness ({held.measured.count:,} requests)."
     )
 

@@ -145,24 +145,28 @@ def hits(
 
 def table(found: list[Hits]) -> str:
     """Return results as text."""
-    from hybridsim.units import human_size
+    from hybridsim.units import human_count, human_size
+    from hybridsim.wording import counted
 
     first = found[0]
+    budget = first.write_budget or ""
+    budget += " of the page accesses" if budget.strip().endswith("%") else ""
     lines = [
-        f"{first.requests:,} reads and writes touch {first.page_accesses:,} pages of "
+        f"{counted(first.requests, 'read or write', 'reads and writes')}: "
+        f"{counted(first.page_accesses, 'access', 'accesses')} to pages of "
         f"{human_size(first.page_bytes)}.",
         "A page access is a hit or a miss; a request is a hit if all its pages are.",
-        *([f"Filled once, then within {first.write_budget}."] if first.write_budget else []),
+        *([f"Filled once, then within {budget}."] if first.write_budget else []),
         "",
-        f"{'admission':14}{'replacement':13}{'cache':>10}{'pages':>12}{'page hits':>14}"
-        f"{'ratio':>8}{'req. hits':>13}{'ratio':>8}{'admitted':>13}",
+        f"{'admission':14}{'replacement':12}{'cache':>9}{'pages':>8}{'page hits':>11}"
+        f"{'request hits':>14}{'admitted':>10}",
     ]
     for each in found:
         lines.append(
-            f"{each.admission:14}{each.replacement:13}"
-            f"{human_size(each.pages * each.page_bytes):>10}{each.pages:>12,}"
-            f"{each.page_hits:>14,}{each.page_hit_ratio:>8.2%}{each.request_hits:>13,}"
-            f"{each.request_hit_ratio:>8.2%}{each.admitted:>13,}"
+            f"{each.admission:14}{each.replacement:12}"
+            f"{human_size(each.pages * each.page_bytes):>9}{human_count(each.pages):>8}"
+            f"{each.page_hit_ratio:>11.2%}{each.request_hit_ratio:>14.2%}"
+            f"{human_count(each.admitted):>10}"
         )
     return "\n".join(lines)
 
@@ -175,16 +179,15 @@ def lessons(each: Hits) -> str:
     assert known is not None
     lines = [
         "",
-        f"What was learned with {human_size(each.pages * each.page_bytes)}, {each.replacement}: "
-        f"a page stays {known.pages_stay:,} accesses after its last;",
-        f"its room is worth {known.rent_reads:.3f} reads of the disks meanwhile, "
-        f"a fill costs {known.price_reads:.3g}.",
-        f"{'a page':58}{'accesses':>9}{'touched again':>15}{'worth':>8}{'wanted':>8}",
+        f"What was learned with {human_size(each.pages * each.page_bytes)}, {each.replacement}:",
+        f"a page stays {known.pages_stay:,} accesses after its last; meanwhile its room is",
+        f"worth {known.rent_reads:.2f} reads of the disks; a fill costs {known.price_reads:.2f}.",
+        f"{'accesses':>8}{'again':>7}{'worth':>7}{'wanted':>8}  to a page",
     ]
     for one in known.lessons:
         if one.share >= LEAST_SHARE:
             lines.append(
-                f"{one.accesses:58}{one.share:>9.1%}{one.is_touched_again:>15.0%}"
-                f"{one.worth_reads:>8.2f}{one.is_wanted:>8.0%}"
+                f"{one.share:>8.1%}{one.is_touched_again:>7.0%}{one.worth_reads:>7.2f}"
+                f"{one.is_wanted:>8.0%}  {one.accesses}"
             )
     return "\n".join(lines)

@@ -59,6 +59,8 @@ def mrc(
     from hybridsim.trace import Trace
     from hybridsim.verbs.mrc import miss_ratio_curve
 
+    if as_json and as_csv:
+        raise click.UsageError("--json or --csv: one of them")
     trace = Trace.read(paths, format, device, use_dispatch)
     share: str | int | None = int(sample) if sample and sample.isdigit() else sample
     curve = miss_ratio_curve(
@@ -80,10 +82,23 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
     return list(zip(curve.pages.tolist(), curve.miss_ratio.tolist(), curve.error.tolist()))
 
 
+def knee(curve: Curve) -> str:
+    """Return the knee in words, or that there is none: no size serves more than the smallest."""
+    from hybridsim.units import human_size
+    from hybridsim.wording import percent
+
+    if curve.miss_ratio[0] == curve.miss_ratio[-1]:
+        return f"no knee: {percent(curve.miss_ratio[0])} miss whatever the size"
+    size = human_size(int(curve.pages[curve.knee]) * curve.page_bytes)
+    misses = percent(curve.miss_ratio[curve.knee])
+    return f"knee: {size} ({misses} miss); beyond it more cache brings less"
+
+
 def drawn(curve: Curve) -> str:
     """Return the curve as text: drawn, its knee, and some sizes."""
     from hybridsim.report.curve import draw
     from hybridsim.units import human_size
+    from hybridsim.wording import counted
 
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     end = float(curve.pages[-1])
@@ -95,13 +110,11 @@ def drawn(curve: Curve) -> str:
     text = [f"{marks.get(row, ''):>5} |{line}" for row, line in enumerate(lines)]
     text += [f"{'':6}+{'-' * WIDTH}"]
     text += [f"{'':7}0{human_size(end * curve.page_bytes):>{WIDTH - 1}}", ""]
-    knee = curve.knee
     text += [
-        f"{curve.policy}, {curve.accesses:,} page accesses, {curve.distinct:,} distinct pages of "
-        f"{human_size(curve.page_bytes)}"
+        f"{curve.policy}, {counted(curve.accesses, 'page access', 'page accesses')}, "
+        f"{counted(curve.distinct, 'distinct page')} of {human_size(curve.page_bytes)}"
         + (f"; {curve.sampled:,} accesses sampled" if curve.sampled < curve.accesses else ""),
-        f"knee: {human_size(int(curve.pages[knee]) * curve.page_bytes)} "
-        f"({curve.miss_ratio[knee]:.1%} miss); beyond it more cache brings less",
+        knee(curve),
         "",
         f"{'cache':>12}{'pages':>14}{'misses':>10}",
     ]

@@ -26,7 +26,9 @@ def scenario() -> None:
 @click.argument("file", required=False)
 @click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
 def show(file: str | None, preset: str | None) -> None:
-    """Print a scenario with every default filled in and where each value came from.
+    """Print a scenario, every default filled in.
+
+    Each value says where it came from.
 
     Without FILE, print the default scenario: a file to start from.
     """

@@ -122,7 +122,9 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
 @trace_options
 @as_option
 def convert(paths: tuple[str, ...], written: str, **options: Any) -> None:
-    """Write the requests of TRACE... to the last path, as CSV (.csv, .csv.gz, .csv.zst, or -).
+    """Write the requests of a trace in another format.
+
+    The last path is what is written, as CSV: .csv, .csv.gz, .csv.zst, or -.
 
     Columns: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
     F (flush) or Z (write zeroes); times are from the first event, empty if unknown.

@@ -14,8 +14,9 @@ FORMAT_HELP = (
     "tencent, systor, fiu, disksim, mqsim, oracle-general, parquet, columns or workload."
 )
 COLUMNS_HELP = (
-    "Of any other table, which column means what: time=ts:us,offset=lba:sectors,length=bytes,"
-    "op=rw:R/W,device=vol,latency=rt:ms; a name, or a number from 1; or a TOML file that says so."
+    "Of any other table, which column means what: time=ts:us,offset=lba:sectors,length=bytes "
+    "and so on: op=rw:R/W, device=vol, latency=rt:ms; a column is a name, or a number from 1; "
+    "or a TOML file that says so."
 )
 DEVICE_HELP = (
     "Which device of the trace, as `info` lists them; default: most bytes; of traces of many "

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hybridsim.errors import TraceError
+from hybridsim.errors import UsageError
 from hybridsim.formats import Write, writer
 from hybridsim.formats.files import zstd
 
@@ -30,13 +30,13 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str = 
     target = Path(output)
     for name in inputs:
         if target.exists() and Path(name).exists() and target.samefile(name):
-            raise TraceError(f"{output}: is also the input; choose another name")
+            raise UsageError(f"{output}: is also the input; choose another name")
     if target.exists() and not target.is_file():
-        raise TraceError(f"{output}: exists and is not a file")
+        raise UsageError(f"{output}: exists and is not a file")
     try:
         return _write_whole(opened, target, write)
     except OSError as error:
-        raise TraceError(f"{output}: cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"cannot write {output}: {error.strerror or error}") from None
 
 
 def _write_whole(opened: Trace, target: Path, write: Write) -> int:

@@ -34,12 +34,13 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Make a stand-in for TRACE that can be shared: distributions, no addresses and no times.
+    """Make a stand-in for TRACE that can be shared.
 
-    It is a workload: every command that takes a trace takes its file, and makes requests that
-    hit and miss caches about as those of TRACE do.  How nearly is printed: misses of LRU caches of
-    several sizes and pages, the hit ratio over time, sizes and directions.  It knows no think
-    times: replay it at its arrivals (--mode open) or at a depth (--mode closed).
+    It holds distributions, no addresses and no times.  It is a workload: every command that takes
+    a trace takes its file, and makes requests that hit and miss caches about as those of TRACE do.
+    How nearly is printed: misses of LRU caches of several sizes and pages, the hit ratio over
+    time, sizes and directions.  It knows no think times: replay it at its arrivals (--mode open)
+    or at a depth (--mode closed).
     """
     from hybridsim.errors import UsageError
     from hybridsim.trace import Trace
@@ -69,19 +70,20 @@ def text(found: Likeness) -> str:
     columns = _figures(found.capture), _figures(found.stand_in)
     lines += [f"{name:14}{columns[0][name]:>12}{columns[1][name]:>12}" for name in columns[0]]
     shares = "".join(f"{share:>7.0%}" for share in SHARES)
-    lines += ["", f"misses of LRU, % {'cache:':>9}{shares}  of the data; apart: mean, largest"]
+    lines += ["", "misses of LRU, %, by the cache's share of the data; apart in points"]
+    lines += [f"{'page':>7}{'':11}{shares}  apart"]
     for each in found.curves:
         first, second = (
             "".join(f"{ratio * 100:>7.1f}" for ratio in row)
             for row in (each.capture, each.stand_in)
         )
-        lines.append(f"{each.page:>7} pages  {'capture':>10}  {first}")
-        apart = f"{each.mean * 100:.1f}, {each.largest * 100:.1f} points"
-        lines.append(f"{'':13}  {'stand-in':>10}  {second}  {apart}")
+        lines.append(f"{each.page:>7}  {'capture':>9}{first}")
+        apart = f"{each.mean * 100:.1f}, at most {each.largest * 100:.1f}"
+        lines.append(f"{'':7}  {'stand-in':>9}{second}  {apart}")
     warm = [_warm(each) for each in found.warm_ups]
     lines += [
         "",
-        f"warm-up of LRU, 10% of the data, 64 KiB pages: hit ratios over time are "
+        "warm-up of LRU, 10% of the data, 64 KiB pages: hit ratios over time are",
         f"{found.hits_apart * 100:.1f} points apart;",
         f"90% of the way: {warm[0]} of the accesses in the capture, {warm[1]} in the stand-in",
     ]

@@ -26,7 +26,9 @@ HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
 @as_option
 @click.option("--keys", is_flag=True, help="List the kinds of load and their keys.")
 def gen(workload: str | None, output: str | None, written: str, keys: bool) -> None:
-    """Make the requests of a WORKLOAD and write them to OUTPUT (.csv, .csv.gz, .csv.zst, or -).
+    """Make requests nobody captured, of a WORKLOAD.
+
+    OUTPUT is .csv, .csv.gz, .csv.zst, or - for standard output.
 
     WORKLOAD is a TOML file with one [[load]] or more, or a line: KIND,key=value,... Several loads
     are joined with +: they run side by side, so their rates are the mix.  The kinds: random,

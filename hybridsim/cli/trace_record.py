@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 def record(
     device: str, output: str | None, duration: str, via: str, buffer: str, as_json: bool
 ) -> None:
-    """Record what DEV does, as files that every command takes for a trace.
+    """Record what a disk really does.
 
-    Nothing is written to DEV, and tracing is left as it was found.  Recorded are requests queued,
-    issued and completed: places, sizes, times, processes; never any data.  Ctrl-C ends it early
-    and keeps what there is.  Record while the disk does what matters to you: ten minutes of the
-    busiest hour say more than a night.
+    The files are a trace that every command takes.  Nothing is written to DEV, and tracing is left
+    as it was found.  Recorded are requests queued, issued and completed: places, sizes, times,
+    processes; never any data.  Ctrl-C ends it early and keeps what there is.  Record while the
+    disk does what matters to you: ten minutes of the busiest hour say more than a night.
     """
     from hybridsim.verbs.record import prepare
     from hybridsim.verbs.record import record as run

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from hybridsim.errors import TraceError
+from hybridsim.errors import TraceError, UsageError
 from hybridsim.formats.files import Source
 from hybridsim.formats.rows import Device, Findings, Requests
 
@@ -59,7 +59,7 @@ def open_reader(
     """
     name, _, said = (format or "").partition(":")
     if (name and name not in FORMATS) or (said and name not in MAPPED):
-        raise TraceError(f"--format {format}: not known; there is {', '.join(FORMATS)}")
+        raise UsageError(f"--format {format}: not known; there is {', '.join(FORMATS)}")
     if said:
         if _module("parquet").detect(sources[0].head()):
             name = "parquet"

@@ -86,7 +86,7 @@ def _groups(stays: int) -> tuple[Floats, list[str]]:
     names += [
         f"{op} {often}, {when} than pages stay"
         for op in ("read", "written")
-        for when in ("mostly sooner", "mostly later")
+        for when in ("sooner", "later")
         for often in (*OFTEN, MORE)
     ]
     return np.concatenate([of_first, of_later]), names

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.report.page import page, paragraph, table, trace_line
 from hybridsim.units import human_count, human_size
-from hybridsim.wording import NONE, latency, percent, span, times
+from hybridsim.wording import NONE, counted, latency, percent, span, times
 
 if TYPE_CHECKING:
     from hybridsim.advice.activity import Process
@@ -62,7 +62,7 @@ def _answer(advice: Advice) -> str:
     pick, hybrid = advice.pick, advice.of("hybrid")
     size = human_size(pick.size_bytes)
     if advice.trace["requests"] < FEWEST:
-        return f"Can't say: {advice.trace['requests']} requests are too few to judge by."
+        return f"Can't say: {counted(advice.trace['requests'], 'request')} are too few to judge by."
     if pick.saved_ns is None:
         mode = "think" if advice.trace["has_completions"] else "closed"
         return (
@@ -174,7 +174,7 @@ def _process(one: Process) -> str:
 def _hot(advice: Advice) -> str:
     hot = advice.hot
     if hot.word == "unsure":
-        return f"Can't say: only {hot.distinct} pages are touched."
+        return f"Can't say: it touches only {counted(hot.distinct, 'page')}."
     answer = {"yes": "Yes", "slight": "Slightly", "no": "No"}[hot.word]
     half, most = (human_size(hot.needed[share] * hot.page_bytes) for share in (0.5, 0.8))
     said = (

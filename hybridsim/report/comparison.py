@@ -27,7 +27,7 @@ from hybridsim.warmup import WarmUp
 from hybridsim.wording import NONE, latency, percent, span
 
 SCHEMA = "hybridsim.comparison/1"
-WIDTH, HEIGHT, MARGIN, LABEL = 100, 4, 7, 13
+WIDTH, HEIGHT, MARGIN, LABEL = 80, 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
 LISTED_MAX = 12  # names in a line, in the text; the JSON has all

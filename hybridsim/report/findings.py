@@ -11,7 +11,7 @@ from hybridsim.report.words import LABELS, joined, rows, unbroken
 from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
 from hybridsim.verdict import SHORTEST_NS
-from hybridsim.wording import lasting, latency, percent, span
+from hybridsim.wording import lasting, latency, of_the_mean, percent, span
 
 
 def findings(result: Result) -> list[tuple[str, str]]:
@@ -151,7 +151,7 @@ def _model(result: Result) -> Iterator[tuple[str, str]]:
     else:
         text = (
             f"these disks alone take {modelled} at the median, recorded were {measured}; the "
-            f"distributions are {percent(fidelity.demerit)} of the mean apart, a "
+            f"distributions are {of_the_mean(fidelity.demerit)} apart, a "
             f"{fidelity.likeness} likeness"
         )
     yield LABELS["model"], unbroken(text)

@@ -47,7 +47,7 @@ def trace_line(trace: Mapping[str, Any]) -> list[str]:
     both = trace["reads"] + trace["writes"]
     parts = [
         str(trace["name"]),
-        f"{human_count(trace['requests'])} requests",
+        f"{human_count(trace['requests'])} request{'s' * (trace['requests'] != 1)}",
         span(trace["span_ns"]),
         f"{percent(trace['reads'] / both)} reads",
         f"touches {human_size(trace['footprint_bytes'])}",

@@ -37,7 +37,7 @@ LABELS = {
     "warm": "warm",
     "cached": "with cache",
     "before": "before",
-    "last_fifth": "last fifth",
+    "last_fifth": "at the end",
     "misses": "not from SSD",
     "page_hits": "page hits",
     "blocks": "blocks",
