@@ -437,7 +437,7 @@ def test_the_report_fits_a_screen_and_its_exit_code_tells(tmp_path):
     assert same.exit_code == 0
     assert "AGREES" in same.output
     unlike = CliRunner().invoke(command, [real, other])
-    assert unlike.exit_code == 1
+    assert unlike.exit_code == 4
     assert "hot read clat p99, +100.0% where ±15% is allowed" in " ".join(unlike.output.split())
     assert all(len(line) <= 100 for line in unlike.output.splitlines())
     allowed = CliRunner().invoke(command, [real, other, "--tolerance", "p99=120%"])
