@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridsim import hits, miss_ratio_curve
-from hybridsim.cli.mrc import mrc
+from hybridsim.cli.mrc import knee, mrc
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.stack import Stack
 
@@ -145,3 +145,7 @@ def miss_ratio_curve_of_capture():
     from hybridsim import Trace
 
     return miss_ratio_curve(Trace.read(CAPTURE))
+
+
+def test_a_flat_curve_has_no_knee():
+    assert knee(miss_ratio_curve(np.arange(100))) == "no knee: 100% miss whatever the size"
