@@ -68,9 +68,10 @@ def _moment(one: Moment) -> tuple[str, ...]:
 
 def _page(one: Page, page_bytes: int) -> list[str]:
     count, held = len(one.decisions), sum(each.because == HIT for each in one.decisions)
+    accesses = "access" if count == 1 else "accesses"
     filled = sum(each.because in (FILLED, EARLY) for each in one.decisions)
     told = (
-        f"{human_size(page_bytes)} at {format_size(one.offset)}: {count:,} accesses, {held:,} "
+        f"{human_size(page_bytes)} at {format_size(one.offset)}: {count:,} {accesses}, {held:,} "
         f"served from the SSD; let in: {filled:,}, left out: {count - held - filled:,}."
     )
     rows: list[tuple[str, ...]] = []
