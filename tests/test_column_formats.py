@@ -320,7 +320,15 @@ def lines(table):
 @settings(max_examples=20)
 @given(st.data())
 def test_the_parser_agrees_with_the_reference(table, data):
-    texts = data.draw(st.lists(lines(table), min_size=1, max_size=12))
+    agree(table, data.draw(st.lists(lines(table), min_size=1, max_size=12)))
+
+
+def test_quotes_stand_between_fields_that_blanks_separate():
+    agree(FIU, ['0 0 a b 0 8 R 6 0 ""', '0 0 a 0 8 R 6 "" 0 7', '0 "a" 0 0 8 R 6 0 7'])
+
+
+def agree(table, texts):
+    """Parse lines both ways."""
     text = "\n".join(texts) + "\n"
     block = np.frombuffer(text.encode(), np.uint8)
     seen, out = nothing_seen(), no_requests(len(texts))

@@ -131,17 +131,23 @@ def skipped(block, at, separator):
 
 
 @kernel
+def is_between(letter):
+    """Whether a letter stands between fields that blanks separate; quotes do as well."""
+    return letter <= BLANK or letter == QUOTE
+
+
+@kernel
 def stretched(block, at, after):
     """Place after a field that has `after` fields behind it, found from the right, or BAD."""
     end = at
     while block[end] != NEWLINE:
         end += 1
     for _ in range(after):
-        while end > at and block[end - 1] <= BLANK:
+        while end > at and is_between(block[end - 1]):
             end -= 1
-        while end > at and block[end - 1] > BLANK:
+        while end > at and not is_between(block[end - 1]):
             end -= 1
-    while end > at and block[end - 1] <= BLANK:
+    while end > at and is_between(block[end - 1]):
         end -= 1
     return end if end > at else BAD
 
