@@ -29,7 +29,7 @@ from hybridsim.formats.ordering import (
     spread_seconds,
 )
 from hybridsim.formats.rows import DTYPES, UNKNOWN, Findings, Requests
-from hybridsim.formats.text import Malformed
+from hybridsim.formats.text import Malformed, no_dispatch
 from hybridsim.formats.volumes import Volumes
 
 BLOCK_BYTES = 1 << 20
@@ -49,8 +49,7 @@ class ColumnReader:
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._sources = sources
         self._name = ", ".join(each.name for each in sources)
-        if use_dispatch:
-            raise TraceError(f"{self._name}: --use-dispatch needs a capture with issue events")
+        no_dispatch(self._name, use_dispatch)
         self.origin_unix_ns: int | None = None
         files = self._files(Findings(), nothing_seen())
         for lines in files:

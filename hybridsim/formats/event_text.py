@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -88,7 +89,7 @@ class TextReader:
         ]
 
 
-class EventLines:
+class EventLines(ABC):
     """One pass over the lines: events of the wanted device, and what was seen on the way."""
 
     def __init__(self, source: Source, wanted: str | None, findings: Findings) -> None:
@@ -102,9 +103,9 @@ class EventLines:
         self._lines = lines(source, findings)
         self._events = self.events()
 
+    @abstractmethod
     def events(self) -> Iterator[tuple[int, ...]]:
         """Yield the fields of EVENT for each line that matters."""
-        raise NotImplementedError
 
     def fill(self, events: Events) -> int:
         """Fill `events` with those of the next lines; 0 at the end."""

@@ -10,7 +10,7 @@ from hybridsim.errors import TraceError
 from hybridsim.formats.files import Source
 from hybridsim.formats.requests_csv import in_columns
 from hybridsim.formats.rows import UNKNOWN, Device, Findings, Requests
-from hybridsim.formats.text import Malformed, lines, only
+from hybridsim.formats.text import Malformed, lines, no_dispatch, only
 
 FIRST_LINE = re.compile(rb"fio version (\d+) iolog")
 OPS = {
@@ -66,10 +66,7 @@ class Reader:
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "fio iolog")
-        if use_dispatch:
-            raise TraceError(
-                f"{self._source.name}: --use-dispatch needs a capture with issue events"
-            )
+        no_dispatch(self._source.name, use_dispatch)
         match = FIRST_LINE.match(self._source.head())
         self._version = int(match[1]) if match else 0
         if self._version not in (2, 3):

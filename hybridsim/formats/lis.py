@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.codes import Op
-from hybridsim.errors import TraceError
 from hybridsim.formats.files import Source
 from hybridsim.formats.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.formats.text import Malformed, lines, only
+from hybridsim.formats.text import Malformed, lines, no_dispatch, one_device, only
 
 BLOCK_BYTES = 512
 FIELDS = 4
@@ -48,12 +47,8 @@ class Reader:
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "lis")
         self.devices = [Device("0", 0, 0, chosen=True)]
-        if device not in (None, "0"):
-            raise TraceError(f"{self._source.name}: a list has one device, named 0")
-        if use_dispatch:
-            raise TraceError(
-                f"{self._source.name}: --use-dispatch needs a capture with issue events"
-            )
+        one_device(self._source.name, "a list", device)
+        no_dispatch(self._source.name, use_dispatch)
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""

@@ -17,7 +17,7 @@ from hybridsim.errors import TraceError
 from hybridsim.formats.files import Source
 from hybridsim.formats.ordering import SECOND_NS, from_origin, in_order, spread_seconds
 from hybridsim.formats.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.formats.text import only
+from hybridsim.formats.text import no_dispatch, one_device, only
 
 RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
 PAGE_BYTES = 4096
@@ -58,12 +58,8 @@ class Reader:
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "oracle-general")
         self.devices = [Device("0", 0, 0, chosen=True)]
-        if device not in (None, "0"):
-            raise TraceError(f"{self._source.name}: an oracleGeneral trace has one device, named 0")
-        if use_dispatch:
-            raise TraceError(
-                f"{self._source.name}: --use-dispatch needs a capture with issue events"
-            )
+        one_device(self._source.name, "an oracleGeneral trace", device)
+        no_dispatch(self._source.name, use_dispatch)
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""

@@ -20,7 +20,7 @@ from hybridsim.formats.mapping import EXAMPLE, Mapping, read
 from hybridsim.formats.ordering import from_origin, in_order, origin_of
 from hybridsim.formats.requests_csv import HEADER, LETTERS
 from hybridsim.formats.rows import UNKNOWN, Findings, Requests, no_requests
-from hybridsim.formats.text import only
+from hybridsim.formats.text import no_dispatch, only
 from hybridsim.formats.volumes import Volumes
 
 MAGIC = b"PAR1"
@@ -63,10 +63,7 @@ class Reader:
     ) -> None:
         self._source = only(sources, "parquet")
         self.origin_unix_ns: int | None = None
-        if use_dispatch:
-            raise TraceError(
-                f"{self._source.name}: --use-dispatch needs a capture with issue events"
-            )
+        no_dispatch(self._source.name, use_dispatch)
         self._mapping = read(said) if said else OURS
         self._file = self._opened()
         have = self._file.schema_arrow.names

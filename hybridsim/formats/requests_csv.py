@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hybridsim.codes import Op
-from hybridsim.errors import TraceError
 from hybridsim.formats.files import Source
 from hybridsim.formats.rows import DTYPES, UNKNOWN, Device, Findings, Requests
-from hybridsim.formats.text import Malformed, lines, only
+from hybridsim.formats.text import Malformed, lines, no_dispatch, one_device, only
 
 HEADER = "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
 LETTERS = {
@@ -67,12 +66,8 @@ class Reader:
         self._source = only(sources, "csv")
         self._by_dispatch = use_dispatch
         self.devices = [Device("0", 0, 0, chosen=True)]
-        if device not in (None, "0"):
-            raise TraceError(f"{self._source.name}: a CSV file has one device, named 0")
-        if use_dispatch:
-            raise TraceError(
-                f"{self._source.name}: --use-dispatch needs a capture with issue events"
-            )
+        one_device(self._source.name, "a CSV file", device)
+        no_dispatch(self._source.name, use_dispatch)
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""

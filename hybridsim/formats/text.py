@@ -81,3 +81,15 @@ def only(sources: list[Source], format: str) -> Source:
     if len(sources) != 1:
         raise TraceError(f"{sources[1].name}: of {format} one file at a time is read")
     return sources[0]
+
+
+def one_device(name: str, what: str, device: str | None) -> None:
+    """Refuse any device but the one, which is named 0; `what` is what has but one."""
+    if device not in (None, "0"):
+        raise TraceError(f"{name}: {what} has one device, named 0")
+
+
+def no_dispatch(name: str, use_dispatch: bool) -> None:
+    """Refuse to take requests as issued where only arrivals are known."""
+    if use_dispatch:
+        raise TraceError(f"{name}: --use-dispatch needs a capture with issue events")

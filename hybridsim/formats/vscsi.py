@@ -17,7 +17,7 @@ from hybridsim.codes import Op
 from hybridsim.errors import TraceError
 from hybridsim.formats.files import Source
 from hybridsim.formats.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.formats.text import only
+from hybridsim.formats.text import no_dispatch, one_device, only
 
 RECORD = np.dtype(
     [
@@ -76,12 +76,8 @@ class Reader:
         self._source = only(sources, "vscsi")
         self._version = version_of(self._source.head()) or 0x100
         self.devices = [Device("0", 0, 0, chosen=True)]
-        if device not in (None, "0"):
-            raise TraceError(f"{self._source.name}: a vscsi trace has one device, named 0")
-        if use_dispatch:
-            raise TraceError(
-                f"{self._source.name}: --use-dispatch needs a capture with issue events"
-            )
+        one_device(self._source.name, "a vscsi trace", device)
+        no_dispatch(self._source.name, use_dispatch)
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hybridsim.errors import TraceError
 from hybridsim.formats.files import Source
 from hybridsim.formats.rows import Device, Findings, Requests
-from hybridsim.formats.text import only
+from hybridsim.formats.text import no_dispatch, one_device, only
 
 SIZE_MAX = 1 << 26
 LOAD = re.compile(rb"(?m)^\s*\[\[load\]\]")
@@ -29,10 +29,8 @@ class Reader:
 
         source = only(sources, "workload")
         self.devices = [Device("0", 0, 0, chosen=True)]
-        if device not in (None, "0"):
-            raise TraceError(f"{source.name}: a workload has one device, named 0")
-        if use_dispatch:
-            raise TraceError(f"{source.name}: --use-dispatch needs a capture with issue events")
+        one_device(source.name, "a workload", device)
+        no_dispatch(source.name, use_dispatch)
         with source.open(Findings()) as stream:
             text = stream.read(SIZE_MAX)
         try:

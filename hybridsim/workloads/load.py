@@ -7,6 +7,7 @@ the stream is the same however it is cut afterwards.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Literal, Protocol
 
@@ -44,7 +45,7 @@ class Places(Protocol):
         """Return offsets from the beginning of the load's span."""
 
 
-class Load(Part):
+class Load(Part, ABC):
     """When requests come, how large they are, how many of them read; a kind says where they go."""
 
     name: str = ""
@@ -81,9 +82,9 @@ class Load(Part):
         """Tell whether the load ends by itself."""
         return self.end is not None or (self.depth is not None and len(self.depth) > 1)
 
+    @abstractmethod
     def places(self, seed: int) -> Places:
         """Return where requests go, from the beginning."""
-        raise NotImplementedError
 
     def requests(self, seed: int, number: int) -> Iterator[Requests]:
         """Yield the load's requests in order of arrival, without end unless it has one."""
