@@ -30,12 +30,12 @@ SERVER_DISK = HardDisk(
 )  # fmt: skip
 
 
-def machine(disk, window, pages=0, members=1, replay=Replay.CLOSED, depth=1):
+def machine(disk, window, pages=0, members=1, replay=Replay.CLOSED, depth=1, age_limit_ns=10**15):
     admission, replacement = Touches.new(IDS, pages, 1), LRU.new(IDS)
     mode = int(Mode.WRITE_THROUGH)
     cache = PageCache.new(PAGE, pages, mode, 1 << 20, 8, admission, replacement, IDS)
     level = Level.RAID5 if members > 2 else Level.STRIPE
-    bank = build.bank(disk, members, disk.capacity_bytes, window, 10**15)
+    bank = build.bank(disk, members, disk.capacity_bytes, window, age_limit_ns)
     slow = Tier.new(SLOW, int(level), members, 64 * KIB, bank)
     drive = Scenario.default().cache.drive
     flash = build.bank(drive, 1, drive.capacity_bytes, 1, 0)
@@ -215,6 +215,17 @@ def test_reads_a_second_by_queue_depth(seeks):
         facts = to_the_end(run)
         seconds_each = facts.done_ns.max() / 1e9 / n
         assert 1 / (seconds_each + OVERHEAD_S) == pytest.approx(expected, rel=0.03), depth
+
+
+def test_what_waits_before_the_disk_does_not_age_in_it():
+    random = np.random.default_rng(5)
+    n, rates = 6_000, {}
+    for depth in (32, 256):
+        run = Run(machine(SERVER_DISK, 32, depth=depth, age_limit_ns=500_000_000))
+        offset = random.integers(0, SERVER_DISK.capacity_bytes // 4096, n) * 4096
+        run.feed(batch(np.full(n, Op.READ, np.uint8), offset, np.full(n, 4096)))
+        rates[depth] = n / to_the_end(run).done_ns.max()
+    assert rates[256] > 0.97 * rates[32]
 
 
 class Recorder:

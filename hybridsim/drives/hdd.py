@@ -47,7 +47,7 @@ class HardDisk(Part):
     interface: Rate | None = None  # bytes a second between host and disk; else without limit
     window: int = Field(32, ge=1, le=1024)  # commands it chooses from
     order: Literal["sptf", "sstf", "clook"] = "sptf"  # how: by position, by distance, in a sweep
-    age_limit_ns: Time = Field(500_000_000, alias="age_limit")  # a command never waits longer
+    age_limit_ns: Time = Field(500_000_000, alias="age_limit")  # in the disk, then it is next
     read_ahead_bytes: Size = Field(2**20, alias="read_ahead")  # of each segment
     segments: int = Field(8, ge=1, le=1024)  # streams that it reads ahead of
     read_behind_bytes: Size | None = Field(None, alias="read_behind")  # kept; else as read_ahead

@@ -61,6 +61,8 @@ class Hdd(Device):
         """Let a command wait for the arm."""
         command.prepared = self.clock.now + preparation
         self.queue.append(command)
+        if len(self.queue) <= self.parameters.window:
+            command.entered = self.clock.now
 
     def wire(self, length: int) -> int:
         """How long bytes take between host and disk."""
@@ -103,6 +105,8 @@ class Hdd(Device):
         elif self.queue:
             command = self.choose()
             self.queue.remove(command)
+            if len(self.queue) >= self.parameters.window:
+                self.queue[self.parameters.window - 1].entered = self.clock.now
             self.destaged_last = False
             self.serve(command)
 
@@ -117,7 +121,7 @@ class Hdd(Device):
     def choose(self) -> Command:
         """The oldest if it has waited too long, else the best of the oldest few."""
         oldest = self.queue[0]
-        if self.clock.now - oldest.submitted >= self.parameters.age_limit_ns:
+        if self.clock.now - oldest.entered >= self.parameters.age_limit_ns:
             return oldest
         # min() gives the first of equals: the older.
         return min(self.queue[: self.parameters.window], key=self.cost)

@@ -16,6 +16,7 @@ class Command:
     submitted: int
     done: Done
     prepared: int = 0  # when it can go to the platters
+    entered: int = 0  # when it became one of those that the arm chooses from
     serial: int = 0  # of a FLUSH: the last write that it waits for
 
     @property

@@ -12,6 +12,7 @@ from hybridsim.devices.hdd.arm import Arm
 from hybridsim.devices.hdd.platters import Platters
 from hybridsim.devices.hdd.queue import Queue
 from hybridsim.devices.hdd.read_ahead import ReadAhead
+from hybridsim.devices.hdd.window import Window
 from hybridsim.devices.hdd.write_cache import WriteCache
 from hybridsim.jit import method, state_machine
 
@@ -39,8 +40,8 @@ class HDD(NamedTuple):
     flush_ns: int  # what a flush takes beyond the writes that it waits for
     host_ps_per_byte: int
     order: int
-    window: int
     age_limit_ns: int
+    window: Window
     arm: Arm
     queue: Queue
     read_ahead: ReadAhead
@@ -55,7 +56,8 @@ class HDD(NamedTuple):
     def new(cls, members: int, parameters: dict[str, Any], capacity: int = 256) -> HDD:
         """Make `members` idle disks; `parameters` gives numbers and tables by name."""
         return cls(
-            **{name: parameters[name] for name in cls._fields[:9]},
+            **{name: parameters[name] for name in cls._fields[:8]},
+            window=Window.new(members, parameters["window"]),
             arm=Arm.new(members, Platters.new(parameters)),
             queue=Queue.new(LINES * members, capacity),
             read_ahead=ReadAhead.new(members, parameters),
@@ -151,7 +153,7 @@ class HDD(NamedTuple):
         queue = self.queue
         queue.prepared_ns[slot] = now + prepare_ns
         queue.find(slot, self.arm.platters)
-        queue.append(LINES * member, slot)
+        self.window.append(now, member, LINES * member, slot, queue)
         if self.serving[member] == NOTHING:
             self.start(now, member, kind, events)
 
@@ -277,14 +279,13 @@ class HDD(NamedTuple):
     def pick(self, now, member):
         """Take the command to serve next out of the queue: that of least cost."""
         queue = self.queue
-        best = queue.oldest[LINES * member]
-        before_best = NOTHING
-        waited = now - queue.submitted_ns[best]
-        if self.window > 1 and waited < self.age_limit_ns and queue.next[best] != NOTHING:
+        best, before_best = queue.oldest[LINES * member], NOTHING
+        waited = now - queue.entered_ns[best]
+        if self.window.size > 1 and waited < self.age_limit_ns and queue.next[best] != NOTHING:
             least = self.cost(now, member, best)
             before = best
             slot = queue.next[best]
-            for _ in range(self.window - 1):
+            for _ in range(self.window.size - 1):
                 if slot == NOTHING or least == 0:
                     break
                 cost = self.cost(now, member, slot)
@@ -294,7 +295,7 @@ class HDD(NamedTuple):
                     before_best = before
                 before = slot
                 slot = queue.next[slot]
-        queue.unlink(LINES * member, before_best, best)
+        self.window.unlink(now, member, LINES * member, before_best, best, queue)
         return best
 
     @method

@@ -10,7 +10,7 @@ from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list,
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-COLUMNS = 11
+COLUMNS = 12
 
 
 @state_machine
@@ -23,6 +23,7 @@ class Queue(NamedTuple):
     offset: Ints
     length: Ints
     submitted_ns: Ints
+    entered_ns: Ints  # when it became one of those that the arm chooses from
     prepared_ns: Ints  # from when on it can go to the platters
     zone: Ints  # where it begins
     track: Ints
@@ -36,7 +37,7 @@ class Queue(NamedTuple):
     @classmethod
     def new(cls, lines: int, capacity: int) -> Queue:
         """Make empty lines with room for `capacity` commands in all."""
-        kinds = (np.int64, np.int32, np.uint8, *(np.int64,) * 8)
+        kinds = (np.int64, np.int32, np.uint8, *(np.int64,) * 9)
         columns = (np.zeros(capacity, kind) for kind in kinds)
         free = np.array([0, capacity])
         ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
