@@ -12,7 +12,7 @@ from hybridsim.reference.parameters import DmCacheParameters
 from hybridsim.reference.smq import JIFFY, Answer, Kind, Lock, Slot, Smq, Work
 from hybridsim.reference.tier import Tier
 
-SECOND = 10**9
+WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them up
 
 
 class DmCache:
@@ -38,7 +38,7 @@ class DmCache:
         self.idle_since = 0  # jiffies
         self.marked = False  # whether some bio is
         self.running = 0
-        self.seconds = 0  # the next that the waker has not seen
+        self.wakes = 0  # the next that the waker has not seen
         self.winding = False
         self.discard_bytes = self.size
         while slow.capacity_bytes // self.discard_bytes > 16_384:
@@ -361,19 +361,19 @@ class DmCache:
         self.fast.submit(Op.FLUSH, 0, 0, both.another())
 
     def wind(self) -> None:
-        """Make up for the seconds slept through."""
+        """Make up for the wakes slept through."""
         if self.winding:
             return
-        while self.seconds * SECOND <= self.clock.now:
-            self.smq.tick(self.seconds * SECOND)
-            self.seconds += 1
+        while self.wakes * WAKE_NS <= self.clock.now:
+            self.smq.tick(self.wakes * WAKE_NS)
+            self.wakes += 1
         self.winding = True
-        self.clock.at(self.seconds * SECOND, self.second)
+        self.clock.at(self.wakes * WAKE_NS, self.woken)
 
-    def second(self) -> None:
-        """Do what is done every second, until there is nothing to do."""
+    def woken(self) -> None:
+        """Do what is done about every second, until there is nothing to do."""
         self.smq.tick(self.clock.now)
-        self.seconds += 1
+        self.wakes += 1
         writes_back = (
             self.parameters.mode != DmMode.PASSTHROUGH
             and self.size <= self.parameters.threshold_bytes
@@ -381,7 +381,7 @@ class DmCache:
         )
         if self.bios or self.smq.pending.all or writes_back:
             self.migrator.wake()
-            self.clock.at(self.clock.now + SECOND, self.second)
+            self.clock.at(self.clock.now + WAKE_NS, self.woken)
         else:
             self.winding = False
 

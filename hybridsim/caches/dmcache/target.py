@@ -35,7 +35,9 @@ from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-SECOND_NS = 1_000_000_000
+# The waker asks for 250 jiffies of 4 ms; a timer so far off fires on the next multiple of 8 jiffies
+# behind them (kernel/time/timer.c: LVL_GRAN of level 1): 256 after the last such.
+WAKE_NS = 1_024_000_000
 WORKER_NS = 20_000  # 10 to 50 us: an estimate
 PART_BYTES = 512 * 1024  # kcopyd_subjob_size_kb
 
@@ -45,7 +47,7 @@ NONE, WRITTEN = int(Reason.NONE), int(Reason.WRITE)
 FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
 NO_CACHE = int(Reason.NO_CACHE)
 
-IS_ARMED, SECONDS = range(2)
+IS_ARMED, WAKES = range(2)
 
 
 @state_machine
@@ -54,7 +56,7 @@ class DmCache(NamedTuple):
 
     page_bytes: int  # of a block
     mapping: Mapping
-    state: Ints  # [IS_ARMED, SECONDS]
+    state: Ints  # [IS_ARMED, WAKES]
 
     @classmethod
     def new(
@@ -191,35 +193,35 @@ class DmCache(NamedTuple):
         elif number == DEFERRER:
             self.take_deferred(now, requests, below)
         else:
-            self.second(now, below.events)
+            self.woken(now, below.events)
         return NOTHING
 
     # The clock.
 
     @method
     def wind(self, now, events):
-        """Make up for the seconds that nobody was awake in, and be woken at the next."""
+        """Make up for the wakes that nobody was awake for, and be woken at the next."""
         state = self.state
         if state[IS_ARMED] == 1:
             return
-        while state[SECONDS] * SECOND_NS <= now:
-            self.mapping.migrations.smq.tick(state[SECONDS] * SECOND_NS)
-            state[SECONDS] += 1
+        while state[WAKES] * WAKE_NS <= now:
+            self.mapping.migrations.smq.tick(state[WAKES] * WAKE_NS)
+            state[WAKES] += 1
         state[IS_ARMED] = 1
-        events.push(state[SECONDS] * SECOND_NS, CACHE, WAKER)
+        events.push(state[WAKES] * WAKE_NS, CACHE, WAKER)
 
     @method
-    def second(self, now, events):
-        """Do what is done each second; sleep if nothing is left to do."""
+    def woken(self, now, events):
+        """Do what is done about each second; sleep if nothing is left to do."""
         state, migrations = self.state, self.mapping.migrations
         migrations.smq.tick(now)
-        state[SECONDS] += 1
+        state[WAKES] += 1
         is_busy = not migrations.bios.are_none() or migrations.smq.work.state[USED] > 0
         if not is_busy and not migrations.can_write_back():
             state[IS_ARMED] = 0
             return
         migrations.wake_migrator(now, events)
-        events.push(now + SECOND_NS, CACHE, WAKER)
+        events.push(now + WAKE_NS, CACHE, WAKER)
 
     # Bios.
 
