@@ -1,0 +1,145 @@
+"""An array in real time: requests come when they come, and each is told when it will be complete.
+
+The same state machines as in a simulation, with the caller's clock in place of the event loop's
+(DESIGN.md 1, 45): requests that arrive at the times of a trace are complete at the same nanosecond
+as in its replay.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.arrays import Ints, doubled
+from hybridsim.events import CONTROLLER, FAST, KIND_BITS, KIND_MASK, SLOW, Events
+from hybridsim.jit import fitting, loop, state_machine
+from hybridsim.machine import with_room
+
+NEVER = (1 << 63) - 1
+LONGEST_BYTES = 1 << 20  # room is made for such requests until a longer one comes
+DONE, ROOM = range(2)  # why `go_on` came back
+UNTIL_NS, TAG, OP, OFFSET, LENGTH = range(5)  # of `go_on`'s order
+NOTHING = -1
+
+
+@state_machine
+class Completions(NamedTuple):
+    """Which requests are complete, in order, and since when."""
+
+    tag: Ints
+    at_ns: Ints
+    used: Ints  # [how many]
+
+    @classmethod
+    def new(cls, capacity: int) -> Completions:
+        """Make room for `capacity` completions."""
+        return cls(*(np.zeros(size, np.int64) for size in (capacity, capacity, 1)))
+
+
+@loop
+def go_on(tier: Any, events: Any, order: Ints, demand: int, completions: Completions) -> int:
+    """Let happen what is due until UNTIL_NS and, if there is a TAG, take that request then.
+
+    Returns DONE, or ROOM where the next step could exhaust a pool.  What is due in the instant of
+    an arrival comes before it, as in a simulation.
+    """
+    heap = events.heap
+    while True:
+        full = completions.used[0] == len(completions.tag)
+        if full or not tier.has_room(demand) or heap.room() < 2 * demand + tier.reserved():
+            return ROOM
+        if heap.is_empty() or heap.time_ns[0] > order[UNTIL_NS]:
+            break
+        now = heap.time_ns[0]
+        what = heap.what[0]
+        number = what >> KIND_BITS
+        heap.pop()
+        kind = what & KIND_MASK
+        if kind == SLOW or kind == FAST:
+            tag = tier.complete(now, number, events)
+        elif kind == CONTROLLER:
+            tag = tier.own_event(now, number, events)
+        else:
+            tag = tier.wake(now, number, events)
+        if tag >= 0:
+            completions.tag[completions.used[0]] = tag
+            completions.at_ns[completions.used[0]] = now
+            completions.used[0] += 1
+    if order[TAG] != NOTHING:
+        now = order[UNTIL_NS]
+        tier.submit(now, order[TAG], order[OP], order[OFFSET], order[LENGTH], events)
+    return DONE
+
+
+class LiveArray:
+    """An array, or a RAID controller, or a drive, that lives in the caller's time."""
+
+    def __init__(self, tier: Any, interpreted: bool = False) -> None:
+        """Switch on an idle tier, at time 0."""
+        self.tier = tier
+        self.now_ns = 0
+        self._events = Events.new(256)
+        self._completions = Completions.new(256)
+        self._order = np.zeros(5, np.int64)
+        self._longest = 0
+        self._demand = 0
+        self._go_on = fitting(go_on, tier, interpreted)
+        tier.start(self._events)
+        self._expect(LONGEST_BYTES)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """How much it holds."""
+        return int(self.tier.capacity_bytes)
+
+    @property
+    def next_ns(self) -> int:
+        """When something will happen next of itself, at the latest a completion; or NEVER."""
+        heap = self._events.heap
+        return NEVER if heap.is_empty() else int(heap.time_ns[0])
+
+    def submit(self, now_ns: int, tag: int, op: int, offset: int, length: int) -> None:
+        """Take a request; `advance` will return its tag, which is no less than 0.
+
+        `op` is a codes.Op with flags.  Time only goes forward: a request from before `now_ns` of
+        this array counts as of then.
+        """
+        self._expect(length)
+        self._step(now_ns, tag, op, offset, length)
+
+    def advance(self, now_ns: int) -> list[tuple[int, int]]:
+        """Return the tags of requests complete by now, in order, each with its nanosecond."""
+        if self.next_ns <= now_ns:
+            self._step(now_ns, NOTHING, 0, 0, 0)
+        done = self._completions
+        count = int(done.used[0])
+        done.used[0] = 0
+        return list(zip(done.tag[:count].tolist(), done.at_ns[:count].tolist()))
+
+    def _step(self, now_ns: int, tag: int, op: int, offset: int, length: int) -> None:
+        self.now_ns = max(now_ns, self.now_ns)
+        self._order[:] = self.now_ns, tag, op, offset, length
+        while self._go_on(self.tier, self._events, self._order, self._demand, self._completions):
+            self._grow()
+
+    def _expect(self, length: int) -> None:
+        """Raise the demand to what a request of that length can take."""
+        if length > self._longest:
+            self._longest = length
+            self._demand = int(self.tier.demand(length))
+
+    def _grow(self) -> None:
+        """Make room wherever there is too little."""
+        self.tier = with_room(self.tier, self._demand)
+        wanted = 2 * self._demand + int(self.tier.reserved())
+        heap = self._events.heap
+        if heap.room() < wanted:
+            self._events = self._events.grown(doubled(len(heap.time_ns), heap.room(), wanted))
+        done = self._completions
+        if done.used[0] == len(done.tag):
+            self._completions = Completions(
+                np.append(done.tag, np.zeros_like(done.tag)),
+                np.append(done.at_ns, np.zeros_like(done.at_ns)),
+                done.used,
+            )

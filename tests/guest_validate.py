@@ -1,0 +1,775 @@
+"""Situations in which `validate` must do no harm, as root on a real kernel: run in a guest.
+
+    python3 -m unittest guest_validate      (with SLOW and FAST naming two empty disks)
+
+Needs nothing but Python's standard library and the tools of the guest.
+"""
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from validate import cli, fio, journal, layout, planning, sampling, site
+from validate import experiment as experiments
+from validate import request as requests
+from validate.devices import is_read_only, set_read_only
+from validate.system import System
+
+SLOW, FAST = os.environ.get("SLOW", ""), os.environ.get("FAST", "")
+MIB = 1 << 20
+WORK = Path("/tmp/try")
+STATE = WORK / "state"
+EXPERIMENT = """
+name = "t"
+[cache]
+kind = "{kind}"
+size = "{size}"
+[origin]
+size = "256MiB"
+{origin}
+[load]
+duration = "{seconds}s"
+job = '''
+[hot]
+rw={rw}
+bs={bs}
+iodepth=4
+norandommap
+'''
+"""
+
+
+def sh(*words, check=True, **more):
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **more)
+    if check and done.returncode:
+        raise AssertionError(f"{words}: {done.stdout} {done.stderr}")
+    return done.stdout.strip()
+
+
+def validate(*words):
+    """Run the command line; return its exit code and what it says."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        try:
+            code = cli.main([*words, "--state", str(STATE)])
+        except SystemExit as end:
+            code = end.code
+    return code, said.getvalue()
+
+
+def experiment(kind="dm-cache", seconds=1, rw="randread", bs="4k", origin="", size=""):
+    size = size or {"bcache": "300MiB"}.get(kind, "32MiB")
+    path = WORK / f"{kind}-{seconds}-{rw.replace(':', '-')}.toml"
+    path.write_text(
+        EXPERIMENT.format(kind=kind, seconds=seconds, rw=rw, bs=bs, origin=origin, size=size)
+    )
+    return str(path)
+
+
+def build(*more, slow=SLOW, fast=FAST, toml=None, erase=None, out="results", yes=True):
+    words = ["build", toml or experiment(), "--slow", slow, "--fast", fast, "-o", str(WORK / out)]
+    for device in (slow, fast) if erase is None else erase:
+        words += ["--erase", device]
+    return validate(*words, *(["-y"] if yes else []), *more)
+
+
+def child(work):
+    """Run something in a process of its own; return its number."""
+    number = os.fork()
+    if number:
+        return number
+    try:
+        with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
+            code = work()
+    except BaseException:
+        code = 99
+    os._exit(code)
+
+
+def end_of(number):
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+
+
+def wait(until, seconds=90, what=""):
+    end = time.monotonic() + seconds
+    while not until():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+def running(name):
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and (process / "comm").read_text().strip() == name:
+                if (process / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                    found.append(int(process.name))
+    return found
+
+
+def has_begun(out="results"):
+    return (WORK / out / layout.BEGIN).exists() and bool(running("fio"))
+
+
+def digest(device, length=4 * MIB):
+    with open(device, "rb") as stream:
+        return hash(stream.read(length))
+
+
+def is_empty(device):
+    size = int(sh("blockdev", "--getsize64", device))
+    with open(device, "rb") as stream:
+        first = stream.read(MIB)
+        stream.seek(size - MIB)
+        return not any(first) and not any(stream.read(MIB))
+
+
+def wipe(device):
+    size = int(sh("blockdev", "--getsize64", device))
+    with open(device, "r+b", buffering=0) as stream:
+        for at in (0, size - 2 * MIB):
+            stream.seek(at)
+            stream.write(bytes(2 * MIB))
+        os.fsync(stream.fileno())
+
+
+class Situation(unittest.TestCase):
+    def setUp(self):
+        WORK.mkdir(exist_ok=True)
+        shutil.rmtree(WORK / "results", ignore_errors=True)
+        self.undo = contextlib.ExitStack()
+        self.addCleanup(self.undo.close)
+
+    def mapped(self):
+        return sh("dmsetup", "ls")
+
+    def assert_nothing_is_left(self):
+        self.assertNotIn("hsval", self.mapped())
+        self.assertEqual(list(Path("/sys/fs/bcache").glob("*-*")), [])
+        self.assertEqual(list(Path("/sys/class/block").glob("md*")), [])
+        self.assertEqual(running("fio") + running("blktrace"), [])
+        self.assertEqual(list(STATE.glob("*.journal")), [])
+        self.assertEqual(list(Path("/sys/class/block").glob("loop*/loop")), [])
+        self.assertTrue(is_empty(SLOW) and is_empty(FAST))
+
+    def refused(self, told, *mend, code=3):
+        """Assert that a run was refused, by one message that says what to do."""
+        self.assertEqual(told[0], code, told[1])
+        for word in mend:
+            self.assertIn(word, told[1])
+        self.assertNotIn("Traceback", told[1])
+        self.assertNotIn("hsval", self.mapped())
+        self.assertEqual(list(STATE.glob("*.journal")), [])
+
+
+class ADeviceThatSomebodyNeeds(Situation):
+    def mount(self, device, options=()):
+        target = WORK / "mnt"
+        target.mkdir(exist_ok=True)
+        sh("mount", *options, device, str(target))
+        self.undo.callback(sh, "umount", str(target))
+
+    def ext4(self, device):
+        self.undo.callback(wipe, SLOW)
+        sh("mke2fs", "-q", "-F", "-t", "ext4", device, "64M")
+
+    def partition(self):
+        self.undo.callback(sh, "blockdev", "--rereadpt", SLOW, check=False)
+        self.undo.callback(wipe, SLOW)
+        sh("sfdisk", "-q", SLOW, input="label: gpt\n,300M\n,300M\n")
+        sh("blockdev", "--rereadpt", SLOW, check=False)
+        wait(Path(f"{SLOW}2").exists, what="partitions")
+
+    def test_mounted(self):
+        self.ext4(SLOW)
+        self.mount(SLOW, ("-o", "ro"))  # else the file system itself writes
+        before = digest(SLOW)
+        self.refused(build(), "is mounted at /tmp/try/mnt", "umount")
+        self.assertEqual(digest(SLOW), before)
+
+    def test_mounted_in_another_namespace(self):
+        self.ext4(SLOW)
+        holder = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", f"mount {SLOW} /mnt && echo && exec sleep 60"],
+            stdout=subprocess.PIPE,
+        )
+        self.undo.callback(holder.wait)
+        self.undo.callback(holder.kill)
+        self.undo.callback(holder.stdout.close)
+        holder.stdout.readline()
+        self.refused(build(), "exclusively", "in a container", "end that")
+
+    def test_a_file_system_that_is_not_mounted(self):
+        self.ext4(SLOW)
+        self.refused(build(), "an ext2/3/4 file system", "wipefs")
+
+    def test_swap_in_use(self):
+        self.undo.callback(wipe, FAST)
+        sh("mkswap", FAST)
+        sh("swapon", FAST)
+        self.undo.callback(sh, "swapoff", FAST)
+        self.refused(build(), "swap space", f"swapoff {FAST}")
+
+    def test_swap_that_is_off(self):
+        self.undo.callback(wipe, FAST)
+        sh("mkswap", FAST)
+        self.refused(build(), "holds swap space")
+
+    def test_a_disk_with_partitions(self):
+        self.partition()
+        self.refused(build(), "has the partitions", "wipefs")
+
+    def test_a_partition_beside_a_mounted_one(self):
+        self.partition()
+        self.ext4(f"{SLOW}1")
+        self.mount(f"{SLOW}1")
+        self.refused(build(slow=f"{SLOW}2"), f"is a partition of {Path(SLOW).name}", "mounted")
+
+    def test_a_disk_and_its_own_partition(self):
+        self.partition()
+        self.refused(build(slow=SLOW, fast=f"{SLOW}2"), "one is a part of the other")
+
+    def test_a_physical_volume(self):
+        self.undo.callback(wipe, SLOW)
+        sh("pvcreate", "-qq", "--devices", SLOW, SLOW)
+        self.refused(build(), "an LVM physical volume")
+
+    def test_a_volume_group_in_use(self):
+        self.undo.callback(wipe, SLOW)
+        for words in (
+            ["pvcreate", SLOW],
+            ["vgcreate", "vg", SLOW],
+            ["lvcreate", "-L64M", "-nlv", "vg"],
+        ):
+            sh(words[0], "-qq", "--devices", SLOW, *words[1:])
+        self.undo.callback(sh, "dmsetup", "remove", "vg-lv")
+        self.refused(build(), "is in use by dm-", "remove that first")
+
+    def test_a_running_array_and_a_stopped_one(self):
+        self.undo.callback(wipe, SLOW)
+        sh("mdadm", "--create", "/dev/md9", "--run", "--level=0", "--force", "-n1", SLOW)
+        self.refused(build(), "is in use by md9")
+        sh("mdadm", "--stop", "/dev/md9")
+        self.refused(build(), "a member of an md RAID")
+
+    def test_another_cache_uses_it(self):
+        self.undo.callback(wipe, SLOW)
+        sh("make-bcache", "-B", SLOW)
+        self.refused(build(), "a bcache superblock")
+        sh("modprobe", "bcache")
+        Path("/sys/fs/bcache/register").write_text(SLOW)
+        bcache = Path(f"/sys/class/block/{Path(SLOW).name}/bcache")
+        wait((bcache / "dev").exists, what="bcache")
+        self.undo.callback(wait, lambda: not bcache.exists(), what="end of bcache")
+        self.undo.callback((bcache / "stop").write_text, "1")
+        self.refused(build(), "is in use by bcache")
+
+    def test_a_mapped_device_on_it(self):
+        sh("dmsetup", "create", "theirs", input=f"0 2048 linear {SLOW} 0\n")
+        self.undo.callback(sh, "dmsetup", "remove", "theirs")
+        self.refused(build(), "is in use by dm-")
+
+    def test_open_in_a_program_that_shares_it(self):
+        with open(SLOW, "rb") as shared, subprocess.Popen(["sleep", "60"], stdin=shared) as holder:
+            self.refused(build(), "is open in sleep", str(holder.pid))
+            holder.kill()
+
+    def test_data_of_no_known_form(self):
+        self.undo.callback(wipe, FAST)
+        size = int(sh("blockdev", "--getsize64", FAST))
+        with open(FAST, "r+b", buffering=0) as stream:
+            stream.seek(size - 4096)
+            stream.write(b"precious")
+        self.refused(build(), "data at its end", "zero both its ends")
+
+    def test_the_disk_the_system_runs_from(self):
+        image = next(
+            f"/dev/{disk.name}" for disk in Path("/sys/block").iterdir()
+            if (disk / "serial").exists() and (disk / "serial").read_text() == "lab-root"
+        )  # fmt: skip
+        told = build(slow=image)
+        self.refused(told, image)
+
+    def test_read_only(self):
+        set_read_only(SLOW, True)
+        self.undo.callback(set_read_only, SLOW, False)
+        self.refused(build(), "is read-only", "--setrw")
+
+
+class ADeviceThatIsNotMeant(Situation):
+    def test_not_named_twice(self):
+        self.refused(build(erase=[]), f"--erase {SLOW} --erase {FAST}", "will be lost")
+        self.refused(build(erase=[SLOW]), f"--erase {FAST}")
+        self.refused(build(erase=[SLOW, FAST, "/dev/null"]), "not among the devices")
+
+    def test_the_same_device_by_two_names(self):
+        link = WORK / "link"
+        link.symlink_to(SLOW)
+        self.undo.callback(link.unlink)
+        self.refused(build(slow=SLOW, fast=str(link)), "are the same device")
+
+    def test_a_link_that_leads_elsewhere_after_the_check(self):
+        link, other = WORK / "link", WORK / "link2"
+        link.symlink_to(SLOW)
+        self.undo.callback(lambda: [x.unlink(missing_ok=True) for x in (link, other)])
+        whole = journal.Journal.begin.__func__
+
+        def swapped(cls, identity, system):
+            other.symlink_to(FAST)
+            other.replace(link)
+            return whole(cls, identity, system)
+
+        journal.Journal.begin = classmethod(swapped)
+        self.undo.callback(setattr, journal.Journal, "begin", classmethod(whole))
+        code, said = build(slow=str(link))
+        self.assertEqual(code, 3, said)
+        self.assertIn("another device than a moment ago", said)
+        self.assert_nothing_is_left()
+
+    def test_no_block_device(self):
+        self.refused(build(slow="/dev/null"), "no block device")
+        self.refused(build(slow="/dev/nonesuch"), "no such device", "lsblk")
+        self.refused(build(slow="/tmp"), "no block device")
+
+    def test_too_small(self):
+        toml = WORK / "large.toml"
+        text = Path(experiment()).read_text()
+        toml.write_text(text.replace("256MiB", "256GiB"))
+        self.refused(build(toml=str(toml)), "the origin needs 256 GiB")
+
+    def test_names_that_a_shell_would_act_upon(self):
+        folder = WORK / "a b;touch pwned$(touch pwned)`touch pwned`:x"
+        folder.mkdir(exist_ok=True)
+        self.undo.callback(shutil.rmtree, folder)
+        link = folder / "disk"
+        link.symlink_to(SLOW)
+        code, said = build(slow=str(link), out="results")
+        self.assertEqual(code, 0, said)
+        self.assertFalse(list(Path().rglob("pwned")) + list(WORK.rglob("pwned")))
+        self.assert_nothing_is_left()
+
+    def test_nobody_agrees(self):
+        code, said = build(yes=False)
+        self.assertEqual(code, 2)
+        self.assertIn("add --yes", said)
+
+    def test_a_dry_run_touches_nothing(self):
+        code, said = build("--dry-run", erase=[])
+        self.assertEqual(code, 0, said)
+        self.assertIn("everything on it will be lost", said)
+        self.assertFalse((WORK / "results").exists())
+
+
+class SomethingIsMissing(Situation):
+    def test_fio(self):
+        whole = System.program
+        System.program = lambda self, name: None if name == "fio" else whole(self, name)
+        self.undo.callback(setattr, System, "program", whole)
+        self.refused(build(), "fio: not installed", "apt install fio", code=4)
+
+    def test_the_kernels_module(self):
+        sh("modprobe", "-r", "dm-cache-smq", check=False)
+        sh("mount", "-t", "tmpfs", "none", "/lib/modules")
+        self.undo.callback(sh, "umount", "/lib/modules")
+        self.refused(build(), "has no module dm-cache", "apt install linux-image", code=4)
+
+    def test_root(self):
+        toml = experiment()
+        WORK.chmod(0o755)
+        Path(toml).chmod(0o644)
+
+        def as_nobody():
+            build("--dry-run", toml=toml)  # all modules are loaded: their folder is root's
+            os.seteuid(65534)
+            return build(toml=toml)[0]
+
+        self.assertEqual(end_of(child(as_nobody)), 4)
+
+    def test_room_for_the_results(self):
+        small = WORK / "small"
+        small.mkdir(exist_ok=True)
+        sh("mount", "-t", "tmpfs", "-o", "size=8m", "none", str(small))
+        self.undo.callback(sh, "umount", str(small))
+        self.refused(build(out="small/r"), "make room", code=4)
+
+    def test_a_place_for_the_results(self):
+        (WORK / "results").mkdir()
+        (WORK / "results/of-monday").write_text("precious")
+        self.refused(build(), "is not empty", code=2)
+        self.refused(build(out="../../proc/r"), "cannot be written", code=4)
+        self.assertEqual((WORK / "results/of-monday").read_text(), "precious")
+
+    def test_a_place_for_the_journal(self):
+        global STATE
+        before, STATE = STATE, Path("/proc/state")
+        self.undo.callback(globals().__setitem__, "STATE", before)
+        code, said = build()
+        self.assertEqual(code, 4, said)
+        self.assertIn("--state", said)
+
+    def test_room_for_the_journal(self):
+        STATE.mkdir(exist_ok=True)
+        sh("mount", "-t", "tmpfs", "-o", "size=4k", "none", str(STATE))
+        self.undo.callback(sh, "umount", str(STATE))
+        (STATE / "fill").write_bytes(bytes(4096))
+        code, said = build()
+        self.assertIn(code, (4, 5), said)
+        self.assertIn("o space left", said)
+        self.assertNotIn("hsval", self.mapped())
+
+    def test_another_run_is_at_work(self):
+        STATE.mkdir(exist_ok=True)
+        with (STATE / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            code, said = build()
+        self.assertEqual(code, 4)
+        self.assertIn("another run is at work", said)
+
+
+class TheRunFails(Situation):
+    def test_fio_refuses_its_job(self):
+        code, said = build(toml=experiment(bs="1000"))
+        self.assertEqual(code, 5, said)
+        self.assertIn("fio failed", said)
+        self.assert_nothing_is_left()
+
+    def test_fio_hangs(self):
+        self.undo.callback(setattr, fio, "GRACE_S", fio.GRACE_S)
+        fio.GRACE_S = 2
+
+        def stop():
+            wait(has_begun)
+            for number in running("fio"):
+                os.kill(number, signal.SIGSTOP)
+            return 0
+
+        stopper = child(stop)
+        code, said = build(toml=experiment(seconds=4))
+        end_of(stopper)
+        self.assertEqual(code, 5, said)
+        self.assertIn("did not end", said)
+        self.assert_nothing_is_left()
+
+    def test_a_device_fails_under_it(self):
+        def fail():
+            wait(has_begun)
+            name = next(x.split()[0] for x in sh("dmsetup", "ls").splitlines() if "origin" in x)
+            sh("dmsetup", "wipe_table", name)
+            return 0
+
+        failer = child(fail)
+        code, said = build(toml=experiment(seconds=6))
+        self.assertEqual(end_of(failer), 0)
+        self.assertEqual(code, 5, said)
+        self.assert_nothing_is_left()
+
+    def test_the_disk_of_the_results_fills_up(self):
+        small = WORK / "small"
+        small.mkdir(exist_ok=True)
+        sh("mount", "-t", "tmpfs", "-o", "size=40m", "none", str(small))
+        self.undo.callback(sh, "umount", str(small))
+        whole = sampling.Sampler.wait
+
+        def fill(sampler):
+            whole(sampler)
+            with contextlib.suppress(OSError), (small / "fill").open("wb", buffering=0) as stream:
+                while True:
+                    stream.write(bytes(65536))
+
+        sampling.Sampler.wait = fill
+        self.undo.callback(setattr, sampling.Sampler, "wait", whole)
+        code, said = build(out="small/r")
+        self.assertNotEqual(code, 0, said)
+        self.assertIn("full", said)
+        self.assertNotIn("Traceback", said)
+        self.assert_nothing_is_left()
+
+    def test_signals(self):
+        for number in site.SIGNALS:
+            with self.subTest(number):
+                shutil.rmtree(WORK / "results", ignore_errors=True)
+                run = child(lambda: build(toml=experiment(seconds=60))[0])
+                wait(has_begun, what="fio")
+                os.kill(run, number)
+                self.assertEqual(end_of(run), 130)
+                self.assert_nothing_is_left()
+
+    def test_two_signals_while_it_cleans_up(self):
+        run = child(lambda: build(toml=experiment(seconds=60))[0])
+        wait(has_begun, what="fio")
+        for _ in range(3):
+            os.kill(run, signal.SIGINT)
+            time.sleep(0.1)
+        self.assertEqual(end_of(run), 130)
+        self.assert_nothing_is_left()
+
+
+class Killed(Situation):
+    """At each step: as it was noted, as it was done; and then the next run, or `clean`."""
+
+    def killed_at(self, count, work):
+        """Run in a child that kills itself at the count-th point.
+
+        Points are: before and after each line of the journal, and after each command that undoes.
+        """
+        told, left = journal.Journal.write, [count]
+
+        def count_down():
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def write(self, entry):
+            count_down()
+            told(self, entry)
+            count_down()
+
+        whole = System.run
+
+        def run(self, *words, **more):
+            try:
+                return whole(self, *words, **more)
+            finally:
+                if {"remove", "--stop"} & set(words[0]):
+                    count_down()
+
+        def killed():
+            journal.Journal.write, System.run = write, run
+            return work()
+
+        return end_of(child(killed))
+
+    def each_kill(self, kind, least, slow=SLOW, fast=FAST):
+        """Kill it at every point while it builds and removes a cache; `clean` leaves nothing."""
+        text = Path(experiment(kind)).read_text()
+        if kind == "none":
+            text = text.replace('size = "32MiB"\n', "")
+        loaded = experiments.parse(text)
+
+        def work():
+            system = System(state=STATE)
+            request = requests.Request(loaded, [slow], fast, [], None, system)
+            requests.check(request)
+            with site.site(system) as here:
+                places = [*request.places, None]
+                made = planning.plan(loaded, places[:1], places[1], here.scene.facts["id"])
+                for step in made.steps:
+                    here.do(step)
+            return 0
+
+        for count in range(1, 60):
+            code = self.killed_at(count, work)
+            if code != -signal.SIGKILL:
+                self.assertEqual(code, 0)
+                self.assertGreater(count, least)
+                return
+            with self.subTest(kill=count):
+                code, said = validate("clean")
+                self.assertEqual(code, 0, said)
+                self.assert_nothing_is_left()
+        self.fail("it never came to its end")
+
+    def test_while_a_dm_cache_is_built_and_removed(self):
+        self.each_kill("dm-cache", 28)
+
+    def test_while_a_bcache_is_built_and_removed(self):
+        self.each_kill("bcache", 22)
+
+    def test_while_files_stand_in_for_devices(self):
+        self.each_kill("none", 9, str(WORK / "s.img"), None)
+        self.assertEqual(list(WORK.glob("*.img")), [])
+
+    def test_while_fio_runs(self):
+        run = child(lambda: build(toml=experiment(seconds=60))[0])
+        wait(has_begun, what="fio")
+        os.kill(run, signal.SIGKILL)
+        end_of(run)
+        wait(lambda: not running("fio"), what="fio ends with its parent")
+        code, said = validate("clean")
+        self.assertEqual(code, 0, said)
+        self.assert_nothing_is_left()
+
+    def test_the_next_run_cleans_up(self):
+        self.assertEqual(self.killed_at(9, lambda: build()[0]), -signal.SIGKILL)
+        shutil.rmtree(WORK / "results", ignore_errors=True)
+        code, said = build()
+        self.assertEqual(code, 0, said)
+        self.assertIn("left by a run that was killed: undone", said)
+        self.assert_nothing_is_left()
+
+    def test_what_others_put_there_since_is_left_alone(self):
+        self.assertEqual(self.killed_at(4, lambda: build()[0]), -signal.SIGKILL)
+        self.undo.callback(wipe, SLOW)
+        sh("mke2fs", "-q", "-F", "-t", "ext4", SLOW, "64M")
+        before = digest(SLOW)
+        code, said = validate("clean")
+        self.assertEqual(code, 0, said)
+        self.assertIn("holds an ext2/3/4 file system, which is not ours: left as it is", said)
+        self.assertEqual(digest(SLOW), before)
+        self.assertEqual(validate("clean"), (0, "nothing was left\n"))
+
+    def test_what_no_journal_tells_of(self):
+        sh("dmsetup", "create", "theirs", input="0 2048 zero\n")
+        self.undo.callback(sh, "dmsetup", "remove", "theirs")
+        sh("dmsetup", "create", "hsval-0123-x", "-u", "HSVAL-0123-x", input="0 2048 zero\n")
+        code, said = validate("clean")
+        self.assertEqual(code, 0, said)
+        self.assertIn("hsval-0123-x", said)
+        self.assertIn("theirs", self.mapped())
+        self.assertNotIn("hsval", self.mapped())
+
+
+class ACacheThatExists(Situation):
+    def cache(self):
+        for name, start, size in (("meta", 0, 16384), ("data", 16384, 65536)):
+            sh("dmsetup", "create", name, input=f"0 {size} linear {FAST} {start}\n")
+            self.undo.callback(sh, "dmsetup", "remove", name)
+        table = (
+            f"0 524288 cache /dev/mapper/meta /dev/mapper/data {SLOW} 128 1 writethrough smq 0\n"
+        )
+        sh("dmsetup", "create", "mine", input=table)
+        self.undo.callback(wipe, FAST)
+        self.undo.callback(wipe, SLOW)
+        self.undo.callback(sh, "dmsetup", "remove", "--retry", "mine")
+        return "/dev/mapper/mine"
+
+    def attach(self, device, *more, toml=None):
+        return validate("attach", toml or experiment(), "--device", device, "-y", "-o",
+                        str(WORK / "results"), *more)  # fmt: skip
+
+    def test_it_is_measured_and_the_kernel_refuses_writes_meanwhile(self):
+        device = self.cache()
+        found = {}
+
+        def look():
+            wait(has_begun)
+            try:
+                with open(device, "r+b", buffering=0) as stream:
+                    stream.write(bytes(4096))
+            except OSError:
+                return 7
+            return 0
+
+        looker = child(look)
+        code, said = self.attach(device, toml=experiment(seconds=4))
+        found["look"] = end_of(looker)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(found["look"], 7)
+        self.assertFalse(is_read_only(device))
+        self.assertIn("writethrough, 32 MiB in blocks of 64 KiB, smq", said)
+        self.assertTrue((WORK / "results/dmcache-status.log").read_text())
+        self.assertIn("mine", self.mapped())
+
+    def test_killed_meanwhile(self):
+        device = self.cache()
+        run = child(lambda: self.attach(device, toml=experiment(seconds=60))[0])
+        wait(has_begun, what="fio")
+        os.kill(run, signal.SIGKILL)
+        end_of(run)
+        wait(lambda: not running("fio"), what="end of fio")
+        self.assertTrue(is_read_only(device))
+        self.assertEqual(validate("clean")[0], 0)
+        self.assertFalse(is_read_only(device))
+
+    def test_bcache_and_its_settings(self):
+        sh("modprobe", "bcache")
+        self.undo.callback(wipe, FAST)
+        self.undo.callback(wipe, SLOW)
+        sh("make-bcache", "-C", FAST, "-B", SLOW)
+        for device in (FAST, SLOW):
+            Path("/sys/fs/bcache/register").write_text(device)
+        there = Path(f"/sys/class/block/{Path(SLOW).name}/bcache")
+        wait((there / "cache").exists, what="bcache")
+        whole = (there / "cache").resolve()
+        self.undo.callback(wait, lambda: not whole.exists(), what="end of the set")
+        self.undo.callback((whole / "stop").write_text, "1")
+        (there / "sequential_cutoff").write_text(str(MIB))
+        code, said = self.attach("/dev/bcache0", toml=experiment("bcache", seconds=2))
+        self.assertEqual(code, 0, said)
+        self.assertIn("bcache, writethrough, 1 GiB in buckets of 512 KiB, lru", said)
+        told = json.loads((WORK / "results/environment.json").read_text())["cache"]
+        self.assertEqual(told["sequential_cutoff_bytes"], MIB)
+        last = (WORK / "results/bcache-stats.log").read_text().splitlines()[-1].split()
+        reads = json.loads((WORK / "results/fio.json").read_text())["jobs"][0]["read"]["total_ios"]
+        self.assertEqual(sum(map(int, last[1:5])), reads)  # of which some bypass a slow cache
+        self.assertEqual(validate("clean")[0], 0)
+        self.assertTrue((there / "cache").exists())  # what is not ours goes on
+
+    def test_a_cached_logical_volume(self):
+        only = ["-qq", "--devices", f"{SLOW},{FAST}"]
+        self.undo.callback(wipe, FAST)
+        self.undo.callback(wipe, SLOW)
+        sh("vgcreate", *only, "vg", SLOW, FAST)
+        self.undo.callback(sh, "vgremove", "-ff", "-y", *only, "vg")
+        sh("lvcreate", *only, "-an", "-Zn", "-L", "256M", "-n", "lv", "vg", SLOW)
+        sh("lvcreate", *only, "-an", "-Zn", "-L", "64M", "-n", "fast", "vg", FAST)
+        sh("lvconvert", "-y", *only, "--type", "cache", "--cachevol", "fast", "vg/lv")
+        sh("lvchange", *only, "-ay", "vg/lv")
+        self.undo.callback(sh, "lvchange", *only, "-an", "vg/lv")
+        code, said = self.attach("/dev/mapper/vg-lv")
+        self.assertEqual(code, 0, said)
+        self.assertIn(f"slow: {SLOW}", said)
+        self.assertIn(f"fast: {FAST}", said)
+
+    def test_in_use(self):
+        device = self.cache()
+        sh("mke2fs", "-q", "-F", "-t", "ext4", device, "64M")
+        target = WORK / "mnt"
+        target.mkdir(exist_ok=True)
+        sh("mount", device, str(target))
+        self.undo.callback(sh, "umount", str(target))
+        self.refused(self.attach(device), "is mounted at", "--in-use")
+        code, said = self.attach(device, "--in-use")
+        self.assertEqual(code, 0, said)
+        (target / "file").write_text("it can still be written to")
+
+    def test_a_load_that_writes(self):
+        device = self.cache()
+        writing = experiment(rw="randwrite")
+        self.refused(self.attach(device, toml=writing), f"--erase {device}")
+        sh("mke2fs", "-q", "-F", "-t", "ext4", device, "64M")
+        told = self.attach(device, "--erase", device, toml=writing)
+        self.refused(told, "an ext2/3/4 file system")
+
+    def test_no_cache(self):
+        self.refused(self.attach(SLOW), "no cache, but a plain device")
+        device = self.cache()
+        told = self.attach(device, toml=experiment("bcache"))
+        self.refused(told, 'kind = "dm-cache"', code=2)
+
+
+class AFile(Situation):
+    def test_one_that_exists_is_never_touched(self):
+        path = WORK / "theirs.img"
+        path.write_text("precious")
+        self.undo.callback(path.unlink)
+        told = build(slow=str(path), fast=str(WORK / "f.img"), erase=[])
+        self.refused(told, "is there already")
+        self.assertEqual(path.read_text(), "precious")
+
+    def test_no_folder_for_it(self):
+        told = build(slow=str(WORK / "none/s.img"), fast=str(WORK / "f.img"), erase=[])
+        self.refused(told, "its folder does not exist", code=4)
+
+    def test_a_raid_of_files(self):
+        toml = experiment(origin="raid = 5")
+        slow = [word for name in "abc" for word in ("--slow", str(WORK / f"{name}.img"))]
+        code, said = validate(
+            "build", toml, *slow, "--fast", str(WORK / "f.img"), "-y", "-o", str(WORK / "results")
+        )
+        self.assertEqual(code, 0, said)
+        self.assertEqual(list(WORK.glob("*.img")), [])
+        self.assert_nothing_is_left()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

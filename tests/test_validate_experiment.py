@@ -1,0 +1,183 @@
+"""An experiment of `validate`: what may stand in it, and what is built from it."""
+
+import pytest
+
+from validate import experiment, jobfile, planning, sizes
+from validate.errors import ExperimentError
+from validate.planning import Place
+
+TEXT = """
+name = "hot"
+[cache]
+kind = "dm-cache"
+size = "512MiB"
+[origin]
+size = "8GiB"
+[load]
+duration = "150s"
+job = '''
+[hot]
+rw=randread
+random_distribution=zoned:80/3:20/97
+'''
+"""
+DEVICE = {"number": "8:0", "name": "sda", "size": "1", "boot": "b", "sequence": "", "hardware": ""}
+GIB = 1 << 30
+
+
+def problems(text):
+    with pytest.raises(ExperimentError) as found:
+        experiment.parse(text, "e.toml")
+    return str(found.value)
+
+
+def changed(**lines):
+    """The experiment with some lines of it changed: old="new"."""
+    text = TEXT
+    for old, new in lines.items():
+        found = next(line for line in text.splitlines() if line.startswith(f"{old} ="))
+        text = text.replace(found, new)
+    return text
+
+
+class TestWhatIsSaid:
+    def test_sizes_and_times_as_people_write_them(self):
+        said = experiment.parse(TEXT)
+        assert said.cache.size_bytes == 512 << 20
+        assert said.cache.block_bytes == 256 << 10
+        assert said.cache.mode == "writethrough"
+        assert said.load.duration_s == 150
+        assert said.fast_bytes == (512 + 8) << 20
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [("4k", 4096), ("1MiB", 1 << 20), ("1MB", 10**6), ("1.5g", 3 << 29), (7, 7)],
+    )
+    def test_a_size(self, text, value):
+        assert sizes.size_of(text) == value
+
+    @pytest.mark.parametrize("text", ["", "4x", "-1", "1.1B", "k", None, True, "4 K B"])
+    def test_no_size(self, text):
+        with pytest.raises(ValueError, match=r"no size|no whole number"):
+            sizes.size_of(text)
+
+    def test_bcache_and_its_settings(self):
+        said = experiment.parse(
+            changed(kind='kind = "bcache"\nsequential_cutoff = 0\ncongested_read_threshold = "2ms"')
+        )
+        of_device, of_set = planning.bcache_settings(said.cache)
+        assert of_device == {"cache_mode": "writethrough", "sequential_cutoff": "0"}
+        assert of_set["congested_read_threshold_us"] == "2000"
+
+    def test_a_job_in_a_file(self, tmp_path):
+        (tmp_path / "hot.fio").write_text("[a]\nrw=randwrite\n")
+        text = TEXT.partition("job =")[0] + 'file = "hot.fio"\n'
+        assert experiment.parse(text, "e.toml", tmp_path).load.job.writes
+
+
+class TestWhatIsWrong:
+    def test_all_of_it_is_told_at_once_each_with_its_line(self):
+        text = changed(size='siez = "512MiB"', duration='duration = "soon"', kind='kind = "bcash"')
+        told = problems(text).splitlines()
+        assert any(line.startswith("e.toml:4: [cache] kind: 'bcash'") for line in told)
+        assert any("did you mean size?" in line for line in told)
+        assert any("e.toml:9: [load] duration: 'soon' is no time" in line for line in told)
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"name": 'name = "../x"'}, "letters, digits"),
+            ({"name": ""}, "is needed"),
+            ({"size": 'size = "512.1MiB"'}, "whole number"),
+            ({"kind": 'kind = "dm-cache"\nmode = "writearound"'}, "writethrough, writeback"),
+            ({"kind": 'kind = "dm-cache"\nblock = "4KiB"'}, "32 KiB"),
+            ({"kind": 'kind = "bcache"\nbucket = "1MiB"'}, "bcache needs 513"),
+            ({"kind": 'kind = "bcache"\nbucket = "768KiB"'}, "no power of two"),
+            ({"duration": 'duration = "150s"\nfile = "x"'}, "not both"),
+            ({"duration": "duration = 150"}, "write for instance '150s'"),
+        ],
+    )
+    def test_how_to_mend_it(self, change, words):
+        assert words in problems(changed(**change))
+
+    def test_no_toml(self):
+        assert "not TOML" in problems("name = ")
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(ExperimentError, match="cannot read"):
+            experiment.load(tmp_path / "none.toml")
+
+
+class TestJobsOfFio:
+    """fio runs as root: it must not run programs, name files, or expand anything with a shell."""
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "filename=/dev/sda", "directory=/etc", "exec_prerun=rm -rf /", "exec_postrun=x",
+            "ioengine=external:/tmp/x.so", "write_bw_log=/etc/passwd", "bs=$(id)", "bs=`id`",
+            "bs=${HOME}", "read_iolog=x", "include other.fio", "bs=4k;id", "mem=mmap:/dev/sda",
+            "replay_redirect=/dev/sda", "runtime=9", "verify_state_save=1", "unlink=1",
+        ],
+    )  # fmt: skip
+    def test_refused(self, line):
+        with pytest.raises(ExperimentError, match="line 2"):
+            jobfile.parse(f"[a]\n{line}\n", "a.fio")
+
+    @pytest.mark.parametrize(
+        ("rw", "writes"),
+        [("read", 0), ("randread:8", 0), ("randwrite", 1), ("randrw", 1), ("rw", 1), ("trim", 1),
+         ("readwrite", 1), ("randtrim", 1), ("trimwrite", 1)],
+    )  # fmt: skip
+    def test_who_writes(self, rw, writes):
+        job = jobfile.parse(f"; a comment\n[global]\nbs=4k\n[a]\nrw={rw}\n", "a.fio")
+        assert job.writes == bool(writes)
+
+    def test_ours_come_first(self):
+        text = jobfile.parse("[a]\nrw=read\nnorandommap\n", "a.fio").rendered(
+            {"filename": "/dev/x"}
+        )
+        assert text == "[global]\nfilename=/dev/x\n\n[a]\nrw=read\nnorandommap\n"
+
+    def test_no_job(self):
+        with pytest.raises(ExperimentError, match="no job"):
+            jobfile.parse("[global]\nbs=4k\n", "a.fio")
+
+
+class TestPlans:
+    def steps(self, text, slow, fast):
+        made = planning.plan(experiment.parse(text), slow, fast, "0" * 12)
+        return [type(step).__name__ for step in made.steps]
+
+    def test_of_two_devices(self):
+        slow, fast = Place("/dev/a", 16 * GIB, DEVICE), Place("/dev/b", GIB, DEVICE)
+        assert self.steps(TEXT, [slow], fast) == [
+            "Occupy", "MapLinear", "Occupy", "MapLinear", "MapLinear", "MapCache",
+        ]  # fmt: skip
+
+    def test_of_files_and_a_raid(self):
+        text = changed(kind='kind = "bcache"').replace("[origin]", "[origin]\nraid = 5")
+        files = [Place(f"/x/{name}") for name in "abc"]
+        made = self.steps(text, files, Place("/x/f"))
+        assert made == [
+            *["CreateFile", "AttachLoop"] * 3, "MakeRaid", "MapLinear", "CreateFile", "AttachLoop",
+            "FormatBcache", "StartBcache",
+        ]  # fmt: skip
+
+    def test_members_hold_their_share(self):
+        said = experiment.parse(TEXT.replace("[origin]", "[origin]\nraid = 6"))
+        share = planning.slow_bytes(said, 6) - planning.RAID_ROOM
+        assert 2 * GIB <= share <= 2 * GIB + (1 << 20)
+
+    @pytest.mark.parametrize(
+        ("more", "slow", "fast", "words"),
+        [
+            ("", 2, True, "name one"),
+            ("\nraid = 5", 2, True, "needs 3"),
+            ("", 1, False, "needs a fast device"),
+        ],
+    )
+    def test_devices_that_do_not_fit(self, more, slow, fast, words):
+        said = experiment.parse(TEXT.replace("[origin]", f"[origin]{more}"))
+        with pytest.raises(ExperimentError, match=words):
+            planning.check_number(said, slow, fast)

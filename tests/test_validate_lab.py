@@ -1,0 +1,465 @@
+"""The lab without a guest: its disks, what it boots, and what it leaves."""
+
+import errno
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from validate.cli import main
+from validate.errors import ExperimentError, MissingError
+from validate.lab import guest, image, job, nbd, packages, places, processes, running, suite
+from validate.lab.disk import Disk, MemoryDisk
+from validate.lab.errors import LabError
+from validate.lab.machine import Disk as GuestDisk
+from validate.lab.machine import command
+from validate.lab.setup import Lab
+
+MIB = 1 << 20
+
+
+class Takes:
+    """A model whose requests each take so long, one after the other."""
+
+    def __init__(self, each_ns):
+        self.each_ns, self.free_ns, self.waiting, self.seen = each_ns, 0, [], []
+
+    @property
+    def next_ns(self):
+        return self.waiting[0][1] if self.waiting else 1 << 62
+
+    def submit(self, now_ns, tag, op, offset, length):
+        self.free_ns = max(now_ns, self.free_ns) + self.each_ns
+        self.waiting.append((tag, self.free_ns))
+        self.seen.append((op, offset, length))
+
+    def advance(self, now_ns):
+        done = [each for each in self.waiting if each[1] <= now_ns]
+        self.waiting = self.waiting[len(done) :]
+        return done
+
+
+class Client:
+    """The client's side of NBD, as its text has it."""
+
+    def __init__(self, disk):
+        self.socket, theirs = socket.socketpair()
+        self.thread = threading.Thread(target=disk.serve, args=(theirs,))
+        self.thread.start()
+        self.theirs = theirs
+
+    def receive(self, form):
+        return struct.unpack(form, nbd.received(self.socket, struct.calcsize(form)))
+
+    def greeted(self):
+        assert self.receive(">8s8sH") == (b"NBDMAGIC", b"IHAVEOPT", 3)
+        self.socket.sendall(struct.pack(">I", 3))
+        return self
+
+    def option(self, number, data=b""):
+        self.socket.sendall(struct.pack(">8sII", b"IHAVEOPT", number, len(data)) + data)
+        answers = []
+        while not answers or answers[-1][0] in (2, 3):
+            magic, asked, kind, length = self.receive(">QIII")
+            assert (magic, asked) == (0x3E889045565A9, number)
+            answers.append((kind, nbd.received(self.socket, length)))
+        return answers
+
+    def connected(self):
+        self.greeted().option(nbd.GO, struct.pack(">I0sH", 0, b"", 0))
+        return self
+
+    def ask(self, kind, offset, length, data=b"", flags=0, cookie=7):
+        head = struct.pack(">IHHQQI", 0x25609513, flags, kind, cookie, offset, length)
+        self.socket.sendall(head + data)
+
+    def answer(self, length=0):
+        magic, error, cookie = self.receive(">IIQ")
+        assert magic == 0x67446698
+        return error, cookie, b"" if error else nbd.received(self.socket, length)
+
+    def close(self):
+        self.ask(nbd.DISCONNECT, 0, 0)
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+
+
+def disk(each_ns=0, **export):
+    return Disk(nbd.Export(4 * MIB, **export), Takes(each_ns))
+
+
+def test_the_handshake_tells_size_and_abilities():
+    client = Client(disk(can_trim=False, is_rotational=True)).greeted()
+    size, blocks, end = client.option(nbd.GO, struct.pack(">I0sH", 0, b"", 0))
+    flags = nbd.HAS_FLAGS | nbd.SENDS_FLUSH | nbd.SENDS_FUA | nbd.SENDS_ZEROES | nbd.ROTATIONAL
+    assert size == (3, struct.pack(">HQH", 0, 4 * MIB, flags))
+    assert blocks == (3, struct.pack(">HIII", 3, 512, 4096, 32 * MIB))
+    assert end == (1, b"")
+    client.close()
+
+
+def test_a_client_of_older_habits_is_served_too():
+    client = Client(disk()).greeted()
+    client.socket.sendall(struct.pack(">8sII", b"IHAVEOPT", nbd.EXPORT_NAME, 0))
+    assert client.receive(">QH")[0] == 4 * MIB
+    client.ask(nbd.READ, 0, 4096)
+    assert client.answer(4096) == (0, 7, bytes(4096))
+    client.close()
+
+
+def test_options_that_are_unknown_or_wrong_are_refused_and_then_forgotten():
+    client = Client(disk()).greeted()
+    assert client.option(8) == [(1 << 31 | 1, b"")]  # structured replies
+    assert client.option(nbd.INFO, b"") == [(1 << 31 | 3, b"")]
+    assert [kind for kind, _ in client.option(nbd.LIST)] == [2, 1]
+    assert client.option(nbd.ABORT) == [(1, b"")]
+    client.thread.join(10)
+    assert not client.thread.is_alive()
+
+
+def test_what_was_written_is_read_until_it_is_trimmed():
+    served = disk()
+    client = Client(served).connected()
+    data = bytes(range(256)) * 48
+    client.ask(nbd.WRITE, 2048, len(data), data, flags=nbd.FUA)
+    client.ask(nbd.FLUSH, 0, 0, cookie=8)
+    assert [client.answer(), client.answer()] == [(0, 7, b""), (0, 8, b"")]
+    client.ask(nbd.READ, 2048, len(data))
+    assert client.answer(len(data)) == (0, 7, data)
+    client.ask(nbd.TRIM, 4096, 8192)
+    assert client.answer() == (0, 7, b"")
+    client.ask(nbd.READ, 0, 16384)
+    kept = data[:2048] + bytes(8192) + data[10240:]
+    assert client.answer(16384)[2] == (bytes(2048) + kept + bytes(16384))[:16384]
+    client.close()
+    ops = [op for op, _, _ in served.model.seen]
+    assert ops == [1 | 8, 3, 0, 2, 0]  # a forced write, a flush, a read, a discard, a read
+
+
+@pytest.mark.parametrize(
+    ("kind", "offset", "length", "error"),
+    [
+        (nbd.READ, 4 * MIB, 512, errno.EINVAL),
+        (nbd.WRITE, 4 * MIB - 512, 1024, errno.ENOSPC),
+        (nbd.WRITE_ZEROES, 4 * MIB, 1, errno.ENOSPC),
+        (5, 0, 0, errno.EINVAL),
+        (nbd.TRIM, 0, 4096, errno.EINVAL),
+    ],
+)
+def test_what_cannot_be_done_is_an_error_and_no_end(kind, offset, length, error):
+    served = disk(can_trim=False)
+    client = Client(served).connected()
+    client.ask(kind, offset, length, bytes(length) if kind == nbd.WRITE else b"")
+    assert client.answer()[0] == error
+    assert served.model.seen == []
+    client.ask(nbd.READ, 0, 512)
+    assert client.answer(512)[0] == 0
+    client.close()
+
+
+def test_nonsense_and_a_client_that_goes_away_end_the_connection_only():
+    served = disk()
+    for nonsense in (b"GET / HTTP/1.1\r\n" * 9, b""):
+        client = Client(served)
+        client.socket.sendall(nonsense)
+        client.socket.close()
+        client.thread.join(10)
+        assert not client.thread.is_alive()
+    client = Client(served).connected()
+    client.ask(nbd.READ, 0, 512)
+    assert client.answer(512)[0] == 0
+    client.close()
+
+
+def test_answers_come_when_the_model_says_and_the_books_tell_how_late():
+    served = disk(each_ns=5_000_000)
+    client = Client(served).connected()
+    began = time.monotonic()
+    for cookie in range(8):
+        client.ask(nbd.READ, 4096 * cookie, 4096, cookie=cookie)
+    cookies = [client.answer(4096)[1] for _ in range(8)]
+    assert time.monotonic() - began >= 8 * 0.005
+    assert cookies == list(range(8))
+    client.close()
+    rows = [served.log.values[i : i + 7] for i in range(0, 56, 7)]
+    done = [row[2] for row in rows]
+    assert done == [done[0] + i * 5_000_000 for i in range(8)]  # of the model, to the nanosecond
+    assert all(row[3] >= row[2] for row in rows)
+
+
+def test_memory_is_cleared_also_within_a_page():
+    memory = MemoryDisk(MIB)
+    memory.view[:] = b"x" * MIB
+    memory.clear(100, 200)
+    memory.clear(5000, 20000)
+    memory.clear(8192, 4096)
+    zeroes = [i for i, byte in enumerate(memory.view) if not byte]
+    assert zeroes == [*range(100, 300), *range(5000, 25000)]
+
+
+# What is booted.
+
+
+def module(path, name, *needs):
+    path.mkdir(exist_ok=True)
+    (path / f"{name}.ko").write_bytes(b"\x7fELF\0depends=" + ",".join(needs).encode() + b"\0rest")
+
+
+def test_modules_come_after_those_that_they_need(tmp_path):
+    module(tmp_path / "a", "virtio-blk", "virtio_ring", "virtio")
+    module(tmp_path / "b", "virtio_ring", "virtio")
+    module(tmp_path / "b", "virtio")
+    files = image.module_files(tmp_path, ("virtio_blk", "ext4", "virtio"))
+    assert [path.stem for path in files] == ["virtio", "virtio_ring", "virtio-blk"]
+
+
+def test_the_first_archive_is_one_that_cpio_reads(tmp_path):
+    busybox = tmp_path / "busybox"
+    busybox.write_bytes(b"odd")
+    (tmp_path / "modules").mkdir()
+    image.initramfs(busybox, tmp_path / "modules", tmp_path / "initrd")
+    data, at, names = (tmp_path / "initrd").read_bytes(), 0, {}
+    while "TRAILER!!!" not in names:
+        fields = [int(data[at + 6 + 8 * i : at + 14 + 8 * i], 16) for i in range(13)]
+        assert data[at : at + 6] == b"070701"
+        start = at + 110
+        name = data[start : start + fields[11] - 1].decode()
+        body = start + fields[11] + -(start + fields[11]) % 4
+        names[name] = data[body : body + fields[6]]
+        at = body + fields[6] + -(body + fields[6]) % 4
+    assert names["bin/busybox"] == b"odd"
+    assert names["init"].startswith(b"#!/bin/busybox sh")
+
+
+def test_a_guest_has_no_network_and_nothing_of_the_host_but_its_disks():
+    lab = Lab(["qemu"], "", "/k", "/m", "/b", "/root.img", "6.1", {})
+    words = command(
+        lab, [GuestDisk("slow", MIB), GuestDisk("fast", MIB, True, False)], 512, 1, "tcg"
+    )
+    assert "-nodefaults" in words
+    assert not [word for word in words if "net" in word and "node-name" not in word]
+    disks = [word for word in words if word.startswith("virtio-blk-pci")]
+    assert [word.split(",")[1] for word in disks] == [
+        f"drive=lab-{name}" for name in ("slow", "fast", "root", "job", "out")
+    ]
+    assert "discard=off" in disks[0]
+    assert "discard=on" in disks[1]
+
+
+# What is missing.
+
+
+def test_a_system_without_apt_is_told_what_the_lab_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingError, match=r"apt-get.*Use Debian"):
+        packages.Apt(tmp_path)
+
+
+def test_another_processor_is_refused(tmp_path, monkeypatch):
+    for tool in packages.NEEDED:
+        (tmp_path / tool).write_text("#!/bin/sh\necho arm64\n")
+        (tmp_path / tool).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    with pytest.raises(MissingError, match=r"amd64.*this system is arm64"):
+        packages.Apt(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HYBRIDSIM_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(MissingError, match="HYBRIDSIM_CACHE_DIR"):
+        places.lab_folder()
+
+
+# What is left.
+
+
+def test_a_later_run_clears_what_a_killed_one_left(tmp_path):
+    """Its process dies with it; one that did not, as here, is found by its folder."""
+    started = """
+import sys, time
+from pathlib import Path
+from validate.lab.processes import folder_below
+with folder_below(Path(sys.argv[1])) as folder:
+    print(folder.path, flush=True)
+    time.sleep(60)
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-c", started, tmp_path], stdout=subprocess.PIPE, text=True
+    )
+    folder = child.stdout.readline().strip()
+    assert processes.clear_leftovers(tmp_path) == []  # it is under way
+    left = subprocess.Popen(["sleep", "60"], cwd=folder)
+    bystander = subprocess.Popen(["sleep", "60"])
+    for name, process in (("qemu", left), ("other", bystander)):
+        with open(f"{folder}/{name}.pid", "w") as file:
+            file.write(str(process.pid))
+    child.kill()
+    child.wait()
+    assert processes.clear_leftovers(tmp_path) == [os.path.basename(folder)]
+    assert left.wait(10) == -signal.SIGKILL
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_child_dies_with_the_process_that_started_it(tmp_path):
+    started = """
+import sys, time
+from pathlib import Path
+from validate.lab.processes import Folder
+print(Folder(Path(sys.argv[1])).start("sleeper", ["sleep", "60"]).pid, flush=True)
+time.sleep(60)
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-c", started, tmp_path], stdout=subprocess.PIPE, text=True
+    )
+    pid = int(child.stdout.readline())
+    child.kill()
+    child.wait()
+    until = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_alive(pid)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().split()[2] != "Z"  # nobody may be there to bury it
+    except OSError:
+        return False
+
+
+# What is run.
+
+EXPERIMENT = """
+name = "x"
+[cache]
+kind = "dm-cache"
+size = "64MiB"
+[origin]
+size = "1GiB"
+[load]
+duration = "30s"
+job = "[a]\\nrw=randread\\n"
+"""
+
+
+def test_an_experiment_gets_disks_of_its_sizes(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(EXPERIMENT)
+    what = running.experiment.load(path)
+    served = running.disks(what, 0)
+    assert [each.words for each in served] == [
+        f"slow=array:{1 << 30}",
+        f"fast=ssd:{what.fast_bytes + 16 * MIB}",
+    ]
+    assert running.command(served)[5:] == [
+        "experiment.toml", "--slow", "{slow}", "--erase", "{slow}", "--fast", "{fast}",
+        "--erase", "{fast}", "--yes", "--state", "/run/validate", "--out", "{out}/run",
+    ]  # fmt: skip
+    assert [each.part for each in running.disks(what, 3)] == ["member"] * 3 + ["ssd"]
+
+
+def test_a_run_that_would_not_fit_into_memory_is_refused_before_it_begins(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(EXPERIMENT.replace("1GiB", "1024TiB").replace("randread", "randwrite"))
+    with pytest.raises(MissingError, match=r"MB of memory.*\[origin\] smaller"):
+        running.run(path, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_suite_goes_on_where_it_was(tmp_path, monkeypatch):
+    results = tmp_path / "results"
+    for name in "abcd":
+        (tmp_path / f"{name}.toml").write_text(EXPERIMENT)
+
+    def ran(path, out, scenario, say):
+        out.mkdir(parents=True)
+        (out / "experiment.toml").write_text(EXPERIMENT)
+        if path.stem == "c":
+            raise MissingError("no fio")
+        (out / "environment.json").write_text('{"complete": true}')
+
+    monkeypatch.setattr(running, "run", ran)
+    (tmp_path / "machine.toml").write_text("# no experiment: the disks of all of them")
+    todo = suite.items(tmp_path, results)
+    assert running.machine_for(tmp_path, None) == tmp_path / "machine.toml"
+    assert running.machine_for(results, None) == running.MACHINE
+    ran(tmp_path / "a.toml", results / "a", None, None)
+    (results / "d").mkdir()
+    (results / "d" / "experiment.toml").write_text("another")
+    lines = []
+    assert suite.run(todo, tmp_path, lines.append) == 2
+    assert [line for line in lines if "running" not in line] == [
+        "1/4 a: done before",
+        "2/4 b: done in 0 s",
+        "3/4 c: failed: no fio",
+        f"4/4 d: {results}/d is of another experiment: remove it, or name another folder with -o",
+    ]
+    assert [each.state for each in todo] == [suite.DONE, suite.DONE, suite.HALF, suite.OTHER]
+
+
+def test_a_folder_without_experiments_is_no_suite(tmp_path):
+    with pytest.raises(ExperimentError, match="no experiments"):
+        suite.items(tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("disk", ["slow", "slow=", "Slow=1G", "slow=0", "slow=1X"])
+def test_a_disk_that_makes_no_sense_is_refused_before_anything_is_fetched(disk, capsys, tmp_path):
+    words = ["lab", "exec", "--disk", disk, "-o", str(tmp_path), "--", "true"]
+    assert main(words) == 2
+    assert "NAME=SIZE" in capsys.readouterr().err
+
+
+# A guest that does not do what it should: a program that says the same stands for it.
+
+
+def watched(script, *, boot_s=5.0, limit_s=5.0):
+    heard = []
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as process:
+        try:
+            found = guest._watched(process, time.monotonic(), boot_s, limit_s, heard.append)
+        finally:
+            process.kill()
+    return found[1], heard
+
+
+def test_a_guest_is_heard_out():
+    script = 'echo "LAB-UP 6.1"; echo LAB-BEAT; echo ":two words"; echo "LAB-RESULTS [0, 3]"'
+    assert watched(script) == ([0, 3], ["two words"])
+
+
+def test_a_guest_that_does_not_come_up_is_given_up():
+    with pytest.raises(LabError, match="did not come up"):
+        watched("exec sleep 60", boot_s=0.1)
+
+
+def test_a_guest_that_falls_silent_is_given_up(monkeypatch):
+    monkeypatch.setattr(guest, "SILENCE_S", 0.2)
+    with pytest.raises(LabError, match="it hangs"):
+        watched("echo LAB-UP 6.1; exec sleep 60")
+
+
+def test_a_guest_that_is_not_done_in_time_is_given_up():
+    with pytest.raises(LabError, match="not done after"):
+        watched("echo LAB-UP 6.1; while sleep 0.1; do echo LAB-BEAT; done", boot_s=0.2, limit_s=0.3)
+
+
+def test_a_guest_that_dies_is_told_from_one_that_is_done():
+    with pytest.raises(LabError, match="without results"):
+        watched("echo LAB-UP 6.1")
+
+
+def test_what_a_guest_handed_out_in_halves_is_no_result(tmp_path):
+    (tmp_path / "out.img").write_bytes(b"no archive" * 100)
+    with pytest.raises(LabError, match="cannot be read"):
+        job.unpack(tmp_path / "out.img", tmp_path / "out")

@@ -1,0 +1,71 @@
+"""guest_validate.py in a guest: dangerous situations, as root, on a real kernel.
+
+Minutes of software emulation: run with -m long.  HYBRIDSIM_LAB=0 leaves it out; so does a system on
+which the lab cannot be had, and says why.
+"""
+
+import io
+import os
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from validate.errors import MissingError
+
+ROOT = Path(__file__).parents[1]
+GIB = 1 << 30
+DEVICES = ("ADeviceThatSomebodyNeeds", "ADeviceThatIsNotMeant")
+FAILURES = ("SomethingIsMissing", "TheRunFails", "ACacheThatExists", "AFile")
+LIMIT_S = 1200
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        os.environ.get("HYBRIDSIM_LAB") == "0", reason="HYBRIDSIM_LAB=0: no guest is started"
+    ),
+]
+
+
+def code():
+    """What the guest runs: the driver and the situations, as a tar."""
+    files = [ROOT / "tests/guest_validate.py", *(ROOT / "validate").glob("*.py")]
+    for part in ("collecting", "commands", "steps"):
+        files += (ROOT / "validate" / part).glob("*.py")
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for path in files:
+            tar.add(path, path.relative_to(ROOT))
+    return stream.getvalue()
+
+
+def run(classes, out):
+    guest = pytest.importorskip("validate.lab.guest")
+    names = [f"guest_validate.{name}" for name in classes]
+    words = ["env", "PYTHONPATH=/root:/root/tests", "python3", "-m", "unittest", "-v", *names]
+    try:
+        done = guest.run(
+            [["tar", "xf", "/job/code.tar", "-C", "/root"], words],
+            [guest.Disk("slow", 2 * GIB), guest.Disk("fast", GIB)],
+            out,
+            files={"code.tar": code()},
+            limit_s=LIMIT_S,
+        )
+    except MissingError as error:
+        pytest.skip(f"the lab cannot be had here: {error}")
+    told = (out / "01.out").read_text()
+    assert done.codes == [0, 0], told
+    return int(re.search(r"Ran (\d+) tests", told)[1])
+
+
+def test_no_device_is_taken_that_somebody_needs(tmp_path):
+    assert run(DEVICES, tmp_path) >= 25
+
+
+def test_whatever_fails_nothing_is_left(tmp_path):
+    assert run(FAILURES, tmp_path) >= 20
+
+
+def test_wherever_it_is_killed_nothing_is_left(tmp_path):
+    assert run(("Killed",), tmp_path) >= 7

@@ -1,0 +1,128 @@
+"""A cache that exists, read from the system: dm-cache (also lvmcache's), bcache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from validate import mapped
+from validate.collecting import Subject
+from validate.devices import Device, chosen, find, of_number
+from validate.errors import UnsafeError
+from validate.experiment import Cache
+from validate.sizes import SECTOR, size_of
+from validate.system import System
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What was found: the cache, and the devices that play its roles."""
+
+    cache: Cache
+    subject: Subject
+    cached: Device
+    origin: Device
+    fast: Device
+
+
+def look(path: str, system: System) -> Attached:
+    """Return the cache behind a path; UnsafeError where there is none."""
+    device = find(path, system)
+    if (device.folder / "bcache").exists():
+        return _bcache(device, system)
+    if (device.folder / "dm").is_dir():
+        return _mapped(device, system)
+    raise UnsafeError(
+        f"{path}: no cache, but a plain device: name /dev/bcacheN, or the /dev/mapper/... of a "
+        "dm-cache or a cached logical volume; a bare device is measured by build, kind = \"none\""
+    )  # fmt: skip
+
+
+# dm-cache.
+
+
+def _mapped(device: Device, system: System) -> Attached:
+    """Read its table, or that of the one target it stands on, as LVM may lay linears over it."""
+    name = system.read(device.folder / "dm/name")
+    lines = mapped.table(name)
+    kinds = [line.split()[2] for line in lines]
+    if kinds != ["cache"]:
+        raise UnsafeError(
+            f"{device.path}: its target is {', '.join(kinds)}, not cache: name the device of the "
+            "cache itself (dmsetup ls --target cache)"
+        )
+    words = lines[0].split()
+    metadata, data, origin = (of_number(number, system) for number in words[3:6])
+    block, features = int(words[6]) * SECTOR, int(words[7])
+    named = words[8 : 8 + features]
+    policy, count = words[8 + features], int(words[9 + features])
+    arguments = words[10 + features : 10 + features + count]
+    options = dict(zip(arguments[::2], arguments[1::2]))
+    shown = _options(mapped.status(name)[0])
+    threshold = options.get("migration_threshold", shown.get("migration_threshold"))
+    modes = [word for word in named if word in ("writethrough", "writeback", "passthrough")]
+    cache = Cache(
+        "dm-cache", modes[0] if modes else "writeback", data.size_bytes // block * block,
+        block_bytes=block, metadata_bytes=metadata.size_bytes, policy=policy,
+        migration_threshold_sectors=int(threshold) if threshold else None,
+    )  # fmt: skip
+    numbers = {"cached": device.number, "origin": origin.number, "data": data.number}
+    subject = Subject(system, "dm-cache", numbers, mapped=name)
+    return Attached(cache, subject, device, bottom(origin, system), bottom(data, system))
+
+
+def _options(status: str) -> dict[str, str]:
+    """Return the core's options that a status line shows."""
+    words = status.split()
+    features = int(words[14])
+    count = int(words[15 + features])
+    named = words[16 + features : 16 + features + count]
+    return dict(zip(named[::2], named[1::2]))
+
+
+def bottom(device: Device, system: System) -> Device:
+    """Return the device that a mapped one lies on, where it is one: a disk, an array."""
+    while (device.folder / "dm").is_dir():
+        slaves = device.folder / "slaves"
+        names = sorted(slaves.iterdir()) if slaves.is_dir() else []
+        if len(names) != 1:
+            break
+        device = of_number(system.read(names[0] / "dev"), system)
+    return device
+
+
+# bcache.
+
+
+def _bcache(device: Device, system: System) -> Attached:
+    backing = (device.folder / "bcache").resolve()
+    there = (backing / "cache").resolve()
+    state = system.read(backing / "state", "no cache")
+    if not (backing / "cache").exists() or state == "no cache":
+        raise UnsafeError(
+            f"{device.path}: bcache runs without a cache ({state}): attach one first, or there is "
+            "nothing to measure"
+        )
+    origin = of_number(system.read(backing.parent / "dev"), system)
+    data = of_number(system.read((there / "cache0").resolve().parent / "dev"), system)
+    read = {name: system.read(backing / name, "") for name in ("cache_mode", "sequential_cutoff",
+            "writeback_percent", "writeback_delay")}  # fmt: skip
+    bucket = bcache_size(system.read(there / "bucket_size"))
+    buckets = int(system.read(there / "cache0/nbuckets"))
+    cache = Cache(
+        "bcache", chosen(read["cache_mode"]), bucket * buckets, bucket_bytes=bucket,
+        policy=chosen(system.read(there / "cache0/cache_replacement_policy", "[lru]")),
+        sequential_cutoff_bytes=bcache_size(read["sequential_cutoff"]),
+        congested_read_us=int(system.read(there / "congested_read_threshold_us")),
+        congested_write_us=int(system.read(there / "congested_write_threshold_us")),
+        writeback_percent=int(read["writeback_percent"]),
+        writeback_delay_s=int(read["writeback_delay"]),
+    )  # fmt: skip
+    numbers = {"cached": device.number, "origin": origin.number, "data": data.number}
+    subject = Subject(system, "bcache", numbers, backing=Path(backing))
+    return Attached(cache, subject, device, origin, bottom(data, system))
+
+
+def bcache_size(text: str) -> int:
+    """Return the bytes of a size as bcache shows it: 512.0k, 4.0M, 0."""
+    return size_of(text)

@@ -1,0 +1,129 @@
+"""`build`: a cache is made of two devices or files, measured, and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from validate import calibration, facts, hosts, layout, measuring, results
+from validate.collecting import Subject
+from validate.devices import Device, of_number
+from validate.environment import Environment
+from validate.experiment import Experiment
+from validate.planning import Plan, plan
+from validate.request import Request, sides
+from validate.saying import Say
+from validate.site import Site, site
+from validate.steps.ends import zero_device
+
+
+def build(request: Request, say: Say) -> Path:
+    """Do it all; return the folder of the results."""
+    experiment, system = request.experiment, request.system
+    folder = results.prepare(request.out or f"results/{experiment.name}", experiment)
+    environment = Environment(experiment, "build", facts.now(), commands=system.commands)
+    with results.told(environment, folder), site(system) as here:
+        environment.host = hosts.facts(system)
+        _run(request, here, environment, folder, say)
+    return folder
+
+
+def _run(request: Request, here: Site, environment: Environment, folder: Path, say: Say) -> None:
+    """Build, measure, and measure again on the warm cache; leaving undoes it."""
+    experiment = request.experiment
+    steps = plan(experiment, *sides(request), here.scene.facts["id"])
+    _do(here, steps.below, say)
+    if experiment.collect.calibrate:
+        _calibrate(here, steps, experiment, folder, say)
+    _do(here, steps.cache, say)
+    subject = _subject(here, steps, experiment)
+    environment.fio = {"job_file": layout.JOB_FILE, "writes": experiment.load.job.writes}
+    environment.cache = facts.of_cache(experiment, subject, here)
+    environment.devices, environment.origin = _devices(here, steps, experiment)
+    environment.write(folder)
+    traced = _traced(here, steps) if experiment.collect.trace else ()
+    say(f"running fio for {experiment.load.duration_s} s")
+    measuring.measure(
+        subject, here, environment, folder, experiment.load.duration_s,
+        read_only=not experiment.load.job.writes, traced=traced,
+    )  # fmt: skip
+    if experiment.restart_s and steps.cache:
+        say(f"stopping the cache; then it starts warm, and fio runs for {experiment.restart_s} s")
+        here.undo(steps.cache[-1])
+        here.do(steps.cache[-1])
+        environment.cache["restarted_uptime_s"] = here.scene.facts["made_uptime_s"]
+        measuring.measure(
+            _subject(here, steps, experiment), here, environment, folder / layout.RESTART,
+            experiment.restart_s, read_only=not experiment.load.job.writes,
+        )  # fmt: skip
+    say("removing everything")
+
+
+def _do(here: Site, steps: Sequence[Any], say: Say) -> None:
+    for step in steps:
+        say(step.describe())
+        here.do(step)
+
+
+def _calibrate(here: Site, steps: Plan, experiment: Experiment, folder: Path, say: Say) -> None:
+    """Run fio on the bare devices, and leave them as empty as they were."""
+    system, seconds = here.scene.system, experiment.collect.calibrate_s
+    bare = {layout.BARE_SLOW: ("origin", experiment.origin.size_bytes)}
+    if steps.fast_role:
+        bare[layout.BARE_FAST] = (steps.fast_role, experiment.fast_bytes)
+    for name, (role, size) in bare.items():
+        device = of_number(here.scene.roles[role], system)
+        say(f"calibrating the bare device ({name}): {device.node}")
+        calibration.calibrate(
+            device, size or device.size_bytes, folder / name, seconds, here, read_only=False
+        )
+    for role in {"origin", "data", "metadata"} & here.scene.roles.keys():
+        zero_device(of_number(here.scene.roles[role], system), system)
+
+
+def _subject(here: Site, steps: Plan, experiment: Experiment) -> Subject:
+    """Return what is to be watched."""
+    system, roles, kind = here.scene.system, here.scene.roles, experiment.cache.kind
+    numbers = {"cached": roles.get("cached", roles["origin"])}
+    numbers |= {role: roles[role] for role in (*steps.slow_roles, "origin", steps.fast_role, "data")
+                if role in roles}  # fmt: skip
+    if kind == "bcache":
+        backing = (system.block(roles["origin"]) / "bcache").resolve()
+        return Subject(system, kind, numbers, backing=backing)
+    mapped = getattr(steps.cache[-1], "name", "") if steps.cache else ""
+    return Subject(system, kind, numbers, mapped=mapped)
+
+
+def _devices(
+    here: Site, steps: Plan, experiment: Experiment
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return facts of the devices, and of the origin."""
+    system, roles = here.scene.system, here.scene.roles
+
+    def told(role: str) -> dict[str, Any]:
+        return of_number(roles[role], system).facts(system)
+
+    devices: dict[str, Any] = {
+        "cached": told("cached" if "cached" in roles else "origin"),
+        "slow": [told(role) for role in steps.slow_roles],
+        "origin": told("origin"),
+        "fast": told(steps.fast_role) if steps.fast_role else None,
+    }
+    level = experiment.origin.raid_level
+    return devices, {
+        "size_bytes": devices["origin"]["size_bytes"],
+        "raid_level": level,
+        "chunk_bytes": experiment.origin.chunk_bytes if level is not None else None,
+        "members": len(steps.slow_roles),
+    }
+
+
+def _traced(here: Site, steps: Plan) -> list[Device]:
+    """Return the cached, the slow and the fast device."""
+    roles = here.scene.roles
+    chosen = ["cached" if "cached" in roles else "origin", *steps.slow_roles]
+    chosen += ["whole"] if "whole" in roles and "whole" not in chosen else []
+    chosen += [steps.fast_role] if steps.fast_role else []
+    numbers = dict.fromkeys(roles[role] for role in chosen)
+    return [of_number(number, here.scene.system) for number in numbers]

@@ -1,0 +1,35 @@
+"""What else the machine does: curves of a busy one are noisy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from validate import layout
+from validate.collecting import Subject
+
+
+@dataclass
+class HostLoad:
+    """Load, and time of all processors in ticks."""
+
+    subject: Subject
+    file: str = layout.HOST_LOAD
+
+    def header(self) -> str:
+        """Name the columns."""
+        return "uptime load1 load5 load15 running/all last_pid user nice system idle iowait steal"
+
+    def sample(self) -> list[str]:
+        """Return one line."""
+        system = self.subject.system
+        ticks = system.read(system.proc / "stat").splitlines()[0].split()
+        chosen = [ticks[at] for at in (1, 2, 3, 4, 5, 8)]
+        return [f"{system.read(system.proc / 'loadavg')} {' '.join(chosen)}"]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def of(subject: Subject) -> list[HostLoad]:
+    """Return it: it suits every subject."""
+    return [HostLoad(subject)]

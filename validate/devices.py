@@ -1,0 +1,181 @@
+"""Block devices as the kernel names them; a path is only how a user finds one."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from validate.errors import UnsafeError
+from validate.sizes import SECTOR, human
+from validate.system import System
+
+BLKROSET, BLKROGET = 0x125D, 0x125E
+HARDWARE = ("wwid", "device/wwid", "serial", "device/serial", "dm/uuid")  # what tells a disk
+
+
+@dataclass(frozen=True)
+class Device:
+    """A block device."""
+
+    path: str  # as it was named
+    name: str  # the kernel's
+    number: str  # MAJOR:MINOR
+    folder: Path  # in sysfs
+    size_bytes: int
+
+    @property
+    def node(self) -> str:
+        """The kernel's own path, which no link leads elsewhere."""
+        return "/dev/" + self.name.replace("!", "/")
+
+    @property
+    def disk(self) -> Path:
+        """The folder of the whole disk."""
+        return self.folder.parent if self.is_partition else self.folder
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether it is a part of a disk."""
+        return (self.folder / "partition").exists()
+
+    def identity(self, system: System) -> dict[str, str]:
+        """Return what tells it from another device of that number, also after a reboot."""
+        disk = self.disk
+        hardware = [system.read(disk / name, "") for name in HARDWARE]
+        return {
+            "number": self.number,
+            "name": self.name,
+            "size": str(self.size_bytes),
+            "boot": system.boot(),
+            "sequence": system.read(disk / "diskseq", ""),
+            "hardware": next((each for each in hardware if each), ""),
+        }
+
+    def facts(self, system: System) -> dict[str, Any]:
+        """Return what a reader of the results wants to know."""
+        queue = self.disk / "queue"
+        depth = system.read(queue / "nr_requests", "")
+        scheduler = system.read(queue / "scheduler", "")
+        return {
+            "name": self.name,
+            "path": self.path,
+            "number": self.number,
+            "size_bytes": self.size_bytes,
+            "logical_block_bytes": int(system.read(queue / "logical_block_size", "512")),
+            "rotational": system.read(queue / "rotational", "") == "1",
+            "scheduler": chosen(scheduler),
+            "queue_depth": int(depth) if depth else None,
+            "model": model(self, system),
+        }
+
+
+def chosen(text: str) -> str:
+    """Return the word in brackets of a list of choices, or the text."""
+    return text.partition("[")[2].partition("]")[0] or text
+
+
+def model(device: Device, system: System) -> str:
+    """Return the vendor's name of the disk."""
+    names = (system.read(device.disk / "device" / each, "") for each in ("vendor", "model"))
+    return " ".join(name for name in names if name and not name.startswith("0x"))
+
+
+def find(path: str, system: System) -> Device:
+    """Return the device at a path, links followed; UnsafeError where there is none."""
+    number = system.number_of(path)
+    if number is None:
+        if not os.path.lexists(path):
+            raise UnsafeError(f"{path}: there is no such device: `lsblk` lists those there are")
+        raise UnsafeError(f"{path}: no block device: name one as `lsblk -p` shows it")
+    return of_number(number, system, path)
+
+
+def of_number(number: str, system: System, path: str = "") -> Device:
+    """Return the device MAJOR:MINOR; UnsafeError where the kernel has none."""
+    folder = system.block(number)
+    if not (folder / "size").exists():
+        raise UnsafeError(f"{path or number}: the kernel knows no device {number}: is it gone?")
+    size_bytes = int(system.read(folder / "size")) * SECTOR
+    name = folder.name
+    return Device(path or f"/dev/{name.replace('!', '/')}", name, number, folder, size_bytes)
+
+
+def tree(device: Device, system: System) -> Iterator[Device]:
+    """Yield a device, its partitions, and all that is built on them."""
+    yield device
+    for part in sorted(device.folder.glob("*/partition")):
+        yield from tree(of_number(system.read(part.parent / "dev"), system), system)
+    holders = device.folder / "holders"
+    for holder in sorted(holders.iterdir()) if holders.is_dir() else ():
+        number = system.read(holder / "dev", "")
+        if number:
+            yield from tree(of_number(number, system), system)
+
+
+class Claim:
+    """A device that nobody else can take: it is open, exclusively, until it is released."""
+
+    def __init__(self, device: Device, system: System, *, write: bool) -> None:
+        """Open it.  Raises UnsafeError where somebody has it, or it is another one by now."""
+        self.device = device
+        self._system = system
+        self._identity = device.identity(system)
+        mode = os.O_RDWR if write else os.O_RDONLY
+        try:
+            self.fd = os.open(device.node, mode | os.O_EXCL | os.O_CLOEXEC)
+        except OSError as error:
+            mend = error.strerror
+            if error.errno == errno.EBUSY:
+                mend = (
+                    "it is in use, perhaps mounted in a container: end that; `lsblk`, `dmsetup ls` "
+                    "and `fuser -v` may tell what it is"
+                )
+            raise UnsafeError(f"{device.path}: cannot be taken exclusively: {mend}") from None
+        try:
+            self.verify()
+        except BaseException:
+            self.release()
+            raise
+
+    def verify(self) -> None:
+        """Raise UnsafeError where path, node and open file are no longer the same device."""
+        number, found = self.device.number, os.fstat(self.fd)
+        opened = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        named = self._system.number_of(self.device.path)
+        now = of_number(number, self._system, self.device.path).identity(self._system)
+        if not opened == named == number or now != self._identity:
+            raise UnsafeError(
+                f"{self.device.path}: it was {number} ({human(self.device.size_bytes)}) and is now "
+                f"{named}: something changed under our hands; nothing was written.  Name it by "
+                "/dev/disk/by-id/..., and see what moves that link"
+            )
+
+    def release(self) -> None:
+        """Let go of it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def is_read_only(node: str) -> bool:
+    """Tell whether the kernel refuses writes to a device."""
+    fd = os.open(node, os.O_RDONLY)
+    try:
+        return bool(struct.unpack("i", fcntl.ioctl(fd, BLKROGET, bytes(4)))[0])
+    finally:
+        os.close(fd)
+
+
+def set_read_only(node: str, value: bool) -> None:
+    """Have the kernel refuse writes to a device, or take them again."""
+    fd = os.open(node, os.O_RDONLY)
+    try:
+        fcntl.ioctl(fd, BLKROSET, struct.pack("i", value))
+    finally:
+        os.close(fd)

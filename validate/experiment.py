@@ -1,0 +1,272 @@
+"""An experiment: which cache, which load, for how long.  One TOML file; see `examples/`.
+
+name = "dmcache-hot"
+seed = 1                          # of fio's random numbers
+
+[cache]
+kind = "dm-cache"                 # dm-cache, bcache, none
+mode = "writethrough"
+size = "512MiB"
+block = "256KiB"                  # bcache: bucket = "512KiB"
+
+[origin]
+size = "8GiB"                     # without it: all of the slow device
+raid = 5                          # over several slow devices; chunk = "64KiB"
+
+[load]
+duration = "150s"
+job = '''                         # or: file = "hot.fio", beside this file
+[hot]
+rw=randread
+bs=4k
+iodepth=32
+'''
+
+[collect]                         # all optional
+trace = true                      # blktrace of all three devices
+calibrate = true                  # fio on the bare devices first
+
+[restart]                         # optional: stop the cache, start it warm, same load again
+duration = "60s"
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from validate import jobfile
+from validate.errors import ExperimentError
+from validate.tables import Problems, Table
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MIB = 1 << 20
+KINDS = ("dm-cache", "bcache", "none")
+MODES = {
+    "dm-cache": ("writethrough", "writeback", "passthrough"),
+    "bcache": ("writethrough", "writeback", "writearound", "none"),
+    "none": ("none",),
+}
+POLICIES = ("smq", "cleaner")
+REPLACEMENTS = ("lru", "fifo", "random")
+RAID_LEVELS = (0, 1, 5, 6, 10)
+BLOCK_LEAST, BLOCK_MOST = 32 << 10, 1 << 30  # of dm-cache
+BUCKETS_LEAST = 513  # of bcache: fewer, and it runs without a cache and does not say so
+CACHE_LEAST = 4 * MIB
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The cache to build; None: as the kernel has it."""
+
+    kind: str
+    mode: str
+    size_bytes: int = 0
+    block_bytes: int = 0  # dm-cache: of its blocks; bcache: 0
+    bucket_bytes: int = 0  # bcache
+    metadata_bytes: int = 0  # dm-cache: in front of its blocks on the fast device
+    policy: str = ""  # dm-cache: smq; bcache: replacement of buckets
+    migration_threshold_sectors: int | None = None
+    sequential_cutoff_bytes: int | None = None
+    congested_read_us: int | None = None
+    congested_write_us: int | None = None
+    writeback_percent: int | None = None
+    writeback_delay_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The slow side."""
+
+    size_bytes: int = 0  # 0: all there is
+    raid_level: int | None = None
+    chunk_bytes: int = 64 << 10
+
+
+@dataclass(frozen=True)
+class Load:
+    """What fio does, and for how long."""
+
+    job: jobfile.JobFile
+    duration_s: int
+
+
+@dataclass(frozen=True)
+class Collect:
+    """What is measured beyond counters and fio's logs."""
+
+    trace: bool = False
+    trace_start_s: int = 0
+    trace_duration_s: int = 0  # 0: to the end
+    calibrate: bool = False
+    calibrate_s: int = 10  # each job on a bare device
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run, as its file says."""
+
+    name: str
+    text: str  # of the file
+    cache: Cache
+    origin: Origin
+    load: Load
+    collect: Collect = field(default_factory=Collect)
+    restart_s: int = 0  # 0: no warm restart
+    seed: int = 1
+
+    @property
+    def fast_bytes(self) -> int:
+        """What the fast device must hold."""
+        return self.cache.metadata_bytes + self.cache.size_bytes
+
+
+def load(path: str | Path) -> Experiment:
+    """Read an experiment.  Raises ExperimentError that names every problem of the file."""
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise ExperimentError(f"cannot read {place}: {reason}") from None
+    return parse(text, str(place), place.parent)
+
+
+def parse(text: str, name: str = "experiment.toml", folder: Path = Path()) -> Experiment:
+    """Return the experiment of a text; files that it names are looked for in `folder`."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{name}: not TOML: {error}") from None
+    problems = Problems(name, text)
+    whole = Table(tables, "", problems)
+    found = Experiment(
+        name=whole.matching("name", NAME, "letters, digits, . _ - and at most 64 of them"),
+        text=text,
+        cache=_cache(whole.table("cache")),
+        origin=_origin(whole.table("origin", {})),
+        load=_load(whole.table("load"), folder),
+        collect=_collect(whole.table("collect", {})),
+        restart_s=_restart(whole, tables),
+        seed=whole.integer("seed", 1, 0, 2**31 - 1),
+    )
+    whole.finish()
+    problems.raise_if_any()
+    return found
+
+
+def _cache(table: Table) -> Cache:
+    kind = table.choice("kind", KINDS)
+    if kind == "none":
+        table.finish()
+        return Cache(kind, "none")
+    mode = table.choice("mode", MODES.get(kind, ()), "writethrough")
+    size = table.size("size", 0, least=CACHE_LEAST)  # one that exists has its own
+    made = _dm_cache(table, mode, size) if kind == "dm-cache" else _bcache(table, mode, size)
+    table.finish()
+    return made
+
+
+def _dm_cache(table: Table, mode: str, size: int) -> Cache:
+    block = table.size("block", 256 << 10, least=BLOCK_LEAST, most=BLOCK_MOST, of=BLOCK_LEAST)
+    if block and size % block:
+        table.refuse("size", f"no whole number of blocks: write {size // block * block}")
+    threshold = table.size("migration_threshold", None, of=512)
+    return Cache(
+        "dm-cache",
+        mode,
+        size,
+        block_bytes=block or 0,
+        metadata_bytes=table.size("metadata", _metadata(size, block), least=2 * MIB, of=MIB),
+        policy=table.choice("policy", POLICIES, "smq"),
+        migration_threshold_sectors=None if threshold is None else threshold // 512,
+    )
+
+
+def _metadata(size: int, block: int) -> int:
+    """Return what dm-cache's metadata need: 4 MiB and 16 bytes a block, and room to spare."""
+    need = 4 * MIB + 16 * (size // max(block, 1))
+    return max(8 * MIB, -(-need // MIB) * MIB)
+
+
+def _bcache(table: Table, mode: str, size: int) -> Cache:
+    bucket = table.size("bucket", 512 << 10, least=4 << 10, most=16 * MIB, of=4 << 10)
+    if bucket and bucket & (bucket - 1):
+        table.refuse("bucket", "no power of two: write for instance '512KiB'")
+    if bucket and size and size // bucket < BUCKETS_LEAST:
+        table.refuse(
+            "size",
+            f"{size // bucket} buckets of {bucket >> 10} KiB: bcache needs {BUCKETS_LEAST}, and "
+            "with fewer caches nothing and does not say so; make it larger, or the buckets smaller",
+        )
+    return Cache(
+        "bcache",
+        mode,
+        size,
+        bucket_bytes=bucket or 0,
+        policy=table.choice("replacement", REPLACEMENTS, "lru"),
+        sequential_cutoff_bytes=table.size("sequential_cutoff", None),
+        congested_read_us=table.microseconds("congested_read_threshold", None),
+        congested_write_us=table.microseconds("congested_write_threshold", None),
+        writeback_percent=table.integer("writeback_percent", None, 0, 40),
+        writeback_delay_s=table.integer("writeback_delay", None, 0, 3600),
+    )
+
+
+def _origin(table: Table) -> Origin:
+    found = Origin(
+        size_bytes=table.size("size", 0, of=4096),
+        raid_level=table.integer("raid", None),
+        chunk_bytes=table.size("chunk", 64 << 10, least=4 << 10, of=4 << 10),
+    )
+    if found.raid_level is not None and found.raid_level not in RAID_LEVELS:
+        table.refuse("raid", f"known levels are {', '.join(map(str, RAID_LEVELS))}")
+    table.finish()
+    return found
+
+
+def _load(table: Table, folder: Path) -> Load:
+    text, file = table.text("job", ""), table.text("file", "")
+    place = f"{table.problems.name}: [load] job"
+    if bool(text) == bool(file):
+        table.refuse("job", "name a job of fio: its text as job, or its file as file, not both")
+    elif file:
+        path = folder / file
+        place = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            table.refuse("file", f"cannot read {path}: {getattr(error, 'strerror', 'no text')}")
+    job = jobfile.JobFile(())
+    if text:
+        try:
+            job = jobfile.parse(text, place)
+        except ExperimentError as error:
+            table.problems.add(str(error))
+    made = Load(job, table.seconds("duration"))
+    table.finish()
+    return made
+
+
+def _collect(table: Table) -> Collect:
+    made = Collect(
+        trace=table.boolean("trace", False),
+        trace_start_s=table.seconds("trace_start", 0),
+        trace_duration_s=table.seconds("trace_duration", 0),
+        calibrate=table.boolean("calibrate", False),
+        calibrate_s=table.seconds("calibrate_duration", 10),
+    )
+    table.finish()
+    return made
+
+
+def _restart(whole: Table, tables: dict[str, object]) -> int:
+    """Return how long the same load runs on the cache that was stopped and started warm."""
+    if "restart" not in tables:
+        return 0
+    table = whole.table("restart")
+    seconds = table.seconds("duration", 60)
+    table.finish()
+    return seconds

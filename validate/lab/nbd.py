@@ -1,0 +1,155 @@
+"""The server's side of the Network Block Device protocol, as far as QEMU's client speaks it.
+
+After the protocol's text (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md):
+"newstyle fixed" handshake, simple replies.  All numbers are big-endian.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+GREETING = struct.pack(">8s8sH", b"NBDMAGIC", b"IHAVEOPT", 1 << 0 | 1 << 1)  # fixed; no zeroes
+NO_ZEROES = 1 << 1
+OPTION = struct.Struct(">8sII")  # IHAVEOPT, option, length of its data
+REPLY_MAGIC = 0x3E889045565A9
+OPTION_REPLY = struct.Struct(">QIII")
+EXPORT_NAME, ABORT, LIST, INFO, GO = 1, 2, 3, 6, 7
+ACK, SERVER, INFORMATION = 1, 2, 3
+UNSUPPORTED, INVALID = 1 << 31 | 1, 1 << 31 | 3
+INFO_EXPORT, INFO_BLOCK_SIZE = 0, 3
+
+HAS_FLAGS, SENDS_FLUSH, SENDS_FUA, ROTATIONAL, SENDS_TRIM, SENDS_ZEROES = (
+    1 << 0, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6,
+)  # fmt: skip
+REQUEST = struct.Struct(">IHHQQI")
+REQUEST_MAGIC = 0x25609513
+READ, WRITE, DISCONNECT, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 2, 3, 4, 6
+FUA = 1 << 0
+REPLY = struct.Struct(">IIQ")
+SIMPLE_MAGIC = 0x67446698
+LONGEST_BYTES = 32 << 20  # of one request
+OPTION_BYTES = 4096  # more than any client has to say
+
+
+class ProtocolError(Exception):
+    """The client said something that is not NBD, or went away in the middle of it."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """What a disk says of itself."""
+
+    size_bytes: int
+    can_trim: bool = True
+    is_rotational: bool = False
+    block_bytes: int = 512
+
+    @property
+    def flags(self) -> int:
+        """What it can do, in the protocol's bits."""
+        flags = HAS_FLAGS | SENDS_FLUSH | SENDS_FUA | SENDS_ZEROES
+        return flags | ROTATIONAL * self.is_rotational | SENDS_TRIM * self.can_trim
+
+
+class Request(NamedTuple):
+    """What a client asks."""
+
+    kind: int
+    flags: int
+    cookie: int
+    offset: int
+    length: int
+
+
+def received(connection: socket.socket, length: int) -> bytes:
+    """Return just so many bytes."""
+    parts = bytearray(length)
+    receive_into(connection, memoryview(parts))
+    return bytes(parts)
+
+
+def receive_into(connection: socket.socket, where: memoryview) -> None:
+    """Fill a buffer."""
+    while where:
+        count = connection.recv_into(where)
+        if not count:
+            raise ProtocolError("the client is gone")
+        where = where[count:]
+
+
+def shake_hands(connection: socket.socket, export: Export) -> bool:
+    """Agree with a client on the one export there is; tell whether requests will follow."""
+    connection.sendall(GREETING)
+    (said,) = struct.unpack(">I", received(connection, 4))
+    while True:
+        magic, option, length = OPTION.unpack(received(connection, OPTION.size))
+        if magic != b"IHAVEOPT" or length > OPTION_BYTES:
+            raise ProtocolError("no option of NBD")
+        data = received(connection, length)
+        if option == EXPORT_NAME:
+            zeroes = b"" if said & NO_ZEROES else bytes(124)
+            connection.sendall(struct.pack(">QH", export.size_bytes, export.flags) + zeroes)
+            return True
+        if option in (GO, INFO):
+            if _inform(connection, export, option, data) and option == GO:
+                return True
+        elif option == LIST:
+            _answer(connection, option, SERVER, struct.pack(">I", 0))
+            _answer(connection, option, ACK)
+        elif option == ABORT:
+            _answer(connection, option, ACK)
+            return False
+        else:
+            _answer(connection, option, UNSUPPORTED)
+
+
+def _inform(connection: socket.socket, export: Export, option: int, data: bytes) -> bool:
+    """Describe the export; its name and what else is asked for do not matter."""
+    if len(data) < 6 or struct.unpack(">I", data[:4])[0] > len(data) - 6:
+        _answer(connection, option, INVALID)
+        return False
+    size = struct.pack(">HQH", INFO_EXPORT, export.size_bytes, export.flags)
+    _answer(connection, option, INFORMATION, size)
+    blocks = (INFO_BLOCK_SIZE, export.block_bytes, 4096, LONGEST_BYTES)
+    _answer(connection, option, INFORMATION, struct.pack(">HIII", *blocks))
+    _answer(connection, option, ACK)
+    return True
+
+
+def _answer(connection: socket.socket, option: int, kind: int, data: bytes = b"") -> None:
+    connection.sendall(OPTION_REPLY.pack(REPLY_MAGIC, option, kind, len(data)) + data)
+
+
+def next_request(connection: socket.socket) -> Request:
+    """Return what comes next; the data of a WRITE are still to be read."""
+    magic, flags, kind, cookie, offset, length = REQUEST.unpack(received(connection, REQUEST.size))
+    if magic != REQUEST_MAGIC:
+        raise ProtocolError("no request of NBD")
+    if kind == WRITE and length > LONGEST_BYTES:
+        raise ProtocolError(f"a write of {length} bytes")
+    return Request(kind, flags, cookie, offset, length)
+
+
+def wrong(request: Request, export: Export) -> int:
+    """Return the errno of what cannot be done, or 0."""
+    if request.kind not in (READ, WRITE, FLUSH, TRIM, WRITE_ZEROES):
+        return errno.EINVAL
+    if request.kind == READ and request.length > LONGEST_BYTES:
+        return errno.EINVAL
+    if request.kind == TRIM and not export.can_trim:
+        return errno.EINVAL
+    beyond = request.kind != FLUSH and request.offset + request.length > export.size_bytes
+    return (errno.ENOSPC if request.kind in (WRITE, WRITE_ZEROES) else errno.EINVAL) * beyond
+
+
+def reply(connection: socket.socket, cookie: int, error: int, data: memoryview) -> None:
+    """Answer a request, with the data of a READ."""
+    head = REPLY.pack(SIMPLE_MAGIC, error, cookie)
+    sent = connection.sendmsg([head, data])
+    if sent < len(head) + len(data):
+        rest = head[sent:] + bytes(data[max(sent - len(head), 0) :])
+        connection.sendall(rest)

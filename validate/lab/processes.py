@@ -1,0 +1,126 @@
+"""Processes that end with the one that started them, however that one ends.
+
+The kernel kills a child when its parent dies (PR_SET_PDEATHSIG), so that not even SIGKILL leaves a
+guest behind; and each guest's folder names its processes, so that a later run can look for what
+was left in spite of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from validate.lab.errors import LabError
+
+PR_SET_PDEATHSIG = 1
+PATIENCE_S = 10
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LIBC = ctypes.CDLL(None)
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Let the kernel send this process a signal when its parent dies."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, number)
+
+
+class Folder:
+    """A folder of one guest under way: its sockets, its disks, and its processes' numbers."""
+
+    def __init__(self, path: Path) -> None:
+        """Take over a folder that is there."""
+        self.path = path
+
+    def start(self, name: str, command: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
+        """Start a child in this folder, its complaints in NAME.log."""
+        with (self.path / f"{name}.log").open("ab") as log:
+            child = subprocess.Popen(
+                command, cwd=self.path, stdin=subprocess.DEVNULL, stderr=log,
+                preexec_fn=die_with_parent, start_new_session=True, **how,
+            )  # fmt: skip
+        (self.path / f"{name}.pid").write_text(str(child.pid))
+        return child
+
+    def log(self, name: str) -> str:
+        """Return what a child complained about."""
+        path = self.path / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+
+def stop(child: subprocess.Popen[Any]) -> None:
+    """End a child, politely first, and wait for it."""
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+    child.wait()
+
+
+@contextlib.contextmanager
+def folder_below(runs: Path) -> Iterator[Folder]:
+    """Make a folder that only we can read, locked as long as it is used, and remove it."""
+    runs.mkdir(parents=True, exist_ok=True)
+    clear_leftovers(runs)
+    path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=runs))
+    with (path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield Folder(path)
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def clear_leftovers(runs: Path) -> list[str]:
+    """Remove folders whose process was killed, and kill what it started; return their names."""
+    cleared = []
+    for path in sorted(runs.iterdir()) if runs.exists() else []:
+        with contextlib.suppress(OSError), (path / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held while its guest is under way
+            for pid_file in path.glob("*.pid"):
+                _kill_if_ours(int(pid_file.read_text() or 0), path)
+            shutil.rmtree(path, ignore_errors=True)
+            cleared.append(path.name)
+    return cleared
+
+
+def _kill_if_ours(pid: int, folder: Path) -> None:
+    """Kill a process if it works in that folder: numbers are given again to others."""
+    with contextlib.suppress(OSError):
+        if pid > 1 and os.readlink(f"/proc/{pid}/cwd") == str(folder):
+            os.kill(pid, signal.SIGKILL)
+
+
+class StoppedError(LabError):
+    """A signal ended the run; all is cleaned up on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}; the guest is gone")
+        self.exit_code = 128 + number
+
+
+@contextlib.contextmanager
+def signals_raise() -> Iterator[None]:
+    """Make an exception of the signals that ask a program to end (main thread only)."""
+
+    def stopped(number: int, frame: FrameType | None) -> None:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)  # one is enough: the rest is cleaning up
+        raise StoppedError(number)
+
+    before = {each: signal.signal(each, stopped) for each in STOPPING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,133 @@
+"""The process that serves a guest's disks: `python -m validate.lab.serve SCENARIO NAME=PART:BYTES`.
+
+PART says which of the scenario's devices a disk is: `array` (all of it), `member` (one drive of the
+array) or `ssd` (the cache's drives).  Each disk has a process of its own, forked when all that they
+share is loaded.  When it ends, NAME.requests.npy and NAME.model.json tell what it did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from hybridsim import build
+from hybridsim.arrays import Ints
+from hybridsim.codes import Level
+from hybridsim.controller import Controller
+from hybridsim.drives import HardDisk
+from hybridsim.errors import HybridsimError
+from hybridsim.events import FAST
+from hybridsim.live import LiveArray
+from hybridsim.raid import Tier
+from hybridsim.scenario import Scenario
+from validate.lab import nbd
+from validate.lab.disk import Disk, listening, wake_up_in_time
+from validate.lab.processes import die_with_parent
+
+
+def model(scenario: Scenario, part: str, size_bytes: int) -> tuple[LiveArray, nbd.Export]:
+    """Return the live device of a part of a machine, at least so large, and how it is exported."""
+    backing, cache = scenario.backing, scenario.cache
+    tier: Tier | Controller
+    if part == "ssd":
+        drive, tier = cache.drive, _ssds(cache, size_bytes, scenario.seed + 1)
+    else:
+        if part == "member":
+            alone = {"kind": "single", "members": 1, "controller": None, "failed": ()}
+            backing = backing.model_copy(update=alone)
+        drive, tier = backing.drive, build.slow_tier(backing, size_bytes, scenario.seed)
+    is_disk = isinstance(drive, HardDisk)
+    export = nbd.Export(size_bytes, can_trim=not is_disk, is_rotational=is_disk)
+    # As plain Python: one request at a time, handing a machine to compiled code costs as much.
+    return LiveArray(tier, interpreted=True), export
+
+
+def _ssds(cache: Any, size_bytes: int, seed: int) -> Tier:
+    """Return the cache's drives, side by side."""
+    rows = -(-size_bytes // (cache.members * cache.chunk_bytes))
+    bank = build.bank(cache.drive, cache.members, rows * cache.chunk_bytes, 1, 0, seed=seed)
+    return Tier.new(FAST, int(Level.STRIPE), cache.members, cache.chunk_bytes, bank)
+
+
+class _EndedError(Exception):
+    """Somebody asked this process to end."""
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise _EndedError
+
+
+def serve(name: str, disk: Disk) -> None:
+    """Serve a disk until SIGTERM; then write down what it did."""
+    wake_up_in_time()
+    gc.freeze()
+    gc.disable()  # pauses of milliseconds; nothing here is cyclic
+    listener = listening(Path(f"{name}.sock"))
+    with contextlib.suppress(_EndedError):
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                disk.serve(connection)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    rows = np.array(disk.log.values, np.int64).reshape(-1, len(disk.log.columns))
+    table = rows.ravel().view([(column, np.int64) for column in disk.log.columns])
+    np.save(f"{name}.requests.npy", table, allow_pickle=False)
+    Path(f"{name}.model.json").write_text(
+        json.dumps({"size_bytes": disk.export.size_bytes} | told(rows), indent=1)
+    )
+
+
+def told(rows: Ints) -> dict[str, Any]:
+    """Return what a disk did, and how well it kept its model's times."""
+    if not len(rows):
+        return {"requests": 0}
+    arrival, done, sent = rows[:, 1], rows[:, 2], rows[:, 3]
+    late_us = (sent - done) / 1e3
+    return {
+        "requests": len(rows),
+        "mean_model_us": float((done - arrival).mean() / 1e3),
+        "mean_late_us": float(late_us.mean()),
+        "late_us": {str(p): float(np.percentile(late_us, p)) for p in (50, 90, 99, 99.9)},
+        "worst_late_us": float(late_us.max()),
+    }
+
+
+def main(scenario_path: str, disks: list[str]) -> None:
+    """Fork a process for each disk, and end them when asked to."""
+    scenario = Scenario.load(scenario_path)
+    children = []
+    for text in disks:
+        name, _, rest = text.partition("=")
+        part, _, size = rest.partition(":")
+        live, export = model(scenario, part, int(size))
+        child = os.fork()
+        if not child:
+            die_with_parent(signal.SIGTERM)
+            signal.signal(signal.SIGTERM, _end)
+            serve(name, Disk(export, live))
+            os._exit(0)
+        children.append(child)
+
+    def end_all(number: int, frame: FrameType | None) -> None:
+        for child in children:
+            os.kill(child, number)
+
+    signal.signal(signal.SIGTERM, end_all)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], sys.argv[2:])
+    except HybridsimError as error:
+        sys.exit(str(error))

@@ -1,0 +1,186 @@
+"""From an experiment and the devices for it to the steps that build its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from validate.errors import ExperimentError
+from validate.experiment import Cache, Experiment
+from validate.sizes import MIB
+from validate.steps import PREFIX, Step, uuid_of
+from validate.steps.bcache import FormatBcache, StartBcache
+from validate.steps.ends import Occupy
+from validate.steps.files import AttachLoop, CreateFile
+from validate.steps.mapper import MapCache, MapLinear
+from validate.steps.raid import MakeRaid
+
+RAID_ROOM = 256 * MIB  # what md may keep for itself on each member
+MEMBERS_LEAST = {0: 2, 1: 2, 5: 3, 6: 4, 10: 2}
+WAYS = {0: 0, 1: -1, 5: 1, 6: 2}  # members' worth of redundancy
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the user named: a device, or a file that is to be made."""
+
+    path: str
+    size_bytes: int = 0  # of a device
+    identity: dict[str, str] | None = None  # of a device; a file has none
+
+
+@dataclass
+class Plan:
+    """Steps in their order: those below the cache, then the cache."""
+
+    below: list[Step] = field(default_factory=list)
+    cache: list[Step] = field(default_factory=list)  # the last one is undone for a warm restart
+    slow_roles: list[str] = field(default_factory=list)
+    fast_role: str = ""
+
+    @property
+    def steps(self) -> list[Step]:
+        """All of them."""
+        return self.below + self.cache
+
+
+def plan(experiment: Experiment, slow: Sequence[Place], fast: Place | None, identity: str) -> Plan:
+    """Return the plan; raises ExperimentError where devices and experiment do not fit."""
+    made = Plan()
+    names = Names(identity)
+    check_number(experiment, len(slow), fast is not None)
+    _slow_side(made, experiment, slow, names)
+    if fast is not None:
+        _fast_side(made, experiment.cache, fast, names)
+    made.cache = _cache(experiment.cache, names)
+    return made
+
+
+@dataclass(frozen=True)
+class Names:
+    """A run's names and UUIDs."""
+
+    identity: str
+
+    def name(self, role: str) -> str:
+        """Return the name of what plays a role."""
+        return f"{PREFIX}-{self.identity}-{role}"
+
+    def uuid(self, role: str) -> str:
+        """Return the UUID of a mapped device."""
+        return f"{PREFIX.upper()}-{self.identity}-{role}"
+
+
+def check_number(experiment: Experiment, slow: int, has_fast: bool) -> None:
+    """Raise ExperimentError where there are too few devices, or too many."""
+    level, kind = experiment.origin.raid_level, experiment.cache.kind
+    if level is None and slow != 1:
+        raise ExperimentError(f"{slow} slow devices: name one, or write raid = 5 in [origin]")
+    if level is not None and slow < MEMBERS_LEAST[level]:
+        raise ExperimentError(
+            f"{slow} slow devices: RAID {level} needs {MEMBERS_LEAST[level]}: repeat --slow"
+        )
+    if kind != "none" and not experiment.cache.size_bytes:
+        raise ExperimentError("how large is the cache to be? write size in [cache]")
+    if kind == "none" and has_fast:
+        raise ExperimentError('kind = "none" needs no fast device: leave out --fast')
+    if kind != "none" and not has_fast:
+        raise ExperimentError(f"{kind} needs a fast device: name one with --fast")
+
+
+def slow_bytes(experiment: Experiment, number: int) -> int:
+    """Return what each slow device must hold; 0 where the experiment does not say."""
+    level, size = experiment.origin.raid_level, experiment.origin.size_bytes
+    if level is None or not size:
+        return size
+    worth = number / 2 if level == 10 else number - WAYS[level] if level != 1 else 1
+    chunk = experiment.origin.chunk_bytes
+    return int(-(-size // worth) // chunk + 1) * chunk + RAID_ROOM
+
+
+def _slow_side(made: Plan, experiment: Experiment, slow: Sequence[Place], names: Names) -> None:
+    size, level = experiment.origin.size_bytes, experiment.origin.raid_level
+    is_mapped = bool(size) and (level is not None or size != _size_of(slow[0], size))
+    top = "whole" if is_mapped else "origin"
+    if level is None:
+        made.slow_roles = [top]
+        made.below += _taken(slow[0], top, size)
+    else:
+        made.slow_roles = [f"slow{at}" for at in range(len(slow))]
+        for place, role in zip(slow, made.slow_roles):
+            made.below += _taken(place, role, slow_bytes(experiment, len(slow)))
+        made.below.append(
+            MakeRaid(
+                names.name("array"), uuid_of(names.identity), level,
+                experiment.origin.chunk_bytes, tuple(made.slow_roles), top,
+            )
+        )  # fmt: skip
+    if is_mapped:
+        made.below.append(
+            MapLinear(names.name("origin"), names.uuid("origin"), top, 0, size, "origin")
+        )
+
+
+def _fast_side(made: Plan, cache: Cache, fast: Place, names: Names) -> None:
+    need = cache.metadata_bytes + cache.size_bytes
+    is_mapped = bool(cache.metadata_bytes) or need != _size_of(fast, need)
+    made.fast_role = "fast" if is_mapped else "data"
+    made.below += _taken(fast, made.fast_role, need)
+    parts = {
+        "metadata": (0, cache.metadata_bytes),
+        "data": (cache.metadata_bytes, cache.size_bytes),
+    }
+    if is_mapped:
+        made.below += [
+            MapLinear(names.name(role), names.uuid(role), "fast", start, size, role)
+            for role, (start, size) in parts.items()
+            if size
+        ]
+
+
+def _size_of(place: Place, file_bytes: int) -> int:
+    return place.size_bytes if place.identity is not None else file_bytes
+
+
+def _taken(place: Place, role: str, file_bytes: int) -> list[Step]:
+    if place.identity is not None:
+        return [Occupy(place.path, role, place.identity)]
+    return [CreateFile(place.path, file_bytes), AttachLoop(place.path, role)]
+
+
+def _cache(cache: Cache, names: Names) -> list[Step]:
+    if cache.kind == "dm-cache":
+        return [
+            MapCache(
+                names.name("cached"), names.uuid("cached"), cache.mode, cache.policy,
+                cache.block_bytes, cache.migration_threshold_sectors, "cached",
+            )
+        ]  # fmt: skip
+    if cache.kind == "bcache":
+        uuid = uuid_of(names.identity)
+        settings, of_set = bcache_settings(cache)
+        return [
+            FormatBcache(uuid, cache.bucket_bytes, cache.policy),
+            StartBcache(uuid, settings, of_set, "cached"),
+        ]
+    return []
+
+
+def bcache_settings(cache: Cache) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what is set of the cached device, and of its set: what the experiment says."""
+    said = {
+        "cache_mode": cache.mode,
+        "sequential_cutoff": cache.sequential_cutoff_bytes,
+        "writeback_percent": cache.writeback_percent,
+        "writeback_delay": cache.writeback_delay_s,
+    }
+    of_set = {
+        "congested_read_threshold_us": cache.congested_read_us,
+        "congested_write_threshold_us": cache.congested_write_us,
+        "cache0/cache_replacement_policy": cache.policy,
+    }
+    return _texts(said), _texts(of_set)
+
+
+def _texts(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items() if value is not None}

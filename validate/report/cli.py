@@ -1,0 +1,87 @@
+"""`validate report`: real runs held against their simulated twins."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from validate.report.holding import Held
+
+DIFFERS = 4
+EPILOG = """\
+DIR is the folder of a run, or one with such folders in it.  The twin of each run is simulated: the
+same requests on devices calibrated to the runs on the bare devices.
+
+Examples:
+  python -m validate report results/hot
+  python -m validate report results/ --html report.html
+  python -m validate report validate/results --json > errors.json
+
+Exit code 4 says that a figure is beyond its bound.
+"""
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the command to a parser's commands."""
+    parser = commands.add_parser(
+        "report",
+        help="Hold results against the simulation: text, JSON, HTML.",
+        description="Hold real runs against their simulated twins.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "runs", nargs="+", metavar="DIR", help="result folders, or a folder of them"
+    )
+    parser.add_argument(
+        "--details", action="store_true", help="tell of each run, not the table only"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--html", metavar="FILE", help="write one HTML file with the curves")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate, compare and print; return the exit code."""
+    try:
+        from hybridsim.errors import HybridsimError
+    except ImportError as error:
+        print(f"validate: the report needs hybridsim here: {error}", file=sys.stderr)
+        return 4
+    from validate.report.holding import held
+    from validate.twin.folders import runs
+
+    try:
+        found = held(list(runs(args.runs)), _progress)
+        _write(found, args)
+    except HybridsimError as error:
+        print(f"validate: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0 if all(each.is_met for each in found) else DIFFERS
+
+
+def _write(found: Sequence[Held], args: argparse.Namespace) -> None:
+    from hybridsim.errors import UsageError
+    from hybridsim.report.page import is_ascii
+    from validate.report.as_json import to_json
+    from validate.report.text import text
+
+    if args.html:
+        from validate.report.html import page
+
+        try:
+            Path(args.html).write_text(page(found), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {args.html}: {error.strerror}") from error
+        print(f"wrote {args.html}", file=sys.stderr)
+    print(to_json(found) if args.json else text(found, args.details, is_ascii(sys.stdout)), end="")
+
+
+def _progress(done: int, of: int, name: str) -> None:
+    if sys.stderr.isatty():
+        line = f"simulating {name} ({done + 1} of {of})" if done < of else ""
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)

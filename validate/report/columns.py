@@ -1,0 +1,97 @@
+"""The table over many runs: which figures stand in it, and how a cell is written.
+
+A run with several jobs or directions has several rows of one figure: the cell tells the one that is
+farthest beyond its bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from hybridsim.comparison.rows import Comparison, Row
+from hybridsim.measurements.measurement import HIT_RATIO, IOPS
+from hybridsim.warmup import State
+from hybridsim.wording import NONE
+from validate.report.holding import Held
+
+BEYOND = "*"
+UNSTEADY, FLAT, UNLIKE = "not yet", "flat", "unlike"
+
+
+class Column(NamedTuple):
+    """A column: the measures that may stand in it, and its form."""
+
+    head: str
+    measures: Sequence[str]
+    form: Callable[[float], str]
+    needs_steady: bool = False
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:+.1f}%" if abs(error) < 0.0995 else f"{100 * error:+.0f}%"
+
+
+def _points(error: float) -> str:
+    return f"{100 * error:+.1f}"
+
+
+def _distance(error: float) -> str:
+    return f"{error:.3f}"
+
+
+COLUMNS = (
+    Column("promo", ("promotions", "cache_misses"), _percent),
+    Column("demo", ("demotions", "cache_hits"), _percent),
+    Column("hit", (f"{HIT_RATIO} each 10 s",), _points),
+    Column("IOPS", (IOPS,), _percent),
+    Column("steady", (f"{IOPS} level",), _percent, True),
+    Column("t50", (f"{IOPS} t50",), _percent, True),
+    Column("t90", (f"{IOPS} t90",), _percent, True),
+    Column("curve", (f"{IOPS} curve",), _distance),
+)
+HEADS = ("run", *(column.head for column in COLUMNS), "met")
+LEGEND = (
+    "Errors of the simulated twin.  promo, demo: promotions and demotions of dm-cache, true misses "
+    "and hits of bcache, at the worst of every 10 s, of the last value.  hit: hit ratio at the "
+    "worst of every 10 s, in points.  IOPS: of the whole run, not judged.  steady: IOPS where both "
+    "are steady.  t50, t90: of the warm-up.  curve: mean distance of the warm-up curves.  met: "
+    f"figures within their bounds, of those that are judged.  {BEYOND} beyond its bound; "
+    f"{UNSTEADY}: the real run is not steady; {FLAT}: it does not warm up; {UNLIKE}: the twin does "
+    "not become steady."
+)
+
+
+def cells(run: Held) -> list[str]:
+    """Return the cells of a run."""
+    found = run.found
+    judged = f"{len(found.judged) - len(found.failed)}/{len(found.judged)}"
+    return [run.record.name, *(_cell(found, column) for column in COLUMNS), judged]
+
+
+def _cell(found: Comparison, column: Column) -> str:
+    rows = [
+        row
+        for measure in column.measures
+        for row in found.rows
+        if row.name.measure == measure and (row.is_met is not None or not column.needs_steady)
+    ]
+    if not rows:
+        return _why_none(found) if column.needs_steady else NONE
+    worst = max(rows, key=_excess)
+    if worst.error is None:
+        return UNLIKE + BEYOND
+    return column.form(worst.error) + (BEYOND if worst.is_met is False else "")
+
+
+def _why_none(found: Comparison) -> str:
+    states = {each.real.state for each in found.curves if each.name.measure == IOPS}
+    if not states:
+        return NONE
+    return FLAT if states == {State.FLAT} else UNSTEADY
+
+
+def _excess(row: Row) -> float:
+    if row.error is None:
+        return float("inf")
+    return abs(row.error) / (row.tolerance or 1.0)

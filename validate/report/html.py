@@ -1,0 +1,89 @@
+"""Real runs beside their twins as one HTML file: the table, and each run's curves and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from hybridsim.charts import Chart, Line, axes
+from hybridsim.charts.overlay import overlays
+from hybridsim.measurements.measurement import HIT_RATIO, IOPS, Samples
+from hybridsim.report import comparison
+from hybridsim.report.html import page as html_page
+from hybridsim.report.html.blocks import Block, Code, Prose, Row, Section, Table
+from hybridsim.report.html.sections import agreement
+from validate.report.as_json import document
+from validate.report.columns import HEADS, LEGEND, cells
+from validate.report.holding import Held
+from validate.twin.calibrate import summary
+
+TITLE = "Does the simulation follow the kernel?"
+COUNTERS = ("promotions", "demotions", "cache_hits", "cache_misses")
+SIDES = ("real", "simulated")
+
+
+def page(runs: Sequence[Held]) -> str:
+    """Return the whole file."""
+    sections = [_overview(runs), *(_section(number, run) for number, run in enumerate(runs))]
+    return html_page(TITLE, sections, document(runs))
+
+
+def _overview(runs: Sequence[Held]) -> Section:
+    strong = [number for number, run in enumerate(runs) if not run.is_met]
+    good = len(runs) - len(strong)
+    told = f"In {good} of {len(runs)} runs all figures are within their bounds."
+    blocks: list[Block] = [
+        Prose([told], "no" if strong else "yes"),
+        Table("All runs", HEADS, [cells(run) for run in runs], strong),
+        Prose([LEGEND]),
+    ]
+    return Section("runs", "All runs", blocks)
+
+
+def _section(number: int, run: Held) -> Section:
+    """Return the curves of one run, its figures, and what its twin is made of."""
+    told = comparison.document(run.found)
+    curves = [each for each in overlays(told) if _is_shown(each)]
+    charts = [*curves, *_counters(run)]
+    rest = agreement.section(told).blocks
+    twin = run.twin
+    words = [
+        f"{twin.load}; the cache was {twin.lead_s:.2f} s old when it began.",
+        *twin.assumptions,
+    ]
+    if twin.calibration.checks:
+        words.append(f"Bare runs: {summary(twin.calibration)}.")
+    blocks: list[Block] = [
+        Row([_of_run(chart, number) for chart in charts]),
+        *rest,
+        Prose(words),
+        Code("The twin as a scenario", twin.scenario, is_folded=True),
+    ]
+    return Section(f"run-{number}", run.record.name, blocks)
+
+
+def _is_shown(chart: Chart) -> bool:
+    return chart.title.endswith((HIT_RATIO, IOPS))
+
+
+def _counters(run: Held) -> Iterator[Chart]:
+    """Yield charts of the cache's counters."""
+    for name in COUNTERS:
+        both = [side.counters.get(name) for side in (run.found.real, run.found.simulated)]
+        known = [each for each in both if each is not None]
+        if len(known) < len(SIDES) or not any(each.value.any() for each in known):
+            continue
+        lines = [_line(name, side, each) for side, each in zip(SIDES, known)]
+        end = max(float(each.time_ns[-1]) for each in known)
+        yield Chart(name, f"cache {name}", axes.times(end), axes.counts(name), lines)
+
+
+def _line(name: str, side: str, samples: Samples) -> Line:
+    x, y = samples.time_ns.tolist(), samples.value.tolist()
+    return Line(f"{name}-{side}", side, x, y, role=side)
+
+
+def _of_run(chart: Chart, number: int) -> Chart:
+    """Return a chart with names of its own among those of other runs."""
+    lines = [replace(line, gid=f"run-{number}-{line.gid}") for line in chart.lines]
+    return replace(chart, gid=f"run-{number}-{chart.gid}", lines=lines, sync=f"run-{number}")

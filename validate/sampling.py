@@ -1,0 +1,91 @@
+"""A thread that asks all collectors once a second, on a grid that does not drift."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from validate.collecting import Collector, Subject, of
+from validate.errors import RunError, ValidateError
+
+INTERVAL_S = 1.0
+TROUBLES_SHOWN = 3
+PATIENCE_S = 60
+
+
+class Sampler:
+    """Samples of a subject, into a folder."""
+
+    def __init__(self, subject: Subject, folder: Path) -> None:
+        self._subject = subject
+        self._folder = folder
+        self._end = threading.Event()
+        self._begun = threading.Event()
+        self.troubles: list[str] = []
+
+    def run(self) -> None:
+        """Sample until told to end, and once more then."""
+        try:
+            self._run()
+        except Exception as error:  # it must be told where somebody waits for it
+            self.troubles.append(f"{type(error).__name__}: {error}")
+        finally:
+            self._begun.set()
+
+    def _run(self) -> None:
+        with ExitStack() as files:
+            opened = [(each, self._open(each, files)) for each in of(self._subject)]
+            due = time.monotonic()
+            while True:
+                is_last = self._end.is_set()
+                for collector, stream in opened:
+                    self._take(collector, stream)
+                self._begun.set()
+                if is_last or self.troubles:
+                    return
+                due = max(due + INTERVAL_S, time.monotonic())
+                self._end.wait(due - time.monotonic())
+
+    def wait(self) -> None:
+        """Wait for the first samples; RunError where there are none."""
+        if not self._begun.wait(PATIENCE_S) or self.troubles:
+            raise RunError(f"no samples: {'; '.join(self.troubles[:TROUBLES_SHOWN])}")
+
+    def end(self) -> None:
+        """Tell it to end."""
+        self._end.set()
+
+    def _open(self, collector: Collector, files: ExitStack) -> TextIO:
+        files.callback(collector.close)
+        stream = files.enter_context((self._folder / collector.file).open("w", buffering=1))
+        if collector.header():
+            stream.write(collector.header() + "\n")
+        return stream
+
+    def _take(self, collector: Collector, stream: TextIO) -> None:
+        try:
+            uptime_s = self._subject.system.uptime_s()
+            for line in collector.sample():
+                stream.write(f"{uptime_s:.2f} {line}\n")
+        except (ValidateError, OSError) as error:
+            self.troubles.append(f"{collector.file}: {error}")
+
+
+@contextmanager
+def sampled(subject: Subject, folder: Path) -> Iterator[Sampler]:
+    """Sample meanwhile; RunError where that failed."""
+    sampler = Sampler(subject, folder)
+    thread = threading.Thread(target=sampler.run, name="samples", daemon=True)
+    thread.start()
+    try:
+        sampler.wait()
+        yield sampler
+    finally:
+        sampler.end()
+        thread.join(PATIENCE_S)
+    if sampler.troubles:
+        raise RunError(f"samples are missing: {'; '.join(sampler.troubles[:TROUBLES_SHOWN])}")

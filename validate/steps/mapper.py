@@ -1,0 +1,109 @@
+"""Device-mapper targets: parts of devices, and dm-cache.
+
+Tables name devices by number: a path that changes meanwhile changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from validate.devices import of_number
+from validate.errors import RunError
+from validate.sizes import SECTOR, human
+from validate.steps import Scene
+from validate.system import System
+
+
+@dataclass(frozen=True)
+class MapLinear:
+    """A part of a device as a device."""
+
+    name: str
+    uuid: str
+    of: str  # role
+    start_bytes: int
+    size_bytes: int
+    role: str
+
+    def describe(self) -> str:
+        """Say what it does."""
+        where = f" from {human(self.start_bytes)}" if self.start_bytes else ""
+        return f"map {human(self.size_bytes)} of {self.of}{where} as {self.name} ({self.role})"
+
+    def do(self, scene: Scene) -> None:
+        """Make it."""
+        sectors = self.size_bytes // SECTOR
+        table = f"0 {sectors} linear {scene.roles[self.of]} {self.start_bytes // SECTOR}\n"
+        scene.roles[self.role] = create(self.name, self.uuid, table, scene.system)
+
+    def undo(self, system: System) -> None:
+        """Remove it."""
+        remove(self.name, self.uuid, system)
+
+
+@dataclass(frozen=True)
+class MapCache:
+    """A dm-cache of three devices that play the roles metadata, data and origin."""
+
+    name: str
+    uuid: str
+    mode: str
+    policy: str
+    block_bytes: int
+    migration_threshold_sectors: int | None
+    role: str
+
+    def describe(self) -> str:
+        """Say what it does."""
+        return (
+            f"make the dm-cache {self.name}: {self.mode}, {self.policy}, blocks of "
+            f"{human(self.block_bytes)} ({self.role})"
+        )
+
+    def do(self, scene: Scene) -> None:
+        """Make it, and note when: its policy counts its minutes from there."""
+        system, roles = scene.system, scene.roles
+        for module in (
+            "dm-cache",
+            f"dm-cache-{'smq' if self.policy == 'cleaner' else self.policy}",
+        ):
+            system.module(module)
+        arguments = "0"
+        if self.migration_threshold_sectors is not None:
+            arguments = f"2 migration_threshold {self.migration_threshold_sectors}"
+        size_bytes = of_number(roles["origin"], system).size_bytes
+        table = (
+            f"0 {size_bytes // SECTOR} cache {roles['metadata']} {roles['data']} "
+            f"{roles['origin']} {self.block_bytes // SECTOR} 1 {self.mode} {self.policy} "
+            f"{arguments}\n"
+        )
+        roles[self.role] = create(self.name, self.uuid, table, system)
+        scene.facts["made_uptime_s"] = system.uptime_s()
+
+    def undo(self, system: System) -> None:
+        """Remove it; what is dirty in it is noted in its metadata, and lost with them."""
+        remove(self.name, self.uuid, system)
+
+
+def create(name: str, uuid: str, table: str, system: System) -> str:
+    """Make a mapped device; return its number."""
+    system.module("dm-mod")
+    system.run(["dmsetup", "create", name, "--uuid", uuid], stdin=table, timeout_s=60)
+    number = info(name, "major,minor", system)
+    if not number:
+        raise RunError(f"{name}: dmsetup made it, and it is not there")
+    return number
+
+
+def info(name: str, fields: str, system: System) -> str:
+    """Return some fields of `dmsetup info`, with colons between; "" where there is no such."""
+    words = ["dmsetup", "info", "-c", "--noheadings", "--separator", ":", "-o", fields, name]
+    return system.run(words, check=False, record=False).strip()
+
+
+def remove(name: str, uuid: str, system: System) -> None:
+    """Remove a mapped device that bears our name and our UUID."""
+    if system.program("dmsetup") is None or not (system.sys / "module/dm_mod").is_dir():
+        return
+    if info(name, "uuid", system) == uuid:
+        system.run(["dmsetup", "remove", "--retry", name], timeout_s=60)

@@ -1,0 +1,67 @@
+"""An md RAID of several slow devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from validate.devices import of_number
+from validate.errors import RunError
+from validate.sizes import KIB, human
+from validate.steps import Scene
+from validate.system import System
+
+
+@dataclass(frozen=True)
+class MakeRaid:
+    """An array."""
+
+    name: str
+    uuid: str
+    level: int
+    chunk_bytes: int
+    members: tuple[str, ...]  # their roles
+    role: str
+
+    def describe(self) -> str:
+        """Say what it does."""
+        return (
+            f"make the RAID {self.level} {self.name} of {len(self.members)} devices, "
+            f"chunks of {human(self.chunk_bytes)} ({self.role})"
+        )
+
+    def do(self, scene: Scene) -> None:
+        """Make it; its redundancy is taken for given, as its contents do not matter."""
+        system = scene.system
+        nodes = [of_number(scene.roles[each], system).node for each in self.members]
+        path = f"/dev/md/{self.name}"
+        words = ["mdadm", "--create", path, "--run", "--metadata=1.2", f"--level={self.level}"]
+        words += [f"--uuid={self.uuid}", f"--name={self.name}", "--homehost=any"]
+        words += [f"--raid-devices={len(nodes)}"]
+        words += [f"--chunk={self.chunk_bytes // KIB}"] if self.level != 1 else []
+        words += ["--assume-clean", "--bitmap=none"] if self.level else []
+        system.run([*words, *nodes], timeout_s=60)
+        made = self._arrays(system)
+        if not made:
+            raise RunError(f"mdadm made {path}, and the kernel knows no array of its UUID")
+        scene.roles[self.role] = system.read(made[0] / "dev")
+
+    def undo(self, system: System) -> None:
+        """Stop it; the superblocks go with the ends of its members."""
+        for folder in self._arrays(system):
+            system.run(["mdadm", "--stop", f"/dev/{folder.name}"])
+            system.wait(f"{folder.name}: to stop", lambda at=folder: not (at / "md/level").exists())
+
+    def _arrays(self, system: System) -> list[Path]:
+        if system.program("mdadm") is None:
+            return []
+        wanted = self.uuid.replace("-", "")
+        found = []
+        for folder in sorted((system.sys / "class/block").glob("md*")):
+            told = system.run(
+                ["mdadm", "--detail", "--export", f"/dev/{folder.name}"], check=False, record=False
+            )
+            lines = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
+            if lines.get("MD_UUID", "").replace(":", "") == wanted:
+                found.append(folder)
+        return found

@@ -1,0 +1,172 @@
+"""Reading a table of TOML key by key; all problems are told at once, each with its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from validate.errors import ExperimentError
+from validate.sizes import human, microseconds_of, seconds_of, size_of
+
+T = TypeVar("T")
+NEEDED: Any = object()
+
+
+class Problems:
+    """What is wrong with a file."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self._lines = text.splitlines()
+        self._found: list[str] = []
+
+    def add(self, message: str) -> None:
+        """Note one that names its place itself."""
+        self._found.append(message)
+
+    def at(self, section: str, key: str, message: str) -> None:
+        """Note one at a key."""
+        line = self._line(section, key)
+        where = f"{self.name}:{line}" if line else self.name
+        path = f"[{section}] {key}" if section else key
+        self._found.append(f"{where}: {path}: {message}")
+
+    def raise_if_any(self) -> None:
+        """Raise ExperimentError with all of them."""
+        if self._found:
+            raise ExperimentError("\n".join(dict.fromkeys(self._found)))
+
+    def _line(self, section: str, key: str) -> int:
+        inside = ""
+        for number, line in enumerate(self._lines, 1):
+            header = re.match(r"\s*\[([\w.-]+)\]", line)
+            inside = header[1] if header else inside
+            if inside == section and re.match(rf"\s*{re.escape(key)}\s*=", line):
+                return number
+            if header and inside == key and not section:
+                return number
+        return 0
+
+
+class Table:
+    """A table of the file; keys that nobody asked for are problems."""
+
+    def __init__(self, values: Mapping[str, Any], section: str, problems: Problems) -> None:
+        self.problems = problems
+        self._values = values
+        self._section = section
+        self._asked: set[str] = set()
+
+    def refuse(self, key: str, message: str) -> None:
+        """Note a problem of a key."""
+        self.problems.at(self._section, key, message)
+
+    def finish(self) -> None:
+        """Note keys that are not known."""
+        for key in self._values.keys() - self._asked:
+            like = get_close_matches(key, self._asked, 1)
+            mend = (
+                f"did you mean {like[0]}?" if like else f"known: {', '.join(sorted(self._asked))}"
+            )
+            self.refuse(key, f"no such key; {mend}")
+
+    def table(self, key: str, default: Any = NEEDED) -> Table:
+        """Return a table in this one."""
+        value = self._value(key, default)
+        if not isinstance(value, dict):
+            if value is not None:
+                self.refuse(key, f"a table: write [{key}] on a line of its own")
+            value = {}
+        return Table(value, key, self.problems)
+
+    def text(self, key: str, default: Any = NEEDED) -> str:
+        """Return a text."""
+        return self._of(key, default, _text, "")
+
+    def matching(self, key: str, pattern: re.Pattern[str], words: str) -> str:
+        """Return a text of that form."""
+        value = self.text(key)
+        if value and not pattern.fullmatch(value):
+            self.refuse(key, f"{value!r} is none: {words}")
+        return value
+
+    def choice(self, key: str, known: Iterable[str], default: Any = NEEDED) -> str:
+        """Return one of some words."""
+        value, words = self.text(key, default), tuple(known)
+        if value and words and value not in words:
+            like = get_close_matches(value, words, 1)
+            mend = f"did you mean {like[0]}? " if like else ""
+            self.refuse(key, f"{value!r} is not known: {mend}known: {', '.join(words)}")
+        return value
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """Return true or false."""
+        return self._of(key, default, _boolean, default)
+
+    def integer(self, key: str, default: Any, least: int = 0, most: int = 1 << 62) -> Any:
+        """Return a whole number in bounds, or the default."""
+        value = self._of(key, default, _integer, default)
+        if value is not None and not least <= value <= most:
+            self.refuse(key, f"{value} is not from {least} to {most}")
+        return value
+
+    def size(
+        self, key: str, default: Any = NEEDED, *, least: int = 0, most: int = 1 << 62, of: int = 512
+    ) -> Any:
+        """Return bytes in bounds and a multiple, or the default."""
+        value = self._of(key, default, size_of, least)
+        if value is None or key not in self._values:
+            return value
+        if not least <= value <= most:
+            self.refuse(key, f"{human(value)} is not from {human(least)} to {human(most)}")
+        if value % of:
+            self.refuse(key, f"{value} is no multiple of {human(of)}")
+        return value
+
+    def seconds(self, key: str, default: Any = NEEDED) -> int:
+        """Return whole seconds."""
+        return self._of(key, default, seconds_of, 1)
+
+    def microseconds(self, key: str, default: Any) -> Any:
+        """Return microseconds."""
+        return self._of(key, default, microseconds_of, default)
+
+    def _value(self, key: str, default: Any) -> Any:
+        self._asked.add(key)
+        if key in self._values:
+            return self._values[key]
+        if default is NEEDED:
+            self.refuse(key, "is needed")
+            return None
+        return default
+
+    def _of(self, key: str, default: Any, read: Any, instead: T) -> T:
+        """Return a value that was read, or what stands in for one that is wrong or not there."""
+        value = self._value(key, default)
+        if key not in self._values:
+            return instead if default is NEEDED else default
+        try:
+            return read(value)  # type: ignore[no-any-return]
+        except ValueError as error:
+            self.refuse(key, str(error))
+            return instead
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text: write it in quotes")
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{value!r} is no whole number")
+    return value

@@ -1,0 +1,99 @@
+"""When the first request of a load came, on the clock of the samples.
+
+The file that says when fio was started is early: a program takes tenths of a second to load, and
+whole seconds in an emulated guest.  fio's own log counts from its first request, and the cache (or
+/proc/diskstats of its device) counts requests by uptime: the shift that brings both nearest to each
+other is what fio took to start.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.fio.arrivals import Pace
+from hybridsim.measurements.gathering import gather
+from hybridsim.measurements.measurement import (
+    DIRECTIONS,
+    IOPS,
+    SECOND,
+    Curve,
+    Floats,
+    Measurement,
+)
+from validate.twin.pace import completed
+
+STEP_S = 0.01
+READS_DONE, WRITES_DONE = 3, 7  # fields of a line of /proc/diskstats, from the device's number on
+COUNTED = ("read_hits", "read_misses", "write_hits", "write_misses")
+DISKSTATS, STATUS, STARTED = "diskstats.log", "dmcache-status.log", "workload-start-uptime.txt"
+
+
+def begin_s(folder: Path, device: str, depth: int) -> float | None:
+    """Return the uptime of the first request; None where logs or samples are missing."""
+    started = folder / STARTED
+    if not started.exists():
+        return None
+    started_s = float(started.read_text().split()[0])
+    counted = _counted(folder, device)
+    if counted is None:
+        return started_s
+    curves = _rates(gather(str(folder), begin_s=0.0))
+    if not curves:
+        return started_s
+    pace, (at_s, count, is_of_issued) = completed(curves), counted
+    ahead = depth if is_of_issued else 0
+    return started_s + lateness_s(pace, at_s - started_s, count, ahead)
+
+
+def lateness_s(pace: Pace, at_s: Floats, counted: Floats, ahead: int = 0) -> float:
+    """Return the shift that brings a log of completions nearest to samples of a counter.
+
+    At `at_s` a counter stood at `counted`, which runs `ahead` of completions where it counts what
+    is issued.  The shift lies between the last sample of none and the first of some.
+    """
+    ends_s = pace.time_ns / SECOND
+    some = np.flatnonzero(counted > 0)
+    if not len(some):
+        return 0.0
+    earliest_s = float(at_s[some[0] - 1]) if some[0] else 0.0
+    shifts = np.arange(max(earliest_s, 0.0), max(float(at_s[some[0]]), STEP_S), STEP_S)
+
+    def error(shift_s: float) -> float:
+        since = at_s - shift_s
+        inside = (since > 1) & (since < ends_s[-1])
+        if not inside.any():
+            return float("inf")
+        expected = np.interp(since, ends_s, pace.done) + ahead
+        return float(np.abs(expected - counted)[inside].mean())
+
+    return float(min(shifts, key=error))
+
+
+def _rates(found: Measurement) -> list[Curve]:
+    return [
+        curve
+        for name, curve in found.curves.items()
+        if name.measure == IOPS and name.what in DIRECTIONS
+    ]
+
+
+def _counted(folder: Path, device: str) -> tuple[Floats, Floats, bool] | None:
+    """Return requests counted over uptime: issued to dm-cache, or done by the block layer."""
+    status = folder / STATUS
+    if status.exists():
+        found = gather(str(status), begin_s=0.0)
+        series = [found.counters[name] for name in COUNTED]
+        total = np.sum([each.value for each in series], axis=0)
+        return series[0].time_ns / SECOND, total - total[0], True
+    diskstats = folder / DISKSTATS
+    if not diskstats.exists() or not device:
+        return None
+    rows = [line.split() for line in diskstats.read_text().splitlines()]
+    mine = [row for row in rows if len(row) > WRITES_DONE + 1 and row[3] == device]
+    if not mine:
+        return None
+    at = np.array([float(row[0]) for row in mine])
+    total = np.array([int(row[1 + READS_DONE]) + int(row[1 + WRITES_DONE]) for row in mine])
+    return at, total - float(total[0]), False

@@ -1,0 +1,42 @@
+"""How fast a real run was, by its own logs: so that a twin can be as fast.
+
+A busy host slows a run down here and there, and a cache that is asked less fills more slowly.  What
+the policy of a cache does is compared at the run's own pace; how fast it is, is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.arrays import Ints
+from hybridsim.fio.arrivals import Pace
+from hybridsim.fio.job import Job
+from hybridsim.measurements import fio_log
+from hybridsim.measurements.measurement import SECOND, Curve
+from validate import layout
+
+
+def paces(folder: Path, jobs: Sequence[Job]) -> list[Pace]:
+    """Return the pace of each process; none where a log is missing."""
+    found = []
+    for number, _ in enumerate(jobs, 1):
+        path = folder / f"{layout.FIO_LOGS}_iops.{number}.log"
+        if not path.exists():
+            return []
+        curves = fio_log.read(str(path), path.read_text(encoding="utf-8")).curves.values()
+        found.append(completed(list(curves)))
+    return found
+
+
+def completed(curves: Sequence[Curve]) -> Pace:
+    """Return how many requests were complete by when, of all directions together."""
+    ends: Ints = np.unique(np.concatenate([np.append(0, each.end_ns) for each in curves]))
+    done = np.zeros(len(ends))
+    for each in curves:
+        sums = np.cumsum(each.value * (each.end_ns - each.start_ns)) / SECOND
+        done += np.interp(ends, np.append(0, each.end_ns), np.append(0, sums))
+    rising = np.append(True, np.diff(done) > 0)
+    return Pace(ends[rising], np.rint(done[rising]).astype(np.int64))

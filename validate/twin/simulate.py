@@ -1,0 +1,106 @@
+"""The simulated twin of a real run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hybridsim.fio.arrivals import Pace
+from hybridsim.fio.job import jobs_of
+from hybridsim.measurements.measurement import Measurement
+from hybridsim.report.fio_json import measurement
+from hybridsim.scenario import Scenario
+from hybridsim.verbs.fio import fio
+from validate import layout
+from validate.twin import traced, warm
+from validate.twin.begin import begin_s
+from validate.twin.calibrate import Calibration, calibrated
+from validate.twin.jobs import written
+from validate.twin.pace import paces
+from validate.twin.record import SECOND, Record, RecordError
+from validate.twin.toml_text import toml_of
+
+CLOSED = "the same fio job, offset for offset: in closed loop"
+PACED = f"{CLOSED}, and for the cache's counters at the real run's own pace"
+
+TRACED = f"{CLOSED}, and for the cache's counters when blktrace saw each request come"
+
+
+@dataclass(frozen=True)
+class Twin:
+    """What the twin measured, on what machine, and what had to be assumed."""
+
+    measured: Measurement  # in closed loop
+    paced: Measurement | None  # no faster than the real run's logs say; None without them
+    scenario: str  # TOML
+    calibration: Calibration
+    load: str  # how its requests came
+    began_s: float | None  # of the real run, on the clock of its samples
+    lead_s: float  # how old the cache was then
+    assumptions: list[str]
+
+
+def twin(record: Record, calibration: Calibration | None = None) -> Twin:
+    """Simulate the twin of a run, on devices calibrated without its cache."""
+    found = calibration or calibrated(record)
+    began_s = begin_s(record.folder, record.cached_device, record.depth)
+    assumptions = [*record.notes, *found.notes]
+    lead_s = 0.0
+    if record.created_s is not None and began_s is not None:
+        lead_s = max(began_s - record.created_s, 0.0)
+    elif record.cache.get("kind") != "none":
+        assumptions.append("when the cache was made is not told: with the load's first request")
+    text = toml_of(found.with_cache(record.cache))
+    scenario = Scenario.loads(text, f"the twin of {record.name}")
+    load = _Load.of(record, began_s)
+    if record.before is not None:
+        assumptions.append(warm.ASSUMED)
+        lead_s = load.lead_s
+    told = load.simulated(scenario, lead_s, [])
+    paced = load.simulated(scenario, lead_s, load.pace) if load.pace else None
+    how = load.how if paced else CLOSED
+    assumptions += [load.told] if load.told else []
+    return Twin(told, paced, text, found, how, began_s, lead_s, assumptions)
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What fio does in the twin, perhaps after what filled the cache."""
+
+    job: str
+    pace: list[Pace]  # of each process; none without a cache
+    name: str
+    is_second: bool = False
+    lead_s: float = 0.0  # of the first load, where there are two
+    how: str = PACED
+    told: str = ""  # of a trace
+
+    @classmethod
+    def of(cls, record: Record, began_s: float | None) -> _Load:
+        """Return the load of a run."""
+        name = f"twin of {record.name}"
+        has_cache = record.cache.get("kind") != "none"
+        jobs = jobs_of(written(record.job))
+        pace = paces(record.folder, jobs) if has_cache else []
+        before = record.before
+        if before is None:
+            known = traced.pace(record, jobs, float(pace[0].done[-1])) if pace else None
+            if known is not None:
+                return cls(record.job, [known[0]], name, how=TRACED, told=known[1])
+            return cls(record.job, pace, name)
+        first_s = begin_s(before.folder, before.cached_device, before.depth)
+        if first_s is None or began_s is None or before.created_s is None:
+            raise RecordError(f"{record.folder}: when the two loads began is not known")
+        ended_s = float((before.folder / layout.END).read_text())
+        job = warm.one_after_the_other(before.job, record.job, max(began_s - ended_s, 0.0))
+        first = paces(before.folder, jobs_of(written(before.job)))
+        both = [*first, *pace] if first and pace else []
+        return cls(job, both, name, True, max(first_s - before.created_s, 0.0))
+
+    def simulated(self, scenario: Scenario, lead_s: float, pace: Sequence[Pace]) -> Measurement:
+        """Return what it measures, or of two the second one."""
+        lead_ns = round(lead_s * SECOND)
+        result = fio(written(self.job), scenario, lead_ns=lead_ns, paces=pace)
+        if self.is_second:
+            return warm.second_load(result, lead_ns, self.name)
+        return measurement(result, self.name)
