@@ -8,17 +8,20 @@ once, each with its line, a caret and how to mend it.
     backing, controller, cache, bcache, dmcache, opencas, writecache, host, machine
                           the tables, each checked by itself
     fast_tier, caches     what tables of caches share, and which of them there are
+    assigned              values of any key that are set over it: cache.size=16GiB
     keys                  which keys there are, for the words of what is wrong
     text                  the whole scenario as TOML
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
 from hybridsim.errors import ScenarioError
+from hybridsim.scenario.assigned import SET, over, written
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.caches import CacheTable
@@ -78,6 +81,13 @@ class Scenario:
         given = {option: value for option, value in options.items() if value is not None}
         return self._of(self.origin.over(given))
 
+    def with_values(self, values: Mapping[str, Any]) -> Scenario:
+        """Return the scenario with values of any keys over it: {"cache.size": "16GiB"}.
+
+        `cache.policy` stands for admission and replacement; see scenario/assigned.py.
+        """
+        return self._of(over(self.origin, values))
+
     @property
     def options(self) -> list[str]:
         """Return the options of the command line that were set over the file."""
@@ -87,7 +97,7 @@ class Scenario:
             value: Any = said
             for key in path:
                 value = value[key]
-            words.append(f"{name} {value}")
+            words.append(f"{name}={written(value)}" if name.startswith(SET) else f"{name} {value}")
         return words
 
     def to_toml(self) -> str:

@@ -85,15 +85,30 @@ class Origin:
 
     def over(self, options: Mapping[str, Any]) -> Origin:
         """Return this with options set over what the file says."""
+        named = {OPTIONS[option]: "--" + option.replace("_", "-") for option in options}
+        return self.with_values(dict(zip(named, options.values())), named)
+
+    def with_values(self, values: Mapping[Path, Any], named: Mapping[Path, str]) -> Origin:
+        """Return this with values set over what the file says; `named` is what errors call each."""
         said = copy.deepcopy(dict(self.said))
-        for option, value in options.items():
-            *tables, key = OPTIONS[option]
+        for path, value in values.items():
+            *tables, key = path
             table: Any = said
             for name in tables:
-                table = table.setdefault(name, {})
+                below = table.setdefault(name, {})
+                if isinstance(below, str) and name == "drive":
+                    below = table[name] = {"like": below}  # a drive of the catalog, changed
+                if not isinstance(below, dict):
+                    raise ScenarioError(f"{named[path]}: {name} is no table, but {below!r}")
+                table = below
             table[key] = value
-        named = {OPTIONS[option]: "--" + option.replace("_", "-") for option in options}
-        return Origin(self.name, self.text, said, self.places, {**self.options, **named})
+        # What was set before in the place of all this is no longer said by its option.
+        kept = {
+            path: option
+            for path, option in self.options.items()
+            if not any(path[: len(new)] == new for new in values)
+        }
+        return Origin(self.name, self.text, said, self.places, {**kept, **named})
 
     def option(self, path: Path) -> str | None:
         """Return the option that set this path, or the table it lies in."""

@@ -205,7 +205,9 @@ def advise(
     scenario = scenario or Scenario.default()
     names = chosen(compare)
     if scenario.cache.kind == "none":
-        raise UsageError('the scenario has no cache to advise on: kind = "page" under [cache]')
+        raise UsageError(
+            "the scenario has no cache to advise on: --cache page, or its kind under [cache]"
+        )
     several = Several(trace, scenario, report)
     summary = several.summary
     say("the application's own time, its processes and its hot spot")

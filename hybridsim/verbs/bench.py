@@ -9,7 +9,7 @@ DRIFT, the number is not steady, and is said to be so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybridsim import __version__
@@ -74,6 +74,7 @@ class Point:
     p99_ns: int | None
     drift: float  # of the second measurement from the first: 0.1 is a tenth faster
     steady: bool
+    iops_half: float | None = None  # of the 95% interval, of several seeds
 
     @classmethod
     def of(cls, state: str, parameter: Parameter, depth: int, pair: Sequence[JobResult]) -> Point:
@@ -105,6 +106,7 @@ class Setting:
     depths: list[int]
     requests: int  # of each measurement
     warm_up: int  # requests
+    randseed: int | None = None  # of random requests; None: fio's own
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ def bench(
     block_bytes: int = 4096,
     sequential_bytes: int = 1 << 20,
     requests: int = 10_000,
+    randseed: int | None = None,
     say: Say = lambda text: None,
     tell: Tell = lambda done, now_ns: None,
 ) -> Bench:
@@ -169,8 +172,9 @@ def bench(
                      "a share, and there is no trace to take it of")  # fmt: skip
     cache_bytes = scenario.cache.pages(0) * scenario.cache.page_bytes if has_cache else 0
     hot_bytes = hot_bytes or cache_bytes // 2 or HOT_BYTES
-    setting = _setting(
-        scenario, hot_bytes, block_bytes, sequential_bytes, sorted(set(depths)), requests
+    setting = replace(
+        _setting(scenario, hot_bytes, block_bytes, sequential_bytes, sorted(set(depths)), requests),
+        randseed=randseed,
     )
     if 0 < cache_bytes < hot_bytes:
         notes.append(f"the hot spot ({human_size(hot_bytes)}) is larger than the cache "
@@ -267,14 +271,21 @@ def job(
     else:
         begin, end = setting.hot_bytes, held
     span = (end - begin) // size * size
-    return _options(parameter.rw, size, begin, span, depth, number, f"{RUN_S}s")
+    return [
+        *_options(parameter.rw, size, begin, span, depth, number, f"{RUN_S}s"),
+        *_seed(setting),
+    ]
 
 
 def _warm_up(setting: Setting) -> list[str]:
     number = setting.warm_up
-    return _options(
-        "randread", setting.block_bytes, 0, setting.hot_bytes, WARM_UP_DEPTH, number, "30d"
-    )
+    size, hot_bytes = setting.block_bytes, setting.hot_bytes
+    options = _options("randread", size, 0, hot_bytes, WARM_UP_DEPTH, number, "30d")
+    return [*options, *_seed(setting)]
+
+
+def _seed(setting: Setting) -> list[str]:
+    return [] if setting.randseed is None else [f"--randseed={setting.randseed}"]
 
 
 def _options(

@@ -11,6 +11,7 @@ from hybridsim import build, loops
 from hybridsim.arrays import Ints
 from hybridsim.codes import Op, Path
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.fio.arrivals import Pace
 from hybridsim.fio.job import SECOND, Job, jobs_of
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.options import MEANINGLESS, SYNC_ENGINES
@@ -41,16 +42,22 @@ def fio(
     interpreted: bool = False,
     cached: bool = True,
     seeding: str = "3.33",
+    lead_ns: int = 0,
+    paces: Sequence[Pace] = (),
 ) -> FioResult:
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
     With `runs` all of it is done so many times, one after the other, and the cache stays warm.
     `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
     for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio
-    3.33, or with `seeding="newer"` of releases since.
+    3.33, or with `seeding="newer"` of releases since.  The cache is `lead_ns` old when the jobs
+    begin, from where all times count: what a cache does by the clock it does by its own.  `paces`,
+    one a process, keep it from being faster than a real run was.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     once = [opened(job) for job in seeded(jobs_of(written), seeding)]
+    if paces:
+        once = [replace(job, pace=pace) for job, pace in zip(once, paces, strict=True)]
     capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)
     jobs = [_again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
@@ -68,9 +75,10 @@ def fio(
     loops_of_jobs = Jobs.new(_given(jobs))
     results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
-    watch = Watch(pages > 0)
+    run.machine.clock[0] = lead_ns
+    watch = Watch(pages > 0, lead_ns)
     feeds = Feeds(laid)
-    end_ns = _run(run, feeds, results, watch, tell)
+    end_ns = _run(run, feeds, results, watch, tell) - lead_ns
     for of_job, made in zip(results.of_jobs, feeds.made):
         of_job.made = made
     backing = scenario.backing
@@ -84,17 +92,18 @@ def fio(
 
 
 class Watch:
-    """The cache's counters, second by second."""
+    """The cache's counters, second by second from `begin_ns` on, from where their times count."""
 
-    def __init__(self, has_cache: bool) -> None:
+    def __init__(self, has_cache: bool, begin_ns: int = 0) -> None:
         self._has_cache = has_cache
+        self._begin_ns = begin_ns
         self._samples = Sampler(SECOND)
         self._reads = np.zeros(max(Path) + 1, np.int64)  # complete, by path
 
     @property
     def due_ns(self) -> int:
         """When to look at the cache next."""
-        return self._samples.due_ns if self._has_cache else NEVER
+        return self._begin_ns + self._samples.due_ns if self._has_cache else NEVER
 
     def add(self, facts: Facts) -> None:
         """Count reads by where they came from."""
@@ -105,7 +114,8 @@ class Watch:
         """Look at the cache, if there is one."""
         if self._has_cache:
             paths = {name: int(self._reads[path]) for name, path in READS.items()}
-            self._samples.take(time_ns, paths | run.machine.cache.totals())
+            totals = run.machine.cache.totals()
+            self._samples.take(time_ns - self._begin_ns, paths | totals)
 
     def counters(self) -> dict[str, Ints]:
         """Return the counters over time, by name; nothing without a cache."""
@@ -114,9 +124,9 @@ class Watch:
 
 def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell) -> int:
     """Run to the end; return when the last request was complete."""
-    done, end_ns = 0, 0
+    done, end_ns = 0, run.now_ns
     tell(done, end_ns)
-    watch.sample(0, run)
+    watch.sample(run.now_ns, run)
     run.feed(feeds.batch())
     while True:
         until_ns = watch.due_ns

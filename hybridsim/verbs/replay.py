@@ -11,19 +11,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim import build, loops
+from hybridsim import build
 from hybridsim.arrays import Ints
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.codes import FUA, PREFLUSH, SYNC, Flag, Op
-from hybridsim.controller import Controller
 from hybridsim.counters import Counters
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.fitting import answer
 from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.inflight import Batch
 from hybridsim.jit import compiled
-from hybridsim.machine import Machine, Run
-from hybridsim.metrics import Collector
+from hybridsim.machine import Machine
 from hybridsim.outcome import Outcome
 from hybridsim.pages import Chunked
 from hybridsim.recorded import Recorded
@@ -34,12 +32,13 @@ from hybridsim.summary import Summary
 from hybridsim.think import Waits
 from hybridsim.trace import Trace
 from hybridsim.units import human_size
-from hybridsim.verbs.sampling import SAMPLES_MAX, Sampler
+from hybridsim.verbs.alone import Alone, Ran, disks
+from hybridsim.verbs.pump import Pump
+from hybridsim.verbs.sampling import SAMPLES_MAX
 from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
 from hybridsim.warm_start.beginning import compared
 from hybridsim.warm_start.saved_cache import SavedCache
 
-MADE = "workload"  # the format of requests that nobody captured
 LONGEST_BYTES = 1 << 30
 HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
 TOO_MUCH = (
@@ -70,12 +69,14 @@ def replay(
     ssd_kept: bool = False,
     save_cache: str | None = None,
     require: Sequence[Requirement] = (),
+    alone: Alone | None = None,
 ) -> Result:
     """Replay a trace with and without the scenario's cache, and say what the cache is good for.
 
     `report` is told of the progress after each chunk.  The cache begins with the pages of
     `warm_start`: loaded from the disks, or there at once if `ssd_kept`.  What it holds at the end
-    goes to the file `save_cache`.  The result is held against `require`.
+    goes to the file `save_cache`.  The result is held against `require`.  What the disks do without
+    the cache is kept in `alone` for other replays of the same trace.
 
     Raises TraceError for a trace that cannot be replayed, ScenarioError for an array that cannot
     hold it, UsageError for pages that do not fit the cache.
@@ -87,7 +88,7 @@ def replay(
     check(trace, summary, scenario)
     check_answerable(require, summary.reads, summary.writes)
     first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
-    task = Task(trace, summary, scenario, report, first)
+    task = Task(trace, summary, scenario, report, first, alone)
     result, cache = _found(task)
     if save_cache:
         saved(cache, summary.max_end_bytes, save_cache)
@@ -102,6 +103,7 @@ class Task(NamedTuple):
     scenario: Scenario
     report: Report | None
     begin: Begin | None
+    alone: Alone | None = None
 
 
 def _found(task: Task) -> tuple[Result, Any]:
@@ -128,29 +130,43 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
-    machines = [build.machine(scenario, mode, volume_bytes, *one) for one in starts]
+    machines: list[Machine | Ran] = [
+        build.machine(scenario, mode, volume_bytes, *one) for one in starts
+    ]
+    which = disks(scenario, mode, volume_bytes)
+    if task.alone and (ran := task.alone.get(which)):
+        machines[1] = ran
     recorded = Recorded()
     pumps = pumped(task, mode, machines, recorded, may_give_up)
     if pumps is None:
         return None
     cached, plain = pumps[:2]
+    if task.alone:
+        task.alone.keep(which, plain)
     result = concluded(task, mode, cached, plain, recorded)
     if first:
         result = _beside(result, first, pumps[2])
+    assert isinstance(cached, Pump)
     return result, cached.run.machine.cache
 
 
 def pumped(
-    task: Task, mode: str, machines: list[Machine], recorded: Recorded, may_give_up: bool = False
-) -> list[Pump] | None:
+    task: Task,
+    mode: str,
+    machines: Sequence[Machine | Ran],
+    recorded: Recorded,
+    may_give_up: bool = False,
+) -> list[Pump | Ran] | None:
     """Run machines side by side over the trace, each in a thread; None if none keeps up."""
     trace, summary, scenario, report = task[:4]
     step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
-    pumps = [Pump(machine, step_ns) for machine in machines]
+    pumps = [each if isinstance(each, Ran) else Pump(each, step_ns) for each in machines]
+    first = pumps[0]
+    assert isinstance(first, Pump)
     done = 0
     with ThreadPoolExecutor(len(pumps)) as threads:
         # What was made has no latencies of its own.
-        watch = recorded.add if trace.format != MADE else (lambda chunk: None)
+        watch = recorded.add if not trace.is_made else (lambda chunk: None)
         for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
             all_of_them = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
@@ -160,13 +176,13 @@ def pumped(
                 future.result()
             done += len(batch.arrival_ns)
             if report:
-                report(Progress(done, summary.requests, pumps[0].run.now_ns))
+                report(Progress(done, summary.requests, first.run.now_ns))
             if may_give_up and min(pump.backlog for pump in pumps) > HOPELESS_REQUESTS:
                 return None
     return pumps
 
 
-def _beside(result: Result, first: Begin, cold: Pump) -> Result:
+def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
     """Hold a warm start against the same cache that began empty."""
     is_open = result.scenario["mode"] == "open"
     without = Outcome(cold.collector, Counters(cold.counters()), is_open)
@@ -179,7 +195,9 @@ def _beside(result: Result, first: Begin, cold: Pump) -> Result:
     return dataclasses.replace(result, beginning=beginning, warnings=warnings)
 
 
-def concluded(task: Task, mode: str, cached: Pump, plain: Pump, recorded: Recorded) -> Result:
+def concluded(
+    task: Task, mode: str, cached: Pump | Ran, plain: Pump | Ran, recorded: Recorded
+) -> Result:
     """Bring a machine with a cache and one without to their result."""
     trace, summary, scenario = task[:3]
     pages = scenario.cache.pages(summary.footprint_bytes)
@@ -295,52 +313,6 @@ def _scaled(times_ns: Ints, speed: float) -> Ints:
     return np.array(times_ns) if speed == 1 else np.rint(times_ns / speed).astype(np.int64)
 
 
-class Pump:
-    """One machine under way, with what is kept of its facts and counters."""
-
-    def __init__(self, machine: Machine, step_ns: int) -> None:
-        """Read the counters every `step_ns` of simulated time, and less often in a long run."""
-        self.run = Run(machine)
-        self.collector = Collector()
-        self._samples = Sampler(step_ns)
-
-    def take(self, batch: Batch) -> None:
-        """Go on until all requests of the batch are issued; after the last one, to the end."""
-        self.run.feed(batch)
-        while True:
-            until_ns = self._samples.due_ns
-            status, facts = self.run.advance(until_ns)
-            if facts is not None:
-                self.collector.add(facts)
-            elif status == loops.REACHED:
-                self._sample(until_ns)
-            else:
-                break
-        self.collector.add(self.run.facts.drained())
-        if status == loops.FINISHED:
-            self._sample(self.run.now_ns)
-
-    @property
-    def backlog(self) -> int:
-        """How many requests are outstanding."""
-        return self.run.machine.source.outstanding
-
-    def counters(self) -> dict[str, Any]:
-        """Return the counters over time, by name."""
-        return self._samples.columns()
-
-    def _sample(self, time_ns: int) -> None:
-        machine = self.run.machine
-        row = {"slow_members": machine.below.slow.members}
-        for name, tier in (("slow", machine.below.slow), ("fast", machine.below.fast)):
-            totals = tier.device.totals(time_ns) | tier.totals()
-            row |= {f"{name}_{key}": value for key, value in totals.items()}
-        if isinstance(machine.below.slow, Controller):
-            totals = machine.below.slow.dram_totals()
-            row |= {f"controller_{key}": value for key, value in totals.items()}
-        self._samples.take(time_ns, row | machine.cache.totals())
-
-
 def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
     return {
         "name": trace.name,
@@ -357,6 +329,8 @@ def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
         "volume_bytes": summary.max_end_bytes,
         "incomplete": summary.incomplete,
         "has_completions": summary.incomplete < summary.requests,
+        "requests_sha256": summary.requests_sha256,
+        "address_map": summary.address_map.to_dict(),
     }
 
 

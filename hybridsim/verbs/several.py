@@ -13,8 +13,9 @@ from hybridsim.recorded import Recorded
 from hybridsim.result import Result
 from hybridsim.scenario import Scenario
 from hybridsim.trace import Trace
+from hybridsim.verbs.alone import Ran
+from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import (
-    Pump,
     Report,
     Task,
     check,
@@ -41,7 +42,7 @@ class Several:
         check(trace, self.summary, scenario)
         said = scenario.replay.mode
         self.mode = "" if said == "auto" else said
-        self._plain: Pump | None = None
+        self._plain: Pump | Ran | None = None
         self._recorded = Recorded()
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:

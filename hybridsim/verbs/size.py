@@ -134,7 +134,9 @@ def size(
     if not wanted:
         raise UsageError("say what must be reached: --require 'p99.warm<8ms'")
     if scenario.cache.kind == "none":
-        raise UsageError('the scenario has no cache to be sized: kind = "page" under [cache]')
+        raise UsageError(
+            "the scenario has no cache to be sized: --cache page, or its kind under [cache]"
+        )
     several = Several(trace, scenario, report)
     check_answerable(wanted, several.summary.reads, several.summary.writes)
     page_bytes = scenario.cache.page_bytes

@@ -1,0 +1,112 @@
+"""How far a sweep is: a live table at a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hybridsim.wording import NONE, span
+
+if TYPE_CHECKING:
+    from hybridsim.sweep.crew import Settled
+    from hybridsim.sweep.plan import Plan
+    from hybridsim.sweep.running import Progress, Tell
+
+LINE_EVERY_S = 10.0
+DRAWN_EVERY_S = 0.2
+BEST_SHOWN = 5
+
+
+@contextmanager
+def telling(plan: Plan) -> Iterator[Tell]:
+    """Return what hears of each point."""
+    if not sys.stderr.isatty():
+        yield Lines().tell
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    table = BestSoFar(plan)
+    with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+
+        def tell(progress: Progress, settled: Settled | None) -> None:
+            if table.hear(settled) or progress.done == progress.total:
+                live.update(table.drawn(progress), refresh=True)
+
+        yield tell
+
+
+class Lines:
+    """A line now and then, on standard error."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def tell(self, progress: Progress, settled: Settled | None) -> None:
+        """Say how far it is, if nothing was said for a while."""
+        if settled is not None and settled.row is None:
+            click.echo(f"failed: {settled.point.command}: {settled.why}", err=True)
+        if time.monotonic() - self._told >= LINE_EVERY_S:
+            self._told = time.monotonic()
+            click.echo(words(progress), err=True)
+
+
+class BestSoFar:
+    """The best points by the first objective."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Look at the first objective of a plan."""
+        self._objectives = plan.objectives
+        self._best: list[tuple[float, str, list[float | None]]] = []
+        self._drawn = 0.0
+
+    def hear(self, settled: Settled | None) -> bool:
+        """Take a point; tell whether it is time to draw."""
+        if settled is not None and settled.row is not None:
+            figures, site = settled.row["figures"], settled.point.scenario
+            values = [each.value(figures, site) for each in self._objectives]
+            if values[0] is not None:
+                sign = 1 if self._objectives[0].wants_less else -1
+                name = " ".join(f"{key}={value}" for key, value in settled.point.values)
+                self._best.append((sign * values[0], name, values))
+                self._best = sorted(self._best, key=lambda each: each[0])[:BEST_SHOWN]
+        now = time.monotonic()
+        is_due = now - self._drawn >= DRAWN_EVERY_S
+        self._drawn = now if is_due else self._drawn
+        return is_due
+
+    def drawn(self, progress: Progress) -> Any:
+        """Return what is shown."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left")
+        table.add_column("best so far", no_wrap=True, overflow="ellipsis")
+        for objective in self._objectives:
+            table.add_column(objective.text, justify="right")
+        for _, name, values in self._best:
+            cells = (each.worded(value) for each, value in zip(self._objectives, values))
+            table.add_row(name, *cells)
+        bar = ProgressBar(total=max(progress.total, 1), completed=progress.done, width=60)
+        link = Text(f"dashboard {progress.link}" if progress.link else "")
+        return Group(bar, Text(words(progress)), link, table)
+
+
+def words(progress: Progress) -> str:
+    """Return how far it is, as a line."""
+    left = NONE if progress.left_s is None else span(round(progress.left_s) * 1e9)
+    parts = [
+        f"{progress.done:,} of {progress.total:,} replays",
+        f"{progress.known:,} known" if progress.known else "",
+        f"{progress.failed:,} failed" if progress.failed else "",
+        progress.crew,
+        f"{left} to go" if progress.done < progress.total else "",
+    ]
+    return " · ".join(part for part in parts if part)

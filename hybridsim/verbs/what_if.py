@@ -1,0 +1,18 @@
+"""What other sizes of the cache would serve: the miss-ratio curve beside a replay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hybridsim.result import Result
+from hybridsim.trace import Trace
+from hybridsim.verbs.mrc import miss_ratio_curve
+
+POINTS = 200  # of the curve that are kept
+
+
+def with_curve(result: Result, trace: Trace, page_bytes: int) -> Result:
+    """Return a result with the miss-ratio curve of LRU over its trace, which is read once more."""
+    curve = miss_ratio_curve(trace, "lru", None, page_bytes)
+    knee = {"knee_pages": int(curve.pages[curve.knee])}
+    return replace(result, curve=curve.thinned(POINTS).to_dict() | knee)

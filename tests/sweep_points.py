@@ -1,0 +1,54 @@
+"""Points of sweeps that cost nothing: a made-up machine, and a program that is killed."""
+
+import os
+import sys
+import time
+
+from hybridsim import Scenario
+from hybridsim.requirements import OF_RUNS
+from hybridsim.sweep.figures import alone_name, measures, name_of
+from hybridsim.sweep.plan import Plan, axes_of
+from hybridsim.sweep.point import TraceSaid
+from hybridsim.verbs.sweep import sweep
+
+UNLUCKY = 13  # members of an array that no point survives
+AXES = ("backing.members=4..13:10", "cache.size=1GiB..16GiB:5:log", "replay.speed=1.0..2.0:4")
+
+
+def plan(trace, axes=AXES, **more):
+    return Plan((TraceSaid.here((str(trace),)),), Scenario.default(), axes_of(axes), **more)
+
+
+def made_up(point):
+    """Figures that follow from the scenario alone, none of which is a round number."""
+    site = point.scenario
+    if site.backing.members == UNLUCKY:
+        raise ValueError("unlucky")
+    size = site.cache.pages(0) * site.cache.page_bytes
+    mean = 1e7 / site.backing.members + 1e15 / size + site.seed / 3
+    found = {name_of(each): mean for each in measures()}
+    found |= {alone_name(each): 3e7 / 7 for each in measures() if each.measure not in OF_RUNS}
+    about = {"answer": "yes", "headline": "Yes.", "mode": "open", "ssd_bytes": size}
+    return found | about | {"dwpd": site.backing.members / 3}
+
+
+def slowly(point):
+    """The same, after a while; each beginning is noted beside the results."""
+    time.sleep(0.01)
+    return made_up(point)
+
+
+def noted(point):
+    """The same, with a line in the file NOTES for each computation that was finished."""
+    found = slowly(point)
+    with open(os.environ["NOTES"], "a", encoding="utf-8") as notes:
+        notes.write(point.key + "\n")
+    return found
+
+
+if __name__ == "__main__":
+    trace, folder, who = sys.argv[1:4]
+    workers, scheduler = (int(who), None) if who.isdigit() else (None, who)
+    print("begun", flush=True)
+    result = sweep(plan(trace), folder, workers, scheduler, compute=noted)
+    print("done", len(result.settings), result.computed, result.known, flush=True)

@@ -1,0 +1,607 @@
+"""Sweeps: what is varied, that each point is computed once, and what all of them say together."""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from captures import cpu_files
+from click.testing import CliRunner
+from fakes import SCENARIO, TRACE
+from fakes import result as fake_result
+from hypothesis import given
+from hypothesis import strategies as st
+from sweep_points import AXES, UNLUCKY, made_up, noted, plan, slowly
+
+from hybridsim import Scenario, Trace, replay
+from hybridsim.cli import cli
+from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.report.sweep import text
+from hybridsim.scenario.assigned import value_of, values_of, written
+from hybridsim.sweep import output, plan_file
+from hybridsim.sweep.answer import undominated
+from hybridsim.sweep.crew import Here
+from hybridsim.sweep.figures import figures
+from hybridsim.sweep.plan import axis_of
+from hybridsim.sweep.quantities import Range
+from hybridsim.sweep.running import Running
+from hybridsim.sweep.search import search
+from hybridsim.sweep.store import RESULTS, Store
+from hybridsim.units import parse_size
+from hybridsim.verbs.sweep import UnderWay, sweep
+
+HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
+SITE = {**SCENARIO, "cache_bytes": 16384 << 16}
+TESTS = Path(__file__).parent
+POINTS = 200  # of AXES
+GOOD = 180  # of these
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """A capture that nobody reads here: its bytes are part of what results are kept by."""
+    path = tmp_path_factory.mktemp("trace") / "any.csv"
+    path.write_text(HEAD + "0,R,0,4096,,\n5,W,8192,4096,,\n")
+    return str(path)
+
+
+# What is varied
+
+
+def test_any_key_of_a_scenario_can_be_set():
+    site = Scenario.default().with_values({"cache.size": "16GiB", "backing.drive.rpm": 10_000})
+    assert (site.cache.size, site.backing.drive.rpm) == ("16GiB", 10_000)
+    assert site.options == ["--set cache.size=16GiB", "--set backing.drive.rpm=10000"]
+
+
+@pytest.mark.parametrize(
+    ("name", "both"),
+    [
+        ("lru", ("always", "lru")),
+        ("larc", ("larc", "lru")),
+        ("learned", ("learned", "learned")),
+        ("larc+arc", ("larc", "arc")),
+    ],
+)
+def test_a_policy_is_short_for_admission_and_replacement(name, both):
+    cache = Scenario.default().with_values({"cache.policy": name}).cache
+    assert (cache.admission, cache.replacement) == both
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("cache.sise", 1, "--set cache.sise: unknown key 'sise': did you mean 'size'?"),
+        ("cahce.size", 1, "there is no table 'cahce': did you mean 'cache'?"),
+        ("size", 1, "in which table?"),
+        ("cache.policy", "lur", "no policy 'lur': did you mean 'lru'?"),
+        ("cache.size", "many", "--set cache.size: 'many' is no size"),
+    ],
+)
+def test_what_cannot_be_set_is_told_with_its_key(key, value, said):
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.default().with_values({key: value})
+    assert said in str(caught.value)
+
+
+@given(st.one_of(st.integers(), st.booleans(), st.text("abc1.,% ", min_size=1).map(str.strip)))
+def test_a_value_that_is_written_is_read_as_it_was(value):
+    assert value == "" or value_of(written(value)) == value
+
+
+def test_values_stand_between_commas():
+    assert values_of("16GiB,2,true") == ["16GiB", 2, True]
+    assert values_of('[1, 2],"a,b"') == [[1, 2], "a,b"]
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("1GiB..16GiB:5:log", ["1GiB", "2GiB", "4GiB", "8GiB", "16GiB"]),
+        ("10%..30%:3", ["10%", "20%", "30%"]),
+        ("1ms..3ms:3", ["1ms", "2ms", "3ms"]),
+        ("4..8:3", [4, 6, 8]),
+        ("1..2:9", [1, 2]),  # whole numbers stay whole, and each stands once
+        ("0.5..1.0:2", [0.5, 1.0]),
+    ],
+)
+def test_a_range_is_of_what_its_ends_are(said, values):
+    assert axis_of(f"k={said}").values == values
+
+
+@given(st.integers(1, 2**40), st.integers(1, 2**40), st.floats(0, 1), st.booleans())
+def test_a_range_keeps_within_its_ends(low, more, share, log):
+    assert low <= Range(low, low + more, log=log).at(share) <= low + more
+
+
+@pytest.mark.parametrize(
+    "said", ["k", "k=", "k=9..1:3", "k=1..2:x", "k=lru..arc:3", "k=0..4:3:log"]
+)
+def test_what_is_no_range_is_refused(said):
+    with pytest.raises(UsageError):
+        axis_of(said)
+
+
+def test_a_file_says_the_same_as_options(trace):
+    file = plan_file.loads(
+        f'[sweep]\ntraces = ["{trace}"]\nobjectives = ["mean", "dwpd"]\nseeds = 3\n'
+        "[vary]\nbacking.members = {from = 4, to = 8, steps = 3}\n"
+        '"cache.size" = "1GiB..16GiB:5:log"\ncache.policy = ["lru", "larc+arc"]\n'
+        "[set.cache]\npage = '4KiB'\n"
+    )
+    axes = {axis.key: axis.values for axis in file.axes}
+    assert axes["backing.members"] == [4, 6, 8]
+    assert len(axes["cache.size"]) == 5
+    assert axes["cache.policy"] == ["lru", "larc+arc"]
+    assert file.scenario.cache.page_bytes == 4096
+    assert ([each.text for each in file.objectives], file.seeds) == (["mean", "dwpd"], 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("[sweep]\ntraces = ['a']\nkind = 'gird'", "sweep.toml:3:8: kind cannot be 'gird'"),
+        ("[sweep]\ntrace = ['a']", "unknown key 'trace': did you mean 'traces'?"),
+        ("[sweep]\ntraces = ['a']\n[vary]\nsize = [1]", "sweep.toml:4:8: size: in which table?"),
+        ("[sweep]\ntraces = ['a']\n[vary]\ncache.size = 3", "sweep.toml:4:14: cache.size: a list"),
+        ("[sweep\n", "sweep.toml:1"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_place(said, told):
+    with pytest.raises(ScenarioError) as caught:
+        plan_file.loads(said)
+    assert told in str(caught.value)
+
+
+# Each point once
+
+
+def lines(folder):
+    """The keys of whole lines; one that a client still writes, or was killed in, is none."""
+    found = []
+    for each in (folder / RESULTS).read_text().splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            found.append(json.loads(each)["key"])
+    return found
+
+
+def compared(found):
+    """All that was found, to the last bit."""
+    return json.dumps(found.records, sort_keys=True)
+
+
+def test_all_points_are_computed_once_and_those_that_fail_stop_nothing(trace, tmp_path):
+    told = []
+    found = sweep(plan(trace), tmp_path, 1, tell=lambda _, s: s and told.append(s), compute=made_up)
+    assert (len(found.settings), len(found.failed), len(told)) == (GOOD, POINTS - GOOD, POINTS)
+    assert len(set(lines(tmp_path))) == len(lines(tmp_path)) == GOOD
+    assert {each.why for each in found.failed} == {"ValueError: unlucky"}
+    command = f"hybridsim replay {trace} --set backing.members={UNLUCKY} --set cache.size=1GiB"
+    assert any(each.command.startswith(command) for each in found.failed)
+
+
+def test_a_result_is_on_disk_before_it_is_told(trace, tmp_path):
+    def tell(progress, settled):
+        if settled is not None and settled.row is not None:
+            assert settled.point.key in lines(tmp_path)
+
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=tell, compute=made_up)
+
+
+def test_what_is_known_is_not_computed_again_and_is_the_same(trace, tmp_path):
+    first = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
+    again = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
+    more = sweep(plan(trace), tmp_path, 1, compute=made_up)
+    assert (again.computed, again.known) == (0, first.computed)
+    assert more.known == first.computed  # speed 1.0 is what the scenario says anyway
+    assert compared(again) == compared(first)
+
+
+def test_a_torn_line_is_passed_over(trace, tmp_path):
+    first = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
+    data = (tmp_path / RESULTS).read_bytes()
+    (tmp_path / RESULTS).write_bytes(data[:-100])  # the end of the last line is lost
+    again = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
+    assert (again.computed, again.known) == (1, first.computed - 1)
+    assert compared(again) == compared(first)
+
+
+def test_what_else_changes_a_result_makes_it_another_point(trace, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(Path(trace).read_text() + "9,R,0,4096,,\n")
+    sites = [Scenario.default(), Scenario.default().with_options(seed=2)]
+    keys = set()
+    for path in (trace, str(other)):
+        for site in sites:
+            made = plan(path, [])
+            store = tmp_path / "store"
+            found = sweep(made.__class__(made.traces, site), store, 1, compute=made_up)
+            keys |= {each.key for setting in found.settings for each in setting.points}
+    assert len(keys) == 4
+
+
+FORK = multiprocessing.get_context("fork")
+
+
+def holding(folder, key, begun, end):
+    with Store(folder) as store:
+        assert store.claim(key)
+        begun.set()
+        end.wait(20)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_another_client_computes_is_left_to_it_until_it_dies(tmp_path):
+    key = "ab" * 32
+    begun, end = FORK.Event(), FORK.Event()
+    other = FORK.Process(target=holding, args=(tmp_path, key, begun, end))
+    other.start()
+    assert begun.wait(20)
+    with Store(tmp_path) as store:
+        assert not store.claim(key)
+        assert store.claim("cd" * 32)
+        end.set()
+        other.join()
+        assert store.claim(key)
+
+
+class Watched(Here):
+    """A crew of three that tells what is under way at once."""
+
+    room = 3
+
+    def __init__(self, compute):
+        super().__init__(compute)
+        self.together = []
+
+    def next(self, timeout_s):
+        self.together.append([dict(each.values) for each in self._waiting])
+        return super().next(timeout_s)
+
+
+def test_the_first_point_of_a_compiled_kind_goes_ahead(trace, tmp_path):
+    crew = Watched(made_up)
+    with Store(tmp_path) as store:
+        axes = ("cache.policy=lru,arc", "cache.size=1GiB..8GiB:4:log")
+        made = plan(trace, axes)
+        UnderWay(made).run(Running(lambda: crew, store))
+    first, *others = crew.together
+    assert first == [{"cache.policy": name, "cache.size": "1GiB"} for name in ("lru", "arc")]
+    assert len(others[1]) == 3
+
+
+def test_only_what_is_left_to_chance_is_repeated(trace, tmp_path):
+    axes = ("cache.admission=always,probabilistic",)
+    found = sweep(plan(trace, axes, seeds=4), tmp_path, 1, compute=made_up)
+    numbers = {each.values["cache.admission"]: each.estimates[0].n for each in found.settings}
+    assert numbers == {"always": 1, "probabilistic": 4}
+    commands = [each.command for each in found.settings[1].points]
+    assert [each.rpartition("--seed ")[2] for each in commands] == ["1", "2", "3", "4"]
+
+
+# Clients and workers that die
+
+RUN = [sys.executable, str(TESTS / "sweep_points.py")]
+
+
+def client(trace, folder):
+    """A sweep in a process of its own, begun."""
+    process = FORK.Process(target=serial_client, args=(trace, folder))
+    process.start()
+    return process
+
+
+def serial_client(trace, folder):
+    os.environ["NOTES"] = str(folder / "notes")
+    found = sweep(plan(trace), folder, 1, compute=noted)
+    with (folder / "ends").open("a") as ends:
+        ends.write(f"{len(found.settings)} {found.computed} {found.known}\n")
+
+
+def ends(folder):
+    """What clients said at their ends: settings, points computed, points known from before."""
+    return [tuple(map(int, each.split())) for each in (folder / "ends").read_text().splitlines()]
+
+
+def lines_if_any(folder):
+    return lines(folder) if (folder / RESULTS).exists() else []
+
+
+def check_whole(trace, folder, lost):
+    """All points are there once, no more work was lost, and all is what one run finds."""
+    keys = lines(folder)
+    assert len(keys) == len(set(keys)) == GOOD
+    notes = (folder / "notes").read_text().split()
+    assert set(notes) == set(keys)
+    assert len(notes) <= GOOD + lost
+    serial = sweep(plan(trace), folder / "serial", 1, compute=made_up)
+    assert compared(sweep(plan(trace), folder, 1, compute=made_up)) == compared(serial)
+
+
+def kill(process, folder, draw):
+    """Kill a client when it has finished a few points more: while it computes, writes or tells."""
+    before = lines_if_any(folder)
+    more = len(before) + int(draw.integers(0, 9))
+    while len(lines_if_any(folder)) < more:
+        time.sleep(0.001)
+    time.sleep(float(draw.uniform(0, 0.03)))
+    process.kill()
+    assert set(before) <= set(lines_if_any(folder))
+
+
+def check_killed(trace, folder, times):
+    draw = np.random.default_rng(5)
+    for _ in range(times):
+        process = client(trace, folder)
+        kill(process, folder, draw)
+        process.join()
+    known = len(lines(folder))
+    process = client(trace, folder)
+    process.join()
+    assert ends(folder) == [(GOOD, GOOD - known, known)]
+    check_whole(trace, folder, lost=times)
+
+
+def test_a_killed_client_loses_nothing_and_repeats_nothing(trace, tmp_path):
+    check_killed(trace, tmp_path, 2)
+
+
+@pytest.mark.long
+def test_twenty_killed_clients_lose_nothing_and_repeat_nothing(trace, tmp_path):
+    check_killed(trace, tmp_path, 20)
+
+
+def test_two_clients_share_a_folder_and_its_work(trace, tmp_path):
+    clients = [client(trace, tmp_path) for _ in range(2)]
+    for each in clients:
+        each.join()
+    settings, computed, _ = zip(*ends(tmp_path))
+    assert settings == (GOOD, GOOD)
+    assert sum(computed) == GOOD
+    check_whole(trace, tmp_path, lost=0)
+
+
+def program(trace, folder, who):
+    """A sweep as a program of its own, with workers or a scheduler."""
+    paths = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    notes = {"NOTES": str(folder / "notes"), "PYTHONPATH": paths}
+    return subprocess.Popen(
+        [*RUN, trace, str(folder), who], env=os.environ | notes, stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.long
+def test_twenty_killed_clients_with_workers_lose_nothing_and_repeat_nothing(trace, tmp_path):
+    pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
+    draw = np.random.default_rng(6)
+    for _ in range(20):
+        process = program(trace, tmp_path, "2")
+        process.stdout.readline()
+        kill(process, tmp_path, draw)
+        process.wait()
+    assert program(trace, tmp_path, "2").communicate()[0].split()[-3:-2] == [str(GOOD)]
+    check_whole(trace, tmp_path, lost=20 * 2 * 3)  # two workers, each with points ahead
+
+
+def dies_once(point):
+    """Kill the worker at one point, at its first try."""
+    mark = Path(os.environ["MARK"])
+    if point.scenario.backing.members == 5 and not mark.exists():
+        mark.touch()
+        os._exit(9)
+    return slowly(point)
+
+
+def test_workers_may_die_and_find_what_one_process_finds(trace, tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
+    monkeypatch.setenv("MARK", str(tmp_path / "mark"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(TESTS.parent)]))
+    parallel = sweep(plan(trace, AXES[:2]), tmp_path / "two", 2, compute=dies_once)
+    serial = sweep(plan(trace, AXES[:2]), tmp_path / "one", 1, compute=made_up)
+    assert (tmp_path / "mark").exists()
+    assert compared(parallel) == compared(serial)
+    assert len(lines(tmp_path / "two")) == parallel.computed == serial.computed
+
+
+def dask(what, *arguments):
+    command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments, "--no-dashboard"]
+    paths = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    return subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": paths}, stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.long
+def test_a_scheduler_of_its_own_does_the_same_and_may_restart(trace, tmp_path):
+    pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    os.environ["NOTES"] = str(tmp_path / "notes")
+
+    def started():
+        scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", str(port))
+        time.sleep(2)
+        how = ("--nthreads", "1", "--local-directory", str(tmp_path))
+        return [scheduler, *(dask("worker", address, *how) for _ in range(2))]
+
+    processes = started()
+    sweeping = program(trace, tmp_path, address)
+    while not (tmp_path / RESULTS).exists() or len(lines(tmp_path)) < 30:
+        time.sleep(0.05)
+    for each in processes:
+        each.kill()
+        each.wait()
+    processes = started()
+    out = sweeping.communicate(timeout=120)[0].split()[-3:]
+    for each in processes:
+        each.kill()
+        each.wait()
+    assert out[:2] == [str(GOOD)] * 2
+    check_whole(trace, tmp_path, lost=8)
+
+
+# Searches
+
+
+def test_a_search_at_random_draws_each_setting_once_and_the_same_every_time(trace):
+    made = plan(trace, AXES, kind="random", trials=50)
+    first, again = (next(search(made)) for _ in range(2))
+    assert first == again
+    assert len({repr(each) for each in first}) == 50
+
+
+def test_a_pareto_search_goes_on_where_it_was(trace, tmp_path):
+    pytest.importorskip("optuna", reason="needs hybridsim[opt]")
+    how = {"kind": "pareto", "trials": 60}
+    axes = ("backing.members=4..12", "cache.size=1GiB..1024GiB:log", "replay.speed=1.0..9.0")
+    first = sweep(plan(trace, axes, **how), tmp_path / "a", 1, compute=made_up)
+    stopped = plan(trace, axes, **{**how, "trials": 30})
+    sweep(stopped, tmp_path / "b", 1, compute=made_up)
+    resumed = sweep(plan(trace, axes, **how), tmp_path / "b", 1, compute=made_up)
+    assert resumed.known >= 20
+    assert compared(resumed) == compared(first)
+
+
+def test_a_pareto_search_moves_to_what_is_better(trace):
+    """A larger cache costs nothing here, so later generations have larger ones."""
+    pytest.importorskip("optuna", reason="needs hybridsim[opt]")
+    made = plan(trace, ("cache.size=1GiB..1024GiB:log", "backing.members=4..12"), kind="pareto")
+    asking = search(made)
+    batch, sizes = next(asking), []
+    for _ in range(made.trials // 20 - 1):
+        shares = [np.log2(parse_size(each["cache.size"])) for each in batch]
+        sizes.append(np.mean(shares))
+        batch = asking.send([(1 / s, s, e["backing.members"]) for s, e in zip(shares, batch)])
+    assert sizes[-1] > sizes[0] + 1
+
+
+# What all of them say together
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
+def test_a_front_is_what_nothing_beats(rows):
+    def beats(one, other):
+        return one != other and all(a <= b for a, b in zip(one, other))
+
+    naive = [i for i, row in enumerate(rows) if not any(beats(other, row) for other in rows)]
+    assert undominated(np.array(rows, float)) == naive
+
+
+def test_the_key_that_moves_an_objective_explains_it(trace, tmp_path):
+    found = sweep(plan(trace, ("backing.members=4..12:9", "replay.speed=1.0,2.0")), tmp_path, 1,
+                  compute=made_up)  # fmt: skip
+    shares = {(each.key, each.objective.text): each.share for each in found.effects}
+    assert shares["backing.members", "dwpd"] == pytest.approx(1, abs=0.1)  # numbers in quarters
+    assert shares["replay.speed", "dwpd"] == 0
+    (effect,) = [
+        each for each in found.effects if each.share > 0.5 and each.objective.text == "dwpd"
+    ]
+    assert (effect.best.words, effect.worst.words) == ("4 to 6", "11 to 12")
+
+
+def test_the_report_fits_a_terminal_and_says_what_to_do(trace, tmp_path):
+    found = sweep(plan(trace), tmp_path, 1, compute=made_up)
+    lines = text(found).splitlines()
+    assert all(len(line) <= 80 or line.startswith("  hybridsim") for line in lines)
+    said = "\n".join(lines)
+    for words in ("best", "Pareto front of", "what matters", "failed", "hybridsim replay"):
+        assert words in said
+    assert text(found, ascii_only=True).isascii()
+
+
+def test_records_become_files_and_a_frame(trace, tmp_path):
+    found = sweep(plan(trace, AXES[:2]), tmp_path / "kept", 1, compute=made_up)
+    output.write(found.records, str(tmp_path / "a.jsonl"))
+    output.write(found.records, str(tmp_path / "a.csv"))
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert rows == found.records
+    assert len((tmp_path / "a.csv").read_text().splitlines()) == len(rows) + 1
+    json.dumps(found.to_dict(), allow_nan=False)
+    pandas = pytest.importorskip("pandas", reason="needs hybridsim[notebooks]")
+    frame = found.to_pandas()
+    assert list(frame["cache.size"]) == [each["cache.size"] for each in rows]
+    assert pandas.read_csv(tmp_path / "a.csv").shape == frame.shape
+    pytest.importorskip("pyarrow", reason="needs hybridsim[parquet]")
+    output.write(found.records, str(tmp_path / "a.parquet"))
+    assert pandas.read_parquet(tmp_path / "a.parquet").shape == frame.shape
+
+
+# The command
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Replays that give made-up results."""
+    answer = fake_result(trace={**TRACE, "requests": 360_000}, scenario=SITE)
+    monkeypatch.setattr("hybridsim.verbs.replay.replay", lambda *_, **__: answer)
+
+
+def run(*words):
+    return CliRunner().invoke(cli, ["sweep", *map(str, words)], catch_exceptions=True)
+
+
+def test_the_command_prints_what_it_found(trace, tmp_path, quick):
+    keep = ("--folder", tmp_path / "kept", "--workers", "1")
+    csv, html = tmp_path / "found.csv", ("--html", tmp_path / "found.html")
+    done = run(trace, "--vary", "cache.size=5%,20%", "-o", csv, *html, *keep)
+    assert done.exit_code == 0, done.output
+    assert "all 2 settings" in done.output
+    assert len(csv.read_text().splitlines()) == 3
+    page = (tmp_path / "found.html").read_text()
+    assert all(f">{title}<" in page for title in ("What is best", "All settings"))
+    again = run(trace, "--vary", "cache.size=5%,20%", "--json", "-", *keep)
+    assert json.loads(again.stdout)["replays"]["known"] == 2
+
+
+def test_points_that_fail_are_told_by_exit_code_1(trace, tmp_path, quick):
+    keep = ("--folder", tmp_path, "--workers", "1")
+    done = run(trace, "--vary", "cache.size=5%,9999TiB", *keep)
+    assert done.exit_code == 1
+    assert "failed" in done.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--vary", "cache.sise=1,2"],
+        ["--vary", "cache.size"],
+        ["--vary", "cache.size=1GiB", "--vary", "cache.size=2GiB"],
+        ["--vary", "cache.size=1GiB..2GiB"],
+        ["--kind", "pareto"],
+        ["--objective", "p97"],
+        ["--objective", "warmth"],
+        ["-o", "found.xls"],
+        ["--scheduler", "nowhere"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(trace, tmp_path, quick, words):
+    done = run(trace, *words, "--folder", tmp_path)
+    error = done.exception
+    assert isinstance(error, UsageError | ScenarioError), done.output
+    assert error.exit_code == 2
+
+
+# Real replays
+
+
+def test_a_point_finds_exactly_what_a_replay_finds(tmp_path):
+    """Also where the disks without the cache are not run again."""
+    for name, data in cpu_files("loop_ext4_buffered_meta").items():
+        (tmp_path / f"sda.blktrace.{name.split('.')[2]}").write_bytes(data)
+    path = tmp_path / "sda.blktrace.0"
+    found = sweep(plan(str(path), ["cache.size=5%,20%"]), tmp_path / "kept", 1)
+    for setting in found.settings:
+        (point,), (kept,) = setting.points, setting.figures
+        alone = figures(replay(Trace.read(path), point.scenario))
+        assert json.dumps(alone) == json.dumps(kept)
