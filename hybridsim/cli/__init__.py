@@ -12,6 +12,7 @@ import click
 
 from hybridsim import __version__
 from hybridsim.errors import HybridsimError
+from hybridsim.suggest import hint
 
 # name: (module, one line of help shown by `hybridsim --help` without importing the module)
 COMMANDS = {
@@ -21,9 +22,14 @@ COMMANDS = {
     "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should a cache be?"),
     "advise": ("hybridsim.cli.advise", "Should it be cached at all?  Five questions, and prices."),
     "size": ("hybridsim.cli.size", "How large must the SSD be, to meet what you require?"),
+    "sweep": ("hybridsim.cli.sweep", "Which of many machines?  Any keys varied, on all cores."),
     "bench": ("hybridsim.cli.bench", "Sequential, random, cold and hot: what does a machine give?"),
     "fio": ("hybridsim.cli.fio", "What would fio measure here?  Takes its jobs as they are."),
     "compare": ("hybridsim.cli.compare", "Does the model match my machine?"),
+    "validate": (
+        "hybridsim.cli.validate",
+        "Is the model right?  Real fio on a real kernel cache, here or in a guest.",
+    ),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": (
         "hybridsim.cli.trace",
@@ -49,6 +55,14 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; to an unknown one say which was meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}: {hint(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; click would make of a closed pipe exit code 1, which is `compare`'s."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.machine_options import json_option, machine, machine_options, mode_option
+from hybridsim.cli.machine_options import (
+    CACHES,
+    cache_option,
+    json_option,
+    machine,
+    machine_options,
+    mode_option,
+)
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.errors import UsageError
 
@@ -16,6 +23,7 @@ from hybridsim.errors import UsageError
 )
 @trace_options
 @machine_options
+@cache_option(CACHES)
 @mode_option("see `replay --help`.")
 @click.option(
     "--compare",
@@ -35,6 +43,7 @@ def advise(
     use_dispatch: bool,
     scenario_file: str | None,
     preset: str | None,
+    cache: str | None,
     mode: str | None,
     compare: str,
     data: str | None,
@@ -57,7 +66,7 @@ def advise(
     except ValueError as error:
         raise UsageError(f"--data: {error}") from None
     check_folder(json_file)
-    site = machine(scenario_file, preset=preset, mode=mode)
+    site = machine(scenario_file, preset=preset, cache=cache, mode=mode)
     trace = Trace.read(paths, format, device, use_dispatch)
     say_if_compiling()
     with progress() as report:

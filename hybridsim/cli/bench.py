@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.machine_options import json_option, machine
+from hybridsim.cli.machine_options import html_option, json_option, machine, seeds_option
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
+    from hybridsim.verbs.bench import Bench
 
 
 @click.command(
@@ -34,7 +39,9 @@ from hybridsim.errors import UsageError
     "--requests", type=click.IntRange(10), default=10_000, show_default=True, metavar="N",
     help="Of each measurement; a tenth of it where sequential.",
 )  # fmt: skip
+@seeds_option
 @json_option
+@html_option
 def bench(
     scenario_file: str | None,
     preset: str | None,
@@ -43,7 +50,9 @@ def bench(
     bs: str,
     seq_bs: str,
     requests: int,
+    seeds: int | None,
     json_file: str | None,
+    html_file: str | None,
 ) -> None:
     """Measure the five I/O parameters of a machine: without its cache, with an empty one, warm.
 
@@ -54,20 +63,26 @@ def bench(
     from hybridsim.cli.running import check_folder, progress_of_jobs, stages, write_answer
     from hybridsim.report.bench import text
     from hybridsim.verbs.bench import bench as measure
+    from hybridsim.verbs.bench_seeds import over_seeds
 
     sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
     hot_bytes, block_bytes, sequential_bytes = (_size(*each) for each in sizes.items())
     if hot and not hot_bytes:
         raise UsageError("--hot: a hot spot of nothing is none: leave it out for half of the cache")
     check_folder(json_file)
+    check_folder(html_file)
     site = machine(scenario_file, preset=preset)
     chosen = depths_of(depths)
     with progress_of_jobs() as tell:
-        found = measure(
-            site, chosen, hot_bytes or None, block_bytes, sequential_bytes, requests,
-            stages(), tell,
-        )  # fmt: skip
-    write_answer(found, text, json_file)
+
+        def once(site: Scenario, randseed: int | None) -> Bench:
+            return measure(
+                site, chosen, hot_bytes or None, block_bytes, sequential_bytes, requests,
+                randseed, stages(), tell,
+            )  # fmt: skip
+
+        found = over_seeds(site, seeds, once) if seeds else once(site, None)
+    write_answer(found, text, json_file, html_file)
 
 
 def depths_of(said: str) -> list[int]:

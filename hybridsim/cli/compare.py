@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.machine_options import machine
+from hybridsim.cli.machine_options import html_option, machine
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ DIFFERS = 4  # as a requirement that is not met
 )
 @click.option("--preset", metavar="NAME", help="The same, on a system of the catalog.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@html_option
 def compare(
     real: str,
     simulated: str,
@@ -42,6 +43,7 @@ def compare(
     scenario_file: str | None,
     preset: str | None,
     as_json: bool,
+    html_file: str | None,
 ) -> None:
     """Hold a SIMULATED run against a REAL one: curves, figures, pass or fail.
 
@@ -51,14 +53,18 @@ def compare(
     `hybridsim replay --json` wrote; or, with --scenario or --preset, a job file to run now.
     Exit code 4 says that a figure is beyond its tolerance.
     """
-    from hybridsim.report.comparison import text, to_json
+    from hybridsim.cli.running import check_folder, write_html
+    from hybridsim.report.comparison import document, text, to_json
     from hybridsim.report.page import is_ascii
     from hybridsim.verbs.compare import compare as run
 
+    check_folder(html_file)
     is_job = scenario_file or preset
     other = _simulated(simulated, scenario_file, preset) if is_job else simulated
     found = run(real, other, tolerance)
     click.echo(to_json(found) if as_json else text(found, is_ascii(sys.stdout)), nl=False)
+    if html_file:
+        write_html(document(found), html_file)
     if found.failed:
         sys.exit(DIFFERS)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from hybridsim.cli.machine_options import html_option
+
 EXAMPLES = """\b
 Examples:
   hybridsim demo
-  hybridsim demo --json demo.json
+  hybridsim demo --json demo.json --html demo.html
 """
 
 
@@ -18,7 +20,8 @@ Examples:
     metavar="FILE",
     help="Write the result as JSON too; - for standard output alone.",
 )
-def demo(json_file: str | None) -> None:
+@html_option
+def demo(json_file: str | None, html_file: str | None) -> None:
     """Replay a real capture of a database with an SSD cache and without.
 
     The capture is of a key-value store (RocksDB) that reads at random around a hot spot; see
@@ -29,4 +32,4 @@ def demo(json_file: str | None) -> None:
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
 
-    run(Trace.read(demo_file(CAPTURE)), Scenario.load(demo_file(SITE)), json_file)
+    run(Trace.read(demo_file(CAPTURE)), Scenario.load(demo_file(SITE)), json_file, html_file)

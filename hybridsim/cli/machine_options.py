@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+CACHES = ["page", "bcache", "dm-cache", "dm-writecache", "open-cas"]
 SCENARIO_HELP = "The machine: see `hybridsim scenario show`."
 
 
@@ -20,6 +21,11 @@ def machine_options(function: Command) -> Command:
         function
     )
     return click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)(function)
+
+
+def cache_option(kinds: list[str]) -> Callable[[Command], Command]:
+    """Return what adds the option that says which kind of cache there is."""
+    return click.option("--cache", type=click.Choice(kinds), help="The kind of cache.")
 
 
 def mode_option(text: str) -> Callable[[Command], Command]:
@@ -34,9 +40,31 @@ def json_option(function: Command) -> Command:
     return click.option("--json", "json_file", metavar="FILE", help=text)(function)
 
 
-def machine(scenario_file: str | None, **options: Any) -> Scenario:
-    """Return the machine that the options say."""
+def html_option(function: Command) -> Command:
+    """Add the option that names a file for the report with its figures."""
+    text = "Write a report with figures: one HTML file that loads nothing."
+    return click.option("--html", "html_file", metavar="FILE", help=text)(function)
+
+
+def seeds_option(function: Command) -> Command:
+    """Add the option that repeats what is left to chance."""
+    text = "Repeat what is left to chance with N seeds, and tell means with 95% intervals."
+    return click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help=text)(function)
+
+
+def set_option(function: Command) -> Command:
+    """Add the option that sets any key of the scenario."""
+    text = "Set any key of the scenario: cache.size=16GiB, backing.drive.rpm=10000.  Repeat it."
+    return click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help=text
+    )(function)  # fmt: skip
+
+
+def machine(scenario_file: str | None, settings: Sequence[str] = (), **options: Any) -> Scenario:
+    """Return the machine that the options say; `settings` are those of `--set`."""
     from hybridsim.scenario import Scenario
+    from hybridsim.scenario.assigned import assignments
 
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
-    return site.with_options(**options)
+    site = site.with_options(**options)
+    return site.with_values(assignments(settings)) if settings else site

@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from hybridsim.cli.machine_options import machine, mode_option
+from hybridsim.cli.machine_options import (
+    CACHES,
+    cache_option,
+    html_option,
+    machine,
+    mode_option,
+    seeds_option,
+    set_option,
+)
 from hybridsim.cli.trace_arguments import format_option, require_option
 from hybridsim.errors import UsageError
 from hybridsim.policies import ADMISSION, REPLACEMENT
@@ -15,7 +23,7 @@ EXAMPLES = """\b
 Examples:
   hybridsim replay sda.blktrace.0
   hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think
-  hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json
+  hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json --html report.html
   hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
   hybridsim replay sda.blktrace.0 --require 'mean<1s' --require 'warmup<1h'
   hybridsim replay sda.blktrace.0 --save-cache state.npz
@@ -32,11 +40,7 @@ Examples:
     metavar="FILE",
     help="The machine: see `hybridsim scenario show`.",
 )
-@click.option(
-    "--cache",
-    type=click.Choice(["page", "bcache", "dm-cache", "dm-writecache", "open-cas", "none"]),
-    help="The kind of cache.",
-)
+@cache_option([*CACHES, "none"])
 @click.option(
     "--cache-size", metavar="SIZE", help="SSD space: 64GiB, or 10% of what the trace touches."
 )
@@ -67,6 +71,11 @@ Examples:
 @click.option("--max-iops", type=int, metavar="N", help="Requests a second the host gets through.")
 @click.option("--max-bandwidth", metavar="RATE", help="Bytes a second it gets through: 300MB/s.")
 @click.option("--host-overhead", metavar="TIME", help="What it adds to each request: 20us.")
+@set_option
+@click.option(
+    "--seed", type=click.IntRange(0), metavar="N", help="Of what is drawn: machine and made load."
+)
+@seeds_option
 @format_option("format_", "The trace's format, where it cannot be told.")
 @click.option(
     "--device", metavar="MAJ,MIN", help="Which device of the trace, by default the busiest."
@@ -89,17 +98,22 @@ Examples:
     metavar="FILE",
     help="Write the result as JSON too; - for standard output alone.",
 )
+@html_option
 def replay(
     trace: tuple[str, ...],
     scenario_file: str | None,
     format_: str | None,
     device: str | None,
     use_dispatch: bool,
+    settings: tuple[str, ...],
+    seed: int | None,
+    seeds: int | None,
     warm_start: str | None,
     ssd_kept: bool,
     save_cache: str | None,
     require: tuple[str, ...],
     json_file: str | None,
+    html_file: str | None,
     **options: Any,
 ) -> None:
     """Replay a captured TRACE with an SSD cache and without, and say whether the cache pays.
@@ -116,15 +130,18 @@ def replay(
     from hybridsim.verbs.warm_start import opened
 
     required = parse_all(require)
-    site = machine(scenario_file, **options)
+    site = machine(scenario_file, settings, seed=seed, **options)
     if ssd_kept and not warm_start:
         raise UsageError("--ssd-kept says how to begin with a saved cache: give it by --warm-start")
+    load = Trace.read(trace, format_, device, use_dispatch)
     run(
-        Trace.read(trace, format_, device, use_dispatch),
+        load if seed is None else load.seeded(seed),
         site,
         json_file,
+        html_file,
         warm_start=opened(warm_start, device) if warm_start else None,
         ssd_kept=ssd_kept,
         save_cache=save_cache,
         require=required,
+        seeds=seeds,
     )

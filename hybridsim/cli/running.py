@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,25 +23,43 @@ if TYPE_CHECKING:
 QUIET_S = 1.0  # a replay that is over sooner shows no progress
 
 
-def run(trace: Trace, scenario: Scenario, json_file: str | None, **how: Any) -> None:
-    """Replay, and write the report to standard output and the JSON where it is wanted.
+def run(
+    trace: Trace,
+    scenario: Scenario,
+    json_file: str | None,
+    html_file: str | None,
+    seeds: int | None = None,
+    **how: Any,
+) -> None:
+    """Replay, and write the report to standard output, the JSON and the HTML where wanted.
 
-    `how` it begins and what is saved of it goes to the replay as it is.
+    It is repeated with so many `seeds`.  `how` it begins and what is saved of it goes to the replay
+    as it is.
     """
     from hybridsim.report import write
+    from hybridsim.verbs.repeated import repeated
     from hybridsim.verbs.replay import replay
 
-    for file in (json_file, how.get("save_cache")):
+    for file in (json_file, html_file, how.get("save_cache")):
         check_folder(file)
     say_if_compiling()
     with progress() as report:
-        result = replay(trace, scenario, report, **how)
+        if seeds:
+            result = repeated(trace, scenario, seeds, report, **how)
+        else:
+            result = replay(trace, scenario, report, **how)
+    if html_file and scenario.cache.kind != "none":
+        from hybridsim.verbs.what_if import with_curve
+
+        result = with_curve(result, trace, scenario.cache.page_bytes)
     if json_file == "-":
         write(result, sys.stdout, "json")
     else:
         write(result, sys.stdout)
         if json_file:
             write_file(json_file, result.to_json() + "\n")
+    if html_file:
+        write_html(result.to_dict(), html_file)
     missed = [each for each in result.required if not each.met]
     if missed:
         words = "; ".join(f"{each.requirement.text} ({each.words})" for each in missed)
@@ -67,18 +86,34 @@ def write_json(data: dict[str, Any], name: str) -> None:
         write_file(name, text + "\n")
 
 
-def write_answer(found: Any, text: Callable[[Any, bool], str], json_file: str | None) -> None:
-    """Print what was found in words, unless JSON goes there; write the JSON where it is wanted."""
+def write_html(data: dict[str, Any], name: str) -> None:
+    """Write a result's dictionary as a report of one HTML file."""
+    from hybridsim.report.html import of
+
+    write_file(name, of(data, shlex.join(["hybridsim", *sys.argv[1:]])))
+
+
+def write_answer(
+    found: Any,
+    text: Callable[[Any, bool], str],
+    json_file: str | None,
+    html_file: str | None = None,
+) -> None:
+    """Print what was found in words, unless JSON goes there; write files where they are wanted."""
     from hybridsim.report.page import is_ascii
 
     if json_file != "-":
         click.echo(text(found, is_ascii(sys.stdout)), nl=False)
     if json_file:
         write_json(found.to_dict(), json_file)
+    if html_file:
+        write_html(found.to_dict(), html_file)
 
 
 def check_folder(file: str | None) -> None:
     """Raise UsageError now for a file that could not be written at the end."""
+    if file == "" or (file and Path(file).is_dir()):
+        raise UsageError(f"cannot write {file!r}: name a file")
     if file and file != "-" and not Path(file).absolute().parent.is_dir():
         raise UsageError(f"cannot write {file}: there is no such folder")
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.machine_options import json_option, machine, machine_options, mode_option
+from hybridsim.cli.machine_options import (
+    CACHES,
+    cache_option,
+    html_option,
+    json_option,
+    machine,
+    machine_options,
+    mode_option,
+)
 from hybridsim.cli.trace_arguments import examples, require_option, trace_options
 from hybridsim.errors import RequirementError
 
@@ -17,8 +25,10 @@ from hybridsim.errors import RequirementError
 @trace_options
 @require_option
 @machine_options
+@cache_option(CACHES)
 @mode_option("see `replay --help`.")
 @json_option
+@html_option
 def size(
     paths: tuple[str, ...],
     format: str | None,
@@ -27,8 +37,10 @@ def size(
     require: tuple[str, ...],
     scenario_file: str | None,
     preset: str | None,
+    cache: str | None,
     mode: str | None,
     json_file: str | None,
+    html_file: str | None,
 ) -> None:
     """Find the smallest SSD with which the machine meets all that is required, replaying TRACE.
 
@@ -44,11 +56,12 @@ def size(
 
     parse_all(require)
     check_folder(json_file)
-    site = machine(scenario_file, preset=preset, mode=mode)
+    check_folder(html_file)
+    site = machine(scenario_file, preset=preset, cache=cache, mode=mode)
     trace = Trace.read(paths, format, device, use_dispatch)
     say_if_compiling()
     with progress() as report:
         found = find(trace, site, require, report, stages())
-    write_answer(found, text, json_file)
+    write_answer(found, text, json_file, html_file)
     if found.answer is None and not found.needs_no_ssd:
         raise RequirementError("no size meets " + " and ".join(each.text for each in found.require))

@@ -155,9 +155,7 @@ def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
 
 def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:
     """Return what is known of a trace as JSON; null where it does not tell."""
-    return {
-        "name": opened.name,
-        "format": opened.format,
-        "origin_unix_ns": opened.origin,
-        **asdict(summary),
-    }
+    about = {"name": opened.name, "format": opened.format, "origin_unix_ns": opened.origin}
+    figures = asdict(summary)
+    del figures["address_map"]  # a picture
+    return about | figures

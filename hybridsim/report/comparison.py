@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ def document(found: Comparison) -> dict[str, Any]:
                 "simulated": row.simulated,
                 "error": row.error,
                 "tolerance": row.tolerance,
+                "slack": row.slack,
                 "pass": row.is_met,
             }
             for row in found.rows
@@ -125,7 +126,7 @@ def _verdict(found: Comparison) -> list[str]:
     if not failed:
         return _labelled("AGREES", f"All {judged} figures are within their tolerances.")
     worst = max(failed, key=_excess)
-    told = f"{worst.name}, {_error(worst)} where {_allowed(worst)} is allowed"
+    told = f"{worst.name}, {error_in_words(worst)} where {allowed_in_words(worst)} is allowed"
     if worst.error is None:
         told = f"{worst.name}, which one of the runs does not have"
     beyond = f"{len(failed)} of {judged} figures {'is' if len(failed) == 1 else 'are'} beyond"
@@ -156,7 +157,7 @@ def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
         plot = WIDTH - MARGIN - len("simulated") - 2
         lines = draw(middles, values, end, top, plot, HEIGHT, ascii_only)
         for number, line in enumerate(lines):
-            beside = _value(curve.name.measure, top) if number == 0 else ""
+            beside = value_in_words(curve.name.measure, top) if number == 0 else ""
             beside = "0" if number == HEIGHT - 1 else beside
             name = f"  {label}" if number == HEIGHT - 1 else ""
             yield f"{beside:>{MARGIN - 1}} {line:{plot}}{name}"
@@ -169,15 +170,16 @@ def _table(found: Comparison) -> Iterator[str]:
         if row.real == row.simulated == 0:
             continue  # in one line below
         mark = "✓" if row.is_met else "✗"
-        cells = [_value(row.name.measure, each) for each in (row.real, row.simulated)]
+        cells = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
         known = f"{cells[0]:>12}{cells[1]:>12}"
-        yield f"{row.name!s:{width}}{known}{_error(row):>10}{_allowed(row):>10} {mark}"
+        error, allowed = error_in_words(row), allowed_in_words(row)
+        yield f"{row.name!s:{width}}{known}{error:>10}{allowed:>10} {mark}"
 
 
 def _left(found: Comparison) -> Iterator[str]:
     still = [row.name for row in found.judged if row.real == row.simulated == 0]
     rows = [row for row in found.rows if row.is_met is None]
-    untold = [(row.name, f"{row.name.measure} {_error(row)}") for row in rows]
+    untold = [(row.name, f"{row.name.measure} {error_in_words(row)}") for row in rows]
     for label, names in (
         ("0 in both", [(name, name.measure) for name in still]),
         ("not judged", untold),
@@ -202,7 +204,15 @@ def _listed(names: list[tuple[Name, str]]) -> str:
     return "; ".join(parts)
 
 
-def _value(measure: str, value: float | None) -> str:
+def row_from(document: Mapping[str, Any]) -> Row:
+    """Return a row of a document as it was."""
+    name = Name(*(document[part] for part in Name._fields))
+    figures = ("real", "simulated", "error", "tolerance", "slack")
+    return Row(name, *(document[part] for part in figures))
+
+
+def value_in_words(measure: str, value: float | None) -> str:
+    """Return a figure in the unit of its measure."""
     if value is None:
         return NONE
     last = measure.rpartition(" ")[2]
@@ -222,7 +232,8 @@ def _is_distance(row: Row) -> bool:
     return row.name.measure.rpartition(" ")[2] in DISTANCES
 
 
-def _error(row: Row) -> str:
+def error_in_words(row: Row) -> str:
+    """Return how far the simulated figure is from the real one."""
     if row.error is None:
         return NONE
     if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":
@@ -234,7 +245,8 @@ def _is_curve(row: Row) -> bool:
     return row.name.measure.endswith("curve")
 
 
-def _allowed(row: Row) -> str:
+def allowed_in_words(row: Row) -> str:
+    """Return how far it may be; the row must have a tolerance."""
     assert row.tolerance is not None
     most = max(row.tolerance, row.slack)
     if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":

@@ -1,0 +1,64 @@
+"""Points of which nothing is better in every way: the Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybridsim.charts import axes
+from hybridsim.charts.chart import Axis, Chart, Line
+
+
+def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
+    """Return which points no other one beats, by x; less is better, of equals the first stays."""
+    best, found = float("inf"), []
+    for at in sorted(range(len(x)), key=lambda each: (x[each], y[each], each)):
+        if y[at] < best:
+            best = y[at]
+            found.append(at)
+    return found
+
+
+def pareto(
+    rows: Sequence[Mapping[str, Any]], x: str, y: str, name: str = "", more: Sequence[str] = ()
+) -> Chart:
+    """Return all points, and their front; `more` says of which of the two more is better.
+
+    A unit is told by the end of a name: `_ns`, `_bytes`, `_ratio`.  Rows without either
+    value are left out.
+    """
+    known = [each for each in rows if each.get(x) is not None and each.get(y) is not None]
+    xs, ys = ([float(each[key]) for each in known] for key in (x, y))
+    signs = [-1 if key in more else 1 for key in (x, y)]
+    on_front = front([signs[0] * each for each in xs], [signs[1] * each for each in ys])
+    names = [str(each.get(name, "")) for each in known] if name else []
+    at_front = [names[at] for at in on_front] if names else []
+    lines = [
+        Line("points", "all", xs, ys, "points", "other", names=names),
+        Line("front", "Pareto front", [xs[at] for at in on_front], [ys[at] for at in on_front],
+             "both", "warm", names=at_front),
+    ]  # fmt: skip
+    if xs and on_front and xs[on_front[0]] > xs[on_front[-1]]:
+        lines[1] = _backwards(lines[1])
+    return Chart(
+        "pareto", "What cannot be had better in every way", named(x, xs), named(y, ys), lines
+    )
+
+
+def _backwards(line: Line) -> Line:
+    return Line(line.gid, line.label, list(line.x)[::-1], list(line.y)[::-1], line.style, line.role,
+                names=list(line.names)[::-1])  # fmt: skip
+
+
+def named(key: str, values: Sequence[float]) -> Axis:
+    """Return the axis of a column, by the end of its name."""
+    words = key.replace("_", " ").replace(".", " ")
+    if key == "time_ns":
+        return axes.times(axes.most(values))
+    if key.endswith("_ratio"):
+        return axes.shares(words, high=None)
+    if key.endswith("_ns"):
+        return axes.latencies(axes.most(values), words.removesuffix(" ns"))
+    if key.endswith("_bytes"):
+        return axes.sizes(axes.most(values), words.removesuffix(" bytes"))
+    return axes.counts(words)

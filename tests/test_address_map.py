@@ -1,0 +1,58 @@
+"""Where requests go over time, and their hash: equal to the obvious, whatever the portions."""
+
+import hashlib
+from collections import Counter
+
+import numpy as np
+from html_documents import requests
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybridsim.address_map import COLUMNS, ROWS, AddressMap
+from hybridsim.codes import Op
+from hybridsim.summary import RequestsHash
+
+rows = st.lists(
+    st.tuples(
+        st.one_of(st.integers(0, 10**9), st.integers(0, 10**14)),
+        st.one_of(st.integers(0, 10**7), st.integers(0, 10**14)),
+        st.sampled_from(list(Op)),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+def chunks(found, cut):
+    for part in (found[:cut], found[cut:]):
+        if part:
+            yield requests(*zip(*part))
+
+
+@given(rows, st.integers(0, 40))
+def test_every_read_and_write_is_counted_where_it_begins(found, cut):
+    map_ = AddressMap()
+    for chunk in chunks(found, cut):
+        map_.add(chunk)
+    told = map_.to_dict()
+    width, height = told["width_ns"], told["height_bytes"]
+    for name, ops in (("reads", [Op.READ]), ("writes", [Op.WRITE, Op.WRITE_ZEROES])):
+        grid = [[int(each) for each in column.split()] for column in told[name]]
+        assert len(grid) <= COLUMNS
+        assert {len(column) <= ROWS for column in grid} == {True}
+        expected = Counter((t // width, b // height) for t, b, op in found if op in ops)
+        assert {at: n for at, n in np.ndenumerate(np.array(grid)) if n} == dict(expected)
+
+
+@given(rows, st.integers(0, 40), st.integers(0, 40))
+def test_a_hash_of_requests_depends_on_them_alone(found, cut, other):
+    def digest(found, cut):
+        digest = RequestsHash()
+        for chunk in chunks(found, cut):
+            digest.add(chunk)
+        return digest.hexdigest()
+
+    assert digest(found, cut) == digest(found, other)
+    t, b, op = found[0]
+    assert digest(found, cut) != digest([(t, b + 1, op), *found[1:]], cut)
+    assert len(digest(found, cut)) == len(hashlib.sha256().hexdigest())

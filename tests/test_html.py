@@ -1,0 +1,253 @@
+"""The report as one HTML file: whole by itself, safe against its input, equal to the JSON."""
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+from html_documents import HOSTILE, all_documents, replay_document, replayed
+
+from hybridsim.charts import ticks
+from hybridsim.charts.chart import Axis, Chart, Line
+from hybridsim.charts.palette import DARK, LIGHT
+from hybridsim.charts.stacking import stacked
+from hybridsim.cli import cli
+from hybridsim.report.html import Section, of, page
+from hybridsim.report.html.page import VENDOR
+from hybridsim.report.html.png import png
+from hybridsim.report.terminal import render
+from hybridsim.wording import latency
+
+
+class Parsed(HTMLParser):
+    """Tags with their attributes, the text of headings, and scripts by their id."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.scripts, self.headings, self._open = [], {}, [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self._open = (tag, dict(attributes))
+
+    def handle_data(self, data):
+        if self._open and self._open[0] in ("script", "style"):
+            key = self._open[1].get("id", self._open[0])
+            self.scripts[key] = self.scripts.get(key, "") + data
+        elif self._open and self._open[0] == "h2":
+            self.headings.append(data)
+
+    def handle_endtag(self, tag):
+        self._open = None
+
+    def island(self, name):
+        return json.loads(self.scripts[name])
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    documents = all_documents(tmp_path_factory.mktemp("runs"))
+    return {name: (each, of(each, "hybridsim it")) for name, each in documents.items()}
+
+
+@pytest.fixture(scope="module", params=["replay", "think", "no cache", "size", "bench", "compare"])
+def report(request, pages):
+    return pages[request.param]
+
+
+def test_it_loads_nothing_and_lets_nothing_else_run(report):
+    _, text = report
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", text)
+    found = Parsed(text)
+    for tag, attributes in found.tags:
+        assert tag not in ("link", "iframe", "object", "base", "form")
+        assert not {name for name in attributes if name.startswith("on") or name == "style"}
+        assert attributes.get("src") is None
+        assert attributes.get("href", "#").startswith(("#", "data:image/png;base64,"))
+    (policy,) = [each["content"] for tag, each in found.tags if "http-equiv" in each]
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    for what in ("script", "style"):
+        digest = base64.b64encode(hashlib.sha256(found.scripts[what].encode()).digest()).decode()
+        assert f"{what}-src 'sha256-{digest}'" in policy
+
+
+def test_the_island_is_what_json_writes(report):
+    document, text = report
+    assert Parsed(text).island("result") == json.loads(json.dumps(document))
+
+
+def test_no_number_is_broken(report):
+    _, text = report
+    visible = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|NaN|inf|None|undefined)\b", visible)
+
+
+def test_every_chart_has_its_place_its_still_picture_and_known_values(report):
+    _, text = report
+    found = Parsed(text)
+    places = [each["data-chart"] for tag, each in found.tags if "data-chart" in each]
+    charts = found.island("charts")
+    assert places == [each["gid"] for each in charts]
+    assert len(set(places)) == len(places)
+    ids = [each["id"] for _, each in found.tags if "id" in each]
+    assert len(set(ids)) == len(ids)
+    assert sum(tag == "svg" for tag, _ in found.tags) >= len(places)
+    for chart in charts:
+        for line in chart["lines"]:
+            assert len(line["y"]) == len(chart["xs"][line["x"]])
+            assert any(each is not None for each in line["y"])
+
+
+def test_hostile_names_stay_text(pages):
+    _, text = pages["replay"]
+    assert HOSTILE in Parsed(text).island("result")["inputs"]["trace"]["name"]
+    assert text.count("<img") == 0
+    assert "</script><img" not in text
+    assert "{{ 7 * 7 }}" in text  # a template in a name is no template
+    assert len(re.findall("<script", text)) == 3
+
+
+SECTIONS = {
+    "replay": ["Verdict", "Warm-up", "Latency", "Where the time goes", "Why not from the SSD",
+               "SSD wear", "The trace", "How to reproduce"],
+    "no cache": ["Verdict", "Latency", "Where the time goes", "The trace", "How to reproduce"],
+    "size": ["Answer", "Other sizes", "The trace", "How to reproduce"],
+    "bench": ["What it gives", "By queue depth", "How to reproduce"],
+    "compare": ["Agreement", "Over time", "How to reproduce"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_report_has_the_sections_that_it_has_facts_for(name, pages):
+    assert Parsed(pages[name][1]).headings == SECTIONS[name]
+
+
+def series(chart, gid):
+    (line,) = [each for each in chart["lines"] if each["gid"] == gid]
+    return line["y"]
+
+
+def test_charts_show_what_the_json_tells(pages):
+    document, text = pages["replay"]
+    charts = {each["gid"]: each for each in Parsed(text).island("charts")}
+    told = document["series"]
+    assert series(charts["hit-ratio"], "hit") == pytest.approx(told["hit"], rel=1e-5)
+    for name in ("mean", "p50", "p99"):
+        assert series(charts["latency"], name) == pytest.approx(told[f"{name}_ns"], rel=1e-5)
+    size = document["inputs"]["scenario"]["cache_bytes"] / 16384
+    held = [each * size for each in told["occupancy_pages"]]
+    assert series(charts["occupancy"], "occupancy") == pytest.approx(held, rel=1e-5)
+    for phase, role in (("none", "none"), ("cold", "cold"), ("warm", "warm")):
+        read = document["phases"][phase]["read"]
+        y = series(charts["cdf-read"], f"cdf-read-{role}")
+        (x,) = {tuple(charts["cdf-read"]["xs"][line["x"]]) for line in charts["cdf-read"]["lines"]
+                if line["gid"] == f"cdf-read-{role}"}  # fmt: skip
+        assert y[-1] == 1
+        half = next(a for a, b in zip(x, y) if b >= 0.5)
+        assert half == pytest.approx(read["p"]["50"], rel=1e-5)
+    (spent,) = [charts["disk-time-series"]]
+    busy = [sum(each) for each in zip(*(line["y"] for line in spent["lines"]))]
+    assert busy == pytest.approx(told["disk_utilisation"], rel=1e-4)
+
+
+def test_reasons_over_time_are_all_reads_that_were_no_hits():
+    told = replay_document()["series"]
+    missed = [round(n * (1 - hit)) for n, hit in zip(told["reads"], told["hit"])]
+    assert [sum(each) for each in zip(*told["reasons"].values())] == missed
+
+
+def test_text_json_and_html_of_one_run_say_the_same(pages):
+    document, text = pages["replay"]
+    words = " ".join(render(replayed()).split())
+    headline = document["verdict"]["headline"]
+    assert headline in words
+    assert headline in text
+    for phase in ("none", "cold", "warm"):
+        read = document["phases"][phase]["read"]
+        for value in (read["mean_ns"], read["p"]["99"], read["max_ns"]):
+            assert latency(value) in words
+            assert f"<td>{latency(value)}</td>" in text
+
+
+def test_a_page_of_own_sections_is_a_report_too():
+    chart = Chart("mine", "Mine", Axis("x"), Axis("y"), [Line("l", "", [1, 2, 3], [1, None, 3])])
+    text = page("Title & more", [Section("own", "Own", [chart])])
+    found = Parsed(text)
+    assert "Title &amp; more" in text
+    assert found.island("charts")[0]["lines"][0]["y"] == [1, None, 3]
+    assert "result" not in found.scripts
+
+
+def test_what_is_vendored_is_what_was_published():
+    lines = (VENDOR / "SHA256SUMS").read_text().splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        digest, name = line.split()
+        assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == digest
+    assert "MIT License" in (VENDOR / "LICENSE.uPlot").read_text()
+
+
+def test_its_licence_goes_along_with_the_charts(pages):
+    assert "Copyright (c) 2022 Leon Sorokin" in pages["bench"][1]
+
+
+def test_wrong_places_for_a_report_are_one_clear_error(tmp_path):
+    for name in (str(tmp_path / "none" / "a.html"), str(tmp_path), ""):
+        found = CliRunner().invoke(cli, ["demo", "--html", name])
+        assert "cannot write" in str(found.exception)
+
+
+# Pieces.
+
+
+def test_a_heat_map_is_a_png_of_a_pixel_a_cell():
+    data = png([[0, 1], [5, 0], [0, 9]])
+    assert data.startswith(b"\x89PNG")
+    at = data.index(b"IDAT")
+    rows = zlib.decompress(data[at + 4 : at + 4 + int.from_bytes(data[at - 4 : at])])
+    assert len(rows) == 2 * (1 + 3)
+    top, bottom = rows[1:4], rows[5:8]
+    assert [bool(each) for each in top] == [True, False, True]
+    assert [bool(each) for each in bottom] == [False, True, False]
+    assert top[2] > bottom[1] > top[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (ticks.linear(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (ticks.linear(0, 226), [0, 50, 100, 150, 200]),
+        (ticks.linear(3, 3), [3]),
+        (ticks.logarithmic(0.08, 40), [0.1, 1, 10]),
+        (ticks.logarithmic(1, 3), [1, 1.5, 2, 3]),
+        (ticks.doublings(1, 16), [1, 2, 4, 8, 16]),
+    ],
+)
+def test_ticks_are_round_numbers(found, expected):
+    assert found == expected
+
+
+def test_lines_of_a_stack_stand_on_each_other_and_end_where_one_is_not_known():
+    lines = [Line("a", "a", [1, 2], [1, None]), Line("b", "b", [1, 2], [2, 2])]
+    found = stacked(Chart("s", "s", Axis("x"), Axis("y"), lines, is_stacked=True))
+    assert [line.y for line in found.lines] == [[1, None], [3, None]]
+
+
+def luminance(colour):
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize(("palette", "ground"), [(LIGHT, "#ffffff"), (DARK, "#14171b")])
+def test_lines_stand_out_from_the_page(palette, ground):
+    """WCAG 2.1, 1.4.11: graphics have a contrast of 3 to 1 or nearly so."""
+    for colour in palette:
+        light, dark = sorted((luminance(colour), luminance(ground)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 2.8, colour

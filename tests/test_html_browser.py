@@ -1,0 +1,166 @@
+"""The report in a real browser: its policy holds, every chart is drawn, on any screen, on paper."""
+
+import json
+
+import pytest
+from browser import MISSING, browser
+from html_documents import all_documents
+
+from hybridsim.report.html import of
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+# Pixels of each chart that have exactly the colour of one of its lines.
+COLOURED = """
+const charts = JSON.parse(document.getElementById("charts").textContent);
+const style = getComputedStyle(document.documentElement);
+return [...document.querySelectorAll("canvas")].map((canvas, at) => {
+  const colours = new Set(charts[at].lines.map(
+    (line) => parseInt(style.getPropertyValue("--light" + line.colour).trim().slice(1), 16)));
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let i = 0; i < data.length; i += 4)
+    found += data[i + 3] === 255 && colours.has((data[i] << 16) + (data[i + 1] << 8) + data[i + 2]);
+  return found;
+});
+"""
+STATE = """
+return {
+  drawn: Number(document.documentElement.dataset.drawn),
+  canvases: document.querySelectorAll("canvas").length,
+  charts: JSON.parse(document.getElementById("charts").textContent).length,
+  hasVerdict: document.querySelector("h2").textContent,
+  wide: document.documentElement.scrollWidth,
+  alerts: document.querySelectorAll("img").length,
+};
+"""
+
+
+@pytest.fixture(scope="module")
+def window():
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    files = {}
+    for name, document in all_documents(folder).items():
+        files[name] = folder / f"{name}.html"
+        files[name].write_text(of(document, "hybridsim it"), encoding="utf-8")
+    return files
+
+
+@pytest.mark.parametrize("name", ["replay", "think", "no cache", "size", "bench", "compare"])
+def test_every_chart_is_drawn_and_nothing_is_refused(name, window, reports):
+    window.open(reports[name])
+    state = window.run(STATE)
+    assert state["drawn"] == state["canvases"] == state["charts"] > 0
+    assert state["alerts"] == 0
+    assert min(window.run(COLOURED)) > 20
+    assert window.complaints() == []
+
+
+@pytest.mark.parametrize("width", [1366, 390])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_fits_laptops_and_phones_by_day_and_by_night(width, dark, window, reports, tmp_path):
+    window.open(reports["replay"], width, 844, dark)
+    state = window.run(STATE)
+    assert state["wide"] <= width
+    assert state["drawn"] == state["charts"]
+    ground = window.run("return getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
+    window.screenshot(tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 30_000
+    assert window.complaints() == []
+
+
+def test_the_policy_lets_no_other_script_run(window, reports):
+    window.open(reports["replay"])
+    window.run(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
+        "document.body.append(s);"
+    )
+    assert window.run("return window.ran === undefined") is True
+    assert any("Content Security Policy" in each for each in window.complaints())
+
+
+def test_pointing_at_one_panel_reads_all_of_them(window, reports):
+    window.open(reports["replay"])
+    values = window.run("""
+        const over = document.querySelector("#chart-hit-ratio .u-over");
+        const box = over.getBoundingClientRect();
+        const at = { clientX: box.left + box.width / 2, clientY: box.top + 20, bubbles: true };
+        over.dispatchEvent(new MouseEvent("mouseenter", at));
+        over.dispatchEvent(new MouseEvent("mousemove", at));
+        return new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(
+            ["hit-ratio", "latency", "occupancy"].map((name) =>
+              document.querySelector(`#chart-${name} .u-legend .u-value`).textContent)), 50)));
+    """)
+    assert len(set(values)) == 1
+    assert values[0].endswith("s")
+
+
+def test_dragging_looks_closer_in_all_panels_and_two_clicks_go_back(window, reports):
+    window.open(reports["replay"])
+    before, closer, after = window.run("""
+        const panels = [...document.querySelectorAll("#chart-hit-ratio, #chart-occupancy")];
+        const over = panels[0].querySelector(".u-over");
+        const box = over.getBoundingClientRect();
+        const at = (share) => ({ clientX: box.left + share * box.width, clientY: box.top + 20,
+          bubbles: true, button: 0, movementX: 5 });
+        const send = (to, kind, share) => to.dispatchEvent(new MouseEvent(kind, at(share)));
+        const wait = () => new Promise((done) => setTimeout(done, 200));
+        const shown = () => panels.map((each) => each.querySelector("canvas").toDataURL());
+        return (async () => {
+          const before = shown();
+          send(over, "mouseenter", 0.2); send(over, "mousemove", 0.2); send(over, "mousedown", 0.2);
+          await wait();
+          send(over, "mousemove", 0.4); send(over, "mousemove", 0.6);
+          send(document, "mouseup", 0.6);
+          await wait();
+          const closer = shown();
+          send(over, "dblclick", 0.5);
+          await wait();
+          return [before, closer, shown()];
+        })();
+    """)
+    assert all(one != other for one, other in zip(before, closer))
+    assert before == after
+
+
+def test_the_result_is_copied_as_json_writes_it(window, reports):
+    window.open(reports["replay"])
+    copied = window.run("""
+        let text = "";
+        navigator.clipboard.writeText = async (said) => { text = said; };
+        document.getElementById("copy").click();
+        return new Promise((done) => setTimeout(() => done(text), 50));
+    """)
+    island = window.run("return document.getElementById('result').textContent")
+    assert json.loads(copied) == json.loads(island)
+
+
+def test_on_paper_there_are_still_pictures(window, reports, tmp_path):
+    window.open(reports["replay"])
+    window.devtools("Emulation.setEmulatedMedia", media="print")
+    shown = window.run(
+        "return [...document.querySelectorAll('.still')].map((each) => each.offsetHeight > 50)"
+    )
+    hidden = window.run("return document.querySelector('.plot').offsetHeight")
+    window.devtools("Emulation.setEmulatedMedia", media="")
+    assert all(shown)
+    assert hidden == 0
+    window.pdf(tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_without_scripts_there_are_still_pictures(window, reports):
+    window.devtools("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        window.open(reports["replay"])
+    finally:
+        window.devtools("Emulation.setScriptExecutionDisabled", value=False)
+    assert window.run("return document.querySelectorAll('canvas').length") == 0
+    assert window.run("return document.querySelector('.still svg').clientHeight") > 50
