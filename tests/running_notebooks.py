@@ -1,0 +1,84 @@
+"""Runs notebooks, and tells what their figures show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+SECONDS = 1800  # of a cell: a slow machine that compiles
+FORGET = "get_ipython().reset(new_session=False, aggressive=False)"
+
+# The last cell of each prints its RESULT, and of each figure, by the name that the notebook has for
+# it, the axes: labels, ends, legend, and the data of the lines that have a gid.
+TELL = """
+import json as _json
+from matplotlib.figure import Figure as _Figure
+
+def _plain(thing):
+    return thing.item() if hasattr(thing, "item") else str(thing)
+
+def _told(axes):
+    legends = [each for each in (axes.get_legend(), *axes.figure.legends) if each]
+    return {
+        "x": axes.get_xlabel(), "y": axes.get_ylabel(),
+        "x_ends": list(axes.get_xlim()), "y_ends": list(axes.get_ylim()),
+        "legend": [text.get_text() for each in legends for text in each.get_texts()],
+        "pictures": [each.get_gid() for each in axes.get_images()],
+        "lines": {
+            line.get_gid(): [list(map(float, data)) for data in line.get_data()]
+            for line in axes.get_lines() if line.get_gid()
+        },
+    }
+
+print(_json.dumps({
+    "result": RESULT,
+    "figures": {
+        name: [_told(axes) for axes in each.axes]
+        for name, each in list(globals().items())
+        if isinstance(each, _Figure) and not name.startswith("_")
+    },
+}, default=_plain))
+"""
+
+
+def names() -> list[str]:
+    """Return the notebooks there are, in order."""
+    return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+
+
+def read(name: str) -> Any:
+    """Return a notebook as it is in its file."""
+    import nbformat
+
+    return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def executed(wanted: list[str]) -> dict[str, dict[str, Any]]:
+    """Run notebooks in one kernel, which imports once; each begins with no names.
+
+    Return of each its RESULT, its figures, its errors, and how many pictures it shows.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    cell = nbformat.v4.new_code_cell
+    parts = {name: [cell(FORGET), *read(name).cells, cell(TELL)] for name in wanted}
+    all_of_them = [each for cells in parts.values() for each in cells]
+    for number, each in enumerate(all_of_them):
+        each["id"] = f"cell-{number}"
+    whole = nbformat.v4.new_notebook(cells=all_of_them)
+    about = {"metadata": {"path": str(FOLDER)}}
+    NotebookClient(whole, timeout=SECONDS, allow_errors=True, resources=about).execute()
+    return {name: _told(cells) for name, cells in parts.items()}
+
+
+def _told(cells: list[Any]) -> dict[str, Any]:
+    outputs = [each for cell in cells for each in cell.get("outputs", [])]
+    wrong = [each.text for each in outputs if each.get("name") == "stderr"]
+    wrong += [f"{each.ename}: {each.evalue}" for each in outputs if each.output_type == "error"]
+    printed = [each.text for each in cells[-1].outputs if each.get("name") == "stdout"]
+    told = json.loads(printed[0]) if printed else {"result": None, "figures": {}}
+    shown = sum("image/png" in each.get("data", {}) for each in outputs)
+    return told | {"wrong": "\n".join(wrong), "shown": shown}
