@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hybridsim.verbs.mrc import miss_ratio_curve
     from hybridsim.verbs.replay import replay
     from hybridsim.verbs.size import size
+    from hybridsim.verbs.sweep import sweep
 
 _HOME = {
     "HybridsimError": "hybridsim.errors",
@@ -40,6 +41,7 @@ _HOME = {
     "miss_ratio_curve": "hybridsim.verbs.mrc",
     "replay": "hybridsim.verbs.replay",
     "size": "hybridsim.verbs.size",
+    "sweep": "hybridsim.verbs.sweep",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "miss_ratio_curve",
     "replay",
     "size",
+    "sweep",
 ]
 
 

@@ -111,8 +111,8 @@ class Machine(NamedTuple):
         if room < wanted:
             size = doubled(len(events.heap.time_ns), room, wanted)
             events = events.grown(size)
-        slow = _roomy(self.below.slow, demand[SLOW_DEMAND])
-        fast = _roomy(self.below.fast, demand[FAST_DEMAND])
+        slow = with_room(self.below.slow, demand[SLOW_DEMAND])
+        fast = with_room(self.below.fast, demand[FAST_DEMAND])
         return self._replace(requests=requests, cache=cache, below=Below(slow, fast, events))
 
 
@@ -127,9 +127,10 @@ def check_parts(machine: Machine) -> None:
         jit.check_part(cache.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"])
 
 
-def _roomy(tier: Any, demand: int) -> Any:
+def with_room(tier: Any, demand: int) -> Any:
+    """Return the same tier or controller, with room for what takes so much."""
     if isinstance(tier, Controller):
-        return tier.grown(demand, _roomy(tier.array, demand))
+        return tier.grown(demand, with_room(tier.array, demand))
     groups = tier.groups
     if groups.free[1] < demand:
         groups = groups.grown(doubled(len(groups.pending), int(groups.free[1]), demand))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.codes import Reason
 from hybridsim.counters import Counters
 from hybridsim.metrics import READS, Collector, Figures, Kind
 
@@ -76,6 +77,9 @@ class Series:
     disk_utilisation: list[float | None]
     occupancy_pages: list[int | None]
     ssd_write_bytes_per_s: list[float | None]
+    mean_ns: list[int | None]  # of reads, rounded
+    reasons: dict[str, list[int]]  # reads that were no hits
+    disk_time_ns: dict[str, list[int]]  # of all members; empty where not counted
 
 
 class Outcome:
@@ -220,8 +224,38 @@ class Outcome:
             [None] * used if busy is None else busy[:used].tolist(),
             [None] * used if present is None else [round(one) for one in present.tolist()],
             [None] * used if written is None else (np.diff(written) * (SECOND / width)).tolist(),
+            _means(bins.total_ns[:used, list(READS)].sum(axis=1), reads),
+            self._reasons(used),
+            self._disk_times(edges),
         )
+
+    def _reasons(self, used: int) -> dict[str, list[int]]:
+        """Reads that were no hits by their reason, in each bin."""
+        counts = self.collector.bins.reason[:used, list(READS)].sum(axis=1)
+        some = [each for each in Reason if each != Reason.NONE and counts[:, each].any()]
+        return {each.name.lower(): counts[:, each].tolist() for each in some}
+
+    def _disk_times(self, edges: npt.NDArray[np.int64]) -> dict[str, list[int]]:
+        """What the disks' busy time was spent on, in each bin.
+
+        A disk counts a command's parts when it begins: those that reach beyond a bin are cut, all
+        alike, to the time that the disks were busy in it.
+        """
+        names = ("busy", *DISK_TIME)
+        shown = {name: self.counters.at(f"slow_{name}_ns", edges) for name in names}
+        grown = {name: np.diff(one) for name, one in shown.items() if one is not None}
+        busy = grown.pop("busy", None)
+        if busy is None or not grown:
+            return {}
+        total = np.maximum(sum(grown.values()), 1)
+        grown = {name: one * np.minimum(busy / total, 1) for name, one in grown.items()}
+        grown["other"] = np.maximum(busy - total, 0)
+        return {name: np.rint(one).astype(np.int64).tolist() for name, one in grown.items()}
 
 
 def _ratios(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> list[float | None]:
     return [a / b if b else None for a, b in zip(part.tolist(), whole.tolist())]
+
+
+def _means(sums: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> list[int | None]:
+    return [round(a / b) if b else None for a, b in zip(sums.tolist(), numbers.tolist())]

@@ -27,7 +27,9 @@ DIRECTIONS = ("reads", "writes")
 COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
-_GRAMMAR = re.compile(r"\s*(p\d+(?:\.\d+)?|[^\W\d]+)((?:\.\w+)*)\s*(<=|>=|<|>)\s*(.*?)\s*")
+_PERCENTILE = re.compile(r"p\d+(?:\.\d+)?")
+_NAME = re.compile(rf"(?:{_PERCENTILE.pattern}(?!\w)|[^\W\d]\w*)(?:\.\w+)*")
+_GRAMMAR = re.compile(rf"\s*({_NAME.pattern})\s*(<=|>=|<|>)\s*(.*?)\s*")
 
 
 class Unit(NamedTuple):
@@ -113,28 +115,25 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """One thing that a machine must reach."""
+class Measure:
+    """One figure of a machine: 'p99.warm', 'hit', 'dwpd'."""
 
     text: str
     measure: str
     direction: str  # of DIRECTIONS
     phase: str  # of PHASES
-    compared: str  # of COMPARED
-    bound: float  # nanoseconds, a share or a number
 
     @property
     def is_of(self) -> str:
         """Which requests it looks at: reads, writes, or all of them."""
         if self.measure in ("hit", "warmup"):
             return "reads"
-        has_direction = self.measure not in UNITS or self.measure in OF_REQUESTS
-        return self.direction if has_direction else "requests"
+        return self.direction if has_direction(self.measure) else "requests"
 
     @property
-    def wants_less(self) -> bool:
-        """Whether less is better."""
-        return self.compared.startswith("<")
+    def is_time(self) -> bool:
+        """Whether its values are nanoseconds."""
+        return _unit(self.measure) in (TIME, LONG_TIME)
 
     def worded(self, value: float | None) -> str:
         """Return a value of this measure for the eye."""
@@ -142,13 +141,7 @@ class Requirement:
             return NONE
         return "endless" if value == float("inf") else _unit(self.measure).written(value)
 
-    def check(self, seen: Seen) -> Checked:
-        """Hold a machine against this."""
-        value, why = self._value(seen)
-        met = value is not None and COMPARED[self.compared](value, self.bound)
-        return Checked(self, value, met, why)
-
-    def _value(self, seen: Seen) -> tuple[float | None, str]:
+    def value(self, seen: Seen) -> tuple[float | None, str]:
         """Return the value, or None and why there is none."""
         if self.measure == "warmup":
             return seen.warm_ns, f"not steady yet: {seen.why_not}"
@@ -171,6 +164,25 @@ class Requirement:
         if self.measure == "mean":
             return requests.mean_ns, why
         return requests.percentile(float(self.measure[1:])), why
+
+
+@dataclass(frozen=True)
+class Requirement(Measure):
+    """One thing that a machine must reach."""
+
+    compared: str  # of COMPARED
+    bound: float  # nanoseconds, a share or a number
+
+    @property
+    def wants_less(self) -> bool:
+        """Whether less is better."""
+        return self.compared.startswith("<")
+
+    def check(self, seen: Seen) -> Checked:
+        """Hold a machine against this."""
+        value, why = self.value(seen)
+        met = value is not None and COMPARED[self.compared](value, self.bound)
+        return Checked(self, value, met, why)
 
 
 @dataclass(frozen=True)
@@ -199,7 +211,8 @@ class Checked:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {"expr": self.requirement.text, "value": self.value, "ok": self.met}
+        return {"expr": self.requirement.text, "value": self.value, "words": self.words,
+                "ok": self.met}  # fmt: skip
 
 
 def parse(text: str) -> Requirement:
@@ -207,17 +220,20 @@ def parse(text: str) -> Requirement:
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is no requirement: write for instance {EXAMPLE}")
-    measure, more, compared, value = match.groups()
-    if measure[1:2].isdigit() and float(measure[1:]) > 100:
-        raise UsageError(f"{text!r}: there is no {measure}: percentiles go to p100")
-    if not measure[1:2].isdigit() and measure not in UNITS:
-        raise UsageError(f"{text!r}: no measure {measure!r}: {hint(measure, [*UNITS, 'p99'])}")
-    direction, phase = _narrowed(text, measure, more.split(".")[1:])
+    name, compared, value = match.groups()
+    measure, direction, phase = _said(text, name)
     try:
         bound = _unit(measure).read(value)
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from None
     return Requirement(text.strip(), measure, direction, phase, compared, bound)
+
+
+def parse_measure(text: str) -> Measure:
+    """Return the measure that a text says; raise UsageError for what is none."""
+    if not _NAME.fullmatch(text):
+        raise UsageError(f"{text!r} is no measure: write for instance mean, p99.warm or dwpd")
+    return Measure(text, *_said(text, text))
 
 
 def parse_all(texts: Iterable[str]) -> list[Requirement]:
@@ -232,21 +248,30 @@ def check_answerable(require: Iterable[Requirement], reads: int, writes: int) ->
             raise UsageError(f"the trace has no {each.is_of}, so it cannot tell {each.text!r}")
 
 
+def has_direction(measure: str) -> bool:
+    """Tell whether a measure is of reads or of writes."""
+    return measure not in UNITS or measure in OF_REQUESTS
+
+
 def _unit(measure: str) -> Unit:
     return UNITS.get(measure, TIME)
 
 
-def _narrowed(text: str, measure: str, words: list[str]) -> tuple[str, str]:
-    """Return the direction and the phase that are said of a measure."""
-    has_direction = measure not in UNITS or measure in OF_REQUESTS
+def _said(text: str, name: str) -> tuple[str, str, str]:
+    """Return measure, direction and phase of a name like 'p99.writes.warm'."""
+    measure, *words = re.split(r"\.(?!\d)", name)
+    if measure not in UNITS and not _PERCENTILE.fullmatch(measure):
+        raise UsageError(f"{text!r}: no measure {measure!r}: {hint(measure, [*UNITS, 'p99'])}")
+    if measure not in UNITS and float(measure[1:]) > 100:
+        raise UsageError(f"{text!r}: there is no {measure}: percentiles go to p100")
     direction, phase = "reads", "warm"
     for word in words:
-        if word in DIRECTIONS and has_direction:
+        if word in DIRECTIONS and has_direction(measure):
             direction = word
         elif word in PHASES and measure not in OF_RUNS:
             phase = word
         else:
-            known = [*PHASES * (measure not in OF_RUNS), *DIRECTIONS * has_direction]
+            known = [*PHASES * (measure not in OF_RUNS), *DIRECTIONS * has_direction(measure)]
             remedy = hint(word, known) if known else f"{measure} stands alone"
             raise UsageError(f"{text!r}: {measure} has no {word!r}: {remedy}")
-    return direction, phase
+    return measure, direction, phase

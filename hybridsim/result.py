@@ -54,6 +54,7 @@ class Result:
     engine: str = "numba"
     beginning: Beginning | None = None  # of a cache that did not begin empty
     required: list[Checked] = field(default_factory=list)
+    curve: dict[str, Any] | None = None  # of the misses by size, where it was asked for
 
     def held_against(self, require: Sequence[Requirement]) -> Result:
         """Return the result with what is required of the machine with the cache."""
@@ -84,6 +85,7 @@ class Result:
             "warm_start": self.beginning and self.beginning.to_dict(),
             "cost": None,
             "require": [each.to_dict() for each in self.required],
+            "miss_ratio_curve": self.curve,
             "warnings": [vars(one) for one in self.warnings],
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.address_map import AddressMap
 from hybridsim.codes import Flag, Op
 from hybridsim.formats.rows import UNKNOWN, Device, Requests, TraceWarning
 
@@ -40,6 +42,8 @@ class Summary:
     requeues: int
     devices: list[Device]
     warnings: list[TraceWarning]
+    address_map: AddressMap
+    requests_sha256: str  # of what is replayed, however it is stored
 
 
 class Footprint:
@@ -91,6 +95,29 @@ class Footprint:
         return round(UNITS_MARKED * math.log(UNITS_MARKED / free)) * UNIT_BYTES
 
 
+class RequestsHash:
+    """A hash of requests that does not depend on how they come in chunks."""
+
+    COLUMNS = (
+        ("arrival_ns", "<i8"),
+        ("offset_bytes", "<i8"),
+        ("length_bytes", "<i8"),
+        ("op", "u1"),
+    )
+
+    def __init__(self) -> None:
+        self._columns = [hashlib.sha256() for _ in self.COLUMNS]
+
+    def add(self, chunk: Requests) -> None:
+        """Add the requests of a chunk."""
+        for (name, kind), digest in zip(self.COLUMNS, self._columns):
+            digest.update(np.ascontiguousarray(getattr(chunk, name), kind).data)
+
+    def hexdigest(self) -> str:
+        """Return the hash of all columns together."""
+        return hashlib.sha256(b"".join(each.digest() for each in self._columns)).hexdigest()
+
+
 class Tally:
     """Adds up chunks of requests."""
 
@@ -102,6 +129,8 @@ class Tally:
         self.span_ns = self.max_end_bytes = 0
         self.incomplete = self.errors = self.requeues = 0
         self.footprint = Footprint()
+        self.address_map = AddressMap()
+        self.hash = RequestsHash()
         self._end = {Op.READ: -1, Op.WRITE: -1}  # of the last request of each direction
 
     def add(self, chunk: Requests) -> None:
@@ -119,6 +148,8 @@ class Tally:
         data = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
         data &= chunk.length_bytes > 0
         self.footprint.add(chunk.offset_bytes[data], chunk.length_bytes[data])
+        self.address_map.add(chunk)
+        self.hash.add(chunk)
         last = max(int(chunk.arrival_ns[-1]), int(chunk.complete_ns.max()))
         self.span_ns = max(self.span_ns, last)
         self.max_end_bytes = max(self.max_end_bytes, int(end.max()))

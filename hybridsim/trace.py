@@ -22,6 +22,7 @@ from hybridsim.summary import Summary, Tally, summarize
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
 CHUNK_ROWS = 65_536
+MADE = "workload"  # the format of requests that nobody captured
 GENERATED = "gen:"  # begins a workload that is said in the place of a file
 PathLike = str | os.PathLike[str]
 Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
@@ -65,6 +66,16 @@ class Trace:
         name = ", ".join(os.fspath(each) for each in paths)
         return cls(name, *open_reader(sources, format, device, use_dispatch))
 
+    def seeded(self, seed: int) -> Trace:
+        """Return a workload with its requests drawn by another seed; a capture as it is."""
+        seeded = getattr(self._reader, "seeded", None)
+        return self if seeded is None else Trace(self.name, self.format, seeded(seed))
+
+    @property
+    def is_made(self) -> bool:
+        """Whether its requests are those of a workload, which nobody captured."""
+        return self.format == MADE
+
     @property
     def devices(self) -> list[Device]:
         """The devices in the trace; their counts are complete after a full pass."""
@@ -89,6 +100,13 @@ class Trace:
         yield from in_chunks(self._reader.requests(findings), rows)
         self._warnings = findings.list()
 
+    def chunks_apart(self) -> Iterator[Requests]:
+        """Yield the requests of device "all" with the offsets that they have on their volumes."""
+        volumes = getattr(self._reader, "volumes", None)
+        if volumes is None:
+            raise TraceError(f"{self.name}: its format, {self.format}, does not tell volumes apart")
+        yield from (volumes.apart(part) for part in self.chunks())
+
     def summary(self, watch: Watch = iter) -> Summary:
         """Read the trace once and return it in numbers; `watch` may look at the chunks."""
         tally = summarize(watch(self.chunks()))
@@ -112,6 +130,8 @@ class Trace:
             requeues=tally.requeues,
             devices=self.devices,
             warnings=[*self.warnings, *_failed(tally)],
+            address_map=tally.address_map,
+            requests_sha256=tally.hash.hexdigest(),
         )
 
 

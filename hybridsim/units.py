@@ -86,8 +86,13 @@ def _unknown_unit(number: str, unit: str, units: Mapping[str, int], what: str, e
     if not unit:
         return f"a {what} needs a unit: write for instance {example}"
     near = nearest(unit, units)
-    remedy = f"did you mean '{number}{near}'?" if near else f"write for instance {example}"
+    begins = near and len(near) > 1 and _begin_alike(near.casefold(), unit.casefold())
+    remedy = f"did you mean '{number}{near}'?" if begins else f"known: {', '.join(units)}"
     return f"unknown {what} unit {unit!r}: {remedy}"
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _checked(number: Fraction, text: object, whole: str) -> int:

@@ -397,6 +397,7 @@ class TestMapper:
             ("time=when:h,offset=lba,length=kb", "a time needs a unit: ns, us, ms, s or filetime"),
             ("offset=lba:yards,length=kb", "no unit 'yards'"),
             ("offset=start,length=kb", "no column 'start'; its first line is when, lba, kb"),
+            ("offset=9,length=kb", "no column '9'; its first line is when, lba, kb"),
             ("offset=lba,length=kb,op=what:get", "'get' is not READ/WRITE"),
             ("offset=lba,length=kb,separator=words", "separator: one of comma"),
             ("offset", "'offset' is no ROLE=COLUMN"),

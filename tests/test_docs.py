@@ -52,6 +52,8 @@ def desk(tmp_path_factory):
             (folder / f"{when}.blktrace.{name.split('.')[2]}").write_bytes(data)
     (folder / "traces").symlink_to(TRACES)
     (folder / "site.toml").write_text('[cache]\nsize = "20%"\n', encoding="utf-8")
+    grid = "[sweep]\ntraces = ['sda.blktrace.0']\n[vary]\ncache.size = ['5%', '20%']\n"
+    (folder / "grid.toml").write_text(grid, encoding="utf-8")
     job = "[a]\nrw=randread\nsize=1G\nruntime=1\nioengine=libaio\niodepth=4\ndirect=1\n"
     (folder / "job.fio").write_text(job, encoding="utf-8")
     latency = {"min": 1, "max": 2, "mean": 1.5, "stddev": 0.1, "percentile": {"99.000000": 2}}

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
@@ -13,6 +14,7 @@ from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
 from hybridsim.cli import trace_record
 from hybridsim.errors import RecordError
 from hybridsim.recording import disk as disks
+from hybridsim.recording import tracefs
 from hybridsim.recording.disk import Host
 from hybridsim.recording.tracefs import chosen
 from hybridsim.trace import Trace
@@ -177,6 +179,23 @@ class TestByTracefs:
         assert as_rows(read("sdx")) == reference_rows(CASE)
         assert recorded.summary.requests == len(reference_rows(CASE))
         assert (recorded.dropped, recorded.was_stopped) == (0, False)
+
+    def test_no_pipe_is_open_while_the_tracer_changes_as_the_kernel_wants_it(
+        self, host, monkeypatch
+    ):
+        write, changes = tracefs._write, []
+
+        def checked(path, value):
+            if path.name == "current_tracer":
+                links = (
+                    os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.exists()
+                )
+                changes.append([value, any("trace_pipe" in each for each in links)])
+            write(path, value)
+
+        monkeypatch.setattr(tracefs, "_write", checked)
+        record(prepare("sdx", None, 1, "tracefs", host=host))
+        assert changes == [["blk", False], ["nop", False]]
 
     def test_the_first_record_tells_the_wall_clock(self, host):
         record(prepare("sdx", None, 1, "tracefs", host=host))

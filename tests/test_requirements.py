@@ -50,6 +50,8 @@ def test_latencies_are_of_reads_and_of_the_warm_phase_unless_said():
         ("dwpd.cold<1", "stands alone"),
         ("p100.5<1s", "percentiles go to p100"),
         ("throughput>1", "no measure 'throughput'"),
+        ("p9o<8ms", "no measure 'p9o': did you mean 'p99'"),
+        ("p99<8mz", "unknown time unit 'mz': known: ns, us, ms"),
         ("p99=8ms", "is no requirement"),
         ("", "is no requirement"),
     ],

@@ -261,7 +261,8 @@ def test_errors_of_options_name_the_option():
         "3 problems in the scenario\n"
         "--cache-drive: no drive 'pm883' in the catalog: did you mean 'samsung-pm883-960gb'?\n"
         "--members: members must be at least 1, not 0\n"
-        "--cache-size: unknown size unit 'uz': write for instance 64KiB, 32GB or 4k (= 4096)"
+        "--cache-size: unknown size unit 'uz': known: "
+        "B, k, m, g, t, KiB, MiB, GiB, TiB, kB, MB, GB, TB"
     )
     with pytest.raises(TypeError, match="did you mean 'cache_size'"):
         Scenario.default().with_options(cachesize="1GB")
@@ -317,7 +318,7 @@ site.toml:7:9: no drive 'seagate-exos-x81' in the catalog: did you mean 'seagate
 site.toml:8:2: unknown key 'rmp': did you mean 'rpm'?
   8 | \trmp = 7200
     | \t^
-site.toml:10:8: unknown size unit 'uz': write for instance 64KiB, 32GB or 4k (= 4096)
+site.toml:10:8: unknown size unit 'uz': known: B, k, m, g, t, KiB, MiB, GiB, TiB, kB, MB, GB, TB
   10 | page = "64uz"
      |        ^
 site.toml:11:8: mode cannot be 'writethrough': did you mean 'write-through'?

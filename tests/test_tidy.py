@@ -18,7 +18,9 @@ from hybridsim.formats import FORMATS
 from hybridsim.policies import ADMISSION, REPLACEMENT
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "hybridsim").rglob("*.py"))
+SOURCES = sorted(
+    path for package in ("hybridsim", "validate") for path in (ROOT / package).rglob("*.py")
+)
 TESTS = sorted((ROOT / "tests").glob("*.py"))
 
 FILE_LINES_MAX = 400
@@ -34,7 +36,12 @@ BANNED = {"util", "utils", "helper", "helpers", "manager", "misc", "common", "ba
 
 @pytest.mark.parametrize(
     "command",
-    ["ruff check hybridsim tests", "ruff format --check hybridsim tests", "mypy", "lint-imports"],
+    [
+        "ruff check hybridsim tests validate",
+        "ruff format --check hybridsim tests validate",
+        "mypy",
+        "lint-imports",
+    ],
 )
 def test_linters_find_nothing(command):
     program, *arguments = command.split()

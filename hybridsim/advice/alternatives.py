@@ -101,7 +101,7 @@ def _built(
         words, has_cache = f"+ {human_size(cache_bytes)}", True
     backing = site.backing
     number_of = f"{backing.members} x {human_drive(backing.drive.capacity_bytes)}"
-    cost = _cost(backing, price)
+    cost = drives_cost(backing, price)
     if cost is not None and has_cache:
         cost += cache_bytes / GB * price.ssd_per_gb
     return Alternative(name, f"{number_of} {words}".strip(), site, has_cache, cost)
@@ -114,7 +114,7 @@ def human_drive(capacity_bytes: int) -> str:
     return f"{capacity_bytes / factor:.3g} {unit}"
 
 
-def _cost(backing: Backing, price: Price) -> float | None:
+def drives_cost(backing: Backing, price: Price) -> float | None:
     """Return what the drives cost, bought whole."""
     per_gb = {"hdd": price.hdd_per_gb, "ssd": price.ssd_per_gb}.get(backing.drive.kind)
     if per_gb is None:

@@ -1,7 +1,8 @@
 """One measurement held against another.
 
-Shares are of the real value.  Counters are compared every ten seconds: the row tells the worst, as
-a share of the real one's last value.
+Shares are of the real value.  Counters are compared every ten seconds, or where they were sampled
+more rarely, at those samples: the row tells the worst, as a share of the real one's last value.
+So is the hit ratio of each ten seconds; its row tells the worst difference.
 """
 
 from __future__ import annotations
@@ -16,10 +17,21 @@ from hybridsim.comparison.rows import Comparison, Row, row_of
 from hybridsim.comparison.tolerances import Tolerances
 from hybridsim.errors import MeasurementError
 from hybridsim.fidelity import demerit, distance
-from hybridsim.measurements.measurement import CACHE, SECOND, Measurement, Name
+from hybridsim.measurements.gathering import HITS
+from hybridsim.measurements.measurement import (
+    CACHE,
+    HIT_RATIO,
+    SECOND,
+    Floats,
+    Ints,
+    Measurement,
+    Name,
+    Samples,
+)
 
 FEW = 6  # names, of what has nothing in common
 LONGER = 1.05  # times; runs of unlike length are noted
+FEWEST = 100  # reads of ten seconds that make a hit ratio
 STEP_NS = 10 * SECOND  # between comparisons of counters
 COUNTERS = "counters"
 
@@ -33,11 +45,13 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
         if each.is_instant:
             each.figures = with_completions(each.figures, other.figures)
             each.latencies = with_completions(each.latencies, other.latencies)
+    _until_the_same_time(found)
     found.rows += _figures(found, tolerances)
     found.rows += _distributions(found, tolerances)
     for name in in_both(real.curves, simulated.curves):
         found.rows += curve_rows(found, name, tolerances)
     found.rows += _counters(found, tolerances)
+    found.rows += _hit_ratios(found, tolerances)
     places = {row.name[:2]: -at for at, row in reversed(list(enumerate(found.rows)))}
     found.rows.sort(key=lambda row: (row.name.what == CACHE, -places[row.name[:2]]))
     _note_lengths(found)
@@ -80,8 +94,7 @@ def _counters(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
         simulated = found.simulated.counters.get(counter)
         if simulated is None:
             continue
-        until = min(int(real.time_ns[-1]), int(simulated.time_ns[-1]))
-        times = np.append(np.arange(STEP_NS, until, STEP_NS), until)
+        times = _times(real, simulated)
         values = [each.at(times) for each in (real, simulated)]
         whole = np.abs(values[0]).max() if counter in found.real.levels else values[0][-1]
         differences = values[1] - values[0]
@@ -90,6 +103,57 @@ def _counters(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
         name = Name("", CACHE, counter)
         last = float(values[0][-1]), float(values[1][-1])
         yield Row(name, *last, error, tolerances.of(counter, COUNTERS))
+
+
+def _times(real: Samples, simulated: Samples) -> Ints:
+    """Return when to compare: every ten seconds and at the end, or at rare samples themselves."""
+    until = min(int(real.time_ns[-1]), int(simulated.time_ns[-1]))
+    steps = np.diff(real.time_ns)
+    if len(steps) and float(np.median(steps)) > STEP_NS:
+        return real.time_ns[real.time_ns <= until]
+    return np.append(np.arange(STEP_NS, until, STEP_NS), until)
+
+
+def _hit_ratios(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    """Yield the hit ratio of the ten seconds in which it is farthest off."""
+    for hits, misses in HITS.items():
+        if not all({hits, misses} <= run.counters.keys() for run in (found.real, found.simulated)):
+            continue
+        times = np.append(0, _times(found.real.counters[misses], found.simulated.counters[misses]))
+        ratios = [
+            _interval_ratio(*(run.counters[name].at(times) for name in (hits, misses)))
+            for run in (found.real, found.simulated)
+        ]
+        told = ~np.isnan(ratios[0]) & ~np.isnan(ratios[1])
+        if not told.any():
+            continue
+        worst = int(np.abs(np.where(told, ratios[1] - ratios[0], 0)).argmax())
+        real, simulated = (float(each[worst]) for each in ratios)
+        name = Name("", CACHE, f"{HIT_RATIO} each 10 s")
+        yield Row(name, real, simulated, simulated - real, tolerances.of(name.measure, HIT_RATIO))
+        return
+
+
+def _until_the_same_time(found: Comparison) -> None:
+    """Let hit ratios of whole runs end where the shorter one was counted last."""
+    name = Name("", CACHE, HIT_RATIO)
+    both = (found.real, found.simulated)
+    for hits, misses in HITS.items():
+        if not all({hits, misses} <= run.counters.keys() and name in run.figures for run in both):
+            continue
+        until = np.array([min(int(run.counters[misses].time_ns[-1]) for run in both)])
+        for run in both:
+            hit, missed = (float(run.counters[each].at(until)[0]) for each in (hits, misses))
+            if hit + missed > 0:
+                run.figures[name] = hit / (hit + missed)
+        return
+
+
+def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
+    """Return the share of hits between each two times; NaN where few were counted."""
+    hit, missed = np.diff(hits), np.diff(misses)
+    counted = hit + missed
+    return np.asarray(np.where(counted >= FEWEST, hit / np.maximum(counted, 1), np.nan))
 
 
 # What is left.

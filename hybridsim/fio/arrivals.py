@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hybridsim.arrays import Ints
@@ -36,6 +38,19 @@ class Poisson:
         due = np.append(self._next_us, ends)[:-1]
         self._next_us = int(ends[-1]) if count else self._next_us
         return np.asarray(due * MICROSECOND, np.int64)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many requests a real run of a job had completed by when: it sets the pace of another."""
+
+    time_ns: Ints  # from its first request on
+    done: Ints
+
+    def due_ns(self, first: int, count: int, depth: int) -> Ints:
+        """Return when requests came: each as the one `depth` before it was complete."""
+        before = np.arange(first, first + count) - depth
+        return np.asarray(np.interp(before, self.done, self.time_ns), np.int64)
 
 
 def evenly_ns(before: Ints, per_s: int) -> Ints:

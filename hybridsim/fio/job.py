@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hybridsim.errors import UsageError
 from hybridsim.fio import options
+from hybridsim.fio.arrivals import Pace
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.pattern import (
     READ,
@@ -68,6 +69,7 @@ class Job:
     iolog: str = ""  # write_iolog: the file
     replay: Replay | None = None  # read_iolog: where requests come from
     is_poisson: bool = False  # arrivals at the rates are random, not even
+    pace: Pace | None = None  # of a real run: no request comes before it came there
 
     @property
     def keeps_offsets(self) -> bool:

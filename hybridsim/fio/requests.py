@@ -102,6 +102,10 @@ class Feed:
         rows[2][:] = length
         rows[3][:] = self._stream
         rows[4][:] = np.maximum(self._due_ns(kind, length), made.due_ns)
+        if self._job.pace is not None:
+            first = int(self._done[:SYNC].sum())
+            paced = self._job.pace.due_ns(first, len(kind), self._job.depth)
+            rows[4][:] = np.maximum(rows[4], paced)
         rows[5][:] = self._think_ns(kind)
         for direction in range(4):
             self._done[direction] += np.count_nonzero(kind == direction)

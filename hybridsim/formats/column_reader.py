@@ -60,16 +60,14 @@ class ColumnReader:
         self._known = files[0]
         if not self._known.names:
             raise files[0].malformed.refuse(self.table.name)
-        self._volumes = Volumes(self._name, device, self._known.names, self._known.seen.devices)
-        self.devices = self._volumes.devices
+        self.volumes = Volumes(self._name, device, self._known.names, self._known.seen.devices)
+        self.devices = self.volumes.devices
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the files and yield their requests in order of arrival."""
         files = self._files(findings, nothing_seen(self._known.seen, again=True))
         window = max(WINDOW // len(files), WINDOW_MIN)
-        streams = [
-            in_order(each.requests(self._volumes.wanted), findings, window) for each in files
-        ]
+        streams = [in_order(each.requests(self.volumes.wanted), findings, window) for each in files]
         parts = merged(streams)
         if self.table.whole_seconds:
             parts = spread_seconds(parts)
@@ -78,9 +76,9 @@ class ColumnReader:
             if origin_ns is None:
                 origin_ns = int(part.arrival_ns[0])
                 self.origin_unix_ns = origin_of(self.table.since_1970, origin_ns)
-            yield from_origin(self._volumes.laid_out(part), origin_ns)
-        self._volumes.count(files[0].names, files[0].seen.devices)
-        self.devices = self._volumes.devices
+            yield from_origin(self.volumes.laid_out(part), origin_ns)
+        self.volumes.count(files[0].names, files[0].seen.devices)
+        self.devices = self.volumes.devices
         self._report(files, findings)
 
     def _files(self, findings: Findings, seen: Seen) -> list[Lines]:
@@ -116,7 +114,7 @@ class ColumnReader:
             count = sum(int(each.seen.tally[what]) for each in files)
             if count:
                 findings.add(code, text, count=count, fix=fix)
-        self._volumes.report(findings)
+        self.volumes.report(findings)
         for code, text, fix in untold(self.table):
             findings.add(code, text, fix=fix)
 

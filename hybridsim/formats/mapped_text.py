@@ -37,9 +37,13 @@ def table_of(mapping: Mapping, source: Source) -> Table:
     first = next((line for line in lines if not line.startswith(COMMENT)), b"")
     text = first.decode("utf-8", "backslashreplace").lstrip("\ufeff")
     separator = mapping.separator or _likely(text)
-    names = [name.strip(' "') for name in text.split(None if separator == BLANKS else separator)]
+    split_at = None if separator == BLANKS else separator
+    names = [name.strip(' "') for name in text.split(split_at)]
+    at = split_at.encode() if split_at else None
+    widest = max((len(line.split(at)) for line in lines), default=0)
     places = {
-        _place(column, names, source.name): field for column, field in mapping.columns.values()
+        _place(column, names, widest, source.name): field
+        for column, field in mapping.columns.values()
     }
     fields = [places.get(index, SKIPPED) for index in range(max(places) + 1)]
     return Table(
@@ -58,11 +62,11 @@ def _likely(line: str) -> str:
     return most if most in line else BLANKS
 
 
-def _place(column: str, names: Sequence[str], file: str) -> int:
+def _place(column: str, names: Sequence[str], widest: int, file: str) -> int:
     """Return the index of a column."""
     if column in names:
         return list(names).index(column)
-    if column.isdigit() and 1 <= int(column) <= COLUMNS_MAX:
+    if column.isdigit() and 1 <= int(column) <= min(widest, COLUMNS_MAX):
         return int(column) - 1
     raise ColumnsError(
         f"--columns: {file} has no column {column!r}; its first line is "

@@ -82,8 +82,8 @@ class Reader:
                 pass
         else:
             survey.names.append("0")
-        self._volumes = Volumes(self._source.name, device, survey.names, survey.devices)
-        self.devices = self._volumes.devices
+        self.volumes = Volumes(self._source.name, device, survey.names, survey.devices)
+        self.devices = self.volumes.devices
 
     def _opened(self) -> Any:
         arrow = pyarrow(self._source.name)
@@ -103,16 +103,16 @@ class Reader:
         """Read the file and yield its requests in order of arrival."""
         rows = Rows(self._mapping)
         origin_ns: int | None = None
-        for part in in_order(rows.requests(self._batches(), self._volumes.wanted), findings):
+        for part in in_order(rows.requests(self._batches(), self.volumes.wanted), findings):
             if origin_ns is None:
                 origin_ns = int(part.arrival_ns[0])
                 self.origin_unix_ns = origin_of(None, origin_ns)
-            yield from_origin(self._volumes.laid_out(part), origin_ns)
+            yield from_origin(self.volumes.laid_out(part), origin_ns)
         if not rows.names:
             raise TraceError(f"{self._source.name}: no request found in it as parquet")
-        self._volumes.count(rows.names, rows.devices)
-        self.devices = self._volumes.devices
-        self._volumes.report(findings)
+        self.volumes.count(rows.names, rows.devices)
+        self.devices = self.volumes.devices
+        self.volumes.report(findings)
         if rows.bad:
             findings.add(
                 "malformed",

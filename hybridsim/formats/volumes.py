@@ -47,6 +47,12 @@ class Volumes:
             return part
         return part._replace(offset_bytes=part.offset_bytes + self._begin_bytes[part.device])
 
+    def apart(self, part: Requests) -> Requests:
+        """Return requests that were laid out with the offsets of their own volumes."""
+        if self._begin_bytes is None:
+            return part
+        return part._replace(offset_bytes=part.offset_bytes - self._begin_bytes[part.device])
+
     def count(self, names: list[str], seen: NDArray[np.int64]) -> None:
         """Take the numbers of a pass."""
         self.devices = [

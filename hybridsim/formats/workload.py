@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator
 
@@ -37,6 +38,12 @@ class Reader:
             self._workload = said.read(text.decode().replace("\r\n", "\n"), source.name)
         except UnicodeDecodeError as error:
             raise TraceError(f"{source.name} is not UTF-8 text (byte {error.start})") from None
+
+    def seeded(self, seed: int) -> Reader:
+        """Return the same workload, drawn by another seed."""
+        other = copy.copy(self)
+        other._workload = self._workload.model_copy(update={"seed": seed})
+        return other
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Generate the requests."""

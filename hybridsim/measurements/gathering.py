@@ -28,10 +28,11 @@ HITS = {"read_hits": "read_misses", "cache_hits": "cache_misses", "hits": "misse
 RATES = (IOPS, BANDWIDTH)
 
 
-def gather(path: str) -> Measurement:
+def gather(path: str, begin_s: float | None = None) -> Measurement:
     """Return what the files of a run tell; files of no known form are noted.
 
-    Raises MeasurementError where there is nothing to read, or a file is bad.
+    `begin_s` is when the load began, on the clock of the samples, where that is better known than
+    the files tell.  Raises MeasurementError where there is nothing to read, or a file is bad.
     """
     found = Measurement()
     place = Path(path)
@@ -45,6 +46,8 @@ def gather(path: str) -> Measurement:
         found.add(one)
     if not (found.figures or found.curves or found.counters):
         raise MeasurementError(f"{path}: no results of a run in it; known are {', '.join(FORMS)}")
+    if begin_s is not None:
+        found.begin_s = begin_s
     if unknown:
         found.notes.append(f"{place.name}: of no known form, not read: {', '.join(unknown)}")
     return settled(found)

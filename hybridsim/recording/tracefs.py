@@ -72,32 +72,39 @@ def record(order: Order) -> int:
     root = place(order.host)
     cpus = {int(each.name[3:]): each for each in root.glob("per_cpu/cpu[0-9]*")}
     lost_before = _lost(root)
-    with settings() as put, ExitStack() as files:
-        pipes = {
-            cpu: (
-                files.enter_context(_pipe(folder / "trace_pipe")),
-                files.enter_context(
-                    zstd.ZstdFile(f"{order.prefix}.blktrace.{cpu}.zst", "wb", level=LEVEL)
-                ),
-            )
-            for cpu, folder in sorted(cpus.items())
-        }
+    with settings() as put:
         put(root / "buffer_size_kb", str(max(order.buffer_bytes // 1024, 64)))
         put(root / "trace_clock", "mono")
         put(root / "options/bin", "1")
         put(root / "options/context-info", "0")
         put(root / "tracing_on", "1")
-        put(root / "current_tracer", "blk")
-        first = min(pipes)
-        pipes[first][1].write(wall_clock(order.disk.number, first))
-        with settings() as put_on:
-            put_on(order.disk.folder / "trace/enable", "1")
-            _write(order.disk.folder / "trace/act_mask", ACTIONS)
-            _watch(pipes, order)
-        while _drain(pipes):
-            pass
-        lost = _lost(root) - lost_before
+        put(root / "current_tracer", "blk")  # EBUSY while any pipe is open: before and after
+        with _pipes(cpus, order.prefix) as pipes:
+            first = min(pipes)
+            pipes[first][1].write(wall_clock(order.disk.number, first))
+            with settings() as put_on:
+                put_on(order.disk.folder / "trace/enable", "1")
+                _write(order.disk.folder / "trace/act_mask", ACTIONS)
+                _watch(pipes, order)
+            while _drain(pipes):
+                pass
+            lost = _lost(root) - lost_before
     return max(lost, 0)
+
+
+@contextlib.contextmanager
+def _pipes(cpus: dict[int, Path], prefix: Path) -> Iterator[dict[int, tuple[int, Any]]]:
+    """Yield the pipe of each CPU, and the file that what comes out of it goes to."""
+    with ExitStack() as files:
+        yield {
+            cpu: (
+                files.enter_context(_pipe(folder / "trace_pipe")),
+                files.enter_context(
+                    zstd.ZstdFile(f"{prefix}.blktrace.{cpu}.zst", "wb", level=LEVEL)
+                ),
+            )
+            for cpu, folder in sorted(cpus.items())
+        }
 
 
 def _watch(pipes: dict[int, tuple[int, Any]], order: Order) -> None:
