@@ -2,7 +2,7 @@
 
     HYBRIDSIM_DATA=shared/data python benchmarks/policies.py [--timed] [--all] [--json]
         [--trace NAME ...] [--page BYTES ...] [--share 0.1 ...] [--policy NAME ...]
-        [--budget 2% ...] [--results FILE] [--markdown]
+        [--budget 2% ...] [--results FILE] [--markdown] [--figure FILE]
 
 Without --timed: hits without devices of all cells, with Belady's bound and a bound for every price
 of writes (policy_bound.py).  With --timed also the whole machine, of pages of 64 KiB, a cache of
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from policy_runs import POLICIES, SHARES, Kept, cached, systems, timed
-from policy_table import compact, lines, summary
+from policy_table import BASELINES, compact, disk_ns, lines, summary
 from policy_traces import Traced, all_traces
 
 RESULTS = Path("policies.jsonl")
@@ -89,14 +89,30 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--budget", action="append", help="a write budget that all are held to")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON lines")
+    parser.add_argument("--figure", type=Path, help="draw disk times, measured where they are")
     parser.add_argument("--markdown", action="store_true", help="print the short table")
     return parser.parse_args(arguments)
+
+
+def draw(found: list[dict[str, Any]], file: Path) -> None:
+    """Draw the disk time of policies in cells not tuned on, over the best baseline's there."""
+    from hybridsim import plot
+
+    level = "timed" if any(row["level"] == "timed" for row in found) else "hits"
+    shown = [
+        {**row, "disk_ns": disk_ns(row)}
+        for row in found
+        if row["level"] == level and not row["is_tuned"]
+    ]
+    plot.policies(shown, baselines=sorted(BASELINES)).savefig(file)
 
 
 def main(arguments: list[str] | None = None, traces: list[Traced] | None = None) -> None:
     """Run what is missing, and print the table."""
     said = parsed(arguments)
     found = list(rows(said, all_traces() if traces is None else traces))
+    if said.figure:
+        draw(found, said.figure)
     if said.json:
         print("\n".join(json.dumps(row) for row in found))
     elif said.markdown:

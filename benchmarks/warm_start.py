@@ -37,7 +37,8 @@ from hybridsim.counters import Counters
 from hybridsim.outcome import Outcome
 from hybridsim.pages import accesses
 from hybridsim.summary import summarize
-from hybridsim.verbs.replay import Pump, batches
+from hybridsim.verbs.pump import Pump
+from hybridsim.verbs.replay import batches
 from hybridsim.warm_start.ranking import HALF_LIVES, Ranking, ranked
 from hybridsim.warm_start.saved_cache import SavedCache
 from hybridsim.warmup import centred_median
