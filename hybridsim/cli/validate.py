@@ -10,6 +10,10 @@ import click
 from hybridsim.errors import UsageError
 
 PACKAGE = "validate.experiment"  # not another package that is called validate, too
+NOT_HERE = (
+    "validate is not in the installed package, only in a clone of the repository: there run\n"
+    "`pip install -e .`, or `python3 -m validate` (build, attach and clean need nothing installed)"
+)
 
 
 @click.command(
@@ -28,11 +32,11 @@ def validate(ctx: click.Context) -> int:
         found = importlib.util.find_spec(PACKAGE)
     except ModuleNotFoundError:
         found = None
-    if found is None:
-        raise UsageError(
-            "validate is part of a clone of the repository, not of an installed package: go there "
-            "and run `pip install -e .`, or python3 -m validate"
-        )
     words = ctx.args or ["--help"]
+    if found is None and words[0] in ctx.help_option_names:
+        click.echo(f"{ctx.get_help()}\n\n{NOT_HERE}")
+        return 0
+    if found is None:
+        raise UsageError(NOT_HERE)
     code: int = importlib.import_module("validate.cli").main(words)
     return code
