@@ -190,3 +190,19 @@ def test_a_closed_pipe_ends_it_quietly_and_not_with_the_exit_code_of_a_compariso
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_files_are_written_also_when_nobody_reads_the_text(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    load = "gen:zipf,requests=300,span=16MiB"
+    files = ["--json", "result.json", "--html", "report.html"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hybridsim", "replay", load, *files],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(TRACES.parent), "NUMBA_DISABLE_JIT": "1"},
+        stdout=writer,
+    )
+    os.close(writer)
+    assert done.returncode == 141
+    assert {path.name for path in tmp_path.iterdir()} == {"result.json", "report.html"}

@@ -52,14 +52,12 @@ def run(
         from hybridsim.verbs.what_if import with_curve
 
         result = with_curve(result, trace, scenario.cache.page_bytes)
-    if json_file == "-":
-        write(result, sys.stdout, "json")
-    else:
-        write(result, sys.stdout)
-        if json_file:
-            write_file(json_file, result.to_json() + "\n")
+    # Files first: who reads the text may go away before its end, as `head` does.
+    if json_file and json_file != "-":
+        write_file(json_file, result.to_json() + "\n")
     if html_file:
         write_html(result.to_dict(), html_file)
+    write(result, sys.stdout, "json" if json_file == "-" else "terminal")
     missed = [each for each in result.required if not each.met]
     if missed:
         words = "; ".join(f"{each.requirement.text} ({each.words})" for each in missed)
@@ -102,12 +100,12 @@ def write_answer(
     """Print what was found in words, unless JSON goes there; write files where they are wanted."""
     from hybridsim.report.page import is_ascii
 
-    if json_file != "-":
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
-    if json_file:
-        write_json(found.to_dict(), json_file)
     if html_file:
         write_html(found.to_dict(), html_file)
+    if json_file:
+        write_json(found.to_dict(), json_file)
+    if json_file != "-":
+        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
 
 
 def check_folder(file: str | None) -> None:
