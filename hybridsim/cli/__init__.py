@@ -39,6 +39,7 @@ COMMANDS = {
     "catalog": ("hybridsim.cli.catalog", "List the drives there are to simulate, with sources."),
     "scenario": ("hybridsim.cli.scenario", "Show or check the machine a scenario describes."),
     "explain": ("hybridsim.cli.explain", "What does a printed word or number mean?"),
+    "schema": ("hybridsim.cli.schema", "What is in the JSON that --json writes?"),
 }
 
 

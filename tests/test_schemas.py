@@ -1,0 +1,148 @@
+"""What hybridsim writes as JSON is what its schemas say: no key less, none more."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from html_documents import compare_document
+from jsonschema import Draft202012Validator
+
+from hybridsim import schemas
+from hybridsim.cli import cli
+from hybridsim.errors import UsageError
+from hybridsim.fidelity import Fidelity
+from hybridsim.fitting.answer import Estimate, Fit
+from hybridsim.histogram import Distribution
+from hybridsim.result import plain
+
+ROOT = Path(__file__).parent.parent
+# Not of --json: a saved cache, and a folder of results (validate/environment.py says what is in it)
+OTHERS = {"cache", "validate"}
+
+LOAD = "gen:zipf,requests=400,span=16MiB"
+COMMANDS = {
+    "replay": "replay small.csv --save-cache state.npz --require hit>1% --html x.html",
+    "warm": "replay small.csv --warm-start state.npz --set backing.rebuild={member=1}",
+    "plain": "replay small.csv --cache none",
+    "volume": f"replay {LOAD} --seeds 2 --preset digitalocean-volume --cache page",
+    "bcache": "replay small.csv --cache bcache --cache-size 64MiB",
+    "dm-cache": "replay small.csv --cache dm-cache --cache-size 8MiB",
+    "dm-writecache": "replay small.csv --cache dm-writecache --cache-size 8MiB",
+    "open-cas": "replay small.csv --cache open-cas --cache-size 8MiB",
+    "size": "size small.csv --require hit>1%",
+    "advise": "advise small.csv",
+    "bench": "bench bare.toml --depths 1 --requests 20",
+    "sweep": "sweep small.csv --vary cache.size=5%,20% --workers 1 --seeds 2 --folder kept",
+}
+PROGRAM = """
+import json, sys
+from hybridsim.cli import cli
+for name, line in json.load(sys.stdin).items():
+    cli.main([*line.split(" "), "--json", f"{name}.json"], standalone_mode=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Documents of runs so short that they are interpreted sooner than compiled."""
+    folder = tmp_path_factory.mktemp("written")
+    (folder / "bare.toml").write_text('[cache]\nkind = "none"\n')
+    CliRunner().invoke(cli, ["trace", "convert", LOAD, str(folder / "small.csv")])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"},
+        input=json.dumps(COMMANDS),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    kept = (folder / "kept" / "results.jsonl").read_text().splitlines()
+    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS}
+    return found | {"point": json.loads(kept[0])}
+
+
+def wrong(document):
+    """Return what is not as the schema says that the document names."""
+    name = re.fullmatch(r"hybridsim\.(\w+)/\d+", document["schema"])[1]
+    found = Draft202012Validator(schemas.load(name)).iter_errors(document)
+    return [f"{each.json_path}: {each.message[:200]}" for each in found]
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "point"])
+def test_what_is_written_is_what_the_schema_says(name, written):
+    assert wrong(written[name]) == []
+
+
+def test_a_comparison_is_what_the_schema_says(tmp_path):
+    assert wrong(compare_document(tmp_path)) == []
+
+
+def test_a_validation_is_what_the_schema_says(tmp_path):
+    from test_validate_report import Tolerances, compare, document, held, measured
+
+    assert wrong(document([held(compare(measured(), measured(), Tolerances()), tmp_path)])) == []
+
+
+def test_a_fit_is_what_the_schema_says():
+    known = [
+        Estimate("backing", "members", 4),
+        Estimate("backing.drive", "rpm", 7200.0, "rpm", 7100.0, 7300.0, True, "of the services"),
+        Estimate("backing", "scheduler", "fcfs", told=False),
+    ]
+    latencies = Distribution.of([10**6, 2 * 10**6])
+    found = Fit("run.csv", "A disk.", known, 2, ["so"], Fidelity(latencies, latencies))
+    assert wrong(plain(found.to_dict())) == []
+    assert wrong(plain(Fit("run.csv", "A disk.", [], 0).to_dict())) == []
+
+
+def test_a_new_key_and_a_missing_one_are_seen(written):
+    document = written["replay"]
+    assert wrong({**document, "new": 1})
+    assert wrong({**document, "phases": {**document["phases"], "new": {}}})
+    assert wrong({key: document[key] for key in document if key != "wear"})
+
+
+def objects(schema):
+    """Yield every schema of an object whose keys are fixed."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict):
+            yield schema
+        for each in schema.values():
+            yield from objects(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from objects(each)
+
+
+@pytest.mark.parametrize("name", schemas.names())
+def test_a_schema_is_one_and_leaves_nothing_open(name):
+    schema = schemas.load(name)
+    Draft202012Validator.check_schema(schema)
+    for each in objects(schema):
+        assert each["additionalProperties"] is False
+        assert set(each.get("required", [])) <= set(each["properties"])
+
+
+def test_every_document_has_a_schema_of_its_version():
+    told = set()
+    for package in ("hybridsim", "validate"):
+        for path in (ROOT / package).rglob("*.py"):
+            told |= set(re.findall(r'= "hybridsim\.(\w+/\d+)"', path.read_text()))
+    versions = [schemas.load(name)["properties"]["schema"]["const"] for name in schemas.names()]
+    found = {version.removeprefix("hybridsim.") for version in versions}
+    assert {each for each in told if each.partition("/")[0] not in OTHERS} == found
+
+
+def test_hybridsim_prints_them():
+    listed = CliRunner().invoke(cli, ["schema"]).output
+    assert all(f"hybridsim.{name}/" in listed for name in schemas.names())
+    told = CliRunner().invoke(cli, ["schema", "validation"]).output
+    assert json.loads(told) == schemas.load("validation")
+    with pytest.raises(UsageError, match="did you mean 'result'"):
+        CliRunner().invoke(cli, ["schema", "results"], catch_exceptions=False)
