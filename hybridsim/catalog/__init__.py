@@ -51,6 +51,11 @@ def names(kind: str | None = None) -> list[str]:
     return [path.stem for each in kinds for path in sorted((FOLDER / each).glob("*.toml"))]
 
 
+def systems() -> list[str]:
+    """Return the whole systems there are: presets of a scenario."""
+    return sorted(path.stem for path in (FOLDER / "system").glob("*.toml"))
+
+
 @cache
 def load(name: str) -> Entry:
     """Return the drive of this name; say which was meant where there is none."""

@@ -40,6 +40,7 @@ COMMANDS = {
     "scenario": ("hybridsim.cli.scenario", "Show or check the machine a scenario describes."),
     "explain": ("hybridsim.cli.explain", "What does a printed word or number mean?"),
     "schema": ("hybridsim.cli.schema", "What is in the JSON that --json writes?"),
+    "completion": ("hybridsim.cli.completion", "Let bash, zsh or fish complete commands."),
 }
 
 
@@ -55,6 +56,10 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        if ctx.resilient_parsing:  # for a shell that completes a line
+            from hybridsim.cli.completion import teach
+
+            return teach(command)
         return command
 
     def resolve_command(

@@ -7,12 +7,11 @@ from typing import Any, TypeVar
 
 import click
 
+from hybridsim.formats import FORMATS, WRITTEN
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-FORMAT_HELP = (
-    "Force a format: blktrace, blkparse, ftrace, fio-iolog, csv, lis, vscsi, msr, spc, alibaba, "
-    "tencent, systor, fiu, disksim, mqsim, oracle-general, parquet, columns or workload."
-)
+FORMAT_HELP = f"Force a format: {', '.join(FORMATS)}."
 COLUMNS_HELP = (
     "Of any other table, which column means what: time=ts:us,offset=lba:sectors,length=bytes "
     "and so on: op=rw:R/W, device=vol, latency=rt:ms; a column is a name, or a number from 1; "
@@ -80,8 +79,9 @@ def as_option(function: Command) -> Command:
         "Format to write: csv; fio-iolog (version 3), which fio's read_iolog takes; msr; spc; "
         "oracle-general, of 4 KiB pages; parquet."
     )
-    choice = click.Choice(["csv", "fio-iolog", "msr", "spc", "oracle-general", "parquet"])
-    return click.option("--as", "written", type=choice, default="csv", help=text)(function)
+    return click.option(
+        "--as", "written", type=click.Choice(WRITTEN), default="csv", help=text
+    )(function)  # fmt: skip
 
 
 def examples(*lines: str) -> str:

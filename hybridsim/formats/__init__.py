@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.formats.files import Source
-from hybridsim.formats.rows import Device, Findings, Requests
+
+if TYPE_CHECKING:
+    from hybridsim.formats.files import Source
+    from hybridsim.formats.rows import Device, Findings, Requests
 
 # name: module with detect(head) and Reader; in the order in which they are asked
 FORMATS = {
@@ -36,7 +38,7 @@ FORMATS = {
 # those that can be written too: the module has write(chunks, put)
 WRITTEN = ("csv", "fio-iolog", "msr", "spc", "oracle-general", "parquet")
 Put = Callable[[Any], object]  # takes texts of a text format, else bytes
-Write = Callable[[Iterator[Requests], Put], int]
+Write: TypeAlias = "Callable[[Iterator[Requests], Put], int]"
 MAPPED = ("columns", "parquet")  # those that take what is said of columns, after a colon
 
 

@@ -11,14 +11,14 @@ import tomllib
 from functools import cache
 from typing import Any
 
-from hybridsim.catalog import FOLDER
+from hybridsim.catalog import FOLDER, systems
 from hybridsim.errors import ScenarioError
 from hybridsim.suggest import hint
 
 
 def names() -> list[str]:
     """Return the presets there are."""
-    return sorted(path.stem for path in (FOLDER / "system").glob("*.toml"))
+    return systems()
 
 
 @cache
