@@ -15,6 +15,8 @@ from captures import TRACES, cpu_files
 from click.testing import CliRunner
 
 from hybridsim.cli import COMMANDS, cli
+from validate.cli import COMMANDS as VALIDATE_COMMANDS
+from validate.cli import parser_for
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -34,13 +36,28 @@ ALL = dict(commands(cli, "hybridsim")) | {"hybridsim": cli}
 
 
 def examples():
-    found = set()
-    for command in ALL.values():
-        for line in (command.epilog or "").splitlines():
-            line = line.strip()
-            if line.startswith(("hybridsim", "blktrace")):
-                found.add(line)
-    return sorted(found)
+    """Return the lines of all help texts that are commands, and stand there as examples."""
+    return sorted(
+        {
+            line.strip()
+            for command in ALL.values()
+            for line in (command.epilog or "").splitlines()
+            if line.strip("\b ") and not line.startswith("Example")
+        }
+    )
+
+
+ROOTS = [line for line in examples() if line.startswith("sudo ")]
+RUN = [line for line in examples() if line not in ROOTS]
+
+
+def help_of_validate():
+    """Yield the words of the examples in the help texts of `python -m validate`."""
+    for name in ("", *VALIDATE_COMMANDS):
+        words = [sys.executable, "-m", "validate", name, "--help"]
+        told = subprocess.run(filter(None, words), cwd=ROOT, capture_output=True, text=True).stdout
+        whole = told.replace("\\\n", " ")
+        yield from re.findall(r"^ +(?:sudo )?python3? -m validate (.*?)(?: >.*)?$", whole, re.M)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +108,7 @@ def run(line, folder, **settings):
 SHORT = ("hybridsim fio ", "hybridsim bench ", "hybridsim compare real.json job.fio ")
 
 
-@pytest.mark.parametrize("line", examples())
+@pytest.mark.parametrize("line", RUN)
 def test_example_of_help_runs(line, desk, monkeypatch):
     if line.startswith(SHORT):  # so short a load is interpreted sooner than compiled
         done = run(line, desk, NUMBA_DISABLE_JIT="1")
@@ -104,6 +121,27 @@ def test_example_of_help_runs(line, desk, monkeypatch):
         done = run(line, desk)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("line", ROOTS)
+def test_example_that_needs_root_is_understood(line, monkeypatch):
+    """What changes a machine is parsed, not done."""
+    words = shlex.split(line.removeprefix("sudo hybridsim "))
+    if words[0] == "validate":
+        assert parser_for(words[1:]).parse_args(words[1:])
+        return
+    called = []
+    command = ALL[f"hybridsim {' '.join(words[:2])}"]
+    monkeypatch.setattr(command, "callback", lambda **options: called.append(options))
+    CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert called
+
+
+def test_examples_of_validate_are_understood():
+    found = [shlex.split(line) for line in help_of_validate()]
+    for words in found:
+        assert parser_for(words).parse_args(words)
+    assert {words[0] for words in found} == set(VALIDATE_COMMANDS)
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
