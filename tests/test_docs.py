@@ -14,12 +14,14 @@ import pytest
 from captures import TRACES, cpu_files
 from click.testing import CliRunner
 
+import hybridsim
 from hybridsim.cli import COMMANDS, cli
 from validate.cli import COMMANDS as VALIDATE_COMMANDS
 from validate.cli import parser_for
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def commands(group, prefix):
@@ -175,3 +177,18 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
     (command,) = [line for line in README.splitlines() if "requirements-test.txt" in line]
     assert "requirements-test.txt' README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert command.endswith("-m pytest -n auto")
+
+
+def test_contributing_names_what_is_there():
+    (command,) = [line for line in README.splitlines() if "requirements-test.txt" in line]
+    assert command in CONTRIBUTING
+    paths = re.findall(r"`([\w./]+/[\w./]*)`", CONTRIBUTING)
+    assert len(paths) > 20
+    for path in paths:
+        place = path.partition("NAME")[0].partition("KIND")[0]
+        assert (ROOT / place).exists() or (ROOT / "hybridsim" / place).exists(), path
+
+
+def test_the_changelog_knows_this_version():
+    text = (ROOT / "hybridsim" / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## {hybridsim.__version__}" in text
