@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from validate import calibration, facts, guards, hosts, layout, measuring, results, tracing
+from validate import calibration, facts, guards, hosts, layout, measuring, result_folder, tracing
 from validate.attached import Attached, look
 from validate.devices import Claim, is_read_only, of_number
 from validate.environment import Environment
@@ -123,9 +123,9 @@ def attach(request: Request, found: Attached, is_used: bool, say: Say) -> Path:
     system = request.system
     # What is simulated is the cache that is there, not the one that the file may speak of.
     experiment = dataclasses.replace(request.experiment, cache=found.cache)
-    folder = results.prepare(request.out or f"results/{experiment.name}", experiment)
+    folder = result_folder.prepare(request.out or f"results/{experiment.name}", experiment)
     environment = Environment(experiment, "attach", facts.now(), commands=system.commands)
-    with results.told(environment, folder), site(system) as here:
+    with result_folder.told(environment, folder), site(system) as here:
         environment.host = hosts.facts(system)
         environment.fio = {"job_file": layout.JOB_FILE, "writes": experiment.load.job.writes}
         environment.cache = facts.of_cache(experiment, found.subject, here)

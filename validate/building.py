@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from validate import calibration, facts, hosts, layout, measuring, results
+from validate import calibration, facts, hosts, layout, measuring, result_folder
 from validate.collecting import Subject
 from validate.devices import Device, of_number
 from validate.environment import Environment
@@ -21,9 +21,9 @@ from validate.steps.ends import zero_device
 def build(request: Request, say: Say) -> Path:
     """Do it all; return the folder of the results."""
     experiment, system = request.experiment, request.system
-    folder = results.prepare(request.out or f"results/{experiment.name}", experiment)
+    folder = result_folder.prepare(request.out or f"results/{experiment.name}", experiment)
     environment = Environment(experiment, "build", facts.now(), commands=system.commands)
-    with results.told(environment, folder), site(system) as here:
+    with result_folder.told(environment, folder), site(system) as here:
         environment.host = hosts.facts(system)
         _run(request, here, environment, folder, say)
     return folder

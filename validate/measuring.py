@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from validate import fio, results, sampling
+from validate import fio, result_folder, sampling
 from validate.collecting import Subject
 from validate.devices import Device, of_number
 from validate.environment import Environment
@@ -39,6 +39,6 @@ def measure(
         with sampling.sampled(subject, folder):
             fio.run(order, site, trace.tick)
     finally:
-        results.check_room(folder)
+        result_folder.check_room(folder)
         said = trace.end()
         environment.notes += [said] if said else []

@@ -64,7 +64,7 @@ def _open(
 
 
 @dataclass
-class Recorded:
+class ObservedTrace:
     """Observed requests, as a trace is."""
 
     name: str
@@ -88,7 +88,7 @@ def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
     )
     run = Run(build.machine(scenario, "think", observed.end_bytes, 0))
     latencies = []
-    for batch in batches(Recorded("the capture", rows), 1.0, True):
+    for batch in batches(ObservedTrace("the capture", rows), 1.0, True):
         run.feed(batch)
         while (facts := run.advance(NEVER)[1]) is not None:
             latencies.append(facts.done_ns - facts.issue_ns)

@@ -24,7 +24,6 @@ from hybridsim.jit import compiled
 from hybridsim.machine import Machine
 from hybridsim.outcome import Outcome
 from hybridsim.pages import Chunked
-from hybridsim.recorded import Recorded
 from hybridsim.requirements import Requirement, check_answerable
 from hybridsim.result import Result, Warning, conclude, warm_up_of
 from hybridsim.scenario import Scenario
@@ -34,6 +33,7 @@ from hybridsim.trace import Trace
 from hybridsim.units import human_size
 from hybridsim.verbs.alone import Alone, Ran, disks
 from hybridsim.verbs.pump import Pump
+from hybridsim.verbs.recorded import RecordedLatencies
 from hybridsim.verbs.sampling import SAMPLES_MAX
 from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
 from hybridsim.warm_start.beginning import compared
@@ -136,7 +136,7 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     which = disks(scenario, mode, volume_bytes)
     if task.alone and (ran := task.alone.get(which)):
         machines[1] = ran
-    recorded = Recorded()
+    recorded = RecordedLatencies()
     pumps = pumped(task, mode, machines, recorded, may_give_up)
     if pumps is None:
         return None
@@ -154,7 +154,7 @@ def pumped(
     task: Task,
     mode: str,
     machines: Sequence[Machine | Ran],
-    recorded: Recorded,
+    recorded: RecordedLatencies,
     may_give_up: bool = False,
 ) -> list[Pump | Ran] | None:
     """Run machines side by side over the trace, each in a thread; None if none keeps up."""
@@ -196,7 +196,7 @@ def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
 
 
 def concluded(
-    task: Task, mode: str, cached: Pump | Ran, plain: Pump | Ran, recorded: Recorded
+    task: Task, mode: str, cached: Pump | Ran, plain: Pump | Ran, recorded: RecordedLatencies
 ) -> Result:
     """Bring a machine with a cache and one without to their result."""
     trace, summary, scenario = task[:3]

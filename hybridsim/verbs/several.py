@@ -9,12 +9,12 @@ from hybridsim.caches.page.preload import COLD_START
 from hybridsim.counters import Counters
 from hybridsim.machine import Machine
 from hybridsim.outcome import Outcome
-from hybridsim.recorded import Recorded
 from hybridsim.result import Result
 from hybridsim.scenario import Scenario
 from hybridsim.trace import Trace
 from hybridsim.verbs.alone import Ran
 from hybridsim.verbs.pump import Pump
+from hybridsim.verbs.recorded import RecordedLatencies
 from hybridsim.verbs.replay import (
     Report,
     Task,
@@ -43,7 +43,7 @@ class Several:
         said = scenario.replay.mode
         self.mode = "" if said == "auto" else said
         self._plain: Pump | Ran | None = None
-        self._recorded = Recorded()
+        self._recorded = RecordedLatencies()
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
         """Replay scenarios that differ in their caches alone; each beside the disks alone."""
@@ -60,7 +60,7 @@ class Several:
     def outcomes(self, sites: Sequence[tuple[Scenario, bool]], mode: str) -> list[Outcome]:
         """Replay scenarios of any kind, each with its cache or (False) without."""
         machines = [self._machine(each, mode, None if cached else 0) for each, cached in sites]
-        pumps = pumped(self._task(self.scenario), mode, machines, Recorded()) or []
+        pumps = pumped(self._task(self.scenario), mode, machines, RecordedLatencies()) or []
         is_open = mode == "open"
         return [Outcome(pump.collector, Counters(pump.counters()), is_open) for pump in pumps]
 
@@ -68,7 +68,7 @@ class Several:
         self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
     ) -> list[Result] | None:
         machines = [self._machine(each, mode) for each in scenarios]
-        recorded = Recorded()
+        recorded = RecordedLatencies()
         if self._plain is None:
             machines.append(self._machine(self.scenario, mode, pages=0))
             self._recorded = recorded

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from validate import calibration, experiment, results
+from validate import calibration, experiment, result_folder
 from validate.errors import ExperimentError, MissingError
 from validate.experiment import Experiment
 from validate.lab import guest
@@ -63,7 +63,7 @@ def run(path: Path, out: Path, scenario: Path = MACHINE, say: Say = guest.unhear
     members = members_of(scenario)
     served = disks(what, members if what.origin.raid_level is not None else 0)
     _check_memory(what, served)
-    results.prepare(str(out), what)
+    result_folder.prepare(str(out), what)
     load_before = os.getloadavg()
     with tempfile.TemporaryDirectory(dir=out, prefix=".guest-") as temporary:
         came = Path(temporary)

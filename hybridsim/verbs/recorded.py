@@ -7,7 +7,7 @@ from hybridsim.formats.rows import UNKNOWN, Requests
 from hybridsim.histogram import Distribution
 
 
-class Recorded:
+class RecordedLatencies:
     """Adds up the times from arrival to completion of reads and writes."""
 
     def __init__(self) -> None:
