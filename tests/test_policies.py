@@ -7,20 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.policies import (
-    ADMISSION,
-    LRU,
-    REPLACEMENT,
-    Learned,
-    Touches,
-    learned,
-    reuse,
-)
+from hybridsim.policies import ADMISSION, LRU, REPLACEMENT, Learned, Touches, learned
 from hybridsim.policies.always import Always
 from hybridsim.policies.arc import ARC
 from hybridsim.policies.clock import CLOCK
 from hybridsim.policies.fifo import FIFO
 from hybridsim.policies.larc import LARC
+from hybridsim.policies.learned import reuse
 from hybridsim.policies.lfu import LFU
 from hybridsim.policies.lhd import LHD
 from hybridsim.policies.lirs import LIRS

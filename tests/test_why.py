@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.codes import Op
 from hybridsim.errors import UsageError
-from hybridsim.policies.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
+from hybridsim.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
 from hybridsim.report.why import text
 from hybridsim.trace import Trace
 from hybridsim.verbs.hits import hits

@@ -19,7 +19,7 @@ import numpy as np
 from hybridsim.arrays import Floats, Ints, grown_together
 from hybridsim.jit import method, state_machine
 from hybridsim.policies.learned import Learned
-from hybridsim.policies.worth import PRICE
+from hybridsim.policies.learned.worth import PRICE
 
 ACCESS = 1 << 20  # of the clock, where that counts accesses
 NONE = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from hybridsim.policies.decisions import (
+from hybridsim.policies.learned.decisions import (
     EARLY,
     FILLED,
     HIT,

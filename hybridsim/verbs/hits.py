@@ -27,7 +27,7 @@ from hybridsim.policies import (
 from hybridsim.policies.belady import NEVER
 from hybridsim.policies.budget import Budgeted
 from hybridsim.policies.learned import Learned
-from hybridsim.policies.lessons import Learning, learning
+from hybridsim.policies.learned.lessons import Learning, learning
 from hybridsim.residency import (
     ADMITTED,
     EVICTED,

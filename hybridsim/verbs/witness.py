@@ -10,7 +10,7 @@ from hybridsim import jit
 from hybridsim.arrays import Int32s
 from hybridsim.pages import Accesses, Ids
 from hybridsim.policies import pair
-from hybridsim.policies.decisions import (
+from hybridsim.policies.learned.decisions import (
     EARLY,
     FILLED,
     HIT,
@@ -22,10 +22,10 @@ from hybridsim.policies.decisions import (
     Decision,
     Moment,
 )
-from hybridsim.policies.habits import CLASS_MAX, CLOCK_AT
-from hybridsim.policies.learned import CLOCK, NONE, VICTIM, Learned
-from hybridsim.policies.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
-from hybridsim.policies.worth import DOUBT, PRICE, RENT
+from hybridsim.policies.learned.habits import CLASS_MAX, CLOCK_AT
+from hybridsim.policies.learned.policy import CLOCK, NONE, VICTIM, Learned
+from hybridsim.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
+from hybridsim.policies.learned.worth import DOUBT, PRICE, RENT
 from hybridsim.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
 
 

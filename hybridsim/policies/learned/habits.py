@@ -6,8 +6,8 @@ import numpy as np
 
 from hybridsim.arrays import Ints
 from hybridsim.jit import kernel
-from hybridsim.policies.halfoctaves import eighths
-from hybridsim.policies.regions import RESTS, RUNS, SIZES
+from hybridsim.policies.learned.halfoctaves import eighths
+from hybridsim.policies.learned.regions import RESTS, RUNS, SIZES
 
 COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 50, 3, 3
 COUNT_MAX = 17

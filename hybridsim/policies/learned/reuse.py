@@ -15,8 +15,8 @@ import numpy as np
 from hybridsim.arrays import Bytes, Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.mixing import mixed
-from hybridsim.policies.halfoctaves import AGES, STARTS, age_of
-from hybridsim.policies.worth import PRIOR, Worth
+from hybridsim.policies.learned.halfoctaves import AGES, STARTS, age_of
+from hybridsim.policies.learned.worth import PRIOR, Worth
 
 RING_BITS = 18
 RING = 1 << RING_BITS  # samples

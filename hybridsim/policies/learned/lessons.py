@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridsim.arrays import Floats
-from hybridsim.policies.habits import AGAIN, CLASSES, COUNTS, FIRST, GAPS, HEATS, TURNS
-from hybridsim.policies.halfoctaves import STARTS, age_of
-from hybridsim.policies.learned import Learned
-from hybridsim.policies.regions import RESTS, SIZES
-from hybridsim.policies.reuse import BORDER, HORIZON, MEAN_BITS
-from hybridsim.policies.worth import PRICE, RENT
+from hybridsim.policies.learned.habits import AGAIN, CLASSES, COUNTS, FIRST, GAPS, HEATS, TURNS
+from hybridsim.policies.learned.halfoctaves import STARTS, age_of
+from hybridsim.policies.learned.policy import Learned
+from hybridsim.policies.learned.regions import RESTS, SIZES
+from hybridsim.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS
+from hybridsim.policies.learned.worth import PRICE, RENT
 
 OFTEN = ("for the 2nd time", "for the 3rd time", "for the 4th or 5th time")
 MORE = "more often"

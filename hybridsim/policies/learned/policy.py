@@ -20,7 +20,7 @@ import numpy as np
 from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.mixing import mixed
-from hybridsim.policies.habits import (
+from hybridsim.policies.learned.habits import (
     CLASS_MAX,
     CLASSES,
     CLOCK_AT,
@@ -31,10 +31,10 @@ from hybridsim.policies.habits import (
     habit,
     parents,
 )
-from hybridsim.policies.halfoctaves import age_of
-from hybridsim.policies.regions import REST, Regions
-from hybridsim.policies.reuse import Reuse
-from hybridsim.policies.worth import PRICE
+from hybridsim.policies.learned.halfoctaves import age_of
+from hybridsim.policies.learned.regions import REST, Regions
+from hybridsim.policies.learned.reuse import Reuse
+from hybridsim.policies.learned.worth import PRICE
 
 DRAWN = 32
 DRAW_BITS = 31

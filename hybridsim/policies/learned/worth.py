@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hybridsim.arrays import Floats
 from hybridsim.jit import method, state_machine
-from hybridsim.policies.halfoctaves import AGES, STARTS
+from hybridsim.policies.learned.halfoctaves import AGES, STARTS
 
 PRIOR = 8 * 16.0  # weight of what is known of the coarser class
 DOUBT = 16 * 16.0  # a class of which less is known is not trusted to be worth a fill
