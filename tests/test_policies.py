@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.policies import ADMISSION, LRU, REPLACEMENT, Learned, Touches, learned
+from hybridsim.policies import ADMISSION, LRU, REPLACEMENT, Learned, Touches
 from hybridsim.policies.always import Always
 from hybridsim.policies.arc import ARC
 from hybridsim.policies.clock import CLOCK
 from hybridsim.policies.fifo import FIFO
 from hybridsim.policies.larc import LARC
+from hybridsim.policies.learned import policy as learned_policy
 from hybridsim.policies.learned import reuse
 from hybridsim.policies.lfu import LFU
 from hybridsim.policies.lhd import LHD
@@ -227,7 +228,7 @@ def test_learned_in_each_role(role, price, capacity, pages, early, forgetful):
     """Over so many accesses of which each is sampled, and later ones; some requests are long."""
     policy = Learned.new(IDS, capacity, price, role != "replacement", role != "admission")
     model = twin.Learned(capacity, price, role != "replacement", role != "admission")
-    policy.state[learned.CLOCK] = model.clock = reuse.EARLY - early
+    policy.state[learned_policy.CLOCK] = model.clock = reuse.EARLY - early
     policy, evictions = learn_with_both(role, capacity, policy, model, requests(pages, 3_000))
     known, worth = policy.reuse, policy.reuse.worth
     ours = model.rows[: known.classes]
