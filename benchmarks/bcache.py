@@ -30,9 +30,9 @@ from fio_offsets import mixed_reads, zoned
 from hybridsim.caches import Bcache
 from hybridsim.caches.bcache.statistics import INTERVAL_NS
 from hybridsim.codes import SYNC, BcacheMode, Op, Replay
-from hybridsim.inflight import Batch
-from hybridsim.machine import Machine, Run
-from hybridsim.source import Source
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Machine, Run
+from hybridsim.engine.source import Source
 
 COUNTERS = ("cache_hits", "cache_misses", "bypassed_sectors")
 REQUESTS_MAX = 200_000

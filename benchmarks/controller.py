@@ -18,9 +18,10 @@ import sys
 
 import numpy as np
 
-from hybridsim import build, loops
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
+from hybridsim import build
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
 from hybridsim.scenario import Scenario
 
 KIB, MIB = 1 << 10, 1 << 20

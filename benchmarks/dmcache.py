@@ -24,11 +24,11 @@ from fio_offsets import zoned
 from hybridsim.caches import DmCache
 from hybridsim.codes import DmMode, Level, Order, Replay
 from hybridsim.devices import HDD, SSD
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Machine, Run
+from hybridsim.engine.source import Source
 from hybridsim.events import FAST, SLOW
-from hybridsim.inflight import Batch
-from hybridsim.machine import Machine, Run
 from hybridsim.raid import Tier
-from hybridsim.source import Source
 
 SECOND, MS, US = 10**9, 10**6, 10**3
 GIB, KIB = 1 << 30, 1 << 10

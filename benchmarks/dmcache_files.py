@@ -18,9 +18,9 @@ from dmcache import GIB, KIB, LATE_S, SECOND, Measured, machine
 
 from hybridsim.caches import DmCache
 from hybridsim.codes import DmMode, Op, Replay
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
-from hybridsim.source import Source
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
+from hybridsim.engine.source import Source
 from hybridsim.trace import Trace
 from hybridsim.verbs.replay import batches
 

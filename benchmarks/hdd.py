@@ -21,15 +21,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from hybridsim import build, catalog, loops
+from hybridsim import build, catalog
 from hybridsim.codes import Level, Op
 from hybridsim.devices import HDD
 from hybridsim.devices.hdd_geometry import hdd_parameters
 from hybridsim.drives import HardDisk
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
 from hybridsim.events import SLOW
 from hybridsim.formats.files import zstd
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
 from hybridsim.raid import Tier
 from hybridsim.scenario import Scenario
 

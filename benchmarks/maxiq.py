@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim import build, loops
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
+from hybridsim import build
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
 from hybridsim.scenario import Scenario
 
 ROWS = 65_536

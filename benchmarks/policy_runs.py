@@ -58,10 +58,10 @@ SAMPLES = 256
 PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0)  # beside the default
 FILLS_OF_SMALL = 512
 TIMED_SOURCES = (
-    "*.py", "caches/**/*.py", "controller/*.py", "devices/**/*.py", "raid/*.py",
+    "*.py", "engine/*.py", "caches/**/*.py", "controller/*.py", "devices/**/*.py", "raid/*.py",
     "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
 )  # fmt: skip
-CACHED_SOURCES = ("pages.py", "residency.py", "warmup.py", "caches/streams.py")
+CACHED_SOURCES = ("pages.py", "engine/residency.py", "warmup.py", "caches/streams.py")
 
 
 @dataclass(frozen=True)
@@ -317,9 +317,7 @@ def _cached(
                 continue
             paths = version("hits", policy) | (of_class(Budgeted) if budget else set())
             about = [stream.digest, stream.page_bytes]
-            keys = {
-                share: key(level, [*about, share, _said(policy)], paths) for share in shares
-            }
+            keys = {share: key(level, [*about, share, _said(policy)], paths) for share in shares}
             missing = [share for share in shares if not kept.get(keys[share])]
             if missing:
                 stream.prepared(policy)

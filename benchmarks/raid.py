@@ -15,10 +15,11 @@ import json
 
 import numpy as np
 
-from hybridsim import build, loops
+from hybridsim import build
 from hybridsim.codes import Op
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
 from hybridsim.scenario import Scenario
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -13,15 +13,15 @@ from hybridsim.devices.flash_timing import flash_timing
 from hybridsim.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.devices.ssd_timing import timing
 from hybridsim.drives import CloudVolume, HardDisk
+from hybridsim.engine.host import Host
+from hybridsim.engine.machine import Machine
+from hybridsim.engine.source import Source
 from hybridsim.events import FAST, SLOW
-from hybridsim.host import Host
 from hybridsim.levels import KINDS, SPREADS, row_chunks
-from hybridsim.machine import Machine
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.controller import ControllerDram
-from hybridsim.source import Source
 
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 

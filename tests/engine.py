@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from hybridsim import loops
 from hybridsim.arrays import doubled
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.page.cache import DEFAULTS
@@ -12,11 +11,14 @@ from hybridsim.caches.page.preload import WarmStart
 from hybridsim.codes import Op, Path, Reason, Replay
 from hybridsim.controller import Controller
 from hybridsim.devices import HDD, SSD, Flash, Volume
+from hybridsim.engine import loops
+from hybridsim.engine.host import Host
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Machine, Run
+from hybridsim.engine.source import Source
+from hybridsim.engine.think import Waits
 from hybridsim.events import FAST, SLOW
-from hybridsim.host import Host
-from hybridsim.inflight import Batch
 from hybridsim.limits import OTHERS, READS, WRITES, Limit
-from hybridsim.machine import Machine, Run
 from hybridsim.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.policies.budget import Bucket, Budgeted
 from hybridsim.raid import Tier
@@ -30,8 +32,6 @@ from hybridsim.reference import (
     VolumeParameters,
     WritecacheParameters,
 )
-from hybridsim.source import Source
-from hybridsim.think import Waits
 
 TOLD = {  # what the reference's admission policies are told, by the engine's names
     "learned": ["write_price_per_thousand"],

@@ -9,14 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import controllers
 
-from hybridsim import build, loops
+from hybridsim import build
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Level, Op
 from hybridsim.controller import Controller
 from hybridsim.controller.ordered import OrderedSet
 from hybridsim.controller.slots import Slots
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
 from hybridsim.events import CONTROLLER, KIND_BITS, KIND_MASK, Events
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
 from hybridsim.reference import Clock, SsdParameters, TierParameters
 from hybridsim.reference import Controller as PlainController
 from hybridsim.scenario import Scenario

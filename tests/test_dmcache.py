@@ -20,9 +20,9 @@ from hybridsim import build
 from hybridsim.caches import DmCache
 from hybridsim.caches.dmcache.target import WORKER_NS
 from hybridsim.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
 from hybridsim.errors import ScenarioError
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
 from hybridsim.reference import (
     DmCacheParameters,
     Request,

@@ -13,19 +13,20 @@ import pytest
 from engine import facts_of
 from numba.core.errors import NumbaError
 
-from hybridsim import jit, loops
+from hybridsim import jit
 from hybridsim.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.caches.streams import Streams
 from hybridsim.codes import Level, Mode, Op, Replay
 from hybridsim.devices import SSD
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Machine, Run
+from hybridsim.engine.source import Source
 from hybridsim.events import FAST, SLOW
-from hybridsim.inflight import Batch
 from hybridsim.jit import kernel, loop, method, state_machine
-from hybridsim.machine import Machine, Run
 from hybridsim.policies import LRU, Touches
 from hybridsim.raid import Tier
-from hybridsim.source import Source
 
 IDS = 64
 needs_compiler = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import scenarios
 
-from hybridsim import loops
 from hybridsim.codes import Level, Mode, Op, Replay
-from hybridsim.jobs import JobBatch, Jobs
-from hybridsim.machine import Run
+from hybridsim.engine import loops
+from hybridsim.engine.jobs import JobBatch, Jobs
+from hybridsim.engine.machine import Run
 from hybridsim.reference import (
     CacheParameters,
     JobParameters,

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from engine import facts_of
 
-from hybridsim import build, loops
+from hybridsim import build
 from hybridsim.codes import Op
-from hybridsim.inflight import Batch
-from hybridsim.live import NEVER, LiveArray
-from hybridsim.machine import Run
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.live import NEVER, LiveArray
+from hybridsim.engine.machine import Run
 from hybridsim.scenario import Scenario
 
 MIB = 1 << 20

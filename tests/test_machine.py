@@ -5,18 +5,19 @@ import pickle
 import numpy as np
 import pytest
 
-from hybridsim import build, loops
+from hybridsim import build
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.names import PRESENT
 from hybridsim.codes import Level, Mode, Op, Path, Replay
 from hybridsim.drives import HardDisk
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch, Facts, InFlight
+from hybridsim.engine.machine import Below, Machine, Run
+from hybridsim.engine.source import Source
 from hybridsim.events import FAST, SLOW
-from hybridsim.inflight import Batch, Facts, InFlight
-from hybridsim.machine import Below, Machine, Run
 from hybridsim.policies import LRU, Touches
 from hybridsim.raid import Tier
 from hybridsim.scenario import Scenario
-from hybridsim.source import Source
 
 KIB, GIB = 1 << 10, 1 << 30
 SECOND = 10**9

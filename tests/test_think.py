@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim import think
-from hybridsim.think import NOTHING, Waits
+from hybridsim.engine import think
+from hybridsim.engine.think import NOTHING, Waits
 
 
 def obvious(requests, lookback):

@@ -9,13 +9,13 @@ import numpy as np
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import FUA, Op
 from hybridsim.codes import SYNC as IS_SYNC
+from hybridsim.engine.jobs import JobBatch
 from hybridsim.fio.arrivals import STREAMS, Poisson, evenly_ns
 from hybridsim.fio.generator import FILE_SHIFT, Generator, fill
 from hybridsim.fio.job import SECOND, Job
 from hybridsim.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.fio.places import Laid
 from hybridsim.fio.replaying import Made, requests
-from hybridsim.jobs import JobBatch
 
 CHUNK = 1 << 14
 COLUMNS = 6  # op, offset, length, stream, due, think

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from hybridsim.arrays import Ints
 from hybridsim.codes import Op
+from hybridsim.engine.inflight import Facts
 from hybridsim.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.histogram import Distribution
-from hybridsim.inflight import Facts
 
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
 # The ends of fio's coarse bins of latency, and behind the last of them all else.

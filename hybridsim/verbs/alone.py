@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.inflight import Batch
+from hybridsim.engine.inflight import Batch
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import DISKS, identity
 

@@ -7,9 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybridsim import build, loops
+from hybridsim import build
 from hybridsim.arrays import Ints
 from hybridsim.codes import Op, Path
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Facts
+from hybridsim.engine.jobs import START_NS, Jobs
+from hybridsim.engine.machine import Run
+from hybridsim.engine.source import NEVER
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio.arrivals import Pace
 from hybridsim.fio.job import SECOND, Job, jobs_of
@@ -20,11 +25,7 @@ from hybridsim.fio.places import Laid, lay_out
 from hybridsim.fio.replaying import opened
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
-from hybridsim.inflight import Facts
-from hybridsim.jobs import START_NS, Jobs
-from hybridsim.machine import Run
 from hybridsim.scenario import Scenario
-from hybridsim.source import NEVER
 from hybridsim.units import human_size
 from hybridsim.verbs.sampling import Sampler
 

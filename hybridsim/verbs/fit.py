@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hybridsim import build
+from hybridsim.engine.machine import Run
+from hybridsim.engine.source import NEVER
 from hybridsim.errors import TraceError
 from hybridsim.fidelity import Fidelity
 from hybridsim.fitting import capture, fio, fio_results
@@ -18,9 +20,7 @@ from hybridsim.fitting.fio_results import looks_like_fio
 from hybridsim.fitting.observed import Observed, observe
 from hybridsim.formats.rows import Requests, no_requests
 from hybridsim.histogram import Distribution
-from hybridsim.machine import Run
 from hybridsim.scenario import Scenario
-from hybridsim.source import NEVER
 from hybridsim.trace import PathLike, Trace
 from hybridsim.verbs.replay import batches
 

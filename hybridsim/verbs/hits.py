@@ -14,6 +14,18 @@ import numpy as np
 
 from hybridsim import jit
 from hybridsim.arrays import Int32s, Ints
+from hybridsim.engine.residency import (
+    ADMITTED,
+    EVICTED,
+    PAGE_HITS,
+    PAGES,
+    REQUEST_HITS,
+    REQUESTS,
+    Residency,
+    run,
+    run_foreseen,
+    run_pages,
+)
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.pages import Accesses, Chunked, Ids, PageReads, Part, accesses, next_uses
 from hybridsim.policies import (
@@ -28,18 +40,6 @@ from hybridsim.policies.belady import NEVER
 from hybridsim.policies.budget import Budgeted
 from hybridsim.policies.learned import Learned
 from hybridsim.policies.learned.lessons import Learning, learning
-from hybridsim.residency import (
-    ADMITTED,
-    EVICTED,
-    PAGE_HITS,
-    PAGES,
-    REQUEST_HITS,
-    REQUESTS,
-    Residency,
-    run,
-    run_foreseen,
-    run_pages,
-)
 from hybridsim.suggest import hint
 from hybridsim.units import parse_percent, parse_size
 from hybridsim.write_budget import WriteBudget, parse_write_budget

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim import loops
 from hybridsim.controller import Controller
-from hybridsim.inflight import Batch
-from hybridsim.machine import Machine, Run
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Machine, Run
 from hybridsim.metrics import Collector
 from hybridsim.verbs.sampling import Sampler
 

@@ -16,19 +16,19 @@ from hybridsim.arrays import Ints
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.counters import Counters
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Machine
+from hybridsim.engine.think import Waits
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.fitting import answer
 from hybridsim.formats.rows import Requests, TraceWarning
-from hybridsim.inflight import Batch
 from hybridsim.jit import compiled
-from hybridsim.machine import Machine
 from hybridsim.outcome import Outcome
 from hybridsim.pages import Chunked
 from hybridsim.requirements import Requirement, check_answerable
 from hybridsim.result import Result, Warning, conclude, warm_up_of
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
-from hybridsim.think import Waits
 from hybridsim.trace import Trace
 from hybridsim.units import human_size
 from hybridsim.verbs.alone import Alone, Ran, disks

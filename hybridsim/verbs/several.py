@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hybridsim import build
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.counters import Counters
-from hybridsim.machine import Machine
+from hybridsim.engine.machine import Machine
 from hybridsim.outcome import Outcome
 from hybridsim.result import Result
 from hybridsim.scenario import Scenario

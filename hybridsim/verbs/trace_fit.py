@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.engine.stack import Stack, count_depths
 from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Requests, joined
 from hybridsim.jit import fitting
 from hybridsim.pages import Ids, accesses
-from hybridsim.stack import Stack, count_depths
 from hybridsim.standin.measured import measured
 from hybridsim.summary import Tally, summarize
 from hybridsim.trace import CHUNK_ROWS, Trace

@@ -32,7 +32,7 @@ LONGEST_WAIT_S = 1.0
 
 
 class Model(Protocol):
-    """What tells the times: `hybridsim.live.LiveArray`."""
+    """What tells the times: `hybridsim.engine.live.LiveArray`."""
 
     @property
     def next_ns(self) -> int:

@@ -24,9 +24,9 @@ from hybridsim.arrays import Ints
 from hybridsim.codes import Level
 from hybridsim.controller import Controller
 from hybridsim.drives import HardDisk
+from hybridsim.engine.live import LiveArray
 from hybridsim.errors import HybridsimError
 from hybridsim.events import FAST
-from hybridsim.live import LiveArray
 from hybridsim.raid import Tier
 from hybridsim.scenario import Scenario
 from validate.lab import nbd

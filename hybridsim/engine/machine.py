@@ -6,20 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim import jit, loops
+from hybridsim import jit
 from hybridsim.arrays import Ints, doubled
 from hybridsim.caches import CACHE_METHODS, PageCache
 from hybridsim.codes import OP_MASK, Op
 from hybridsim.controller import Controller
 from hybridsim.devices import DEVICE_METHODS
+from hybridsim.engine import loops
+from hybridsim.engine.host import Host
+from hybridsim.engine.inflight import Batch, Facts, InFlight
+from hybridsim.engine.jobs import JobBatch, Jobs
+from hybridsim.engine.source import Source
 from hybridsim.events import Events
-from hybridsim.host import Host
-from hybridsim.inflight import Batch, Facts, InFlight
 from hybridsim.jit import method, state_machine
-from hybridsim.jobs import JobBatch, Jobs
 from hybridsim.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
 from hybridsim.raid import Tier
-from hybridsim.source import Source
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hybridsim.engine.source import NEVER, WANTS_BATCH
 from hybridsim.events import (
     CONTROLLER,
     FAST,
@@ -13,7 +14,6 @@ from hybridsim.events import (
     SLOW_TIMER,
 )
 from hybridsim.jit import loop
-from hybridsim.source import NEVER, WANTS_BATCH
 
 # Why `run` came back.
 REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED = range(5)
