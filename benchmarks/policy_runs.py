@@ -26,10 +26,11 @@ from policy_traces import NUMBERED, Rows, Traced, digest
 
 import hybridsim
 from hybridsim import build
+from hybridsim.answer.counters import Counters
+from hybridsim.answer.metrics import Collector
+from hybridsim.answer.outcome import Outcome
+from hybridsim.answer.warmup import judge, of_hits
 from hybridsim.caches import CACHES
-from hybridsim.counters import Counters
-from hybridsim.metrics import Collector
-from hybridsim.outcome import Outcome
 from hybridsim.pages import Ids, accesses, next_uses
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE
 from hybridsim.policies.belady import NEVER
@@ -39,7 +40,6 @@ from hybridsim.summary import summarize
 from hybridsim.verbs.hits import REPLACEMENTS, Cache, Hits
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
-from hybridsim.warmup import judge, of_hits
 from hybridsim.write_budget import parse_write_budget
 
 PACKAGE = Path(hybridsim.__file__).parent
@@ -58,10 +58,10 @@ SAMPLES = 256
 PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0)  # beside the default
 FILLS_OF_SMALL = 512
 TIMED_SOURCES = (
-    "*.py", "engine/*.py", "caches/**/*.py", "controller/*.py", "devices/**/*.py", "raid/*.py",
-    "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
+    "*.py", "answer/*.py", "engine/*.py", "caches/**/*.py", "controller/*.py",
+    "devices/**/*.py", "raid/*.py", "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
 )  # fmt: skip
-CACHED_SOURCES = ("pages.py", "engine/residency.py", "warmup.py", "caches/streams.py")
+CACHED_SOURCES = ("pages.py", "engine/residency.py", "answer/warmup.py", "caches/streams.py")
 
 
 @dataclass(frozen=True)

@@ -32,16 +32,16 @@ import numpy as np
 from policy_traces import NUMBERED, Rows, Traced, all_traces
 
 from hybridsim import Scenario, build
+from hybridsim.answer.counters import Counters
+from hybridsim.answer.outcome import Outcome
+from hybridsim.answer.warmup import centred_median
 from hybridsim.caches.page.preload import COLD_START, WarmStart
-from hybridsim.counters import Counters
-from hybridsim.outcome import Outcome
 from hybridsim.pages import accesses
 from hybridsim.summary import summarize
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
 from hybridsim.warm_start.ranking import HALF_LIVES, Ranking, ranked
 from hybridsim.warm_start.saved_cache import SavedCache
-from hybridsim.warmup import centred_median
 
 SECOND = 10**9
 SWEEPS = 4

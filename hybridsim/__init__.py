@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hybridsim.answer.result import Result
     from hybridsim.errors import HybridsimError
-    from hybridsim.result import Result
     from hybridsim.scenario import Scenario
     from hybridsim.trace import Trace
     from hybridsim.verbs.advise import advise
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "HybridsimError": "hybridsim.errors",
-    "Result": "hybridsim.result",
+    "Result": "hybridsim.answer.result",
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.trace",
     "advise": "hybridsim.verbs.advise",

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.answer.metrics import Collector
 from hybridsim.codes import Op, Path, Reason
-from hybridsim.metrics import Collector
 
 SECOND = 10**9
 MEMBERS = 8
@@ -141,7 +141,7 @@ SCENARIO = {
 
 
 def result(load=None, trace=TRACE, scenario=SCENARIO, **more):
-    from hybridsim.result import conclude
+    from hybridsim.answer.result import conclude
 
     (cached, cached_counters), (plain, plain_counters) = machines(load or Load())
     return conclude(

@@ -5,7 +5,7 @@ import sys
 import time
 
 from hybridsim import Scenario
-from hybridsim.requirements import OF_RUNS
+from hybridsim.answer.requirements import OF_RUNS
 from hybridsim.sweep.figures import alone_name, measures, name_of
 from hybridsim.sweep.plan import Plan, axes_of
 from hybridsim.sweep.point import TraceSaid

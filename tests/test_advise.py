@@ -12,10 +12,10 @@ from hybridsim import Scenario
 from hybridsim.advice.activity import Activity, Covered
 from hybridsim.advice.alternatives import NAMES, alternatives, chosen, pricing
 from hybridsim.advice.hot_spot import HALVES, QUARTERS, even_share, judged
+from hybridsim.answer.result import plain
 from hybridsim.errors import UsageError
 from hybridsim.formats.rows import UNKNOWN, no_requests
 from hybridsim.report.advise import text
-from hybridsim.result import plain
 from hybridsim.verbs.advise import Advice, Compared, SizeOfSsd, picked, sizes_to_try
 
 MS, SECOND, TB = 10**6, 10**9, 10**12

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 from fakes import Load, result
 
+from hybridsim.answer.fidelity import distance
 from hybridsim.cli.compare import compare as command
 from hybridsim.comparison.curves import edges_of
 from hybridsim.comparison.tolerances import Tolerances, parse
 from hybridsim.errors import MeasurementError, UsageError
-from hybridsim.fidelity import distance
 from hybridsim.histogram import Distribution
 from hybridsim.measurements import FORMS, forms
 from hybridsim.measurements.gathering import gather

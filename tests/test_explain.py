@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 from fakes import Load, result
 
+from hybridsim.answer.outcome import DISK_TIME
+from hybridsim.answer.verdict import judge
+from hybridsim.answer.warmup import State
 from hybridsim.cli import cli
 from hybridsim.codes import Reason
 from hybridsim.explain import ALIASES, REASONS, TERMS, explain, known_words
-from hybridsim.outcome import DISK_TIME
 from hybridsim.report.terminal import LABELS, MODES, render
-from hybridsim.verdict import judge
-from hybridsim.warmup import State
 
 
 @pytest.mark.parametrize("word", [*LABELS.values(), *MODES.values(), *DISK_TIME, "other", "bins"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybridsim import Scenario, Trace, replay
-from hybridsim.fidelity import Fidelity, demerit
+from hybridsim.answer.fidelity import Fidelity, demerit
 from hybridsim.histogram import Distribution
 from hybridsim.line import Line
 from hybridsim.report.terminal import render

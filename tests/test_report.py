@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
+from hybridsim.answer.metrics import Collector
+from hybridsim.answer.result import Warning, conclude
 from hybridsim.codes import Reason
 from hybridsim.histogram import LAST_NS
-from hybridsim.metrics import Collector
 from hybridsim.report import WRITERS, write
 from hybridsim.report.curve import draw
 from hybridsim.report.terminal import render
-from hybridsim.result import Warning, conclude
 from hybridsim.wording import NONE, lasting, latency, percent, span, times
 
 SHORT = Load(seconds=300, iops=200)

@@ -13,12 +13,12 @@ from html_documents import compare_document
 from jsonschema import Draft202012Validator
 
 from hybridsim import schemas
+from hybridsim.answer.fidelity import Fidelity
+from hybridsim.answer.result import plain
 from hybridsim.cli import cli
 from hybridsim.errors import UsageError
-from hybridsim.fidelity import Fidelity
 from hybridsim.fitting.answer import Estimate, Fit
 from hybridsim.histogram import Distribution
-from hybridsim.result import plain
 
 ROOT = Path(__file__).parent.parent
 # Not of --json: a saved cache, and a folder of results (validate/environment.py says what is in it)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import Scenario, Trace, replay
+from hybridsim.answer.requirements import Seen, parse_all
+from hybridsim.answer.result import plain
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.report.size import text
-from hybridsim.requirements import Seen, parse_all
-from hybridsim.result import plain
 from hybridsim.verbs.mrc import Curve
 from hybridsim.verbs.size import Search, Sizing, Tried, first_sizes, possible, size, sized, sizes_of
 

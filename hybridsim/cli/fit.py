@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hybridsim.fidelity import Fidelity
+    from hybridsim.answer.fidelity import Fidelity
     from hybridsim.fitting.answer import Fit
     from hybridsim.fitting.arrangement import Progress
 
@@ -88,7 +88,7 @@ def text(found: Fit) -> str:
 
 
 def _fidelity(held: Fidelity) -> Iterator[str]:
-    from hybridsim.fidelity import figures
+    from hybridsim.answer.fidelity import figures
     from hybridsim.wording import latency, of_the_mean
 
     both = {"measured": figures(held.measured), "this model": figures(held.modelled)}

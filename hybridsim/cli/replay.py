@@ -124,8 +124,8 @@ def replay(
     Without a scenario the machine is: RAID-5 of four 7,200 rpm disks just large enough for the
     trace, and a write-through cache of 10% of what the trace touches, on a data-centre SSD.
     """
+    from hybridsim.answer.requirements import parse_all
     from hybridsim.cli.running import run
-    from hybridsim.requirements import parse_all
     from hybridsim.trace import Trace
     from hybridsim.verbs.warm_start import opened
 

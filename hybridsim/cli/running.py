@@ -75,7 +75,7 @@ def write_file(name: str, text: str) -> None:
 
 def write_json(data: dict[str, Any], name: str) -> None:
     """Write a result's dictionary as JSON to a file, or to standard output for `-`."""
-    from hybridsim.result import plain
+    from hybridsim.answer.result import plain
 
     text = json.dumps(plain(data), indent=2, allow_nan=False)
     if name == "-":

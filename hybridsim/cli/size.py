@@ -48,9 +48,9 @@ def size(
     caches of several sizes, decide.  A size is four steps to a doubling.  Exit code 4: no size
     meets it.
     """
+    from hybridsim.answer.requirements import parse_all
     from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
     from hybridsim.report.size import text
-    from hybridsim.requirements import parse_all
     from hybridsim.trace import Trace
     from hybridsim.verbs.size import size as find
 

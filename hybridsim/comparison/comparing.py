@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hybridsim.answer.fidelity import demerit, distance
 from hybridsim.comparison.curves import curve_rows
 from hybridsim.comparison.matching import add_up, in_both, match_jobs, with_completions
 from hybridsim.comparison.rows import Comparison, Row, row_of
 from hybridsim.comparison.tolerances import Tolerances
 from hybridsim.errors import MeasurementError
-from hybridsim.fidelity import demerit, distance
 from hybridsim.measurements.gathering import HITS
 from hybridsim.measurements.measurement import (
     CACHE,

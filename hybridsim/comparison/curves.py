@@ -1,6 +1,6 @@
 """Two curves on the same bins: how far their shapes are apart, and how they warm up.
 
-A warm-up curve is compared as `warmup.py` reads it: times and levels where both runs are steady.
+A warm-up curve is compared as `answer/warmup.py` does: times and levels where both are steady.
 The distance of two curves is the mean absolute difference of both, each smoothed by a median of
 five bins, over the time that both have; as shares of their own levels where both are steady, else
 of their own means, as a level that is no level decides nothing.
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hybridsim.answer.warmup import FEWEST_BINS, State, WarmUp, judge
 from hybridsim.comparison.rows import Aligned, Comparison, Row, row_of
 from hybridsim.comparison.tolerances import Tolerances
 from hybridsim.measurements.measurement import (
@@ -24,7 +25,6 @@ from hybridsim.measurements.measurement import (
     Ints,
     Name,
 )
-from hybridsim.warmup import FEWEST_BINS, State, WarmUp, judge
 
 MOST_BINS = 512
 FEWEST = 5  # bins that make a curve

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hybridsim.answer.warmup import WarmUp
 from hybridsim.comparison.tolerances import DISTANCES
 from hybridsim.measurements.measurement import Ints, Measurement, Name
-from hybridsim.warmup import WarmUp
 
 
 @dataclass(frozen=True)

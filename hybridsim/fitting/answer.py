@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybridsim import __version__
-from hybridsim.fidelity import Fidelity
+from hybridsim.answer.fidelity import Fidelity
 from hybridsim.units import format_rate, format_size, format_time, human_time
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TextIO
 
-from hybridsim.result import Result
+from hybridsim.answer.result import Result
 
 WRITERS = {
     "terminal": "hybridsim.report.terminal",

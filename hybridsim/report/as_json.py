@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from hybridsim.result import Result
+from hybridsim.answer.result import Result
 
 
 def write(result: Result, stream: TextIO) -> None:

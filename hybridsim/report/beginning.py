@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hybridsim.answer.beginning import Beginning
+from hybridsim.answer.result import Result
+from hybridsim.answer.warmup import State, WarmUp
 from hybridsim.report.words import LABELS, joined, rows
-from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
-from hybridsim.warm_start.beginning import Beginning
-from hybridsim.warmup import State, WarmUp
 from hybridsim.wording import percent, span
 
 

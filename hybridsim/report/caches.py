@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from hybridsim.answer.result import Result
 from hybridsim.report.words import LABELS, joined, rows
-from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
 from hybridsim.wording import percent
 

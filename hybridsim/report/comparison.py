@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.answer.warmup import WarmUp
 from hybridsim.comparison.rows import Aligned, Comparison, Row
 from hybridsim.comparison.tolerances import DISTANCES
 from hybridsim.measurements.measurement import (
@@ -23,7 +24,6 @@ from hybridsim.measurements.measurement import (
 from hybridsim.report.curve import draw
 from hybridsim.report.page import in_ascii
 from hybridsim.units import human_count, human_rate
-from hybridsim.warmup import WarmUp
 from hybridsim.wording import NONE, latency, percent, span
 
 SCHEMA = "hybridsim.comparison/1"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hybridsim.answer.result import Result
+from hybridsim.answer.verdict import SHORTEST_NS
 from hybridsim.explain import REASONS
 from hybridsim.report.beginning import warm_start
 from hybridsim.report.caches import units, what_it_did
 from hybridsim.report.words import LABELS, joined, rows, unbroken
-from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
-from hybridsim.verdict import SHORTEST_NS
 from hybridsim.wording import lasting, latency, of_the_mean, percent, span
 
 

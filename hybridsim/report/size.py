@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hybridsim.answer.requirements import Checked
 from hybridsim.report.curve import draw
 from hybridsim.report.page import WIDTH, page, paragraph, table, trace_line
-from hybridsim.requirements import Checked
 from hybridsim.units import human_size
 from hybridsim.wording import NONE, latency, percent, span
 

@@ -12,17 +12,17 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hybridsim.answer.metrics import Kind
+from hybridsim.answer.outcome import Phase
+from hybridsim.answer.requirements import Checked
+from hybridsim.answer.result import Result
+from hybridsim.answer.warmup import State
 from hybridsim.histogram import Distribution
-from hybridsim.metrics import Kind
-from hybridsim.outcome import Phase
 from hybridsim.report.curve import draw
 from hybridsim.report.findings import findings
 from hybridsim.report.page import in_ascii, is_ascii
 from hybridsim.report.words import GLUE, LABELS, joined, rows, unbroken
-from hybridsim.requirements import Checked
-from hybridsim.result import Result
 from hybridsim.units import human_count, human_size
-from hybridsim.warmup import State
 from hybridsim.wording import NONE, latency, percent, span
 
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hybridsim.outcome import Phase
-from hybridsim.result import Result
-from hybridsim.warmup import State
+from hybridsim.answer.outcome import Phase
+from hybridsim.answer.result import Result
+from hybridsim.answer.warmup import State
 from hybridsim.wording import span
 
 LABELS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hybridsim.requirements import (
+from hybridsim.answer.requirements import (
     DIRECTIONS,
     OF_REQUESTS,
     OF_RUNS,
@@ -14,7 +14,7 @@ from hybridsim.requirements import (
     Seen,
     has_direction,
 )
-from hybridsim.result import PERCENTILES, Result, plain
+from hybridsim.answer.result import PERCENTILES, Result, plain
 
 __all__ = ["PERCENTILES", "alone_name", "figures", "name_of"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.answer.verdict import NO, UNSURE, YES
 from hybridsim.sweep.answer import Setting
-from hybridsim.verdict import NO, UNSURE, YES
 
 QUANTILES = (10, 25, 50, 75, 90)
 MEAN, ALONE = "mean.reads.warm", "alone.mean.reads.warm"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hybridsim.advice.alternatives import GB, drives_cost, pricing
+from hybridsim.answer.requirements import Measure, parse_measure
 from hybridsim.errors import UsageError
-from hybridsim.requirements import Measure, parse_measure
 from hybridsim.scenario import Scenario
 from hybridsim.sweep.figures import PERCENTILES, alone_name, name_of
 from hybridsim.units import human_size

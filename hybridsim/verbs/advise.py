@@ -22,10 +22,10 @@ from hybridsim.advice.alternatives import (
     pricing,
 )
 from hybridsim.advice.hot_spot import HotSpot, hot_spot
+from hybridsim.answer.metrics import Kind
+from hybridsim.answer.outcome import SECOND, Outcome, Phase
+from hybridsim.answer.result import Result
 from hybridsim.errors import UsageError
-from hybridsim.metrics import Kind
-from hybridsim.outcome import SECOND, Outcome, Phase
-from hybridsim.result import Result
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
 from hybridsim.trace import Trace

@@ -13,7 +13,7 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import DISKS, identity
 
 if TYPE_CHECKING:
-    from hybridsim.metrics import Collector
+    from hybridsim.answer.metrics import Collector
     from hybridsim.verbs.pump import Pump
 
 KEPT_MAX = 4

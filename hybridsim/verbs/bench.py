@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybridsim import __version__
+from hybridsim.answer.outcome import SECOND
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio.jobfile import Written, read
 from hybridsim.fio.pattern import READ, WRITE
 from hybridsim.fio.results import JobResult, Measured
-from hybridsim.outcome import SECOND
 from hybridsim.scenario import Scenario
 from hybridsim.units import format_size, human_size
 from hybridsim.verbs.fio import Tell, fio

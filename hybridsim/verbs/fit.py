@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hybridsim import build
+from hybridsim.answer.fidelity import Fidelity
 from hybridsim.engine.machine import Run
 from hybridsim.engine.source import NEVER
 from hybridsim.errors import TraceError
-from hybridsim.fidelity import Fidelity
 from hybridsim.fitting import capture, fio, fio_results
 from hybridsim.fitting.answer import Fit
 from hybridsim.fitting.arrangement import Progress

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridsim.answer.metrics import Collector
 from hybridsim.controller import Controller
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.metrics import Collector
 from hybridsim.verbs.sampling import Sampler
 
 

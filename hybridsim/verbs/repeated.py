@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridsim import chance
+from hybridsim.answer.requirements import Checked, Seen, parse_measure
+from hybridsim.answer.result import Result
 from hybridsim.confidence import LEVEL, Estimate, estimate
 from hybridsim.errors import UsageError
-from hybridsim.requirements import Checked, Seen, parse_measure
-from hybridsim.result import Result
 from hybridsim.scenario import Scenario
 from hybridsim.trace import Trace
 from hybridsim.verbs.replay import Report, replay

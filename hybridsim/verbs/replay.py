@@ -12,10 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridsim import build
+from hybridsim.answer.beginning import compared
+from hybridsim.answer.counters import Counters
+from hybridsim.answer.outcome import Outcome
+from hybridsim.answer.requirements import Requirement, check_answerable
+from hybridsim.answer.result import Result, Warning, conclude, warm_up_of
 from hybridsim.arrays import Ints
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.codes import FUA, PREFLUSH, SYNC, Flag, Op
-from hybridsim.counters import Counters
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Machine
 from hybridsim.engine.think import Waits
@@ -23,10 +27,7 @@ from hybridsim.errors import TraceError, UsageError
 from hybridsim.fitting import answer
 from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.jit import compiled
-from hybridsim.outcome import Outcome
 from hybridsim.pages import Chunked
-from hybridsim.requirements import Requirement, check_answerable
-from hybridsim.result import Result, Warning, conclude, warm_up_of
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
 from hybridsim.trace import Trace
@@ -36,7 +37,6 @@ from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.recorded import RecordedLatencies
 from hybridsim.verbs.sampling import SAMPLES_MAX
 from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
-from hybridsim.warm_start.beginning import compared
 from hybridsim.warm_start.saved_cache import SavedCache
 
 LONGEST_BYTES = 1 << 30

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hybridsim import build
+from hybridsim.answer.counters import Counters
+from hybridsim.answer.outcome import Outcome
+from hybridsim.answer.result import Result
 from hybridsim.caches.page.preload import COLD_START
-from hybridsim.counters import Counters
 from hybridsim.engine.machine import Machine
-from hybridsim.outcome import Outcome
-from hybridsim.result import Result
 from hybridsim.scenario import Scenario
 from hybridsim.trace import Trace
 from hybridsim.verbs.alone import Ran

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from hybridsim import __version__
+from hybridsim.answer.requirements import Checked, Requirement, Seen, check_answerable, parse_all
+from hybridsim.answer.result import Result
 from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.requirements import Checked, Requirement, Seen, check_answerable, parse_all
-from hybridsim.result import Result
 from hybridsim.scenario import Scenario
 from hybridsim.trace import Trace
 from hybridsim.units import format_size, human_size

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.answer.warmup import WarmUp, judge
 from hybridsim.engine.stack import Stack, count_depths
 from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Requests, joined
@@ -18,7 +19,6 @@ from hybridsim.standin.measured import measured
 from hybridsim.summary import Tally, summarize
 from hybridsim.trace import CHUNK_ROWS, Trace
 from hybridsim.verbs.mrc import Curve, miss_ratio_curve, spread_sizes
-from hybridsim.warmup import WarmUp, judge
 from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload
 

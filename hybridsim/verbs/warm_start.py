@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.answer.result import Warning
 from hybridsim.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.errors import UsageError
-from hybridsim.result import Warning
 from hybridsim.scenario import Cache, Scenario
 from hybridsim.summary import Summary
 from hybridsim.trace import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybridsim.result import Result
+from hybridsim.answer.result import Result
 from hybridsim.trace import Trace
 from hybridsim.verbs.mrc import miss_ratio_curve
 

@@ -2,7 +2,6 @@
 
     ranking      which pages of an earlier trace it would want to have
     saved_cache  which pages another run ended with, in a file
-    beginning    what it was worth, beside the same cache that began empty
 
 What the engine does with such a list is in caches/page/preload.py and preloading.py.
 """

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from hybridsim.answer.warmup import State
 from hybridsim.comparison.rows import Comparison, Row
 from hybridsim.measurements.measurement import HIT_RATIO, IOPS
-from hybridsim.warmup import State
 from hybridsim.wording import NONE
 from validate.report.holding import Held
 

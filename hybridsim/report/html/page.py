@@ -18,12 +18,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from hybridsim import __version__
+from hybridsim.answer.result import plain
 from hybridsim.charts import Chart
 from hybridsim.charts.chart import Value, Values
 from hybridsim.charts.palette import DARK, LIGHT, colours
 from hybridsim.report.html.blocks import Section, charts_of
 from hybridsim.report.html.drawing import of_bars, of_chart, of_heat
-from hybridsim.result import plain
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor"

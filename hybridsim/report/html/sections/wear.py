@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hybridsim.answer.verdict import SHORTEST_NS
 from hybridsim.charts.wear import written
 from hybridsim.report.html.blocks import Block, KeyFigures, Prose, Section
 from hybridsim.units import human_size
-from hybridsim.verdict import SHORTEST_NS
 from hybridsim.wording import lasting, span
 
 

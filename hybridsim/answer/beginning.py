@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.outcome import SECOND, Outcome
-from hybridsim.warmup import SHARES, State, WarmUp
+from hybridsim.answer.outcome import SECOND, Outcome
+from hybridsim.answer.warmup import SHARES, State, WarmUp
 
 FIRST_NS = 60 * SECOND
 FIRST_SHARE = 10  # of a run; in a short one its first tenth

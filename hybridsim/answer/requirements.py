@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from hybridsim.answer.outcome import Phase
+from hybridsim.answer.warmup import WarmUp
+from hybridsim.answer.wear import Wear
 from hybridsim.errors import UsageError
-from hybridsim.outcome import Phase
 from hybridsim.suggest import hint
 from hybridsim.units import parse_percent, parse_time
-from hybridsim.warmup import WarmUp
-from hybridsim.wear import Wear
 from hybridsim.wording import NONE, latency, percent, span
 
 EXAMPLE = "'p99.warm<8ms', 'hit>80%', 'dwpd<1' or 'warmup<1h'"

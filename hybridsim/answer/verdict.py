@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hybridsim.answer.fidelity import Fidelity
+from hybridsim.answer.outcome import SECOND, Outcome, Phase
+from hybridsim.answer.warmup import State, WarmUp
 from hybridsim.codes import Reason
-from hybridsim.fidelity import Fidelity
-from hybridsim.outcome import SECOND, Outcome, Phase
 from hybridsim.units import format_size, human_count
-from hybridsim.warmup import State, WarmUp
 from hybridsim.wording import latency, of_the_mean, percent, span, times
 
 YES, NO, UNSURE = "yes", "no", "unsure"

@@ -19,7 +19,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.metrics import Collector
+from hybridsim.answer.metrics import Collector
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

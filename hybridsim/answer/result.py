@@ -11,17 +11,17 @@ from typing import Any
 import numpy.typing as npt
 
 from hybridsim import __version__
+from hybridsim.answer.beginning import Beginning
+from hybridsim.answer.counters import Counters
+from hybridsim.answer.fidelity import Fidelity
+from hybridsim.answer.metrics import Collector, Kind
+from hybridsim.answer.outcome import Outcome, Phase, Series
+from hybridsim.answer.requirements import Checked, Requirement, Seen
+from hybridsim.answer.verdict import Case, Verdict, judge
+from hybridsim.answer.warmup import State, WarmUp, of_hits, of_iops
+from hybridsim.answer.wear import Wear, wear
 from hybridsim.codes import Reason
-from hybridsim.counters import Counters
-from hybridsim.fidelity import Fidelity
 from hybridsim.histogram import Distribution
-from hybridsim.metrics import Collector, Kind
-from hybridsim.outcome import Outcome, Phase, Series
-from hybridsim.requirements import Checked, Requirement, Seen
-from hybridsim.verdict import Case, Verdict, judge
-from hybridsim.warm_start.beginning import Beginning
-from hybridsim.warmup import State, WarmUp, of_hits, of_iops
-from hybridsim.wear import Wear, wear
 
 SCHEMA = "hybridsim.result/1"
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.answer.counters import Counters
+from hybridsim.answer.metrics import READS, Collector, Figures, Kind
 from hybridsim.codes import Reason
-from hybridsim.counters import Counters
-from hybridsim.metrics import READS, Collector, Figures, Kind
 
 SECOND = 10**9
 DAY = 86400 * SECOND

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybridsim.metrics import Kind
-from hybridsim.outcome import Phase
+from hybridsim.answer.metrics import Kind
+from hybridsim.answer.outcome import Phase
 
 DAYS_PER_YEAR = 365.25
 
