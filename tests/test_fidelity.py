@@ -8,7 +8,7 @@ import pytest
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answer.fidelity import Fidelity, demerit
 from hybridsim.histogram import Distribution
-from hybridsim.line import Line
+from hybridsim.raid.line import Line
 from hybridsim.report.terminal import render
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,8 +178,3 @@ class System:
             if time.monotonic() > until:
                 raise RunError(f"{what}: not within {seconds:.0f} s")
             time.sleep(0.05)
-
-
-def as_text(lines: Iterable[str]) -> str:
-    """Return lines as one text."""
-    return "\n".join(lines)

@@ -11,7 +11,6 @@ from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.jit import method, state_machine
-from hybridsim.line import Line
 from hybridsim.raid.chunks import gather_chunks
 from hybridsim.raid.copying import end_copy, go_on_rebuilding, write_copy
 from hybridsim.raid.groups import (
@@ -28,6 +27,7 @@ from hybridsim.raid.groups import (
     Stripes,
 )
 from hybridsim.raid.layout import FAILED, NEAR, REBUILDING, WHOLE, Layout
+from hybridsim.raid.line import Line
 from hybridsim.raid.mirrors import mirror
 from hybridsim.raid.parity import cut_rows, end_segment, write_segment
 from hybridsim.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuild

@@ -22,7 +22,6 @@ ACCELERATORS = {
     "tcg": ("tcg,thread=multi,tb-size=512", "max,la57=off,avx=off,avx2=off"),
     "kvm": ("kvm", "host"),
 }
-NBD_REQUESTS = 16
 
 
 @dataclass(frozen=True)

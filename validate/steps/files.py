@@ -17,7 +17,6 @@ from validate.system import System
 
 LOOP_CTL_GET_FREE = 0x4C82
 LOOP_CLR_FD, LOOP_CONFIGURE = 0x4C01, 0x4C0A
-LOOP_MAJOR = 7
 CONFIG_BYTES = 304  # struct loop_config: fd, block size, loop_info64, reserved
 FLAGS_AT, DIRECT_IO = 8 + 52, 16  # lo_flags in it
 TRIES = 10
