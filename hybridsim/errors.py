@@ -37,7 +37,7 @@ class ColumnsError(TraceError):
     exit_code = 2
 
 
-class RecordError(HybridsimError):
+class RecordingError(HybridsimError):
     """A disk that cannot be recorded here, or not so."""
 
     exit_code = 2

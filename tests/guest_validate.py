@@ -557,7 +557,7 @@ class Killed(Situation):
 
         def work():
             system = System(state=STATE)
-            request = requests.Request(loaded, [slow], fast, [], None, system)
+            request = requests.BuildRequest(loaded, [slow], fast, [], None, system)
             requests.check(request)
             with site.site(system) as here:
                 places = [*request.places, None]

@@ -12,7 +12,7 @@ import pytest
 from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
 
 from hybridsim.cli import trace_record
-from hybridsim.errors import RecordError
+from hybridsim.errors import RecordingError
 from hybridsim.recording import disk as disks
 from hybridsim.recording import tracefs
 from hybridsim.recording.disk import Host
@@ -136,7 +136,7 @@ class TestByBlktrace:
 
     def test_why_it_failed_is_told_with_the_mend(self, host, tmp_path):
         install(tmp_path, 'echo "/dev/sdx: Operation not permitted" >&2; exit 1')
-        with pytest.raises(RecordError, match=r"Operation not permitted; .*--via tracefs"):
+        with pytest.raises(RecordingError, match=r"Operation not permitted; .*--via tracefs"):
             record(prepare("sdx", None, 5, host=host))
 
     def test_a_disk_without_requests_gives_no_trace(self, host, tmp_path):
@@ -210,7 +210,7 @@ class TestByTracefs:
         def fail(passed_s):
             raise OSError(28, "No space left on device")
 
-        with pytest.raises(RecordError, match="No space left"):
+        with pytest.raises(RecordingError, match="No space left"):
             record(prepare("sdx", None, 5, "tracefs", host=host), fail)
         assert tracing_of(host) == before
 
@@ -234,7 +234,7 @@ class TestRefusals:
     """Each names what is wrong, and how to mend it."""
 
     def refused(self, message, host, device="sdx", output=None, seconds=5, via="auto"):
-        with pytest.raises(RecordError, match=message):
+        with pytest.raises(RecordingError, match=message):
             prepare(device, output, seconds, via, host=host)
 
     def test_no_such_device(self, host):

@@ -25,7 +25,7 @@ READING = (guards.not_mounted, guards.not_swap, guards.no_holders, guards.not_op
 
 
 @dataclass
-class Request:
+class AttachRequest:
     """What the user asked for."""
 
     experiment: Experiment
@@ -36,7 +36,7 @@ class Request:
     system: System
 
 
-def check(request: Request) -> tuple[Attached, bool, list[str]]:
+def check(request: AttachRequest) -> tuple[Attached, bool, list[str]]:
     """Look at the cache and what speaks against a test, and touch nothing.
 
     Return it, whether others use it, and what to know.  Raises UnsafeError where it must not be
@@ -73,7 +73,7 @@ def _fits(experiment: Experiment, found: Attached) -> None:
         raise ExperimentError("a cache that others own is not stopped: leave out [restart]")
 
 
-def _may_write(request: Request, found: Attached) -> None:
+def _may_write(request: AttachRequest, found: Attached) -> None:
     """Raise UnsafeError unless the device holds nothing, and was named twice."""
     system, device = request.system, found.cached
     guards.named_twice([device], request.erase, system)
@@ -87,7 +87,7 @@ def _may_write(request: Request, found: Attached) -> None:
         raise UnsafeError(f"{device.path}: {why}")
 
 
-def ready(request: Request) -> None:
+def ready(request: AttachRequest) -> None:
     """Raise MissingError where something is missing that the run needs."""
     request.system.need("fio")
     if request.experiment.collect.trace:
@@ -95,7 +95,7 @@ def ready(request: Request) -> None:
         tracing.check(request.system)
 
 
-def shown(request: Request, found: Attached, is_used: bool, notes: Sequence[str]) -> str:
+def shown(request: AttachRequest, found: Attached, is_used: bool, notes: Sequence[str]) -> str:
     """Return the plan in words."""
     cache, experiment = found.cache, request.experiment
     of = human(cache.block_bytes or cache.bucket_bytes)
@@ -118,7 +118,7 @@ def shown(request: Request, found: Attached, is_used: bool, notes: Sequence[str]
     return "\n".join(lines + [f"  note: {each}" for each in notes])
 
 
-def attach(request: Request, found: Attached, is_used: bool, say: Say) -> Path:
+def attach(request: AttachRequest, found: Attached, is_used: bool, say: Say) -> Path:
     """Do it; return the folder of the results."""
     system = request.system
     # What is simulated is the cache that is there, not the one that the file may speak of.

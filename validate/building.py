@@ -12,13 +12,13 @@ from validate.devices import Device, of_number
 from validate.environment import Environment
 from validate.experiment import Experiment
 from validate.planning import Plan, plan
-from validate.request import Request, sides
+from validate.request import BuildRequest, sides
 from validate.saying import Say
 from validate.site import Site, site
 from validate.steps.ends import zero_device
 
 
-def build(request: Request, say: Say) -> Path:
+def build(request: BuildRequest, say: Say) -> Path:
     """Do it all; return the folder of the results."""
     experiment, system = request.experiment, request.system
     folder = result_folder.prepare(request.out or f"results/{experiment.name}", experiment)
@@ -29,7 +29,9 @@ def build(request: Request, say: Say) -> Path:
     return folder
 
 
-def _run(request: Request, here: Site, environment: Environment, folder: Path, say: Say) -> None:
+def _run(
+    request: BuildRequest, here: Site, environment: Environment, folder: Path, say: Say
+) -> None:
     """Build, measure, and measure again on the warm cache; leaving undoes it."""
     experiment = request.experiment
     steps = plan(experiment, *sides(request), here.scene.facts["id"])

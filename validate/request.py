@@ -24,7 +24,7 @@ SAMPLE_IDENTITY = "0" * 12  # in a plan that is only shown
 
 
 @dataclass
-class Request:
+class BuildRequest:
     """What the user asked for."""
 
     experiment: Experiment
@@ -37,7 +37,7 @@ class Request:
     places: list[Place] = field(default_factory=list)  # slow ones, then the fast one
 
 
-def check(request: Request) -> list[str]:
+def check(request: BuildRequest) -> list[str]:
     """Look at all that could be in the way, and touch nothing; return what to know.
 
     Raises UnsafeError for a device that must not be taken, MissingError for what is not there.
@@ -63,7 +63,7 @@ def check(request: Request) -> list[str]:
     return notes
 
 
-def ready(request: Request) -> None:
+def ready(request: BuildRequest) -> None:
     """Raise where something is missing that the run itself needs, or was not named twice."""
     system, experiment = request.system, request.experiment
     if system.uid != 0:
@@ -81,11 +81,11 @@ def ready(request: Request) -> None:
     guards.named_twice(request.devices, request.erase, system)
 
 
-def _paths(request: Request) -> list[str]:
+def _paths(request: BuildRequest) -> list[str]:
     return [*request.slow, *([request.fast] if request.fast is not None else [])]
 
 
-def sides(request: Request) -> tuple[list[Place], Place | None]:
+def sides(request: BuildRequest) -> tuple[list[Place], Place | None]:
     """Return the slow places and the fast one."""
     number = len(request.slow)
     return request.places[:number], next(iter(request.places[number:]), None)
@@ -97,7 +97,7 @@ def _place(path: str, device: Device | None, system: System) -> Place:
     return Place(path, device.size_bytes, device.identity(system))
 
 
-def _sizes(request: Request) -> None:
+def _sizes(request: BuildRequest) -> None:
     """Raise UnsafeError where a device is too small."""
     by_path = {device.path: device for device in request.devices}
     need = slow_bytes(request.experiment, len(request.slow)) or 1 << 20
@@ -151,7 +151,7 @@ def _problem(device: Device, system: System) -> str:
     return ""
 
 
-def shown(request: Request, notes: Sequence[str]) -> str:
+def shown(request: BuildRequest, notes: Sequence[str]) -> str:
     """Return the plan in words."""
     experiment = request.experiment
     lines = [f"{experiment.name}: {experiment.cache.kind}, {experiment.load.duration_s} s of fio"]

@@ -64,7 +64,7 @@ _KIND[[Op.WRITE, Op.WRITE_ZEROES], :] = Kind.WRITE
 _ALLOWED = np.array([[reason in REASONS[kind] for reason in Reason] for kind in Kind])
 
 
-class Facts(Protocol):
+class FactColumns(Protocol):
     """Columns of one row per request, in order of completion."""
 
     @property
@@ -155,7 +155,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Series:
+class BinCounts:
     """Counts in time bins of equal width, from time 0."""
 
     width_ns: int
@@ -179,7 +179,7 @@ class Collector:
         self.last_issue_ns = 0
         self.last_done_ns = 0
 
-    def add(self, facts: Facts) -> None:
+    def add(self, facts: FactColumns) -> None:
         """Take in a chunk of facts."""
         if len(facts.issue_ns) == 0:
             return
@@ -193,7 +193,7 @@ class Collector:
         self.used = max(self.used, self.last_done_ns // self.width_ns + 1)
         self._count(facts, done - issue)
 
-    def _count(self, facts: Facts, latency: Ints) -> None:
+    def _count(self, facts: FactColumns, latency: Ints) -> None:
         kind = _KIND[facts.op, facts.path]
         kind[facts.length == 0] = Kind.OTHER
         cell = facts.issue_ns // self.width_ns * len(Kind) + kind
@@ -263,7 +263,7 @@ class Collector:
         """Figures of the whole run."""
         return self.phase(0, self.end_ns)
 
-    def series(self, width_ns: int | None = None) -> Series:
+    def series(self, width_ns: int | None = None) -> BinCounts:
         """Counts by time in bins of `width_ns`, a power of two times the collector's own."""
         factor = 1 if width_ns is None else max(width_ns // self.width_ns, 1)
         starts = np.arange(0, max(self.used, 1), factor)
@@ -273,7 +273,7 @@ class Collector:
             return total
 
         count = self.bins.count
-        return Series(
+        return BinCounts(
             self.width_ns * factor,
             merged(count[:, list(READS)].sum(axis=1)),
             merged(count[:, Kind.HIT]),

@@ -33,7 +33,7 @@ BUSY = 0.9  # disks that have no time for more fills
 
 
 @dataclass(frozen=True)
-class Advice:
+class Step:
     """What to do next, and the command that does it where there is one."""
 
     text: str
@@ -47,7 +47,7 @@ class Verdict:
     answer: str
     headline: str
     reasons: list[str] = field(default_factory=list)
-    advice: list[Advice] = field(default_factory=list)
+    advice: list[Step] = field(default_factory=list)
     confidence: dict[str, Any] = field(default_factory=dict)
 
 
@@ -295,12 +295,12 @@ def _about_writes(case: Case) -> Iterator[str]:
     )
 
 
-def _advice(case: Case) -> Iterator[Advice]:
+def _advice(case: Case) -> Iterator[Step]:
     if _endless(case):
         yield _against_backlog(case)
     if not case.has_cache:
         text = "Give it a cache: `kind` and `size` under [cache] in the scenario."
-        yield Advice(text, _replay(case, "--cache page"))
+        yield Step(text, _replay(case, "--cache page"))
         return
     has_reads = case.cached.whole.figures.reads.count > 0
     settled = case.warm_up.state in (State.FALLING, State.RESTLESS)
@@ -309,7 +309,7 @@ def _advice(case: Case) -> Iterator[Advice]:
         pace = case.trace.get("span_ns", case.cached.end_ns) / max(case.cached.end_ns, 1)
         seconds = max(-(-int(case.warm_up.needed_ns * pace) // (60 * SECOND)), 1) * 60
         need = span(seconds * SECOND)
-        yield Advice(
+        yield Step(
             f"Capture for at least {need}, so that the cache can warm up.",
             f"sudo blktrace -d /dev/DISK -w {seconds} -o longer",
         )
@@ -317,45 +317,45 @@ def _advice(case: Case) -> Iterator[Advice]:
         yield _larger(case)
     is_dropped = case.cache_mode in ("read-only", "write-around")
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and is_dropped:
-        yield Advice('Keep what is written: mode = "write-through" under [cache] in the scenario.')
+        yield Step('Keep what is written: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind", "page") != "page":
         return  # it decides by itself
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
-        yield Advice("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
+        yield Step("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:
-        yield Advice("Try letting every miss in.", _replay(case, "--admission always"))
+        yield Step("Try letting every miss in.", _replay(case, "--admission always"))
     yield from _of_another_model(case)
     if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
-        yield Advice("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
+        yield Step("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
 
 
-def _of_another_model(case: Case) -> Iterator[Advice]:
+def _of_another_model(case: Case) -> Iterator[Step]:
     """Where the modelled disks are not like those of the capture, a way to make them so."""
     fidelity = case.fidelity
     if not fidelity.is_known or fidelity.is_other_kind or fidelity.likeness == "good":
         return
     if not case.scenario.get("is_fitted"):
         name = shlex.quote(_name(case))
-        yield Advice("Make the model one of your array.", f"hybridsim fit {name} -o array.toml")
+        yield Step("Make the model one of your array.", f"hybridsim fit {name} -o array.toml")
     elif case.scenario.get("mode", "open") == "open":
         text = "Let each request wait for those it waited for when captured: programs do."
-        yield Advice(text, _replay(case, "--mode think"))
+        yield Step(text, _replay(case, "--mode think"))
 
 
-def _larger(case: Case) -> Advice:
+def _larger(case: Case) -> Step:
     size = case.scenario.get("cache_bytes")
     if not size:
-        return Advice("Try twice the cache: double `size` under [cache] in the scenario.")
+        return Step("Try twice the cache: double `size` under [cache] in the scenario.")
     twice = 2 * size if size < MIB else -(-2 * size // MIB) * MIB
-    return Advice("Try twice the cache.", _replay(case, f"--cache-size {format_size(twice)}"))
+    return Step("Try twice the cache.", _replay(case, f"--cache-size {format_size(twice)}"))
 
 
-def _against_backlog(case: Case) -> Advice:
+def _against_backlog(case: Case) -> Step:
     if case.trace.get("has_completions"):
         text = "Let each request wait for those it waited for when captured."
-        return Advice(text, _replay(case, "--mode think"))
+        return Step(text, _replay(case, "--mode think"))
     text = "Keep a fixed number of requests under way instead; the capture has no completions."
-    return Advice(text, _replay(case, "--mode closed"))
+    return Step(text, _replay(case, "--mode closed"))
 
 
 def _name(case: Case) -> str:

@@ -35,7 +35,7 @@ class Way(Protocol):
     """A module that records."""
 
     def check(self, disk: Disk, host: Host) -> None:
-        """Raise RecordError if it cannot be done here."""
+        """Raise RecordingError if it cannot be done here."""
 
     def record(self, order: Order) -> int:
         """Record, and leave the system as it was; return how many events the kernel dropped."""

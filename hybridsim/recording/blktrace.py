@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from hybridsim.errors import RecordError
+from hybridsim.errors import RecordingError
 from hybridsim.recording import Order
 from hybridsim.recording.disk import Disk, Host
 from hybridsim.recording.packing import pack
@@ -24,14 +24,14 @@ DROPPED = re.compile(r"You have (\d+) .*dropped events")
 
 
 def check(disk: Disk, host: Host) -> None:
-    """Raise RecordError where blktrace is not installed, or is denied its files."""
+    """Raise RecordingError where blktrace is not installed, or is denied its files."""
     if shutil.which(PROGRAM) is None:
-        raise RecordError(
+        raise RecordingError(
             "blktrace is not installed: install it (Debian: apt install blktrace), "
             "or record with --via tracefs"
         )
     if host.is_locked_down:
-        raise RecordError(
+        raise RecordingError(
             "the kernel's lockdown denies blktrace its debugfs files: record with --via tracefs"
         )
 
@@ -63,7 +63,7 @@ def record(order: Order) -> int:
         output.seek(0)
         told = output.read()
     if process.returncode and not order.stop.is_set():
-        raise RecordError(_why(told, order.disk))
+        raise RecordingError(_why(told, order.disk))
     pack(order.prefix)
     dropped = DROPPED.search(told)
     return int(dropped[1]) if dropped else 0

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybridsim.errors import RecordError
+from hybridsim.errors import RecordingError
 from hybridsim.suggest import nearest
 
 RECORD_BYTES = 48
@@ -69,7 +69,7 @@ class Disk:
 
 
 def find(device: str, host: Host) -> Disk:
-    """Return the block device of that path or name.  Raises RecordError if there is none."""
+    """Return the block device of that path or name.  Raises RecordingError if there is none."""
     path = Path(device if "/" in device else f"/dev/{device}")
     name = os.path.realpath(path).rsplit("/", 1)[-1]
     folder = host.sys / "class/block" / name
@@ -77,7 +77,7 @@ def find(device: str, host: Host) -> Disk:
         known = sorted(each.name for each in (host.sys / "class/block").glob("*"))
         like = nearest(name, known)
         seen = f"did you mean {like}?" if like else f"there is {', '.join(known) or 'none'}"
-        raise RecordError(f"{device}: no block device: {seen}")
+        raise RecordingError(f"{device}: no block device: {seen}")
     return Disk(name, str(path), folder)
 
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from hybridsim.errors import RecordError
+from hybridsim.errors import RecordingError
 from hybridsim.formats.files import zstd
 from hybridsim.recording import Order
 from hybridsim.recording.disk import Disk, Host
@@ -36,24 +36,24 @@ LOST = re.compile(r"^(?:overrun|dropped events): (\d+)", re.MULTILINE)
 
 
 def check(disk: Disk, host: Host) -> None:
-    """Raise RecordError where the tracer is missing, broken, or at work for somebody else."""
+    """Raise RecordingError where the tracer is missing, broken, or at work for somebody else."""
     version = tuple(int(word) for word in re.findall(r"\d+", host.release)[:2])
     if version >= FIRST_BROKEN:
-        raise RecordError(
+        raise RecordingError(
             f"the `blk` tracer of kernel {host.release} writes malformed records (6.19 and later "
             "do): record with --via blktrace"
         )
     root = place(host)
     if "blk" not in _read(root / "available_tracers").split():
-        raise RecordError("the kernel has no `blk` tracer (CONFIG_BLK_DEV_IO_TRACE)")
+        raise RecordingError("the kernel has no `blk` tracer (CONFIG_BLK_DEV_IO_TRACE)")
     tracer = _read(root / "current_tracer")
     if tracer != IDLE:
-        raise RecordError(
+        raise RecordingError(
             f"the kernel's tracer is in use ({tracer}): end that first, or "
             f"echo {IDLE} > {root / 'current_tracer'}"
         )
     if _read(disk.folder / "trace/enable") != "0":
-        raise RecordError(f"{disk.path}: somebody traces it already: blktrace -d {disk.path} -k")
+        raise RecordingError(f"{disk.path}: somebody traces it already: blktrace -d {disk.path} -k")
 
 
 def place(host: Host) -> Path:
@@ -61,7 +61,7 @@ def place(host: Host) -> Path:
     for each in PLACES:
         if (host.sys / each / "current_tracer").exists():
             return host.sys / each
-    raise RecordError(
+    raise RecordingError(
         "tracefs is not mounted: mount -t tracefs none /sys/kernel/tracing (it takes root, and a "
         "lockdown that is not `confidentiality`)"
     )
@@ -135,7 +135,7 @@ def _pipe(path: Path) -> Iterator[int]:
     try:
         pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
     try:
         yield pipe
     finally:
@@ -163,10 +163,10 @@ def settings() -> Iterator[Any]:
         for path, old in reversed(before):
             try:
                 _write(path, old)
-            except RecordError:
+            except RecordingError:
                 failed.append(f"echo {old} > {path}")
         if failed:
-            raise RecordError("these could not be put back: " + "; ".join(failed))
+            raise RecordingError("these could not be put back: " + "; ".join(failed))
 
 
 def chosen(text: str) -> str:
@@ -196,11 +196,11 @@ def _read(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _write(path: Path, value: str) -> None:
     try:
         path.write_text(value)
     except OSError as error:
-        raise RecordError(f"{path}: cannot be written: {error.strerror}") from None
+        raise RecordingError(f"{path}: cannot be written: {error.strerror}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridsim.errors import RecordError
+from hybridsim.errors import RecordingError
 from hybridsim.recording import WAYS, Order, Tick, way
 from hybridsim.recording.disk import Disk, Estimate, Host, estimate, find
 from hybridsim.recording.packing import files_of
@@ -49,23 +49,23 @@ def prepare(
     buffer_bytes: int = 4 << 20,
     host: Host | None = None,
 ) -> Prepared:
-    """See whether a disk can be recorded, and what that would take.  Raises RecordError if not."""
+    """See what it takes to record a disk.  Raises RecordingError where it cannot be done."""
     host = host or Host()
     disk = find(device, host)
     prefix = prefix_of(output, disk)
     folder = prefix.absolute().parent
     if not folder.is_dir():
-        raise RecordError(f"{prefix}: there is no folder {folder}")
+        raise RecordingError(f"{prefix}: there is no folder {folder}")
     if there := files_of(prefix):
-        raise RecordError(f"{there[0]} exists already: choose another name with -o")
+        raise RecordingError(f"{there[0]} exists already: choose another name with -o")
     if host.uid != 0:
-        raise RecordError("only root may record what a disk does: run this with sudo")
+        raise RecordingError("only root may record what a disk does: run this with sudo")
     if via == AUTO:
         via = "tracefs" if host.is_locked_down else "blktrace"
     way(via).check(disk, host)
     expected = estimate(disk, seconds, folder, host)
     if expected.bytes > ROOM * expected.free_bytes:
-        raise RecordError(
+        raise RecordingError(
             f"{folder} has room for {expected.free_bytes >> 20:,} MiB, but at the present "
             f"{expected.requests_per_second:,.0f} requests a second {expected.bytes >> 20:,} MiB "
             "may come: record for a shorter time, or elsewhere with -o"
@@ -99,7 +99,7 @@ def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
                 )
             )
         except OSError as error:
-            raise RecordError(f"{prepared.prefix}: {error.strerror or error}") from None
+            raise RecordingError(f"{prepared.prefix}: {error.strerror or error}") from None
     files = files_of(prepared.prefix)
     size = sum(each.stat().st_size for each in files)
     return Recording(files, size, dropped, stop.is_set(), summary_of(prepared))

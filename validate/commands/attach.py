@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     system, said = system_of(args), experiment.load(args.experiment)
     clear_leftovers(args, system)
-    request = attaching.Request(said, args.device, args.erase, args.in_use, args.out, system)
+    request = attaching.AttachRequest(said, args.device, args.erase, args.in_use, args.out, system)
     found, is_used, notes = attaching.check(request)
     print(attaching.shown(request, found, is_used, notes), file=sys.stderr)
     if args.dry_run:

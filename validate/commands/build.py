@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
     system, said = system_of(args), experiment.load(args.experiment)
     clear_leftovers(args, system)
-    request = requests.Request(said, args.slow, args.fast, args.erase, args.out, system)
+    request = requests.BuildRequest(said, args.slow, args.fast, args.erase, args.out, system)
     notes = requests.check(request)
     print(requests.shown(request, notes), file=sys.stderr)
     if args.dry_run:
