@@ -78,6 +78,7 @@ def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier | Control
         failed=said.failed,
         rebuild=(new.member, new.min_bytes_per_s, new.max_bytes_per_s) if new else None,
         queue_depth=said.queue_depth,
+        path_ns=said.path_latency_ns,
     )
     if said.controller is None:
         return array
