@@ -1,7 +1,8 @@
 """What a mapped device says of itself, and that it is to begin, said to the kernel directly.
 
 dmsetup takes a process each time, two tenths of a second in a guest: too long to know when the
-counters stood where they are said to, or when the cache began.  The structures are those of linux/dm-ioctl.h.
+counters stood where they are said to, or when the cache began.  The structures are those of
+linux/dm-ioctl.h.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """bcache's counters: the true ones from its tracepoints, and its own beside them.
 
 Its own move every 13.6 s, and each step is kept modulo 65536.  Both count a read as hit where all
-of it was cached.  Inserts dirty and clean are those of writes and of what read misses brought, tried
-or done; those that found room are cache_inserts.  An invalidation is a write that bypassed the
-cache.  Beside its own stand how much is dirty, how fast that is written back, and the share of
-buckets that were free or clean.
+of it was cached.  Inserts dirty and clean are those of writes and of what read misses brought, with
+or without success; those that found room are cache_inserts.  An invalidation is a write that
+bypassed the cache.  Beside its own stand how much is dirty, how fast that is written back, and the
+share of buckets that were free or clean.
 """
 
 from __future__ import annotations
