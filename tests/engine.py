@@ -103,6 +103,7 @@ def tier(kind, parameters):
         rebuild=tuple(vars(parameters.rebuild).values()) if parameters.rebuild else None,
         queue_depth=parameters.queue_depth,
         path_ns=parameters.path_ns,
+        has_fua=parameters.has_fua,
     )
 
 

@@ -34,6 +34,7 @@ from hybridsim.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuil
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 NOTHING = -1
+FLUSH_AFTER = 1 << 40  # beside a tag
 ARRIVED = -1  # of the numbers of timers: this less its tag is a request that is back
 
 
@@ -57,6 +58,7 @@ class Tier(NamedTuple):
     groups: Groups
     line: Line  # what waits to get in
     path_ns: int  # of the way to the array and back
+    has_fua: int  # 0: a flush follows what is to be on the medium
     stripes: Stripes
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
@@ -84,12 +86,14 @@ class Tier(NamedTuple):
         rebuild: tuple[int, int, int] | None = None,
         queue_depth: int = 0,
         path_ns: int = 0,
+        has_fua: bool = True,
     ) -> Tier:
         """Join the members of a device bank; capacity is what whole rows of chunks hold.
 
         `failed` members are gone; `rebuild` is a replaced member and the rates, least and most in
         bytes a second, at which it is written; `queue_depth` requests are under way at most, and
-        each is complete `path_ns` after the members are done with it.
+        each is complete `path_ns` after the members are done with it.  Members that do not know FUA
+        are sent a flush after a WRITE with it.
         """
         layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
         state = np.full(members, WHOLE, np.uint8)
@@ -112,6 +116,7 @@ class Tier(NamedTuple):
             groups=Groups.new(256),
             line=Line.new(queue_depth),
             path_ns=path_ns,
+            has_fua=int(has_fua),
             stripes=Stripes.new(),
             rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
             counts=np.array([0, 0, lost]),
@@ -171,6 +176,9 @@ class Tier(NamedTuple):
     @method
     def begin(self, now, tag, op, offset, length, events):
         """Issue a request to the members."""
+        if self.has_fua == 0 and op & FUA != 0:
+            op ^= FUA
+            tag |= FLUSH_AFTER
         if self.members == 1 and op <= WRITE and length > 0:
             self.issue(now, 2 * tag, 0, op, offset, length, events)
             return
@@ -229,6 +237,10 @@ class Tier(NamedTuple):
     @method
     def done(self, now, tag, events):
         """Return the tag of a request whose members are done, or -1 while it is on its way back."""
+        if tag >= FLUSH_AFTER:
+            group = self.groups.take(NOTHING, tag ^ FLUSH_AFTER)
+            self.fork_to_all(now, group, FLUSH, events)
+            return NOTHING
         if self.path_ns == 0:
             return self.completed(now, tag, events)
         events.push(now + self.path_ns, self.timer, ARRIVED - tag)

@@ -75,6 +75,13 @@ class Tier:
                 self.rebuild.rest()
             done()
 
+        all_written = on_its_way
+        if op & FUA and not self.parameters.has_fua:
+            op ^= FUA
+
+            def all_written() -> None:
+                self.to_all(Op.FLUSH, on_its_way)
+
         plain = op & OP_MASK
         is_redundant = self.parities > 0 or self.copies > 1
         if length == 0 or plain == Op.FLUSH or (plain == Op.DISCARD and is_redundant):
@@ -83,9 +90,9 @@ class Tier:
             self.read(offset, length, on_its_way)
         elif op & PREFLUSH:
             write = Op.WRITE | (op & FUA)
-            self.to_all(Op.FLUSH, lambda: self.write(write, offset, length, on_its_way))
+            self.to_all(Op.FLUSH, lambda: self.write(write, offset, length, all_written))
         else:
-            self.write(op, offset, length, on_its_way)
+            self.write(op, offset, length, all_written)
 
     def to_all(self, op: int, done: Done) -> None:
         """Send what has no data to every member that is there."""
