@@ -109,6 +109,11 @@ def test_what_is_no_run_is_refused_with_the_reason(folder, tmp_path):
     (folder / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT | {"complete": False}))
     with pytest.raises(RecordError, match="did not come to its end"):
         record(folder)
+    with pytest.raises(RecordError, match="did not come to its end"):
+        list(runs([str(folder)]))
+    told = []
+    assert list(runs([str(folder.parent)], told.append)) == []
+    assert "did not come to its end" in str(told[0])
 
 
 @pytest.mark.parametrize("hour", [11, 13])
