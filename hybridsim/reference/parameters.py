@@ -176,7 +176,7 @@ class TierParameters(_Plain):
     """An array of equal devices (2.5); capacity_bytes is what the whole array offers.
 
     It has `queue_depth` requests under way at most; 0 is no limit.  Each is complete `path_ns`
-    after the members are done with it.  Without FUA, members are sent a flush after a WRITE with it.
+    after the members are done with it.  Without FUA, members are sent a flush after such a WRITE.
     """
 
     level: Level
