@@ -12,7 +12,7 @@ from hybridsim.devices import HDD, SSD, Flash, Volume, volume_timing
 from hybridsim.devices.flash_timing import flash_timing
 from hybridsim.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.devices.ssd_timing import timing
-from hybridsim.drives import CloudVolume, HardDisk
+from hybridsim.drives import CloudVolume, HardDisk, SolidState
 from hybridsim.engine.host import Host
 from hybridsim.engine.machine import Machine
 from hybridsim.engine.source import Source
@@ -78,6 +78,8 @@ def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier | Control
         failed=said.failed,
         rebuild=(new.member, new.min_bytes_per_s, new.max_bytes_per_s) if new else None,
         queue_depth=said.queue_depth,
+        path_ns=said.path_latency_ns,
+        has_fua=knows_fua(said.drive),
     )
     if said.controller is None:
         return array
@@ -115,7 +117,19 @@ def fast_tier(said: CacheTable, pages: int, seed: int = 0) -> Tier:
     rows = -(-cache_bytes // (said.members * said.chunk_bytes))
     needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
     device = bank(said.drive, said.members, needed, 1, 0, seed=seed)
-    return Tier.new(FAST, int(Level.STRIPE), said.members, said.chunk_bytes, device)
+    return Tier.new(
+        FAST,
+        int(Level.STRIPE),
+        said.members,
+        said.chunk_bytes,
+        device,
+        has_fua=knows_fua(said.drive),
+    )
+
+
+def knows_fua(drive: Any) -> bool:
+    """Tell whether a drive writes to its medium when asked to, without a flush behind."""
+    return not isinstance(drive, SolidState) or drive.fua
 
 
 def bank(

@@ -102,6 +102,8 @@ def tier(kind, parameters):
         failed=parameters.failed,
         rebuild=tuple(vars(parameters.rebuild).values()) if parameters.rebuild else None,
         queue_depth=parameters.queue_depth,
+        path_ns=parameters.path_ns,
+        has_fua=parameters.has_fua,
     )
 
 

@@ -246,6 +246,8 @@ def tiers(draw: st.DrawFn, kind: str = "any") -> TierParameters:
         failed=lost,
         rebuild=rebuild,
         queue_depth=draw(st.sampled_from([0, 0, 1, 2, 5])),
+        path_ns=draw(st.sampled_from([0, 0, 1, 300_000])),
+        has_fua=draw(st.booleans()),
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hybridsim.caches.dmcache import work
 from hybridsim.caches.dmcache.hotspot import THRESHOLD, USED
-from hybridsim.caches.dmcache.smq import Smq
+from hybridsim.caches.dmcache.smq import JIFFY_NS, Smq
 from hybridsim.reference import smq as plain
 
 GIB = 1 << 30
@@ -57,6 +57,10 @@ class Compiled:
         else:
             self.smq.written_back(slot)
         self.smq.work.release(self.running)
+
+    def reload(self, now):
+        self.smq = self.smq.reloaded(now // JIFFY_NS)
+        self.tick = self.smq.tick
 
     def hit(self, block):
         self.smq.hit(self.smq.table.find(block))
@@ -108,6 +112,9 @@ class Plain:
 
     def end(self):
         self.smq.ended(self.running)
+
+    def reload(self, now):
+        self.smq.reload(now)
 
     def hit(self, block):
         self.smq.hit(self.smq.cached[block])
@@ -350,7 +357,10 @@ def test_the_item_queued_last_is_begun_first(make):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_engine_and_reference_decide_alike(seed):
-    """Some thousand random calls, with more blocks than the hotspot queue holds."""
+    """Some thousand random calls, with more blocks than the hotspot queue holds.
+
+    Now and then all that is queued is done, and the cache is stopped and started again.
+    """
     random = Random(seed)
     blocks = random.choice([8, 64, 200])
     policies = [make(blocks, 1 << 40) for make in (Compiled, Plain)]
@@ -364,8 +374,29 @@ def test_engine_and_reference_decide_alike(seed):
         return answers[0]
 
     now, cached, filling = 0, set(), []
+
+    def work_is_done():
+        begun = ask("begin", random.random() < 0.2)
+        if begun is None:
+            return False
+        if begun[0] == work.PROMOTE:
+            assert ask("filled", begun[1]) == begun[2]
+            filling.remove(begun[1])
+            cached.add(begun[1])
+        else:
+            ask("end")
+            if begun[0] == work.DEMOTE:
+                cached.discard(begun[1])
+        return True
+
     ask("tick", 0)
-    for _ in range(5000):
+    for step in range(5000):
+        if step in (2000, 3500):
+            while work_is_done():
+                pass
+            assert not filling
+            ask("reload", now)
+            assert policies[0].hotspot_levels() == []
         now += random.choice([1, MS, 10 * MS, 10 * MS, 200 * MS])
         what = random.randrange(100)
         block = random.choice([random.randrange(4 * blocks), random.randrange(1 << 20)])
@@ -379,16 +410,6 @@ def test_engine_and_reference_decide_alike(seed):
             elif ask("miss", block, random.random() < 0.5, False) == 0:
                 filling.append(block)
         else:
-            begun = ask("begin", random.random() < 0.2)
-            if begun is None:
-                continue
-            if begun[0] == work.PROMOTE:
-                assert ask("filled", begun[1]) == begun[2]
-                filling.remove(begun[1])
-                cached.add(begun[1])
-            else:
-                ask("end")
-                if begun[0] == work.DEMOTE:
-                    cached.discard(begun[1])
+            work_is_done()
     assert ask("demotions") >= 0
     assert sorted(policies[0].hotspot_levels()) == sorted(policies[1].hotspot_levels())

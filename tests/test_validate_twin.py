@@ -11,6 +11,7 @@ import pytest
 from hybridsim.errors import UsageError
 from hybridsim.fio.arrivals import Pace
 from hybridsim.fio.job import jobs_of
+from hybridsim.fio.real_run import RealRun
 from hybridsim.fio.requests import Generated
 from hybridsim.measurements.measurement import SECOND, Curve
 from hybridsim.scenario import Scenario
@@ -25,7 +26,6 @@ from validate.twin.pace import completed, paces
 from validate.twin.record import Bare, Record, RecordError
 from validate.twin.toml_text import toml_of
 from validate.twin.traced import of_arrivals
-from validate.twin.warm import one_after_the_other
 
 EXPERIMENTS = Path(__file__).parents[1] / "validate" / "experiments"
 MACHINE = """
@@ -109,6 +109,11 @@ def test_what_is_no_run_is_refused_with_the_reason(folder, tmp_path):
     (folder / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT | {"complete": False}))
     with pytest.raises(RecordError, match="did not come to its end"):
         record(folder)
+    with pytest.raises(RecordError, match="did not come to its end"):
+        list(runs([str(folder)]))
+    told = []
+    assert list(runs([str(folder.parent)], told.append)) == []
+    assert "did not come to its end" in str(told[0])
 
 
 @pytest.mark.parametrize("hour", [11, 13])
@@ -300,7 +305,10 @@ def test_the_run_on_the_warm_cache_knows_the_one_before_it(folder):
 
 
 def test_its_load_comes_after_the_first_one_is_over():
-    jobs = jobs_of(written(one_after_the_other(JOB, JOB + "[too]\nrw=read\n", 3.5)))
+    later = RealRun(later=written(JOB + "[too]\nrw=read\n"), gap_ns=3_500_000_000)
+    jobs = later.jobs(written(JOB))
     assert [(job.name, job.group, job.delay_ns) for job in jobs] == [
         ("hot", 0, 0), ("hot", 1, 3_500_000_000), ("too", 1, 3_500_000_000),
     ]  # fmt: skip
+    first, again, too = (job.pattern.seeds() for job in jobs)
+    assert first == again != too  # another fio counts its jobs anew

@@ -63,6 +63,7 @@ class SolidState(Part):
     power_loss_protection: bool = True  # what is in the buffer survives: a flush need not drain it
     flush_ns: Time = Field(0, alias="flush")  # of a flush, beside draining the buffer
     blocking_flush: bool = False  # as of SATA: nothing else is served meanwhile
+    fua: bool = True  # or, as Linux does for SATA, a flush follows a write that is to be safe
     endurance_bytes: Size | None = Field(None, alias="endurance")  # rated total of host writes
     flash: Flash | None = None
 

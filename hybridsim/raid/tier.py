@@ -34,6 +34,8 @@ from hybridsim.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuil
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 NOTHING = -1
+FLUSH_AFTER = 1 << 40  # beside a tag
+ARRIVED = -1  # of the numbers of timers: this less its tag is a request that is back
 
 
 @state_machine
@@ -55,6 +57,8 @@ class Tier(NamedTuple):
     layout: Layout
     groups: Groups
     line: Line  # what waits to get in
+    path_ns: int  # of the way to the array and back
+    has_fua: int  # 0: a flush follows what is to be on the medium
     stripes: Stripes
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
@@ -81,11 +85,15 @@ class Tier(NamedTuple):
         failed: Sequence[int] = (),
         rebuild: tuple[int, int, int] | None = None,
         queue_depth: int = 0,
+        path_ns: int = 0,
+        has_fua: bool = True,
     ) -> Tier:
         """Join the members of a device bank; capacity is what whole rows of chunks hold.
 
         `failed` members are gone; `rebuild` is a replaced member and the rates, least and most in
-        bytes a second, at which it is written; `queue_depth` requests are under way at most.
+        bytes a second, at which it is written; `queue_depth` requests are under way at most, and
+        each is complete `path_ns` after the members are done with it.  Members that do not know FUA
+        are sent a flush after a WRITE with it.
         """
         layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
         state = np.full(members, WHOLE, np.uint8)
@@ -107,6 +115,8 @@ class Tier(NamedTuple):
             layout=layout,
             groups=Groups.new(256),
             line=Line.new(queue_depth),
+            path_ns=path_ns,
+            has_fua=int(has_fua),
             stripes=Stripes.new(),
             rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
             counts=np.array([0, 0, lost]),
@@ -166,6 +176,9 @@ class Tier(NamedTuple):
     @method
     def begin(self, now, tag, op, offset, length, events):
         """Issue a request to the members."""
+        if self.has_fua == 0 and op & FUA != 0:
+            op ^= FUA
+            tag |= FLUSH_AFTER
         if self.members == 1 and op <= WRITE and length > 0:
             self.issue(now, 2 * tag, 0, op, offset, length, events)
             return
@@ -200,12 +213,14 @@ class Tier(NamedTuple):
             self.pending[code & ((1 << self.member_bits) - 1)] -= 1
         code >>= self.member_bits
         if code & 1 == 0:
-            return self.completed(now, code >> 1, events)
+            return self.done(now, code >> 1, events)
         return self.end_part(now, code >> 1, events)
 
     @method
     def wake(self, now, number, events):
         """Take a timer's event; return the tag of a request that it completes, or -1."""
+        if number < REBUILD_TIMER:
+            return self.completed(now, ARRIVED - number, events)
         if number != REBUILD_TIMER:  # a segment that another one wrote
             self.counts[RESERVED] -= 1
             return self.end_part(now, number - 1, events)
@@ -217,6 +232,18 @@ class Tier(NamedTuple):
     @method
     def own_event(self, now, number, events):
         """Hear nothing: that is for a controller."""
+        return NOTHING
+
+    @method
+    def done(self, now, tag, events):
+        """Return the tag of a request whose members are done, or -1 while it is on its way back."""
+        if tag >= FLUSH_AFTER:
+            group = self.groups.take(NOTHING, tag ^ FLUSH_AFTER)
+            self.fork_to_all(now, group, FLUSH, events)
+            return NOTHING
+        if self.path_ns == 0:
+            return self.completed(now, tag, events)
+        events.push(now + self.path_ns, self.timer, ARRIVED - tag)
         return NOTHING
 
     @method
@@ -260,7 +287,7 @@ class Tier(NamedTuple):
                 return NOTHING
             groups.release(group)
             if parent == NOTHING:
-                return self.completed(now, tag, events)
+                return self.done(now, tag, events)
             group = parent
 
     @method

@@ -175,7 +175,8 @@ class HostParameters(_Plain):
 class TierParameters(_Plain):
     """An array of equal devices (2.5); capacity_bytes is what the whole array offers.
 
-    It has `queue_depth` requests under way at most; 0 is no limit.
+    It has `queue_depth` requests under way at most; 0 is no limit.  Each is complete `path_ns`
+    after the members are done with it.  Without FUA, members are sent a flush after such a WRITE.
     """
 
     level: Level
@@ -188,6 +189,8 @@ class TierParameters(_Plain):
     failed: list[int] = field(default_factory=list)
     rebuild: RebuildParameters | None = None
     queue_depth: int = 0
+    path_ns: int = 0
+    has_fua: bool = True
 
 
 @dataclass

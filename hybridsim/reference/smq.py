@@ -260,18 +260,32 @@ class Smq:
     ) -> None:
         self.blocks = blocks
         self.migrates = migrates
-        self.hotspot = Hotspot(blocks, block_bytes, origin_bytes)
+        self.shape = (blocks, block_bytes, origin_bytes)
+        self.cached: dict[int, Slot] = {}
+        self.free = deque(Slot(number=number) for number in range(blocks))
+        self.pending = Pending()
+        self.begin(Deadlines())
+
+    def begin(self, due: Deadlines) -> None:
+        """Know nothing but which blocks are cached, at which level, and which are dirty."""
+        self.hotspot = Hotspot(*self.shape)
         self.clean, self.dirty = Multiqueue(), Multiqueue()
         self.mark = 1
         self.sentinels = [(Sentinel(level), Sentinel(level)) for level in range(LEVELS)]
         for first, second in self.sentinels:
             self.dirty.append(first)
             self.dirty.append(second)
-        self.cached: dict[int, Slot] = {}
-        self.free = deque(Slot(number=number) for number in range(blocks))
-        self.pending = Pending()
         self.threshold = 64
-        self.next = Deadlines()
+        self.next = due
+
+    def reload(self, now: int) -> None:
+        """Stop and start again at that time, with nothing pending."""
+        jiffies = now // JIFFY
+        self.begin(Deadlines(jiffies - 1, jiffies - 1, jiffies + 2500))
+        for slot in sorted(self.cached.values(), key=lambda each: each.number):
+            slot.hit_in_period = False
+            (self.dirty if slot.dirty else self.clean).insert(0, slot)
+        self.free = deque(sorted(self.free, key=lambda each: each.number))
 
     def tick(self, now: int) -> None:
         """Let time pass."""

@@ -60,6 +60,12 @@ class Tier:
         """Issue a request to the members; it completes with its last part."""
         self.under_way += 1
 
+        def on_its_way() -> None:
+            if self.parameters.path_ns:
+                self.clock.at(self.clock.now + self.parameters.path_ns, complete)
+            else:
+                complete()
+
         def complete() -> None:
             self.outstanding -= 1
             self.under_way -= 1
@@ -69,17 +75,24 @@ class Tier:
                 self.rebuild.rest()
             done()
 
+        all_written = on_its_way
+        if op & FUA and not self.parameters.has_fua:
+            op ^= FUA
+
+            def all_written() -> None:
+                self.to_all(Op.FLUSH, on_its_way)
+
         plain = op & OP_MASK
         is_redundant = self.parities > 0 or self.copies > 1
         if length == 0 or plain == Op.FLUSH or (plain == Op.DISCARD and is_redundant):
-            self.to_all(plain, complete)
+            self.to_all(plain, on_its_way)
         elif plain == Op.READ:
-            self.read(offset, length, complete)
+            self.read(offset, length, on_its_way)
         elif op & PREFLUSH:
             write = Op.WRITE | (op & FUA)
-            self.to_all(Op.FLUSH, lambda: self.write(write, offset, length, complete))
+            self.to_all(Op.FLUSH, lambda: self.write(write, offset, length, all_written))
         else:
-            self.write(op, offset, length, complete)
+            self.write(op, offset, length, all_written)
 
     def to_all(self, op: int, done: Done) -> None:
         """Send what has no data to every member that is there."""

@@ -52,6 +52,8 @@ class Backing(Part):
     write_cache: Literal["drive", "off"] = "drive"
     # requests that the path to the array carries at a time, 0: any number
     queue_depth: int = Field(0, ge=0, le=65_536)
+    # of the path there and back (iSCSI, a hypervisor): each request is complete so much later
+    path_latency_ns: Time = Field(0, alias="path_latency")
     drive: Annotated[Drive, Field(discriminator="kind")]
     controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
 

@@ -16,12 +16,12 @@ from hybridsim.engine.jobs import START_NS, Jobs
 from hybridsim.engine.machine import Run
 from hybridsim.engine.source import NEVER
 from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.fio.arrivals import Pace
-from hybridsim.fio.job import SECOND, Job, jobs_of
+from hybridsim.fio.job import SECOND, Job
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.options import MEANINGLESS, SYNC_ENGINES
 from hybridsim.fio.pattern import Seeding
 from hybridsim.fio.places import Laid, lay_out
+from hybridsim.fio.real_run import SIMULATED, RealRun, again
 from hybridsim.fio.replaying import opened
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
@@ -30,6 +30,7 @@ from hybridsim.units import human_size
 from hybridsim.verbs.sampling import Sampler
 
 TOO_DEEP = 1 << 20
+RETRY_NS = 10_000_000  # after which a busy cache is looked at again
 SEEDINGS = {"3.33": Seeding.V3_33, "newer": Seeding.CHAINED}
 READS = {"hits": Path.HIT, "misses": Path.MISS, "bypasses": Path.BYPASS}
 Tell = Callable[[int, int], None]  # requests done, simulated ns
@@ -43,25 +44,21 @@ def fio(
     interpreted: bool = False,
     cached: bool = True,
     seeding: str = "3.33",
-    lead_ns: int = 0,
-    paces: Sequence[Pace] = (),
+    real: RealRun = SIMULATED,
 ) -> FioResult:
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
     With `runs` all of it is done so many times, one after the other, and the cache stays warm.
     `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
     for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio
-    3.33, or with `seeding="newer"` of releases since.  The cache is `lead_ns` old when the jobs
-    begin, from where all times count: what a cache does by the clock it does by its own.  `paces`,
-    one a process, keep it from being faster than a real run was.
+    3.33, or with `seeding="newer"` of releases since.  With `real` it does as a real run did; a
+    cache that is to be stopped and started is so, warm, if its kind knows how.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
-    once = [opened(job) for job in seeded(jobs_of(written), seeding)]
-    if paces:
-        once = [replace(job, pace=pace) for job, pace in zip(once, paces, strict=True)]
+    once = [opened(job) for job in seeded(real.jobs(written), seeding)]
     capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)
-    jobs = [_again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
+    jobs = [again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
     laid = replace(laid, jobs=jobs)
     pages = scenario.cache.pages(laid.files_bytes) if cached else 0
     if laid.volume_bytes > capacity_bytes:
@@ -76,10 +73,11 @@ def fio(
     loops_of_jobs = Jobs.new(_given(jobs))
     results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
-    run.machine.clock[0] = lead_ns
-    watch = Watch(pages > 0, lead_ns)
+    run.machine.clock[0] = real.lead_ns
+    watch = Watch(pages > 0, real.lead_ns)
     feeds = Feeds(laid)
-    end_ns = _run(run, feeds, results, watch, tell) - lead_ns
+    reload_ns = min(real.reload_ns, NEVER - real.lead_ns) + real.lead_ns
+    end_ns = _run(run, feeds, results, watch, tell, reload_ns) - real.lead_ns
     for of_job, made in zip(results.of_jobs, feeds.made):
         of_job.made = made
     backing = scenario.backing
@@ -123,14 +121,14 @@ class Watch:
         return self._samples.columns()
 
 
-def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell) -> int:
+def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell, reload_ns: int) -> int:
     """Run to the end; return when the last request was complete."""
     done, end_ns = 0, run.now_ns
     tell(done, end_ns)
     watch.sample(run.now_ns, run)
     run.feed(feeds.batch())
     while True:
-        until_ns = watch.due_ns
+        until_ns = min(watch.due_ns, reload_ns)
         status, facts = run.advance(until_ns)
         if facts is None:
             facts = run.facts.drained()
@@ -140,7 +138,9 @@ def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell) -> 
             done += int(facts.used[0])
             end_ns = int(facts.done_ns[-1])
             tell(done, end_ns)
-        if status == loops.REACHED:
+        if status == loops.REACHED and until_ns == reload_ns:
+            reload_ns = NEVER if _reload(run) else until_ns + RETRY_NS
+        elif status == loops.REACHED:
             watch.sample(until_ns, run)
         elif status == loops.NEEDS_BATCH:
             run.feed(feeds.batch())
@@ -149,24 +149,23 @@ def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell) -> 
             return end_ns
 
 
+def _reload(run: Run) -> bool:
+    """Stop and start the cache, where its kind can be; return False while it is busy."""
+    cache = run.machine.cache
+    if not hasattr(cache, "reloaded"):
+        return True
+    if cache.is_at_rest():
+        run.machine = run.machine._replace(cache=cache.reloaded(run.now_ns))
+        return True
+    return False
+
+
 def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
     """Return jobs with the seeds of these releases of fio."""
     if seeding not in SEEDINGS:
         raise UsageError(f"--seeding={seeding}: {' and '.join(SEEDINGS)} are known")
     chosen = SEEDINGS[seeding]
     return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
-
-
-def _again(job: Job, run: int, once: Sequence[Job]) -> Job:
-    """Return a job as it is in a later run: after all jobs of the run before."""
-    groups = once[-1].group + 1
-    reported = max(abs(each.reported_with) for each in once) + 1
-    sign = 1 if job.reported_with >= 0 else -1
-    return replace(
-        job,
-        group=job.group + run * groups,
-        reported_with=job.reported_with + sign * run * reported,
-    )
 
 
 def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

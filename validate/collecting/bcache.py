@@ -1,8 +1,10 @@
 """bcache's counters: the true ones from its tracepoints, and its own beside them.
 
 Its own move every 13.6 s, and each step is kept modulo 65536.  Both count a read as hit where all
-of it was cached.  Inserts are those of writes and of what read misses brought; an invalidation is a
-write that bypassed the cache.
+of it was cached.  Inserts dirty and clean are those of writes and of what read misses brought, with
+or without success; those that found room are cache_inserts.  An invalidation is a write that
+bypassed the cache.  Beside its own stand how much is dirty, how fast that is written back, and the
+share of buckets that were free or clean.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from validate.collecting import Subject
 from validate.tracepoints import Count
 
 OWN = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses", "bypassed")
-BESIDE = ("dirty_data", "state")
+BESIDE = ("dirty_data", "state", "writeback_rate", "cache/cache_available_percent")
 # column: tracepoint, condition
 EVENTS = {
     "cache_hits": ("bcache/bcache_read", "cache_hit == 1 && bypass == 0"),
@@ -26,6 +28,10 @@ EVENTS = {
     "bypass_congested": ("bcache/bcache_bypass_congested", ""),
     "written_back": ("bcache/bcache_writeback", ""),
     "gc": ("bcache/bcache_gc_start", ""),
+    "cache_inserts": ("bcache/bcache_cache_insert", ""),
+    "allocations": ("bcache/bcache_alloc", ""),
+    "failed_allocations": ("bcache/bcache_alloc_fail", ""),
+    "invalidated_buckets": ("bcache/bcache_invalidate", ""),
 }
 
 

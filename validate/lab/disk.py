@@ -142,7 +142,11 @@ class Disk:
         request, arrival_ns, op = self._under_way.pop(tag)
         offset, length = request.offset, request.length
         read = self.data.view[offset : offset + length] if request.kind == nbd.READ else b""
-        nbd.reply(connection, request.cookie, 0, memoryview(read))
+        # QEMU 7.2 holds a read back until the next reply comes if it had to send another request
+        # meanwhile: the lock of its socket has gone to that one, which waits for its own reply
+        # with it (block/nbd.c, nbd_recv_coroutines_wake).  Not so if there are no data yet.
+        is_alone = not self._under_way
+        nbd.reply(connection, request.cookie, 0, memoryview(read), apart=not is_alone)
         self.log.add(tag, arrival_ns, done_ns, self.now_ns, op, offset, length)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ FUA = 1 << 0
 REPLY = struct.Struct(">IIQ")
 SIMPLE_MAGIC = 0x67446698
 LONGEST_BYTES = 32 << 20  # of one request
+APART_S = 150e-6  # in which a client has read the head of a reply
 OPTION_BYTES = 4096  # more than any client has to say
 
 
@@ -146,9 +148,16 @@ def wrong(request: Request, export: Export) -> int:
     return (errno.ENOSPC if request.kind in (WRITE, WRITE_ZEROES) else errno.EINVAL) * beyond
 
 
-def reply(connection: socket.socket, cookie: int, error: int, data: memoryview) -> None:
-    """Answer a request, with the data of a READ."""
+def reply(
+    connection: socket.socket, cookie: int, error: int, data: memoryview, *, apart: bool = False
+) -> None:
+    """Answer a request, with the data of a READ; `apart`, the client has to wait for these."""
     head = REPLY.pack(SIMPLE_MAGIC, error, cookie)
+    if apart and len(data):
+        connection.sendall(head)
+        time.sleep(APART_S)
+        connection.sendall(data)
+        return
     sent = connection.sendmsg([head, data])
     if sent < len(head) + len(data):
         rest = head[sent:] + bytes(data[max(sent - len(head), 0) :])

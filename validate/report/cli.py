@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     from validate.twin.folders import runs
 
     try:
-        found = held(list(runs(args.runs)), _progress)
+        found = held(list(runs(args.runs, _passed_over)), _progress)
         _write(found, args)
     except HybridsimError as error:
         print(f"validate: {error}", file=sys.stderr)
@@ -79,6 +79,10 @@ def _write(found: Sequence[Held], args: argparse.Namespace) -> None:
             raise UsageError(f"cannot write {args.html}: {error.strerror}") from error
         print(f"wrote {args.html}", file=sys.stderr)
     print(to_json(found) if args.json else text(found, args.details, is_ascii(sys.stdout)), end="")
+
+
+def _passed_over(error: Exception) -> None:
+    print(f"validate: passed over: {error}", file=sys.stderr)
 
 
 def _progress(done: int, of: int, name: str) -> None:

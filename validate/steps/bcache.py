@@ -96,10 +96,13 @@ class StartBcache:
                 system.write(backing / "stop", "1")
             system.wait(f"{backing.parent.name}: bcache to stop", _is_gone(backing), SECONDS)
         there = self._set(system)
+        caches = [link.resolve() for link in there.glob("cache[0-9]*")]
         if there.exists():
             with contextlib.suppress(RunError):  # it may be on its way already
                 system.write(there / "stop", "1")
             system.wait("the cache set to stop", _is_gone(there), SECONDS)
+        for cache in caches:  # a moment behind its set; till then it cannot be registered again
+            system.wait("the cache to stop", _is_gone(cache), SECONDS)
 
     def _set(self, system: System) -> Path:
         return system.sys / "fs/bcache" / self.set_uuid

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from validate import mapped
 from validate.devices import of_number
 from validate.errors import RunError
 from validate.sizes import SECTOR, human
@@ -77,8 +78,14 @@ class MapCache:
             f"{roles['origin']} {self.block_bytes // SECTOR} 1 {self.mode} {self.policy} "
             f"{arguments}\n"
         )
-        roles[self.role] = create(self.name, self.uuid, table, system)
+        system.module("dm-mod")
+        words = ["dmsetup", "create", self.name, "--uuid", self.uuid, "--notable"]
+        system.run(words, timeout_s=60)
+        system.run(["dmsetup", "load", self.name], stdin=table, timeout_s=60)
+        mapped.resume(self.name)
         scene.facts["made_uptime_s"] = system.uptime_s()
+        system.run(["dmsetup", "mknodes", self.name], timeout_s=60)
+        roles[self.role] = number_of(self.name, system)
 
     def undo(self, system: System) -> None:
         """Remove it; what is dirty in it is noted in its metadata, and lost with them."""
@@ -89,6 +96,11 @@ def create(name: str, uuid: str, table: str, system: System) -> str:
     """Make a mapped device; return its number."""
     system.module("dm-mod")
     system.run(["dmsetup", "create", name, "--uuid", uuid], stdin=table, timeout_s=60)
+    return number_of(name, system)
+
+
+def number_of(name: str, system: System) -> str:
+    """Return the number of a mapped device that dmsetup has made."""
     number = info(name, "major,minor", system)
     if not number:
         raise RunError(f"{name}: dmsetup made it, and it is not there")

@@ -4,6 +4,7 @@ A device is what the machine's own description says (a lab knows its models), el
 fit` makes of the bare runs, an array with as many members as explain its rate in a crowd.  Then it
 is simulated under the deepest bare run's own job, and its times are made longer or shorter until
 its IOPS are the measured ones.  Of an SSD all figures of a datasheet are those that were measured.
+What a single read takes beyond the slow device's described model is the way to it and back.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hybridsim.verbs import fit
 from hybridsim.verbs.fio import fio
 from validate.twin import fast
 from validate.twin.jobs import written
-from validate.twin.record import Bare, Record, RecordError
+from validate.twin.record import SECOND, Bare, Record, RecordError
 from validate.twin.toml_text import toml_of
 
 Tables = dict[str, Any]
@@ -82,6 +83,8 @@ def calibrated(record: Record) -> Calibration:
     for side, bare in sides.items():
         if bare:
             tables = _paced(tables, side, bare, notes)
+            if side == "slow" and record.machine is not None:
+                tables = _with_path(tables, bare, notes)
         elif side == "slow" or has_cache:
             notes.append(f"{side} device: not calibrated, no run of fio on it alone is here")
     checks = [
@@ -109,6 +112,17 @@ def _paced(tables: Tables, side: str, bare: Sequence[Bare], notes: list[str]) ->
         f"{deepest.depth} is within {off:.1%} of the measured {deepest.iops:,.0f} IOPS"
     )
     return slower(tables, side, times)
+
+
+def _with_path(tables: Tables, bare: Sequence[Bare], notes: list[str]) -> Tables:
+    """Return the tables with the way to the slow device that its single reads show."""
+    single = [run for run in map(_Measured.of, bare) if run.calibrates and run.depth == 1]
+    if not single:
+        return tables
+    modelled = simulated_iops(_alone(tables, "slow"), single[0].job)
+    path_ns = round(max(SECOND / single[0].iops - SECOND / modelled, 0.0))
+    notes.append(f"slow device: a way of {format_time(path_ns)} there and back, by single reads")
+    return tables | {"backing": tables["backing"] | {"path_latency": format_time(path_ns)}}
 
 
 def _alone(tables: Tables, side: str) -> Tables:

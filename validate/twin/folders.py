@@ -26,10 +26,14 @@ def record(folder: Path) -> Record:
     )
 
 
-def runs(places: Iterable[str]) -> Iterator[Path]:
+Hear = Callable[[RecordError], None]
+
+
+def runs(places: Iterable[str], passed_over: Hear = lambda error: None) -> Iterator[Path]:
     """Yield the folders of runs: those named, and those just inside a folder that is none itself.
 
-    Raises RecordError for a place without runs.
+    Of the latter one that came to no end is passed over, and told.  Raises RecordError for a place
+    without runs, and for one that is named and tells too little.
     """
     for place in places:
         folder = Path(place)
@@ -40,6 +44,13 @@ def runs(places: Iterable[str]) -> Iterator[Path]:
         if not found:
             raise RecordError(f"{place}: no run in it; a run has {layout.ENVIRONMENT}")
         for each in found:
+            try:
+                record(each)
+            except RecordError as error:
+                if each == folder:
+                    raise
+                passed_over(error)
+                continue
             yield each
             if _is_run(each / layout.RESTART):
                 yield each / layout.RESTART

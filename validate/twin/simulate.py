@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from hybridsim.engine.source import NEVER
 from hybridsim.fio.arrivals import Pace
 from hybridsim.fio.job import jobs_of
+from hybridsim.fio.real_run import RealRun
 from hybridsim.measurements.measurement import Measurement
 from hybridsim.report.fio_json import measurement
 from hybridsim.scenario import Scenario
 from hybridsim.verbs.fio import fio
-from validate import layout
 from validate.twin import traced, warm
 from validate.twin.begin import begin_s
 from validate.twin.calibrate import Calibration, calibrated
@@ -20,6 +21,7 @@ from validate.twin.pace import paces
 from validate.twin.record import SECOND, Record, RecordError
 from validate.twin.toml_text import toml_of
 
+RELOADED = {"dm-cache"}  # kinds that the twin stops and starts
 CLOSED = "the same fio job, offset for offset: in closed loop"
 PACED = f"{CLOSED}, and for the cache's counters at the real run's own pace"
 
@@ -52,12 +54,12 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
         assumptions.append("when the cache was made is not told: with the load's first request")
     text = toml_of(found.with_cache(record.cache))
     scenario = Scenario.loads(text, f"the twin of {record.name}")
-    load = _Load.of(record, began_s)
+    load = _Load.of(record, began_s, lead_s)
     if record.before is not None:
-        assumptions.append(warm.ASSUMED)
-        lead_s = load.lead_s
-    told = load.simulated(scenario, lead_s, [])
-    paced = load.simulated(scenario, lead_s, load.pace) if load.pace else None
+        is_reloaded = record.cache.get("kind") in RELOADED and load.real.reload_ns < NEVER
+        assumptions.append(warm.RELOADED if is_reloaded else warm.KEPT)
+    told = load.simulated(scenario, [])
+    paced = load.simulated(scenario, load.pace) if load.pace else None
     how = load.how if paced else CLOSED
     assumptions += [load.told] if load.told else []
     return Twin(told, paced, text, found, how, began_s, lead_s, assumptions)
@@ -70,37 +72,55 @@ class _Load:
     job: str
     pace: list[Pace]  # of each process; none without a cache
     name: str
-    is_second: bool = False
-    lead_s: float = 0.0  # of the first load, where there are two
+    real: RealRun
     how: str = PACED
     told: str = ""  # of a trace
 
     @classmethod
-    def of(cls, record: Record, began_s: float | None) -> _Load:
-        """Return the load of a run."""
+    def of(cls, record: Record, began_s: float | None, lead_s: float) -> _Load:
+        """Return the load of a run, which began when its cache was so old."""
         name = f"twin of {record.name}"
         has_cache = record.cache.get("kind") != "none"
         jobs = jobs_of(written(record.job))
         pace = paces(record.folder, jobs) if has_cache else []
-        before = record.before
-        if before is None:
-            known = traced.pace(record, jobs, float(pace[0].done[-1])) if pace else None
-            if known is not None:
-                return cls(record.job, [known[0]], name, how=TRACED, told=known[1])
-            return cls(record.job, pace, name)
+        if record.before is not None:
+            return cls._second(record, record.before, began_s, lead_s, pace)
+        real = RealRun(round(lead_s * SECOND))
+        known = traced.pace(record, jobs, float(pace[0].done[-1])) if pace else None
+        if known is not None:
+            return cls(record.job, [known[0]], name, real, how=TRACED, told=known[1])
+        return cls(record.job, pace, name, real)
+
+    @classmethod
+    def _second(
+        cls,
+        record: Record,
+        before: Record,
+        began_s: float | None,
+        lead_s: float,
+        pace: list[Pace],
+    ) -> _Load:
+        """Return both loads of a cache that was started again between them."""
         first_s = begin_s(before.folder, before.cached_device, before.depth)
         if first_s is None or began_s is None or before.created_s is None:
             raise RecordError(f"{record.folder}: when the two loads began is not known")
-        ended_s = float((before.folder / layout.END).read_text())
-        job = warm.one_after_the_other(before.job, record.job, max(began_s - ended_s, 0.0))
+        length_s = warm.length_s(before.job)
+        gap_s = max(began_s - first_s - length_s, 0.0)
+        real = RealRun(
+            lead_ns=round(max(first_s - before.created_s, 0.0) * SECOND),
+            later=written(record.job),
+            gap_ns=round(gap_s * SECOND),
+        )
+        if record.created_s is not None:
+            reload_s = length_s + max(gap_s - lead_s, 0.0)
+            real = replace(real, reload_ns=round(reload_s * SECOND))
         first = paces(before.folder, jobs_of(written(before.job)))
         both = [*first, *pace] if first and pace else []
-        return cls(job, both, name, True, max(first_s - before.created_s, 0.0))
+        return cls(before.job, both, f"twin of {record.name}", real)
 
-    def simulated(self, scenario: Scenario, lead_s: float, pace: Sequence[Pace]) -> Measurement:
+    def simulated(self, scenario: Scenario, pace: Sequence[Pace]) -> Measurement:
         """Return what it measures, or of two the second one."""
-        lead_ns = round(lead_s * SECOND)
-        result = fio(written(self.job), scenario, lead_ns=lead_ns, paces=pace)
-        if self.is_second:
-            return warm.second_load(result, lead_ns, self.name)
+        result = fio(written(self.job), scenario, real=replace(self.real, paces=pace))
+        if self.real.later is not None:
+            return warm.second_load(result, self.real.lead_ns, self.name)
         return measurement(result, self.name)

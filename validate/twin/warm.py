@@ -1,35 +1,30 @@
 """Runs on a cache that another run has filled, was stopped and started again.
 
-The twin does both loads, one after the other, and keeps its cache as it was in between.  A real one
-writes it down and reads it back: dm-cache forgets its hotspot queue then, and counts its 60 s anew;
-the twin does not.
+The twin does both loads, one after the other.  Its dm-cache is stopped and started in between, when
+the real one was: it forgets its hotspot queue then, and counts its 60 s anew.  Other kinds stay as
+they were.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from hybridsim.fio.job import jobs_of
 from hybridsim.fio.results import FioResult
 from hybridsim.measurements.gathering import settled
 from hybridsim.measurements.measurement import CACHE, HIT_RATIO, SECOND, Measurement, Name
 from hybridsim.report.fio_json import measurement
+from validate.twin.jobs import written
 
-ASSUMED = (
-    "the cache is warm from the run before, kept as it was: a real one is stopped and started, "
-    "forgets its hotspot queue and counts its 60 s anew"
-)
+RELOADED = "the cache is warm from the run before, stopped and started when the real one was"
+KEPT = "the cache is warm from the run before, kept as it was: a real one is stopped and started"
 LEVELS = {"used_blocks", "dirty_blocks"}
 AGAIN = " (2)"  # of a job whose name another has
 
 
-def one_after_the_other(before: str, later: str, gap_s: float) -> str:
-    """Return a job file of two loads, the second one so long after the end of the first."""
-    first, *others = re.split(r"(?m)^(?=\[(?!global\]))", later)
-    delay = f"startdelay={gap_s * 1000:.0f}ms\n"
-    jobs = [each.replace("]\n", f"]\n{delay}", 1) for each in others]
-    jobs[0] = jobs[0].replace("]\n", "]\nstonewall\n", 1)
-    return "\n".join([before, first, *jobs])
+def length_s(job: str) -> float:
+    """Return for how long a load runs by itself, which is not how long fio does."""
+    return max(one.delay_ns + one.ramp_ns + one.run_ns for one in jobs_of(written(job))) / SECOND
 
 
 def second_load(result: FioResult, lead_ns: int, name: str) -> Measurement:

@@ -22,6 +22,7 @@ FULL = 256  # share of hits in these parts
 POOR, FAIR = FULL // 16, FULL // 8
 HITS, MISSES, JUMP, EPOCH, USED, THRESHOLD = range(6)
 NOBODY_PASSES = LEVELS
+FIRST_STATE = np.array([0, 0, 1, 1, 0, NOBODY_PASSES])
 
 
 @state_machine
@@ -47,7 +48,18 @@ class Hotspot(NamedTuple):
             MultiQueue.new(Links.new(entries), TOP_LEVELS, in_top),
             Table.new(entries),
             np.zeros(entries, np.int64),
-            np.array([0, 0, 1, 1, 0, NOBODY_PASSES]),
+            FIRST_STATE.copy(),
+        )
+
+    def forgotten(self) -> Hotspot:
+        """Return one of the same size that knows of nothing."""
+        queue = self.queue
+        entries = queue.nodes.entries
+        return self._replace(
+            queue=MultiQueue.new(Links.new(entries), queue.top_levels, queue.in_top),
+            table=Table.new(entries),
+            hit_epoch=np.zeros(entries, np.int64),
+            state=FIRST_STATE.copy(),
         )
 
     @method

@@ -84,6 +84,14 @@ class MultiQueue(NamedTuple):
             nodes.newer[before] = node
         self.add(node, 1)
 
+    def push_first(self, node: int) -> None:
+        """Make a node the oldest of its level."""
+        oldest = self.head[self.nodes.level[node]]
+        if oldest == NOTHING:
+            self.push(node)
+        else:
+            self.push_before(oldest, node)
+
     @method
     def remove(self, node):
         """Take a node out of its list."""

@@ -54,19 +54,14 @@ class Smq(NamedTuple):
     @classmethod
     def new(cls, blocks: int, block_bytes: int, origin_bytes: int, migrates: bool = True) -> Smq:
         """Know an empty cache."""
-        nodes = Links.new(blocks, 2 * LEVELS)
-        dirty = MultiQueue.new(nodes)
-        for mark in range(2):
-            for level in range(LEVELS):
-                sentinel = blocks + 2 * level + mark
-                nodes.level[sentinel] = level
-                dirty.push(sentinel)
+        dirty = MultiQueue.new(Links.new(blocks, 2 * LEVELS))
+        put_sentinels(dirty)
         return cls(
             migrates,
             blocks * 25 // 100,
             Hotspot.new(blocks, block_bytes, origin_bytes),
             Table.new(blocks),
-            MultiQueue.new(nodes),
+            MultiQueue.new(dirty.nodes),
             dirty,
             np.zeros(blocks, np.uint8),
             np.full(blocks, NOTHING, np.int32),
@@ -74,6 +69,33 @@ class Smq(NamedTuple):
             np.arange(blocks, dtype=np.int32),
             Work.new(),
             np.array([-1, -1, WRITE_BACK_PERIOD, 1, 1, 0, blocks]),
+        )
+
+    def reloaded(self, jiffies: int) -> Smq:
+        """Return the policy as a table that is loaded at that time finds it on the medium.
+
+        Blocks are as dirty as they were and at their levels, each before those that are there
+        already, in order of slots; the hotspot queue is empty, and all periods begin.
+        """
+        blocks = len(self.free)
+        free = (self.state[FIRST_FREE] + np.arange(self.state[FREE_SLOTS])) % blocks
+        nodes = Links.new(blocks, 2 * LEVELS)
+        nodes.level[:blocks] = self.clean.nodes.level[:blocks]
+        clean, dirty = MultiQueue.new(nodes), MultiQueue.new(nodes)
+        put_sentinels(dirty)
+        unused = self.free[free]
+        for slot in np.setdiff1d(np.arange(blocks), unused):
+            (dirty if self.is_dirty[slot] else clean).push_first(slot)
+        order = np.zeros(blocks, np.int32)
+        order[: len(unused)] = np.sort(unused)
+        due = (jiffies - 1, jiffies - 1, jiffies + WRITE_BACK_PERIOD)
+        return self._replace(
+            hotspot=self.hotspot.forgotten(),
+            clean=clean,
+            dirty=dirty,
+            hit_epoch=np.zeros(blocks, np.int64),
+            free=order,
+            state=np.array([*due, 1, 1, 0, len(unused)]),
         )
 
     @method
@@ -213,3 +235,13 @@ class Smq(NamedTuple):
         self.state[FIRST_FREE] = (first + 1) % len(self.free)
         self.state[FREE_SLOTS] -= 1
         return self.free[first]
+
+
+def put_sentinels(dirty: MultiQueue) -> None:
+    """Put the two sentinels of each level into empty lists; they stand behind the entries."""
+    nodes = dirty.nodes
+    for mark in range(2):
+        for level in range(LEVELS):
+            sentinel = nodes.entries + 2 * level + mark
+            nodes.level[sentinel] = level
+            dirty.push(sentinel)

@@ -28,7 +28,7 @@ from hybridsim.caches.dmcache.migrations import (
     WAKER,
     Migrations,
 )
-from hybridsim.caches.dmcache.smq import FREE_SLOTS
+from hybridsim.caches.dmcache.smq import FREE_SLOTS, JIFFY_NS
 from hybridsim.caches.dmcache.work import USED
 from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason
 from hybridsim.events import CACHE
@@ -104,6 +104,20 @@ class DmCache(NamedTuple):
             "fills_doomed": 0,
             "evictions": int(counts[DEMOTIONS]),
         }
+
+    def is_at_rest(self) -> bool:
+        """Tell whether nothing is under way, so that it can be stopped."""
+        migrations = self.mapping.migrations
+        return bool(migrations.bios.are_none()) and migrations.smq.work.state[USED] == 0
+
+    def reloaded(self, now_ns: int) -> DmCache:
+        """Return the cache stopped and started again at that time; it must be at rest.
+
+        Wakes stay on their grid: a real one begins with the table.
+        """
+        old = self.mapping.migrations
+        smq = old.smq.reloaded(now_ns // JIFFY_NS)
+        return self._replace(mapping=self.mapping._replace(migrations=old._replace(smq=smq)))
 
     @method
     def room(self):
