@@ -26,6 +26,9 @@ class Phase:
     figures: Figures
     utilisation: float | None  # of the disks of the slow tier
     disk_time_ns: dict[str, int]  # what the disks' busy time was spent on; or volumes' requests'
+    disk_queue_ns: int | None  # what commands waited for the disks' arms, all of them together
+    ssd_utilisation: float | None  # share of the time in which an SSD had something to do
+    ssd_time_ns: int | None  # what requests took at the SSDs, all of them together
     overloaded: float  # share of the time in which a backlog waited at busy disks
     counters: dict[str, int]
 
@@ -80,6 +83,7 @@ class Series:
     mean_ns: list[int | None]  # of reads, rounded
     reasons: dict[str, list[int]]  # reads that were no hits
     disk_time_ns: dict[str, list[int]]  # of all members; empty where not counted
+    ssd_utilisation: list[float | None]
 
 
 class Outcome:
@@ -89,7 +93,7 @@ class Outcome:
         collector.check()
         self.collector = collector
         self.counters = counters
-        self.members = counters.constant("slow_members", 1)
+        self.members = {tier: counters.constant(f"{tier}_members", 1) for tier in ("slow", "fast")}
         # The end of the load: what is still to be completed then is backlog.
         width = collector.width_ns
         self.end_ns = min(collector.last_issue_ns // width + 1, collector.used) * width
@@ -134,8 +138,11 @@ class Outcome:
         overloaded = self._overloaded[start // width : end // width]
         return Phase(
             figures,
-            self._utilisation(start, end),
+            self._utilisation("slow", "busy", start, end),
             self._disk_time(start, end),
+            self.counters.between("slow_queue_ns", start, end),
+            self._utilisation("fast", "in_use", start, end),
+            self.counters.between("fast_requests_ns", start, end),
             float(overloaded.mean()) if len(overloaded) else 0.0,
             self._counted(start, end),
         )
@@ -162,9 +169,10 @@ class Outcome:
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}
 
-    def _utilisation(self, start: int, end: int) -> float | None:
-        busy = self.counters.between("slow_busy_ns", start, end)
-        return None if busy is None or end <= start else busy / (self.members * (end - start))
+    def _utilisation(self, tier: str, how: str, start: int, end: int) -> float | None:
+        spent = self.counters.between(f"{tier}_{how}_ns", start, end)
+        whole = self.members[tier] * (end - start)
+        return None if spent is None or whole <= 0 else spent / whole
 
     def _disk_time(self, start: int, end: int) -> dict[str, int]:
         names = (*DISK_TIME, *VOLUME_TIME)
@@ -178,9 +186,10 @@ class Outcome:
     def _edges(self) -> npt.NDArray[np.int64]:
         return np.arange(self.collector.used + 1, dtype=np.int64) * self.collector.width_ns
 
-    def _utilisations(self) -> npt.NDArray[np.float64] | None:
-        busy = self.counters.at("slow_busy_ns", self._edges())
-        return None if busy is None else np.diff(busy) / (self.members * self.collector.width_ns)
+    def _utilisations(self, tier: str, how: str) -> npt.NDArray[np.float64] | None:
+        spent = self.counters.at(f"{tier}_{how}_ns", self._edges())
+        whole = self.members[tier] * self.collector.width_ns
+        return None if spent is None else np.diff(spent) / whole
 
     def _outstanding(self) -> npt.NDArray[np.int64]:
         """Requests issued and not yet completed at the end of each bin."""
@@ -192,11 +201,11 @@ class Outcome:
 
     def _overload(self) -> npt.NDArray[np.bool_]:
         """Bins in which the disks are busy and more waits for them than they do in QUEUE_NS."""
-        utilisations = self._utilisations()
+        utilisations = self._utilisations("slow", "busy")
         if utilisations is None or not self.collector.last_done_ns:
             return np.zeros(self.collector.used, np.bool_)
         busy = self.counters.between("slow_busy_ns", 0, self.collector.last_done_ns) or 0
-        each_ns = busy / (self.members * int(self.collector.bins.done.sum()))
+        each_ns = busy / (self.members["slow"] * int(self.collector.bins.done.sum()))
         backlog_ns = self._outstanding() * each_ns
         late: npt.NDArray[np.bool_] = (utilisations >= BUSY) & (backlog_ns > QUEUE_NS)
         return late
@@ -211,7 +220,8 @@ class Outcome:
         pages_hit = bins.pages_hit[:used, list(READS)].sum(axis=1)
         present = self.counters.at("pages_present", edges[1:])
         written = self.counters.at("fast_bytes_written", edges)
-        busy = self._utilisations()
+        disks = self._utilisations("slow", "busy")
+        ssds = self._utilisations("fast", "in_use")
         return Series(
             edges[:-1].tolist(),
             reads.tolist(),
@@ -221,12 +231,13 @@ class Outcome:
             self.collector.read_percentiles(99)[:used],
             (bins.done[:used].sum(axis=1) * (SECOND / width)).tolist(),
             self._outstanding()[:used].tolist(),
-            [None] * used if busy is None else busy[:used].tolist(),
+            [None] * used if disks is None else disks[:used].tolist(),
             [None] * used if present is None else [round(one) for one in present.tolist()],
             [None] * used if written is None else (np.diff(written) * (SECOND / width)).tolist(),
             _means(bins.total_ns[:used, list(READS)].sum(axis=1), reads),
             self._reasons(used),
             self._disk_times(edges),
+            [None] * used if ssds is None else ssds[:used].tolist(),
         )
 
     def _reasons(self, used: int) -> dict[str, list[int]]:

@@ -215,6 +215,9 @@ def _phase(phase: Phase) -> dict[str, Any]:
         "bypass": _reasons(phase),
         "disk_utilisation": phase.utilisation,
         "disk_time_ns": phase.disk_time_ns,
+        "disk_queue_ns": phase.disk_queue_ns,
+        "ssd_utilisation": phase.ssd_utilisation,
+        "ssd_time_ns": phase.ssd_time_ns,
         "counters": phase.counters,
     }
 

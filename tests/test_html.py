@@ -13,6 +13,7 @@ from html_documents import HOSTILE, all_documents, replay_document, replayed
 
 from hybridsim.charts import ticks
 from hybridsim.charts.chart import Axis, Chart, Line
+from hybridsim.charts.disks import per_request
 from hybridsim.charts.palette import DARK, LIGHT
 from hybridsim.charts.stacking import stacked
 from hybridsim.cli import cli
@@ -154,6 +155,18 @@ def test_charts_show_what_the_json_tells(pages):
     (spent,) = [charts["disk-time-series"]]
     busy = [sum(each) for each in zip(*(line["y"] for line in spent["lines"]))]
     assert busy == pytest.approx(told["disk_utilisation"], rel=1e-4)
+
+
+def test_what_a_request_takes_at_the_devices_is_all_their_time_over_the_requests():
+    document = replay_document()
+    bars = per_request(document)
+    assert bars.parts[-2:] == ["waiting for the arm", "SSD"]
+    for (_, parts), phase in zip(bars.rows, ("none", "cold", "warm"), strict=True):
+        told = document["phases"][phase]
+        at_disks = sum(told["disk_time_ns"].values()) + told["disk_queue_ns"]
+        requests = told["read"]["n"] + told["write"]["n"] + told["other"]["n"]
+        assert sum(parts) == pytest.approx((at_disks + told["ssd_time_ns"]) / requests)
+        assert parts[-2] == pytest.approx(told["disk_queue_ns"] / requests)
 
 
 def test_reasons_over_time_are_all_reads_that_were_no_hits():
