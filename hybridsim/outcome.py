@@ -17,6 +17,9 @@ BUSY = 0.97  # of the time: disks that always have something to do are hardly bu
 QUEUE_NS = SECOND  # work for longer than this waiting at busy disks is a backlog, not a burst
 DISK_TIME = ("seek", "rotation", "transfer")
 VOLUME_TIME = ("iops_limit", "bandwidth_limit", "latency")
+# How exact a series is: counters are read now and then, and taken to grow evenly in between.
+DIGITS = 6  # of shares
+MICROSECOND = 1000
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Series:
     outstanding: list[int]
     disk_utilisation: list[float | None]
     occupancy_pages: list[int | None]
-    ssd_write_bytes_per_s: list[float | None]
+    ssd_write_bytes_per_s: list[int | None]
     mean_ns: list[int | None]  # of reads, rounded
     reasons: dict[str, list[int]]  # reads that were no hits
     disk_time_ns: dict[str, list[int]]  # of all members; empty where not counted
@@ -231,13 +234,13 @@ class Outcome:
             self.collector.read_percentiles(99)[:used],
             (bins.done[:used].sum(axis=1) * (SECOND / width)).tolist(),
             self._outstanding()[:used].tolist(),
-            [None] * used if disks is None else disks[:used].tolist(),
+            [None] * used if disks is None else disks[:used].round(DIGITS).tolist(),
             [None] * used if present is None else [round(one) for one in present.tolist()],
-            [None] * used if written is None else (np.diff(written) * (SECOND / width)).tolist(),
+            [None] * used if written is None else _whole(np.diff(written) * (SECOND / width), 1),
             _means(bins.total_ns[:used, list(READS)].sum(axis=1), reads),
             self._reasons(used),
             self._disk_times(edges),
-            [None] * used if ssds is None else ssds[:used].tolist(),
+            [None] * used if ssds is None else ssds[:used].round(DIGITS).tolist(),
         )
 
     def _reasons(self, used: int) -> dict[str, list[int]]:
@@ -261,11 +264,17 @@ class Outcome:
         total = np.maximum(sum(grown.values()), 1)
         grown = {name: one * np.minimum(busy / total, 1) for name, one in grown.items()}
         grown["other"] = np.maximum(busy - total, 0)
-        return {name: np.rint(one).astype(np.int64).tolist() for name, one in grown.items()}
+        return {name: _whole(one, MICROSECOND) for name, one in grown.items()}
 
 
 def _ratios(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> list[float | None]:
-    return [a / b if b else None for a, b in zip(part.tolist(), whole.tolist())]
+    return [round(a / b, DIGITS) if b else None for a, b in zip(part.tolist(), whole.tolist())]
+
+
+def _whole(values: npt.NDArray[np.float64], step: int) -> list[int]:
+    """Return values as whole multiples of a step."""
+    found: list[int] = (np.rint(values / step).astype(np.int64) * step).tolist()
+    return found
 
 
 def _means(sums: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> list[int | None]:

@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 from html_documents import HOSTILE, all_documents, replay_document, replayed
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hybridsim.charts import ticks
 from hybridsim.charts.chart import Axis, Chart, Line
@@ -19,6 +21,7 @@ from hybridsim.charts.stacking import stacked
 from hybridsim.cli import cli
 from hybridsim.report.html import Section, of, page
 from hybridsim.report.html.page import VENDOR
+from hybridsim.report.html.paths import areas, outline
 from hybridsim.report.html.png import png
 from hybridsim.report.terminal import render
 from hybridsim.wording import latency
@@ -47,7 +50,7 @@ class Parsed(HTMLParser):
         self._open = None
 
     def island(self, name):
-        return json.loads(self.scripts[name])
+        return json.loads(zlib.decompress(base64.b64decode(self.scripts[name])))
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +106,53 @@ def test_every_chart_has_its_place_its_still_picture_and_known_values(report):
         for line in chart["lines"]:
             assert len(line["y"]) == len(chart["xs"][line["x"]])
             assert any(each is not None for each in line["y"])
+
+
+def test_it_is_small_enough_for_a_mail(report):
+    _, text = report
+    assert len(text.encode()) < 300_000
+
+
+def points_of(path):
+    """Points that a path of M, l, h and v passes."""
+    at, found = (0.0, 0.0), []
+    for command, rest in re.findall("([Mlhvz])([^Mlhvz]*)", path):
+        numbers = [float(each) for each in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
+        step = 1 if command in "hv" else 2
+        for first in range(0, len(numbers), step):
+            move = numbers[first : first + step]
+            if command == "M":
+                at = tuple(move)
+            else:
+                right = 0 if command == "v" else move[0]
+                at = (at[0] + right, at[1] + (0 if command == "h" else move[-1]))
+            found.append(at)
+    return found
+
+
+@given(st.lists(st.integers(0, 2000), min_size=2, max_size=60))
+def test_a_still_line_passes_all_points_as_near_as_an_eye_sees(tenths):
+    points = [(58 + 1.4 * at, each / 10) for at, each in enumerate(tenths)]
+    drawn = points_of(outline(points, False))
+    assert drawn[0] == pytest.approx(points[0], abs=0.06)
+    assert drawn[-1] == pytest.approx(points[-1], abs=0.06)
+    for x, y in points:
+        assert min(map(beside, drawn, drawn[1:], [(x, y)] * len(drawn))) < 0.5
+
+
+def beside(start, end, point):
+    """How far a point is from a stretch of a line."""
+    start, end, point = (complex(*each) for each in (start, end, point))
+    along = end - start
+    share = ((point - start) / along).real if along else 0.0
+    return abs(start + min(max(share, 0), 1) * along - point)
+
+
+def test_a_still_line_has_gaps_where_nothing_is_known():
+    assert outline([(0, 1), (5, 2), None, (9, 2), (9, 7)], False) == "M0 1l5 1M9 2v5"
+    assert outline([(0, 1), (5, 2.5), (10, 4)], False) == "M0 1l10 3"
+    assert outline([(0, 1), (5, 2.5)], True) == "M0 1h5v1.5"
+    assert areas([(0, 5), (4, 4.5), None], 9) == ["M0 5l4-.5v4.5h-4z"]
 
 
 def test_hostile_names_stay_text(pages):

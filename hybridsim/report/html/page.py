@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -64,12 +65,10 @@ def _templates() -> Environment:
     return found
 
 
-def _island(data: Any) -> Markup:
-    """Return data as JSON that cannot end the element it stands in."""
+def _island(data: Any) -> str:
+    """Return data as JSON, deflated: a third as long, and no sign of it can end its element."""
     text = json.dumps(plain(data), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def _data(chart: Chart) -> dict[str, Any]:

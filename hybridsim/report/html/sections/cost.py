@@ -32,7 +32,11 @@ def _figures(document: Document, cost: Document) -> Iterator[tuple[str, str, str
         yield "beside the disks", percent(cost["ssd_cost"] / cost["disks_cost"]), "of their cost"
     wear = document.get("wear") or {}
     if wear.get("years"):
-        yield "SSD worn out in a year", money(cost["ssds_cost"] / wear["years"], unit), cost["ssds"]
+        yield (
+            "wear of the SSD, a year",
+            money(cost["ssds_cost"] / wear["years"], unit),
+            cost["ssds"],
+        )
 
 
 def _table(document: Document, cost: Document) -> Table:
