@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -271,10 +272,9 @@ def _ratios(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> list[f
     return [round(a / b, DIGITS) if b else None for a, b in zip(part.tolist(), whole.tolist())]
 
 
-def _whole(values: npt.NDArray[np.float64], step: int) -> list[int]:
+def _whole(values: npt.NDArray[np.float64], step: int) -> list[Any]:
     """Return values as whole multiples of a step."""
-    found: list[int] = (np.rint(values / step).astype(np.int64) * step).tolist()
-    return found
+    return list((np.rint(values / step).astype(np.int64) * step).tolist())
 
 
 def _means(sums: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> list[int | None]:

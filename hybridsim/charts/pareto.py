@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hybridsim.charts import axes
 from hybridsim.charts.chart import Axis, Chart, Line
+
+FAR = 0.4  # of the largest value: if all are more than that, an axis need not begin at 0
+EDGE = 0.08  # of the values' span
 
 
 def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
@@ -40,9 +44,16 @@ def pareto(
     ]  # fmt: skip
     if xs and on_front and xs[on_front[0]] > xs[on_front[-1]]:
         lines[1] = _backwards(lines[1])
-    return Chart(
-        "pareto", "What cannot be had better in every way", named(x, xs), named(y, ys), lines
-    )
+    across, up = _around(named(x, xs), xs), _around(named(y, ys), ys)
+    return Chart("pareto", "What cannot be had better in every way", across, up, lines)
+
+
+def _around(axis: Axis, values: Sequence[float]) -> Axis:
+    """Return an axis without the stretch from 0 to values that all lie far from it."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if not FAR * high < low < high:
+        return axis
+    return replace(axis, low=low - EDGE * (high - low), high=high + EDGE * (high - low))
 
 
 def _backwards(line: Line) -> Line:

@@ -13,6 +13,7 @@ from typing import Any
 
 from hybridsim.charts import Axis, Bars, Chart, Heat, Line
 from hybridsim.charts import ticks as ticks_of
+from hybridsim.charts.labels import rows_of
 from hybridsim.charts.palette import colours
 from hybridsim.charts.stacking import stacked
 from hybridsim.report.html.paths import areas, outline
@@ -22,6 +23,7 @@ WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
 BAR = 26
 LETTER = 6.6  # how wide a letter is, about
+LINE = 13  # how high
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Drawing:
     paths: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, dashed
     dots: list[tuple[int, float, float]] = field(default_factory=list)
     bands: list[tuple[float, float, str, float]] = field(default_factory=list)  # and its label's x
-    marks: list[tuple[float, float | None, str, str]] = field(default_factory=list)
+    marks: list[tuple[float, float | None, str, str, float]] = field(default_factory=list)
     rects: list[tuple[int, float, float, float, float, str]] = field(default_factory=list)
     labels: list[tuple[float, str]] = field(default_factory=list)  # of rows: y, text
     legend: list[tuple[int, str]] = field(default_factory=list)
@@ -110,10 +112,12 @@ def of_chart(chart: Chart) -> Drawing:
     for line, colour in reversed(order) if chart.is_stacked else order:
         _line(drawing, line, colour, x, y, chart.is_stacked)
     drawing.legend = [(colour, line.label) for line, colour in order]
-    for mark in chart.marks:
+    for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, x.low, x.high)):
         place = x.at(mark.x)
         anchor = "end" if place > 0.8 * WIDTH else "start"
-        drawing.marks.append((place, None if mark.y is None else y.at(mark.y), mark.label, anchor))
+        point = None if mark.y is None else y.at(mark.y)
+        written = TOP + 26 + LINE * row if point is None else point - 9
+        drawing.marks.append((place, point, mark.label, anchor, written))
     return drawing
 
 

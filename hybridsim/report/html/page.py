@@ -21,6 +21,7 @@ from markupsafe import Markup
 from hybridsim import __version__
 from hybridsim.charts import Chart
 from hybridsim.charts.chart import Value, Values
+from hybridsim.charts.labels import rows_of
 from hybridsim.charts.palette import DARK, LIGHT, colours
 from hybridsim.report.html.blocks import Section, charts_of
 from hybridsim.report.html.drawing import of_bars, of_chart, of_heat
@@ -89,8 +90,16 @@ def _data(chart: Chart) -> dict[str, Any]:
         "xs": shared,
         "lines": lines,
         "bands": [vars(each) for each in chart.bands],
-        "marks": [vars(each) for each in chart.marks],
+        "marks": [vars(mark) | {"row": row} for mark, row in zip(chart.marks, _rows(chart))],
     }
+
+
+def _rows(chart: Chart) -> list[int]:
+    """Return the rows of the labels of a chart's marks."""
+    xs = [one for line in chart.lines for one in line.x if one is not None]
+    ends = (chart.x.low, min(xs, default=0)), (chart.x.high, max(xs, default=1))
+    low, high = (found if said is None else said for said, found in ends)
+    return rows_of(chart.marks, chart.x, low, high)
 
 
 def _short(values: Values) -> list[Value]:

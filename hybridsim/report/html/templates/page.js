@@ -102,7 +102,7 @@
     for (const mark of chart.marks) {
       const x = u.valToPos(mark.x / chart.x.per, "x", true);
       if (x < left - 1 || x > left + width + 1) continue;
-      let y = top + 27 * dense;
+      let y = top + (27 + 13 * mark.row) * dense;
       ctx.beginPath();
       if (mark.y == null) {
         ctx.setLineDash([3 * dense, 3 * dense]);
