@@ -81,8 +81,7 @@ def figures_table(document: Mapping[str, Any], what: str, caption: str) -> Table
     heads = ["", "number", *(["hit"] if what == "read" else []), "mean", "p50", "p99", "p99.9",
              "max", *(["disks busy", "SSD busy"] if what == "read" else [])]  # fmt: skip
     rows = []
-    shown = phases(document)
-    for each in shown:
+    for each in phases(document):
         found = each.figures[what]
         values = [found["mean_ns"], *(found["p"][name] for name in ("50", "99", "99.9"))]
         values.append(found["max_ns"])
