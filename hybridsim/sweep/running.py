@@ -17,6 +17,7 @@ from hybridsim.sweep.crew import Crew, Settled
 from hybridsim.sweep.point import Point
 from hybridsim.sweep.store import Row, Store
 
+QUIET_S = 1.0  # planning that is over sooner is not told
 LOOK_AGAIN_S = 1.0  # for what other clients did
 
 
@@ -24,6 +25,8 @@ LOOK_AGAIN_S = 1.0  # for what other clients did
 class Progress:
     """How far a sweep is."""
 
+    to_plan: int = 0  # settings of a search's next step
+    planned: int = 0
     total: int = 0
     known: int = 0  # were on disk when asked for
     computed: int = 0
@@ -85,6 +88,12 @@ class Running:
             self.progress.link = self._hired.link
         self.progress.crew = self._hired.words
         return self._hired
+
+    def plan(self, done: int, of: int) -> None:
+        """Tell how far the settings of a search's next step are made out."""
+        self.progress.planned, self.progress.to_plan = done, of
+        if self.progress.passed_s > QUIET_S:
+            self._tell(self.progress, None)
 
     def finish(self, points: Iterable[Point]) -> dict[str, Row]:
         """Settle all of these points; return the rows of those that succeeded, by key."""

@@ -98,8 +98,11 @@ class UnderWay:
         settings = search(self._plan)
         batch = next(settings, None)
         while batch is not None:
-            expanded = [[self._expanded(trace, each) for trace in self._plan.traces]
-                        for each in batch]  # fmt: skip
+            expanded = []
+            for done, each in enumerate(batch):
+                running.plan(done, len(batch))
+                expanded.append([self._expanded(trace, each) for trace in self._plan.traces])
+            running.plan(len(batch), len(batch))
             points = [one for each in expanded for of_trace in each for one in of_trace]
             if not points:
                 raise UsageError(self._impossible[0].why)
