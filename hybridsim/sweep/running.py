@@ -72,6 +72,7 @@ class Running:
         self.progress = Progress()
         self.failures: dict[str, Settled] = {}  # by key
         self._under_way: dict[str, Point] = {}
+        self._begun: set[str] = set()  # by key
         self._compiled: dict[tuple[Any, ...], bool] = {}  # by kind; False: under way
 
     def __enter__(self) -> Running:
@@ -114,7 +115,12 @@ class Running:
         return {key: row for key, row in rows.items() if row is not None}
 
     def on_disk(self, points: Iterable[Point]) -> dict[str, dict[str, Any]]:
-        """Return the figures of those points that are on disk, by key."""
+        """Return the figures of those points that are on disk, by key.
+
+        What was computed is counted anew: an interrupt may come between writing and counting.
+        """
+        self._store.refresh()
+        self.progress.computed = sum(self._store.get(key) is not None for key in self._begun)
         rows = {point.key: self._store.get(point.key) for point in points}
         return {key: row["figures"] for key, row in rows.items() if row is not None}
 
@@ -146,6 +152,7 @@ class Running:
             return True
         self._compiled.setdefault(kind, False)
         self._under_way[point.key] = point
+        self._begun.add(point.key)
         self._crew.submit(point)
         return True
 

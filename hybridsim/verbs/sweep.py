@@ -150,11 +150,10 @@ class UnderWay:
 
     def result(self, running: Running) -> SweepResult:
         """Return what is known now."""
-        if self.interrupted:
-            for points in self._points:
-                self._figures |= running.on_disk(points)
-        settings = [self._setting(points) for points in self._points]
         progress = running.progress
+        if self.interrupted:
+            self._figures |= running.on_disk(one for points in self._points for one in points)
+        settings = [self._setting(points) for points in self._points]
         failed = [
             Failed(words_of(each.point), each.why, each.point.command)
             for each in running.failures.values()
