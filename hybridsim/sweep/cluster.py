@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import logging
+import os
 import queue
-import signal
 import time
 from concurrent.futures import CancelledError
 from typing import Any
@@ -20,7 +20,8 @@ import dask
 from distributed import Client, Future, KilledWorker, LocalCluster
 
 from hybridsim.errors import UsageError
-from hybridsim.sweep.computing import Compute, computed
+from hybridsim.sweep import nursery
+from hybridsim.sweep.computing import Compute, Kind, computed, has_code
 from hybridsim.sweep.crew import Settled, why_of
 from hybridsim.sweep.point import Point, version
 
@@ -35,7 +36,10 @@ SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     # Without MALLOC_TRIM_THRESHOLD_, by which each array of a replay would be mapped anew.
-    "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": 1},
+    "distributed.nanny.pre-spawn-environ": nursery.ENVIRONMENT,
+    "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.worker.profile.enabled": False,  # looks at a worker's threads 100 times a second
+    "distributed.admin.system-monitor.interval": "5s",
     "distributed.comm.timeouts.connect": "60s",  # busy machines start workers slowly
 }
 
@@ -55,6 +59,10 @@ class Cluster:
         self._client = self._connected(CONNECT_S)
         self._workers, self._counted = workers, 0.0
         self.link = self._dashboard()
+
+    def has_code(self, kind: Kind) -> bool:
+        """Tell whether the workers find the machine code of a kind on the disk of this machine."""
+        return self._own is not None and has_code(kind)
 
     @property
     def words(self) -> str:
@@ -148,19 +156,16 @@ class Cluster:
 
 
 def _started(workers: int) -> LocalCluster:
-    """Start workers; an interrupt from the keyboard is for this process alone."""
+    """Start workers, with the environment as it is now."""
     dask.config.set(SETTINGS)
-    handler = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        return LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True,
-            silence_logs=logging.CRITICAL,
-        )  # fmt: skip
+        with nursery.deaf():
+            return LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, env=dict(os.environ),
+                silence_logs=logging.CRITICAL,
+            )  # fmt: skip
     except (OSError, RuntimeError, TimeoutError) as error:
         raise UsageError(f"the workers do not start: {error}; --workers 1 needs none") from error
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 def _checked(point: Point, row: dict[str, Any]) -> Settled:

@@ -1,7 +1,8 @@
 """Points, workers and the store brought together: each point once, and on disk before it is told.
 
-The first point of each compiled kind goes ahead; the others of the kind follow when it is done, so
-that workers find its machine code on disk.  A point that another client computes is waited for.
+The first point of each compiled kind goes ahead, unless its machine code is there from before; the
+others of the kind follow when it is done, so that workers find that code on disk.  A point that
+another client computes is waited for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybridsim.sweep.computing import compiled_kind
+from hybridsim.sweep.computing import Kind, compiled_kind
 from hybridsim.sweep.crew import Crew, Settled
 from hybridsim.sweep.point import Point
 from hybridsim.sweep.store import Row, Store
@@ -73,7 +74,7 @@ class Running:
         self.failures: dict[str, Settled] = {}  # by key
         self._under_way: dict[str, Point] = {}
         self._begun: set[str] = set()  # by key
-        self._compiled: dict[tuple[Any, ...], bool] = {}  # by kind; False: under way
+        self._compiled: dict[Kind, bool] = {}  # by kind; False: under way
 
     def __enter__(self) -> Running:
         return self
@@ -150,7 +151,7 @@ class Running:
         if self._is_known(point):  # finished elsewhere, before the claim was free
             self._store.give_back(point.key)
             return True
-        self._compiled.setdefault(kind, False)
+        self._compiled.setdefault(kind, self._crew.has_code(kind))
         self._under_way[point.key] = point
         self._begun.add(point.key)
         self._crew.submit(point)

@@ -12,6 +12,7 @@ from typing import Any
 
 from hybridsim import chance
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.sweep import nursery
 from hybridsim.sweep.answer import Failed, Setting, SweepResult
 from hybridsim.sweep.computing import Compute, compiled_kind, replayed
 from hybridsim.sweep.crew import Crew, Here
@@ -75,6 +76,8 @@ def crew(workers: int | None, scheduler: str | None, compute: Compute) -> Crew:
     wanted = len(os.sched_getaffinity(0)) if workers is None else workers
     if scheduler is None and (wanted == 1 or find_spec("distributed") is None):
         return Here(compute)
+    if scheduler is None:
+        nursery.begin()
     from hybridsim.sweep.cluster import Cluster
 
     return Cluster(compute, wanted, scheduler)
