@@ -32,7 +32,7 @@ from hybridsim.sweep.crew import Here
 from hybridsim.sweep.figures import figures
 from hybridsim.sweep.plan import axis_of
 from hybridsim.sweep.quantities import Range
-from hybridsim.sweep.running import Running
+from hybridsim.sweep.running import Running, dealt
 from hybridsim.sweep.search import search
 from hybridsim.sweep.store import RESULTS, Store
 from hybridsim.units import parse_size
@@ -257,6 +257,7 @@ class Watched(Here):
     """A crew of three that tells what is under way at once."""
 
     room = 3
+    lanes = 1
 
     def __init__(self, compute):
         super().__init__(compute)
@@ -276,6 +277,12 @@ def test_the_first_point_of_a_compiled_kind_goes_ahead(trace, tmp_path):
     first, *others = crew.together
     assert first == [{"cache.policy": name, "cache.size": "1GiB"} for name in ("lru", "arc")]
     assert len(others[1]) == 3
+
+
+def test_points_that_share_what_a_worker_keeps_go_to_one_worker():
+    assert list(dealt("aaabbbc", 1)) == list("aaabbbc")
+    assert list(dealt("aaaabbb", 2)) == list("abababa")
+    assert sorted(dealt("abc", 7)) == list("abc")
 
 
 def test_only_what_is_left_to_chance_is_repeated(trace, tmp_path):

@@ -62,6 +62,13 @@ def compiled_kind(point: Point) -> Kind:
     return (*drives, backing.controller is None, cache.kind, *policies, budget)
 
 
+def shared(point: Point) -> tuple[Any, ...]:
+    """Return what a worker keeps of a point for the next: those of a trace and disks share it."""
+    from hybridsim.verbs.alone import disks
+
+    return point.digest, point.seed, disks(point.scenario, point.scenario.replay.mode, 0)
+
+
 def has_code(kind: Kind) -> bool:
     """Tell whether a point of this kind was computed on this machine, by this source."""
     return _mark(kind).exists()

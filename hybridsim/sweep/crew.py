@@ -28,6 +28,10 @@ class Crew(Protocol):
         """How many points may be under way at once."""
 
     @property
+    def lanes(self) -> int:
+        """How many stretches of points go side by side, each to a worker of its own."""
+
+    @property
     def words(self) -> str:
         """Who works, for the eye."""
 
@@ -47,7 +51,7 @@ class Crew(Protocol):
 class Here:
     """This process: one point after the other."""
 
-    room = 1
+    room = lanes = 1
     words = "this process alone"
     link = ""
 

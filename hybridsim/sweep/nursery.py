@@ -6,12 +6,19 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 from multiprocessing import forkserver, get_context
 
 IMPORTED = [
     "distributed", "hybridsim.sweep.figures", "hybridsim.sweep.kept", "hybridsim.verbs.replay",
 ]  # fmt: skip
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}  # one thread a worker; what forks has none to lose
+
+
+def wanted(workers: int | None, scheduler: str | None) -> int:
+    """Return how many processes to start here, one a core if nothing is said; 1 is this one."""
+    cores = len(os.sched_getaffinity(0)) if find_spec("distributed") else 1
+    return 1 if scheduler else workers or cores
 
 
 def begin() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from hybridsim.sweep.computing import Kind, compiled_kind
@@ -103,6 +104,8 @@ class Running:
         self.progress.total += len(wanted)
         self._store.refresh()
         waiting = deque(point for point in wanted.values() if not self._is_known(point))
+        if waiting:
+            waiting = deque(dealt(list(waiting), self._crew.lanes))
         while waiting or self._under_way:
             self._hand_out(waiting)
             if self._under_way:
@@ -170,6 +173,14 @@ class Running:
             settled = settled._replace(row=row)
             self.progress.computed += 1
         self._tell(self.progress, settled)
+
+
+def dealt(points: Sequence[Point], lanes: int) -> Iterator[Point]:
+    """Yield points of as many stretches of them in turn: what lies together is for one worker."""
+    length = -(-len(points) // lanes)
+    stretches = [points[at : at + length] for at in range(0, len(points), length)]
+    for row in zip_longest(*stretches):
+        yield from (point for point in row if point is not None)
 
 
 def _about(point: Point) -> Row:
