@@ -51,6 +51,16 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f} times" if ratio < 9.95 else f"{ratio:.0f} times"
 
 
+def money(amount: float | None, currency: str) -> str:
+    """An amount for the eye: '$1,312', 'EUR 0.25'."""
+    if amount is None:
+        return NONE
+    figure = f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
+    if 0 < amount < 0.1:
+        figure = f"{amount:.2g}" if amount >= 0.0001 else "0"
+    return f"${figure}" if currency == "USD" else f"{currency} {figure}"
+
+
 def lasting(years: float) -> str:
     """A life for the eye; nobody keeps a drive for a century."""
     if years >= 30:

@@ -48,7 +48,9 @@ DEVICE_COUNTERS = [
     ("read_ahead_hits", "read_ahead_hits"),
     ("write_cache_hits", "write_cache_hits"),
     ("destages", "destages"),
+    ("queue_ns", "queue_ns"),
 ]
+TIER_COUNTERS = ("rebuilt_bytes", "requests_ns", "in_use_ns")
 VOLUME_COUNTERS = [
     ("throttled_ns", "busy_ns"),
     ("iops_limit_ns", "iops_limit_ns"),
@@ -230,7 +232,8 @@ def counters(finished):
         sums = part.device.totals(finished.clock[0])
         names = DEVICE_COUNTERS + VOLUME_COUNTERS * isinstance(part.device, Volume)
         found |= {f"{name}_{ours}": sums.get(theirs, 0) for ours, theirs in names}
-        found[f"{name}_rebuilt_bytes"] = part.totals().get("rebuilt_bytes", 0)
+        told = part.totals(finished.clock[0])
+        found |= {f"{name}_{key}": told.get(key, 0) for key in TIER_COUNTERS}
     if isinstance(below.slow, Controller):
         found |= below.slow.dram_totals()
     return found

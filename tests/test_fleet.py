@@ -79,6 +79,10 @@ def test_volumes_are_summed_up(trace, tmp_path):
     assert json.loads(json.dumps(found.to_dict()["fleet"], allow_nan=False))[0]["volumes"] == 3
     page = of(found.to_dict())
     assert ">The fleet<" in page
+    head = page[page.index("<header>") : page.index("</header>")]
+    assert f"{trace}: 3 volumes" in head  # not each of them by its path
+    assert "<summary>3 volumes, each with 2 settings</summary>" in page
+    assert '<th scope="row">fleet.csv 12</th>' in page
     assert ">What is best<" not in page
     lines = text(found).splitlines()
     assert all(len(line) <= 80 for line in lines)

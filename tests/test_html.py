@@ -10,14 +10,18 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 from html_documents import HOSTILE, all_documents, replay_document, replayed
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hybridsim.charts import ticks
 from hybridsim.charts.chart import Axis, Chart, Line
+from hybridsim.charts.disks import per_request
 from hybridsim.charts.palette import DARK, LIGHT
 from hybridsim.charts.stacking import stacked
 from hybridsim.cli import cli
 from hybridsim.report.html import Section, of, page
 from hybridsim.report.html.page import VENDOR
+from hybridsim.report.html.paths import areas, outline
 from hybridsim.report.html.png import png
 from hybridsim.report.terminal import render
 from hybridsim.wording import latency
@@ -46,7 +50,7 @@ class Parsed(HTMLParser):
         self._open = None
 
     def island(self, name):
-        return json.loads(self.scripts[name])
+        return json.loads(zlib.decompress(base64.b64decode(self.scripts[name])))
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +108,53 @@ def test_every_chart_has_its_place_its_still_picture_and_known_values(report):
             assert any(each is not None for each in line["y"])
 
 
+def test_it_is_small_enough_for_a_mail(report):
+    _, text = report
+    assert len(text.encode()) < 300_000
+
+
+def points_of(path):
+    """Points that a path of M, l, h and v passes."""
+    at, found = (0.0, 0.0), []
+    for command, rest in re.findall("([Mlhvz])([^Mlhvz]*)", path):
+        numbers = [float(each) for each in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
+        step = 1 if command in "hv" else 2
+        for first in range(0, len(numbers), step):
+            move = numbers[first : first + step]
+            if command == "M":
+                at = tuple(move)
+            else:
+                right = 0 if command == "v" else move[0]
+                at = (at[0] + right, at[1] + (0 if command == "h" else move[-1]))
+            found.append(at)
+    return found
+
+
+@given(st.lists(st.integers(0, 2000), min_size=2, max_size=60))
+def test_a_still_line_passes_all_points_as_near_as_an_eye_sees(tenths):
+    points = [(58 + 1.4 * at, each / 10) for at, each in enumerate(tenths)]
+    drawn = points_of(outline(points, False))
+    assert drawn[0] == pytest.approx(points[0], abs=0.06)
+    assert drawn[-1] == pytest.approx(points[-1], abs=0.06)
+    for x, y in points:
+        assert min(map(beside, drawn, drawn[1:], [(x, y)] * len(drawn))) < 0.5
+
+
+def beside(start, end, point):
+    """How far a point is from a stretch of a line."""
+    start, end, point = (complex(*each) for each in (start, end, point))
+    along = end - start
+    share = ((point - start) / along).real if along else 0.0
+    return abs(start + min(max(share, 0), 1) * along - point)
+
+
+def test_a_still_line_has_gaps_where_nothing_is_known():
+    assert outline([(0, 1), (5, 2), None, (9, 2), (9, 7)], False) == "M0 1l5 1M9 2v5"
+    assert outline([(0, 1), (5, 2.5), (10, 4)], False) == "M0 1l10 3"
+    assert outline([(0, 1), (5, 2.5)], True) == "M0 1h5v1.5"
+    assert areas([(0, 5), (4, 4.5), None], 9) == ["M0 5l4-.5v4.5h-4z"]
+
+
 def test_hostile_names_stay_text(pages):
     _, text = pages["replay"]
     assert HOSTILE in Parsed(text).island("result")["inputs"]["trace"]["name"]
@@ -154,6 +205,18 @@ def test_charts_show_what_the_json_tells(pages):
     (spent,) = [charts["disk-time-series"]]
     busy = [sum(each) for each in zip(*(line["y"] for line in spent["lines"]))]
     assert busy == pytest.approx(told["disk_utilisation"], rel=1e-4)
+
+
+def test_what_a_request_takes_at_the_devices_is_all_their_time_over_the_requests():
+    document = replay_document()
+    bars = per_request(document)
+    assert bars.parts[-2:] == ["waiting for the arm", "SSD"]
+    for (_, parts), phase in zip(bars.rows, ("none", "cold", "warm"), strict=True):
+        told = document["phases"][phase]
+        at_disks = sum(told["disk_time_ns"].values()) + told["disk_queue_ns"]
+        requests = told["read"]["n"] + told["write"]["n"] + told["other"]["n"]
+        assert sum(parts) == pytest.approx((at_disks + told["ssd_time_ns"]) / requests)
+        assert parts[-2] == pytest.approx(told["disk_queue_ns"] / requests)
 
 
 def test_reasons_over_time_are_all_reads_that_were_no_hits():

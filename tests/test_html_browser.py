@@ -10,9 +10,16 @@ from hybridsim.report.html import of
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
+ISLAND = """
+const island = (name) => {
+  const text = atob(document.getElementById(name).textContent);
+  const bytes = new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))]);
+  return new Response(bytes.stream().pipeThrough(new DecompressionStream("deflate"))).json();
+};
+"""
 # Pixels of each chart that have exactly the colour of one of its lines.
 COLOURED = """
-const charts = JSON.parse(document.getElementById("charts").textContent);
+return island("charts").then((charts) => {
 const style = getComputedStyle(document.documentElement);
 return [...document.querySelectorAll("canvas")].map((canvas, at) => {
   const colours = new Set(charts[at].lines.map(
@@ -23,16 +30,23 @@ return [...document.querySelectorAll("canvas")].map((canvas, at) => {
     found += data[i + 3] === 255 && colours.has((data[i] << 16) + (data[i + 1] << 8) + data[i + 2]);
   return found;
 });
+});
 """
 STATE = """
-return {
+return island("charts").then((charts) => ({
   drawn: Number(document.documentElement.dataset.drawn),
   canvases: document.querySelectorAll("canvas").length,
-  charts: JSON.parse(document.getElementById("charts").textContent).length,
+  charts: charts.length,
   hasVerdict: document.querySelector("h2").textContent,
   wide: document.documentElement.scrollWidth,
   alerts: document.querySelectorAll("img").length,
-};
+}));
+"""
+DRAWN = """
+return new Promise((done) => {
+  const look = () => (document.documentElement.dataset.drawn ? done() : setTimeout(look, 5));
+  look();
+});
 """
 
 
@@ -52,21 +66,27 @@ def reports(tmp_path_factory):
     return files
 
 
+def show(window, file, *how):
+    """Open a report, and wait until its charts are drawn."""
+    window.open(file, *how)
+    window.run(DRAWN)
+
+
 @pytest.mark.parametrize("name", ["replay", "think", "no cache", "size", "bench", "compare"])
 def test_every_chart_is_drawn_and_nothing_is_refused(name, window, reports):
-    window.open(reports[name])
-    state = window.run(STATE)
+    show(window, reports[name])
+    state = window.run(ISLAND + STATE)
     assert state["drawn"] == state["canvases"] == state["charts"] > 0
     assert state["alerts"] == 0
-    assert min(window.run(COLOURED)) > 20
+    assert min(window.run(ISLAND + COLOURED)) > 20
     assert window.complaints() == []
 
 
 @pytest.mark.parametrize("width", [1366, 390])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_fits_laptops_and_phones_by_day_and_by_night(width, dark, window, reports, tmp_path):
-    window.open(reports["replay"], width, 844, dark)
-    state = window.run(STATE)
+    show(window, reports["replay"], width, 844, dark)
+    state = window.run(ISLAND + STATE)
     assert state["wide"] <= width
     assert state["drawn"] == state["charts"]
     ground = window.run("return getComputedStyle(document.body).backgroundColor")
@@ -77,7 +97,7 @@ def test_it_fits_laptops_and_phones_by_day_and_by_night(width, dark, window, rep
 
 
 def test_the_policy_lets_no_other_script_run(window, reports):
-    window.open(reports["replay"])
+    show(window, reports["replay"])
     window.run(
         "const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
         "document.body.append(s);"
@@ -87,7 +107,7 @@ def test_the_policy_lets_no_other_script_run(window, reports):
 
 
 def test_pointing_at_one_panel_reads_all_of_them(window, reports):
-    window.open(reports["replay"])
+    show(window, reports["replay"])
     values = window.run("""
         const over = document.querySelector("#chart-hit-ratio .u-over");
         const box = over.getBoundingClientRect();
@@ -103,7 +123,7 @@ def test_pointing_at_one_panel_reads_all_of_them(window, reports):
 
 
 def test_dragging_looks_closer_in_all_panels_and_two_clicks_go_back(window, reports):
-    window.open(reports["replay"])
+    show(window, reports["replay"])
     before, closer, after = window.run("""
         const panels = [...document.querySelectorAll("#chart-hit-ratio, #chart-occupancy")];
         const over = panels[0].querySelector(".u-over");
@@ -131,19 +151,18 @@ def test_dragging_looks_closer_in_all_panels_and_two_clicks_go_back(window, repo
 
 
 def test_the_result_is_copied_as_json_writes_it(window, reports):
-    window.open(reports["replay"])
+    show(window, reports["replay"])
     copied = window.run("""
         let text = "";
         navigator.clipboard.writeText = async (said) => { text = said; };
         document.getElementById("copy").click();
         return new Promise((done) => setTimeout(() => done(text), 50));
     """)
-    island = window.run("return document.getElementById('result').textContent")
-    assert json.loads(copied) == json.loads(island)
+    assert json.loads(copied) == window.run(ISLAND + "return island('result')")
 
 
 def test_on_paper_there_are_still_pictures(window, reports, tmp_path):
-    window.open(reports["replay"])
+    show(window, reports["replay"])
     window.devtools("Emulation.setEmulatedMedia", media="print")
     shown = window.run(
         "return [...document.querySelectorAll('.still')].map((each) => each.offsetHeight > 50)"

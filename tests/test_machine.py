@@ -141,6 +141,12 @@ def test_devices_move_the_bytes_and_no_more_than_they_have_time_for(finished):
     assert 0 < slow["busy_ns"] <= 4 * now
     parts = slow["seek_ns"] + slow["rotation_ns"] + slow["transfer_ns"]
     assert parts <= 4 * now
+    for tier in (below.slow, below.fast):
+        used = tier.totals(now)
+        assert 0 < used["in_use_ns"] <= tier.members * now
+        assert used["in_use_ns"] <= used["requests_ns"]
+    # What is at a disk waits for the arm or has it.
+    assert slow["queue_ns"] + slow["busy_ns"] <= below.slow.totals(now)["requests_ns"]
 
 
 @pytest.mark.parametrize("finished", [Replay.CLOSED], indirect=True)

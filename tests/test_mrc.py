@@ -105,6 +105,8 @@ def test_the_knee_is_where_more_stops_paying():
     numbers = np.concatenate([np.tile(np.arange(100), 50), np.arange(1_000, 2_000)])
     curve = miss_ratio_curve(numbers)
     assert curve.pages[curve.knee] == 100
+    for points in (None, 50, 7):  # the same whatever is left out
+        assert curve.to_dict(points)["knee_pages"] == 100
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import plot
+from hybridsim.charts.chart import Axis, Chart, Line, Mark
+from hybridsim.charts.labels import rows_of
 from hybridsim.charts.pareto import front
 from hybridsim.charts.policies import geometric_mean, relative
 from hybridsim.charts.reuse import reuse_times
 from hybridsim.codes import Op
 from hybridsim.errors import UsageError
+from hybridsim.plot.drawing import drawn
 
 ROOT = Path(__file__).parents[1]
 SECOND = 10**9
@@ -284,6 +287,7 @@ import sys
 sys.modules["matplotlib"] = None
 from hybridsim import plot
 from hybridsim.errors import UsageError
+from hybridsim.plot.drawing import drawn
 assert "matplotlib.figure" not in sys.modules
 try:
     plot.pareto([{"a": 1, "b": 2}], "a", "b")
@@ -302,3 +306,34 @@ def test_documents_from_a_file_do_as_well():
     assert list(lines(plot.latency_cdf(document))) == [
         "cdf-read-none", "cdf-read-cold", "cdf-read-warm",
     ]  # fmt: skip
+
+
+def boxes(texts):
+    return [each.get_window_extent() for each in texts]
+
+
+def is_clear(texts):
+    found = boxes(texts)
+    return not any(one.overlaps(other) for at, one in enumerate(found) for other in found[:at])
+
+
+def test_names_on_a_front_do_not_cover_each_other():
+    rows = [
+        {"cost": 100 + 3 * n, "mean_ns": 1e6 * (3 + 5 / (1 + n)), "name": name}
+        for n, name in enumerate(["write-through", "write-back", "read-only", "around", "s3-fifo"])
+    ]
+    figure = plot.pareto(rows, "cost", "mean_ns", "name")
+    named = [each for each in figure.axes[0].texts if each.get_text()]
+    assert [each.get_text() for each in named] == [row["name"] for row in rows]
+    assert is_clear(named)
+
+
+def test_marks_near_each_other_are_labelled_one_above_the_other():
+    x = Axis("time", "s", low=0, high=100)
+    marks = [Mark("50%", 3), Mark("90%", 6), Mark("95%", 60)]
+    assert rows_of(marks, x, 0, 100) == [0, 1, 0]
+    assert rows_of(marks[:2], Axis("size", log=True), 1, 8) == [0, 0]  # 3 and 6 are far apart there
+    line = Line("l", "", [0, 100], [0, 1])
+    figure = drawn([Chart("c", "C", x, Axis("y"), [line], marks=marks)])
+    figure.draw_without_rendering()
+    assert is_clear(figure.axes[0].texts)

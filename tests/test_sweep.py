@@ -20,8 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_points import AXES, UNLUCKY, made_up, noted, plan, slowly
 
-from hybridsim import Scenario, Trace, replay
-from hybridsim.cli import cli
+from hybridsim import Scenario, Trace, replay, verbs
+from hybridsim.cli import cli, main
+from hybridsim.cli.sweep_live import words as worded
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.report.sweep import text
 from hybridsim.scenario.assigned import value_of, values_of, written
@@ -31,7 +32,7 @@ from hybridsim.sweep.crew import Here
 from hybridsim.sweep.figures import figures
 from hybridsim.sweep.plan import axis_of
 from hybridsim.sweep.quantities import Range
-from hybridsim.sweep.running import Running
+from hybridsim.sweep.running import Running, dealt
 from hybridsim.sweep.search import search
 from hybridsim.sweep.store import RESULTS, Store
 from hybridsim.units import parse_size
@@ -256,6 +257,7 @@ class Watched(Here):
     """A crew of three that tells what is under way at once."""
 
     room = 3
+    lanes = 1
 
     def __init__(self, compute):
         super().__init__(compute)
@@ -275,6 +277,12 @@ def test_the_first_point_of_a_compiled_kind_goes_ahead(trace, tmp_path):
     first, *others = crew.together
     assert first == [{"cache.policy": name, "cache.size": "1GiB"} for name in ("lru", "arc")]
     assert len(others[1]) == 3
+
+
+def test_points_that_share_what_a_worker_keeps_go_to_one_worker():
+    assert list(dealt("aaabbbc", 1)) == list("aaabbbc")
+    assert list(dealt("aaaabbb", 2)) == list("abababa")
+    assert sorted(dealt("abc", 7)) == list("abc")
 
 
 def test_only_what_is_left_to_chance_is_repeated(trace, tmp_path):
@@ -571,8 +579,66 @@ def test_points_that_fail_are_told_by_exit_code_1(trace, tmp_path, quick):
     assert "failed" in done.output
 
 
+SIZES = "cache.size=1GiB..64GiB:64"
+
+
+def interrupted(trace, folder):
+    """The command in a process of its own, each of its replays lasting a while."""
+    answer = fake_result(trace={**TRACE, "requests": 360_000}, scenario=SITE)
+    verbs.replay.replay = lambda *_, **__: time.sleep(0.02) or answer
+    command = f"hybridsim sweep {trace} --vary {SIZES} --workers 1 --folder {folder}"
+    sys.argv = command.split()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with (folder / "said").open("w") as sys.stdout:
+        main()
+
+
+def test_an_interrupt_ends_it_soon_keeps_what_is_done_and_says_how_to_go_on(trace, tmp_path, quick):
+    process = FORK.Process(target=interrupted, args=(trace, tmp_path))
+    process.start()
+    while len(lines_if_any(tmp_path)) < 3:
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(10)
+    assert process.exitcode == 130
+    done = len(lines(tmp_path))
+    assert 3 <= done < 64
+    said = " ".join((tmp_path / "said").read_text().split())
+    assert f"interrupted: {64 - done} are missing; the same command goes on" in said
+    assert f"all {done} settings" in said or "Pareto front of" in said
+    again = run(trace, "--vary", SIZES, "--workers", 1, "--folder", tmp_path, "--json", "-")
+    assert json.loads(again.stdout)["replays"] | {"missing": 0} == {
+        "computed": 64 - done, "known": done, "failed": 0, "missing": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.long
+def test_an_interrupt_of_the_client_of_two_workers_keeps_what_is_done(trace, tmp_path):
+    pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
+    process = program(trace, tmp_path, "2")
+    process.stdout.readline()
+    while len(lines_if_any(tmp_path)) < 20:
+        time.sleep(0.01)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    settings, computed, _ = map(int, process.communicate(timeout=60)[0].split()[-3:])
+    assert time.monotonic() - begun < 20
+    assert settings == computed == len(lines(tmp_path)) < GOOD
+    assert program(trace, tmp_path, "2").communicate()[0].split()[-3:-2] == [str(GOOD)]
+
+
+def test_long_planning_is_told(trace, tmp_path, monkeypatch):
+    monkeypatch.setattr("hybridsim.sweep.running.QUIET_S", 0.0)
+    told = []
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=lambda p, _: told.append(worded(p)),
+          compute=made_up)  # fmt: skip
+    planned = [each for each in told if "planned" in each]
+    assert planned[-1] == "49 of 50 settings planned"
+    assert told.index(planned[-1]) < told.index("50 of 50 replays · 5 failed · this process alone")
+
+
 @pytest.mark.parametrize(
-    "words",
+    "said",
     [
         ["--vary", "cache.sise=1,2"],
         ["--vary", "cache.size"],
@@ -585,8 +651,8 @@ def test_points_that_fail_are_told_by_exit_code_1(trace, tmp_path, quick):
         ["--scheduler", "nowhere"],
     ],
 )
-def test_what_makes_no_sense_is_refused(trace, tmp_path, quick, words):
-    done = run(trace, *words, "--folder", tmp_path)
+def test_what_makes_no_sense_is_refused(trace, tmp_path, quick, said):
+    done = run(trace, *said, "--folder", tmp_path)
     error = done.exception
     assert isinstance(error, UsageError | ScenarioError), done.output
     assert error.exit_code == 2

@@ -14,6 +14,7 @@ from hybridsim import levels
 from hybridsim.catalog import FOLDER
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.scenario import Backing, Price, Scenario
+from hybridsim.scenario.fast_tier import FastTier
 from hybridsim.suggest import hint
 from hybridsim.units import format_size, human_size
 
@@ -114,12 +115,10 @@ def human_drive(capacity_bytes: int) -> str:
     return f"{capacity_bytes / factor:.3g} {unit}"
 
 
-def drives_cost(backing: Backing, price: Price) -> float | None:
+def drives_cost(tier: Backing | FastTier, price: Price) -> float | None:
     """Return what the drives cost, bought whole."""
-    per_gb = {"hdd": price.hdd_per_gb, "ssd": price.ssd_per_gb}.get(backing.drive.kind)
-    if per_gb is None:
-        return None
-    return backing.members * backing.drive.capacity_bytes / GB * per_gb
+    per_gb = {"hdd": price.hdd_per_gb, "ssd": price.ssd_per_gb}.get(tier.drive.kind)
+    return None if per_gb is None else tier.members * tier.drive.capacity_bytes / GB * per_gb
 
 
 def _members(scenario: Scenario, drive_bytes: int, data_bytes: int, least: int) -> int:

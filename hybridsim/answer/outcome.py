@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ BUSY = 0.97  # of the time: disks that always have something to do are hardly bu
 QUEUE_NS = SECOND  # work for longer than this waiting at busy disks is a backlog, not a burst
 DISK_TIME = ("seek", "rotation", "transfer")
 VOLUME_TIME = ("iops_limit", "bandwidth_limit", "latency")
+# How exact a series is: counters are read now and then, and taken to grow evenly in between.
+DIGITS = 6  # of shares
+MICROSECOND = 1000
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class Phase:
     figures: Figures
     utilisation: float | None  # of the disks of the slow tier
     disk_time_ns: dict[str, int]  # what the disks' busy time was spent on; or volumes' requests'
+    disk_queue_ns: int | None  # what commands waited for the disks' arms, all of them together
+    ssd_utilisation: float | None  # share of the time in which an SSD had something to do
+    ssd_time_ns: int | None  # what requests took at the SSDs, all of them together
     overloaded: float  # share of the time in which a backlog waited at busy disks
     counters: dict[str, int]
 
@@ -76,10 +83,11 @@ class Series:
     outstanding: list[int]
     disk_utilisation: list[float | None]
     occupancy_pages: list[int | None]
-    ssd_write_bytes_per_s: list[float | None]
+    ssd_write_bytes_per_s: list[int | None]
     mean_ns: list[int | None]  # of reads, rounded
     reasons: dict[str, list[int]]  # reads that were no hits
     disk_time_ns: dict[str, list[int]]  # of all members; empty where not counted
+    ssd_utilisation: list[float | None]
 
 
 class Outcome:
@@ -89,7 +97,7 @@ class Outcome:
         collector.check()
         self.collector = collector
         self.counters = counters
-        self.members = counters.constant("slow_members", 1)
+        self.members = {tier: counters.constant(f"{tier}_members", 1) for tier in ("slow", "fast")}
         # The end of the load: what is still to be completed then is backlog.
         width = collector.width_ns
         self.end_ns = min(collector.last_issue_ns // width + 1, collector.used) * width
@@ -134,8 +142,11 @@ class Outcome:
         overloaded = self._overloaded[start // width : end // width]
         return Phase(
             figures,
-            self._utilisation(start, end),
+            self._utilisation("slow", "busy", start, end),
             self._disk_time(start, end),
+            self.counters.between("slow_queue_ns", start, end),
+            self._utilisation("fast", "in_use", start, end),
+            self.counters.between("fast_requests_ns", start, end),
             float(overloaded.mean()) if len(overloaded) else 0.0,
             self._counted(start, end),
         )
@@ -162,9 +173,10 @@ class Outcome:
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}
 
-    def _utilisation(self, start: int, end: int) -> float | None:
-        busy = self.counters.between("slow_busy_ns", start, end)
-        return None if busy is None or end <= start else busy / (self.members * (end - start))
+    def _utilisation(self, tier: str, how: str, start: int, end: int) -> float | None:
+        spent = self.counters.between(f"{tier}_{how}_ns", start, end)
+        whole = self.members[tier] * (end - start)
+        return None if spent is None or whole <= 0 else spent / whole
 
     def _disk_time(self, start: int, end: int) -> dict[str, int]:
         names = (*DISK_TIME, *VOLUME_TIME)
@@ -178,9 +190,10 @@ class Outcome:
     def _edges(self) -> npt.NDArray[np.int64]:
         return np.arange(self.collector.used + 1, dtype=np.int64) * self.collector.width_ns
 
-    def _utilisations(self) -> npt.NDArray[np.float64] | None:
-        busy = self.counters.at("slow_busy_ns", self._edges())
-        return None if busy is None else np.diff(busy) / (self.members * self.collector.width_ns)
+    def _utilisations(self, tier: str, how: str) -> npt.NDArray[np.float64] | None:
+        spent = self.counters.at(f"{tier}_{how}_ns", self._edges())
+        whole = self.members[tier] * self.collector.width_ns
+        return None if spent is None else np.diff(spent) / whole
 
     def _outstanding(self) -> npt.NDArray[np.int64]:
         """Requests issued and not yet completed at the end of each bin."""
@@ -192,11 +205,11 @@ class Outcome:
 
     def _overload(self) -> npt.NDArray[np.bool_]:
         """Bins in which the disks are busy and more waits for them than they do in QUEUE_NS."""
-        utilisations = self._utilisations()
+        utilisations = self._utilisations("slow", "busy")
         if utilisations is None or not self.collector.last_done_ns:
             return np.zeros(self.collector.used, np.bool_)
         busy = self.counters.between("slow_busy_ns", 0, self.collector.last_done_ns) or 0
-        each_ns = busy / (self.members * int(self.collector.bins.done.sum()))
+        each_ns = busy / (self.members["slow"] * int(self.collector.bins.done.sum()))
         backlog_ns = self._outstanding() * each_ns
         late: npt.NDArray[np.bool_] = (utilisations >= BUSY) & (backlog_ns > QUEUE_NS)
         return late
@@ -211,7 +224,8 @@ class Outcome:
         pages_hit = bins.pages_hit[:used, list(READS)].sum(axis=1)
         present = self.counters.at("pages_present", edges[1:])
         written = self.counters.at("fast_bytes_written", edges)
-        busy = self._utilisations()
+        disks = self._utilisations("slow", "busy")
+        ssds = self._utilisations("fast", "in_use")
         return Series(
             edges[:-1].tolist(),
             reads.tolist(),
@@ -221,12 +235,13 @@ class Outcome:
             self.collector.read_percentiles(99)[:used],
             (bins.done[:used].sum(axis=1) * (SECOND / width)).tolist(),
             self._outstanding()[:used].tolist(),
-            [None] * used if busy is None else busy[:used].tolist(),
+            [None] * used if disks is None else disks[:used].round(DIGITS).tolist(),
             [None] * used if present is None else [round(one) for one in present.tolist()],
-            [None] * used if written is None else (np.diff(written) * (SECOND / width)).tolist(),
+            [None] * used if written is None else _whole(np.diff(written) * (SECOND / width), 1),
             _means(bins.total_ns[:used, list(READS)].sum(axis=1), reads),
             self._reasons(used),
             self._disk_times(edges),
+            [None] * used if ssds is None else ssds[:used].round(DIGITS).tolist(),
         )
 
     def _reasons(self, used: int) -> dict[str, list[int]]:
@@ -250,11 +265,16 @@ class Outcome:
         total = np.maximum(sum(grown.values()), 1)
         grown = {name: one * np.minimum(busy / total, 1) for name, one in grown.items()}
         grown["other"] = np.maximum(busy - total, 0)
-        return {name: np.rint(one).astype(np.int64).tolist() for name, one in grown.items()}
+        return {name: _whole(one, MICROSECOND) for name, one in grown.items()}
 
 
 def _ratios(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> list[float | None]:
-    return [a / b if b else None for a, b in zip(part.tolist(), whole.tolist())]
+    return [round(a / b, DIGITS) if b else None for a, b in zip(part.tolist(), whole.tolist())]
+
+
+def _whole(values: npt.NDArray[np.float64], step: int) -> list[Any]:
+    """Return values as whole multiples of a step."""
+    return list((np.rint(values / step).astype(np.int64) * step).tolist())
 
 
 def _means(sums: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> list[int | None]:

@@ -135,6 +135,11 @@ class Measure:
         """Whether its values are nanoseconds."""
         return _unit(self.measure) in (TIME, LONG_TIME)
 
+    @property
+    def is_share(self) -> bool:
+        """Whether its values are shares, told in per cent."""
+        return _unit(self.measure) is SHARE
+
     def worded(self, value: float | None) -> str:
         """Return a value of this measure for the eye."""
         if value is None:

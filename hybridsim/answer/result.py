@@ -55,6 +55,7 @@ class Result:
     beginning: Beginning | None = None  # of a cache that did not begin empty
     required: list[Checked] = field(default_factory=list)
     curve: dict[str, Any] | None = None  # of the misses by size, where it was asked for
+    cost: dict[str, Any] | None = None  # where the prices of its drives are known
 
     def held_against(self, require: Sequence[Requirement]) -> Result:
         """Return the result with what is required of the machine with the cache."""
@@ -83,7 +84,7 @@ class Result:
             },
             "fidelity": self.fidelity.to_dict(),
             "warm_start": self.beginning and self.beginning.to_dict(),
-            "cost": None,
+            "cost": self.cost,
             "require": [each.to_dict() for each in self.required],
             "miss_ratio_curve": self.curve,
             "warnings": [vars(one) for one in self.warnings],
@@ -215,6 +216,9 @@ def _phase(phase: Phase) -> dict[str, Any]:
         "bypass": _reasons(phase),
         "disk_utilisation": phase.utilisation,
         "disk_time_ns": phase.disk_time_ns,
+        "disk_queue_ns": phase.disk_queue_ns,
+        "ssd_utilisation": phase.ssd_utilisation,
+        "ssd_time_ns": phase.ssd_time_ns,
         "counters": phase.counters,
     }
 

@@ -1,6 +1,9 @@
-"""What the disks' time goes into."""
+"""What the time of disks and SSDs goes into."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from hybridsim.charts import axes
 from hybridsim.charts.chart import Bars, Chart, Line
@@ -10,6 +13,37 @@ LABELS = {
     "seek": "seek", "rotation": "rotation", "transfer": "transfer", "other": "other",
     "iops_limit": "IOPS limit", "bandwidth_limit": "bandwidth limit", "latency": "latency",
 }  # fmt: skip
+
+
+QUEUE, SSD = "waiting for the arm", "SSD"
+
+
+def per_request(document: Document) -> Bars | None:
+    """Return what disks and SSDs spend on a request in each phase that is no endless queue."""
+    shown = [each for each in phases(document) if not each.figures["saturated"]]
+    rows = [(each.label, _spent(each.figures)) for each in shown]
+    rows = [(label, spent) for label, spent in rows if sum(spent.values())]
+    if not rows:
+        return None
+    named = {name for _, spent in rows for name in spent}
+    parts = [name for name in (*LABELS.values(), QUEUE, SSD) if name in named]
+    note = (
+        "All that the devices do in that phase over the number of its requests: with what goes on "
+        "beside them (fills, write-back), and what devices do side by side added up. So it can be "
+        "more than the latency."
+    )
+    x = axes.latencies(max(sum(spent.values()) for _, spent in rows), "time per request")
+    bars = [(label, [spent.get(name, 0.0) for name in parts]) for label, spent in rows]
+    return Bars("device-time", "What a request takes at the devices", x, parts, bars, note)
+
+
+def _spent(figures: Mapping[str, Any]) -> dict[str, float]:
+    """Return ns per request by what they are spent on."""
+    requests = sum(figures[kind]["n"] for kind in ("read", "write", "other")) or 1
+    spent = {LABELS[name]: number for name, number in figures["disk_time_ns"].items()}
+    spent[QUEUE] = figures["disk_queue_ns"]
+    spent[SSD] = figures["ssd_time_ns"]
+    return {name: number / requests for name, number in spent.items() if number}
 
 
 def by_phase(document: Document) -> Bars | None:
@@ -48,6 +82,21 @@ def over_time(document: Document) -> Chart | None:
     return Chart(
         "disk-time-series", title, axes.times(end), axes.shares("disks busy", None), lines,
         bands(document), is_stacked=True, sync="time",
+    )  # fmt: skip
+
+
+def ssds_over_time(document: Document) -> Chart | None:
+    """Return how busy the SSDs are over time; None where they have nothing to do."""
+    series = document["series"]
+    busy = series["ssd_utilisation"]
+    if not axes.most(busy):
+        return None
+    end = end_ns(document)
+    lines = [Line("ssd-busy", "SSD busy", middles(series, end), busy, "area", "real")]
+    y = axes.shares("SSD busy", None)
+    return Chart(
+        "ssd-busy", "How busy the SSD is", axes.times(end), y, lines, bands(document), sync="time",
+        note="The share of the time in which it has a request, as iostat's %util.",
     )  # fmt: skip
 
 

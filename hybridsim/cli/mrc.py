@@ -67,8 +67,7 @@ def mrc(
         trace, policy, None, page, share, admission=admission, **parameters(**said)
     )
     if as_json:
-        thin = curve.thinned(POINTS).to_dict() | {"knee_pages": int(curve.pages[curve.knee])}
-        click.echo(json.dumps({"trace": trace.name, **thin}, indent=2))
+        click.echo(json.dumps({"trace": trace.name, **curve.to_dict(POINTS)}, indent=2))
     elif as_csv:
         click.echo("pages,bytes,miss_ratio,error")
         for pages, ratio, error in rows(curve.thinned(POINTS)):

@@ -86,6 +86,10 @@ def sweep(
     Each result is on disk before it is told: the same command goes on where it was stopped, and
     several may work on one folder.
     """
+    from hybridsim.sweep import nursery
+
+    if nursery.wanted(workers, scheduler) > 1:
+        nursery.begin()  # while this process imports, and plans
     from hybridsim.cli.running import check_folder, say_if_compiling, write_answer
     from hybridsim.cli.sweep_live import telling
     from hybridsim.report.sweep import text

@@ -35,7 +35,7 @@ def telling(plan: Plan) -> Iterator[Tell]:
     with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
 
         def tell(progress: Progress, settled: Settled | None) -> None:
-            if table.hear(settled) or progress.done == progress.total:
+            if table.hear(settled) or progress.done == progress.total > 0:
                 live.update(table.drawn(progress), refresh=True)
 
         yield tell
@@ -101,6 +101,8 @@ class BestSoFar:
 
 def words(progress: Progress) -> str:
     """Return how far it is, as a line."""
+    if progress.planned < progress.to_plan:
+        return f"{progress.planned:,} of {progress.to_plan:,} settings planned"
     left = NONE if progress.left_s is None else span(round(progress.left_s) * 1e9)
     parts = [
         f"{progress.done:,} of {progress.total:,} replays",

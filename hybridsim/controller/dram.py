@@ -93,9 +93,9 @@ class Controller(NamedTuple):
         """Let the array schedule what it does by itself."""
         self.array.start(events)
 
-    def totals(self) -> dict[str, int]:
+    def totals(self, now_ns: int) -> dict[str, int]:
         """Return what the array tells of itself, by name."""
-        return dict(self.array.totals())
+        return dict(self.array.totals(now_ns))
 
     def dram_totals(self) -> dict[str, int]:
         """Return what went through DRAM so far, by name."""

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from hybridsim.charts import ticks as ticks_of
 from hybridsim.charts.chart import Axis, Bars, Chart, Dots, Heat, Line, Values
+from hybridsim.charts.labels import rows_of
 from hybridsim.charts.palette import LIGHT, colours
 from hybridsim.charts.stacking import stacked
 from hybridsim.errors import UsageError
+from hybridsim.plot.names import put_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +23,7 @@ WIDTH, HEIGHT = 3.4, 2.2  # inches: one column of two
 ROW = 0.24  # of bars and dots
 LEGEND_LETTERS = 36  # that go into a line above the axes
 DPI = 200  # as a picture in a notebook
+BLANK = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.6}
 MARKERS = "osD^vPX*"
 STYLE = {
     "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7,
@@ -47,6 +50,9 @@ def drawn(charts: Sequence[Any]) -> Figure:
             is_shared = isinstance(chart, Chart) and chart.sync and number + 1 < len(charts)
             if is_shared:
                 place.set_xlabel("")
+        for chart, place in zip(charts, rows):
+            if isinstance(chart, Chart):
+                _names(place, chart)
     vars(figure)["_repr_png_"] = lambda: _png(figure)  # notebooks show what has one
     return figure
 
@@ -92,7 +98,6 @@ def _(chart: Chart, place: Any) -> None:
                                alpha=opacity)  # fmt: skip
             before = y if chart.is_stacked else []
     _marks(place, chart)
-    _names(place, chart)
     _limits(place, chart)
     if len([each for each in chart.lines if each.label]) > 1:
         corner = "center right" if chart.y.log and chart.sync else "best"
@@ -113,16 +118,19 @@ def _line(place: Any, line: Line, x: list[float], y: list[float], marker: str, c
 
 
 def _marks(place: Any, chart: Chart) -> None:
-    span = place.get_xlim()[1]
-    for mark in chart.marks:
+    ends = [each * chart.x.per for each in place.get_xlim()]
+    span = ends[1] / chart.x.per
+    for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, *ends)):
         x = mark.x / chart.x.per
         is_right = not chart.x.log and x > 0.75 * (chart.x.high or span * chart.x.per) / chart.x.per
         side: dict[str, Any] = {"ha": "right" if is_right else "left", "fontsize": 7}
         shift = -4 if is_right else 4
         if mark.y is None:
             place.axvline(x, color="0.2", lw=0.7, ls=":", gid=f"mark-{mark.label}")
-            place.annotate(mark.label, (x, 0.03), (shift, 0), xycoords=("data", "axes fraction"),
-                           textcoords="offset points", va="bottom", **side)  # fmt: skip
+            place.annotate(
+                mark.label, (x, 0.03), (shift, 8 * row), xycoords=("data", "axes fraction"),
+                textcoords="offset points", va="bottom", bbox=BLANK, **side,
+            )  # fmt: skip
         else:
             y = mark.y / chart.y.per
             place.plot([x], [y], "o", mfc="none", mec="0.1", ms=6, gid=f"mark-{mark.label}")
@@ -131,10 +139,15 @@ def _marks(place: Any, chart: Chart) -> None:
 
 def _names(place: Any, chart: Chart) -> None:
     """Name the points of the last line that has names."""
+    points = {
+        line.gid: list(zip(_scaled(line.x, chart.x), _scaled(line.y, chart.y)))
+        for line in chart.lines
+    }
     named = [each for each in chart.lines if any(each.names)]
     for line in named[-1:]:
-        for x, y, name in zip(_scaled(line.x, chart.x), _scaled(line.y, chart.y), line.names):
-            place.annotate(name, (x, y), (4, 4), textcoords="offset points", fontsize=6)
+        own = [(x, y, name) for (x, y), name in zip(points.pop(line.gid), line.names)]
+        others = [each for some in points.values() for each in some]
+        put_names(place, own, others, is_joined=line.style != "points")
 
 
 @put.register

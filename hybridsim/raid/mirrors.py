@@ -25,7 +25,7 @@ def mirror(tier, chunk, within, length):
         if tier.next_read[member] == start:
             best, best_start = member, start
             break
-        cost = tier.pending[member]
+        cost = tier.usage.under_way[member]
         if tier.rotates == 1 and cost > 0:
             cost = 1 + abs(start - tier.head[member])
         if best == NOTHING or cost < least:

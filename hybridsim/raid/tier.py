@@ -31,6 +31,7 @@ from hybridsim.raid.line import Line
 from hybridsim.raid.mirrors import mirror
 from hybridsim.raid.parity import cut_rows, end_segment, write_segment
 from hybridsim.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuild
+from hybridsim.raid.usage import Usage
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 NOTHING = -1
@@ -63,7 +64,7 @@ class Tier(NamedTuple):
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
     state: Bytes  # by member: WHOLE, FAILED, REBUILDING
-    pending: Ints  # by member, of mirrors: device requests under way
+    usage: Usage
     head: Ints  # by member, of mirrors: where its last request ended
     next_read: Ints  # by member, of mirrors: where its last READ will have ended
     open_start: Ints  # by member: range of a request being gathered
@@ -121,7 +122,7 @@ class Tier(NamedTuple):
             rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
             counts=np.array([0, 0, lost]),
             state=state,
-            pending=np.zeros(members, np.int64),
+            usage=Usage.new(members),
             head=np.zeros(members, np.int64),
             next_read=np.full(members, NOTHING, np.int64),
             open_start=np.zeros(members, np.int64),
@@ -141,9 +142,9 @@ class Tier(NamedTuple):
         pieces = WINDOW if self.rebuild.is_under_way() else 0
         return 4 * chunks + (8 + pieces) * self.members + 8 + pieces
 
-    def totals(self) -> dict[str, int]:
-        """Return how far the rebuild is, by name; nothing where there is none."""
-        return self.rebuild.totals()
+    def totals(self, now_ns: int) -> dict[str, int]:
+        """Return how much the members were used so far, by name, and how far a rebuild is."""
+        return self.usage.totals(now_ns) | self.rebuild.totals()
 
     @method
     def is_idle(self):
@@ -209,8 +210,7 @@ class Tier(NamedTuple):
         code = self.device.complete(now, number, self.kind, events)
         if code < 0:
             return NOTHING
-        if self.layout.copies > 1:
-            self.pending[code & ((1 << self.member_bits) - 1)] -= 1
+        self.usage.end(now, code & ((1 << self.member_bits) - 1))
         code >>= self.member_bits
         if code & 1 == 0:
             return self.done(now, code >> 1, events)
@@ -308,8 +308,8 @@ class Tier(NamedTuple):
     @method
     def issue(self, now, code, member, op, offset, length, events):
         """Issue a device request."""
+        self.usage.begin(now, member)
         if self.layout.copies > 1:
-            self.pending[member] += 1
             self.head[member] = offset + length
         code = code << self.member_bits | member
         self.device.submit(now, member, code, op, offset, length, self.kind, events)

@@ -91,7 +91,9 @@ class Hdd(Device):
             ready = max(self.clock.now, flush.submitted + p.hit_ns)
             self.finish_at(ready + p.flush_ns, flush)
         if self.without_room and self.has_room(self.without_room[0]):
-            self.admit(self.without_room.pop(0))
+            write = self.without_room.pop(0)
+            self.counters["queue_ns"] += self.clock.now - write.submitted
+            self.admit(write)
         if not self.busy:
             self.start()
 
@@ -105,6 +107,7 @@ class Hdd(Device):
         elif self.queue:
             command = self.choose()
             self.queue.remove(command)
+            self.counters["queue_ns"] += self.clock.now - command.submitted
             if len(self.queue) >= self.parameters.window:
                 self.queue[self.parameters.window - 1].entered = self.clock.now
             self.destaged_last = False

@@ -70,6 +70,7 @@ COUNTERS = (
     "read_ahead_hits",
     "write_cache_hits",
     "destages",
+    "queue_ns",
 )
 CacheKind = (
     CacheParameters
@@ -187,9 +188,11 @@ class Machine:
             is_volume = any(isinstance(device, Volume) for device in devices)
             for key in COUNTERS + VOLUME_COUNTERS * is_volume:
                 result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
-            rebuild = self.tiers[name].rebuild if name in self.tiers else None
-            if rebuild is not None:
-                result[f"{name}_rebuilt_bytes"] = rebuild.line
+            tier = self.tiers.get(name)
+            if tier is not None:
+                result |= {f"{name}_{key}": value for key, value in tier.usage().items()}
+            if tier is not None and tier.rebuild is not None:
+                result[f"{name}_rebuilt_bytes"] = tier.rebuild.line
         if self.controller is not None:
             result |= self.controller.counters
         return result

@@ -1,6 +1,6 @@
 """The members of an array (2.5): devices, and what has become of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from hybridsim.reference.device import Device
@@ -29,6 +29,12 @@ class Member:
 
     device: Device
     health: Health = Health.WHOLE
-    under_way: int = 0  # device requests
+    began: list[int] = field(default_factory=list)  # device requests under way
+    idle_until: int = 0  # when the first of these began, or of those before
     head: int = 0  # where the last one ends
     next_read: int = -1  # where the last READ will have ended
+
+    @property
+    def under_way(self) -> int:
+        """How many device requests are under way."""
+        return len(self.began)

@@ -1,6 +1,6 @@
 """Arrays (2.5): equal devices behind one range of bytes."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
@@ -36,6 +36,7 @@ class Tier:
             self.rows = 1
         self.outstanding = 0
         self.under_way = 0
+        self.counters: Counter[str] = Counter()
         self.line: deque[tuple[int, int, int, Done]] = deque()
         self.parity_writes = ParityWrites(self)
         self.rebuild: Rebuild | None = None
@@ -103,15 +104,30 @@ class Tier:
 
     def to_member(self, op: int, where: Range, done: Done) -> None:
         """Submit a range to a member's device."""
-        member = self.members[where.member]
+        member, began = self.members[where.member], self.clock.now
 
         def complete() -> None:
-            member.under_way -= 1
+            member.began.remove(began)
+            self.counters["requests_ns"] += self.clock.now - began
+            if not member.began:
+                self.counters["in_use_ns"] += self.clock.now - member.idle_until
             done()
 
-        member.under_way += 1
+        if not member.began:
+            member.idle_until = began
+        member.began.append(began)
         member.head = where.end
         member.device.submit(op, where.start, where.end - where.start, complete)
+
+    def usage(self) -> dict[str, int]:
+        """How long requests took at the members so far, and these had something to do (2.5.5)."""
+        now, busy = self.clock.now, [member for member in self.members if member.began]
+        requests = sum(now - began for member in busy for began in member.began)
+        in_use = sum(now - member.idle_until for member in busy)
+        return {
+            "requests_ns": self.counters["requests_ns"] + requests,
+            "in_use_ns": self.counters["in_use_ns"] + in_use,
+        }
 
     def read(self, offset: int, length: int, done: Done) -> None:
         """Read from where the data are, or from what is left of them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.report.page import page, paragraph, table, trace_line
 from hybridsim.units import human_count, human_size
-from hybridsim.wording import NONE, counted, latency, percent, span, times
+from hybridsim.wording import NONE, counted, latency, money, percent, span, times
 
 if TYPE_CHECKING:
     from hybridsim.advice.activity import Process
@@ -259,11 +259,4 @@ def _per_cost(number: float) -> str:
 
 
 def _money(advice: Advice, amount: float | None) -> str:
-    if amount is None:
-        return NONE
-    figure = f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
-    if 0 < amount < 0.1:
-        figure = f"{amount:.2g}" if amount >= 0.0001 else "0"
-    sign = {"USD": "$", "EUR": "EUR ", "JPY": "JPY "}
-    currency = advice.pricing.price.currency
-    return sign.get(currency, f"{currency} ") + figure
+    return money(amount, advice.pricing.price.currency)

@@ -11,7 +11,7 @@ from hybridsim.report.beginning import warm_start
 from hybridsim.report.caches import units, what_it_did
 from hybridsim.report.words import LABELS, joined, rows, unbroken
 from hybridsim.units import human_count, human_size
-from hybridsim.wording import lasting, latency, of_the_mean, percent, span
+from hybridsim.wording import lasting, latency, money, of_the_mean, percent, span
 
 
 def findings(result: Result) -> list[tuple[str, str]]:
@@ -22,6 +22,7 @@ def findings(result: Result) -> list[tuple[str, str]]:
         _misses,
         what_it_did,
         _wear,
+        _cost,
         _disk_time,
         _controller,
         _rebuild,
@@ -92,6 +93,21 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
     yield LABELS["wear"], joined(parts)
 
 
+def _cost(result: Result) -> Iterator[tuple[str, str]]:
+    """What the SSD costs, where the scenario says the prices."""
+    cost = result.cost
+    if cost is None or not cost["is_own"] or cost["ssd_cost"] is None:
+        return
+    unit = cost["price"]["currency"]
+    size = human_size(result.scenario["cache_bytes"])
+    parts = [f"{money(cost['ssd_cost'], unit)} for {size} of SSD"]
+    if cost["disks_cost"] is not None:
+        parts.append(f"{money(cost['disks_cost'], unit)} for the disks, {cost['disks']}")
+    if cost["per_saved_ms"] is not None:
+        parts.append(f"{money(cost['per_saved_ms'], unit)} per ms saved of {cost['what']}")
+    yield LABELS["cost"], joined([*parts, f"prices of {cost['price']['date']}"])
+
+
 def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
     for label, phase in ((LABELS["none"], result.phases["none"]), *rows(result)[-1:]):
         spent = sum(phase.disk_time_ns.values())
@@ -100,6 +116,10 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             parts = [f"{LABELS.get(what, what)} {share}" for what, share in shares.items()]
             kind = "volume_time" if "latency" in shares else "disk_time"
             first = phase is result.phases["none"]
+            if phase.disk_queue_ns and not phase.saturated:
+                parts.append(
+                    f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} a request"
+                )
             yield LABELS[kind] if first else "", f"{label}: " + joined(parts)
 
 

@@ -62,7 +62,8 @@ def _replays(found: SweepResult) -> str:
     if found.failed:
         parts.append(f"{len(found.failed):,} failed")
     if found.interrupted:
-        parts.append(f"interrupted: {found.missing:,} are missing; the same command goes on")
+        left = f"{found.missing:,} are missing" if found.missing else "more is to be done"
+        parts.append(f"interrupted: {left}; the same command goes on")
     return "; ".join(parts)
 
 

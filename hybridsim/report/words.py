@@ -48,6 +48,7 @@ LABELS = {
     "writecache": "write cache",
     "bcache": "bcache",
     "wear": "SSD writes",
+    "cost": "cost",
     "disk_time": "disk time",
     "volume_time": "volume time",
     "iops_limit": "IOPS limit",

@@ -15,11 +15,13 @@ from hybridsim.sweep.objectives import Objective
 from hybridsim.sweep.plan import Plan
 from hybridsim.sweep.point import Point
 from hybridsim.sweep.quantities import Range, number_of
+from hybridsim.wording import counted
 
 if TYPE_CHECKING:
     from hybridsim.sweep.fleet_answer import FleetRow
 
 SCHEMA = "hybridsim.sweep/1"
+NAMED_MAX = 8  # traces
 GROUPS = 4  # of like size, into which many numbers of a key are put
 TRACE = "trace"  # beside the keys, where there are several
 
@@ -55,6 +57,7 @@ class Setting:
         """Return it for JSON."""
         return {
             "trace": self.trace,
+            "device": self.points[0].trace.device,
             "values": self.values,
             "objectives": {
                 objective.text: each and each.to_dict()
@@ -200,7 +203,7 @@ class SweepResult:
             "schema": SCHEMA,
             "tool": {"version": __version__},
             "inputs": {
-                "trace": {"name": ", ".join(trace.name for trace in plan.traces)},
+                "trace": {"name": _named(plan)},
                 "scenario": {
                     "file": plan.scenario.origin.name or None,
                     "options": plan.scenario.options,
@@ -239,6 +242,16 @@ class SweepResult:
                 "to_pandas needs pandas: pip install 'hybridsim[notebooks]'"
             ) from None
         return pandas.DataFrame.from_records(self.records)
+
+
+def _named(plan: Plan) -> str:
+    """Return what the traces are called; volumes of a fleet by the trace that they are of."""
+    names = [trace.name for trace in plan.traces]
+    if plan.fleet is not None:
+        of = [trace._replace(device=None).name for trace in plan.traces]
+        names = [f"{name}: {counted(of.count(name), 'volume')}" for name in dict.fromkeys(of)]
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _listed(choices: tuple[Any, ...] | Range) -> Any:

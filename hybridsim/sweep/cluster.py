@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import logging
+import os
 import queue
-import signal
 import time
+from collections import Counter
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -20,7 +21,8 @@ import dask
 from distributed import Client, Future, KilledWorker, LocalCluster
 
 from hybridsim.errors import UsageError
-from hybridsim.sweep.computing import Compute, computed
+from hybridsim.sweep import nursery
+from hybridsim.sweep.computing import Compute, Kind, computed, has_code, shared
 from hybridsim.sweep.crew import Settled, why_of
 from hybridsim.sweep.point import Point, version
 
@@ -35,7 +37,14 @@ SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     # Without MALLOC_TRIM_THRESHOLD_, by which each array of a replay would be mapped anew.
-    "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": 1},
+    "distributed.nanny.pre-spawn-environ": nursery.ENVIRONMENT,
+    "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.worker.profile.enabled": False,  # looks at a worker's threads 100 times a second
+    # Nor need it look after everything else so often.
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.scheduler.active-memory-manager.start": False,
     "distributed.comm.timeouts.connect": "60s",  # busy machines start workers slowly
 }
 
@@ -49,12 +58,18 @@ class Cluster:
         self._address = scheduler
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._under_way: dict[str, tuple[Point, Future]] = {}  # by task
+        self._at: dict[str, str | None] = {}  # by task: its worker's address
+        self._homes: dict[Any, str] = {}  # by disks: where they ran last
         self._lost: list[Point] = []
         self._numbers = itertools.count()
         self._own = _started(workers) if scheduler is None else None
         self._client = self._connected(CONNECT_S)
         self._workers, self._counted = workers, 0.0
         self.link = self._dashboard()
+
+    def has_code(self, kind: Kind) -> bool:
+        """Tell whether the workers find the machine code of a kind on the disk of this machine."""
+        return self._own is not None and has_code(kind)
 
     @property
     def words(self) -> str:
@@ -74,6 +89,11 @@ class Cluster:
         return self._workers
 
     @property
+    def lanes(self) -> int:
+        """How many stretches of points go side by side, each to a worker of its own."""
+        return max(self.workers, 1) if self._own is not None else 1
+
+    @property
     def room(self) -> int:
         """How many points may be under way at once."""
         return AHEAD * max(self.workers, 1)
@@ -81,9 +101,32 @@ class Cluster:
     def submit(self, point: Point) -> None:
         """Hand a point to some worker."""
         task = f"{point.key}-{next(self._numbers)}"
-        future = self._client.submit(computed, self._compute, point, key=task, pure=False)
+        home = self._home(point)
+        future = self._client.submit(
+            computed, self._compute, point, key=task, pure=False,
+            workers=home and [home], allow_other_workers=bool(home),
+        )  # fmt: skip
         self._under_way[task] = point, future
+        self._at[task] = home
         future.add_done_callback(self._done.put)
+
+    def _home(self, point: Point) -> str | None:
+        """Return the worker that has the disks of a point already, or the idlest; None: any.
+
+        A worker that has much to do loses its points to one that has little.
+        """
+        if self._own is None:
+            return None
+        loads = Counter(self._at.values())
+        workers = [each.worker_address for each in self._own.workers.values()]
+        workers = [address for address in workers if address]  # others start anew
+        if not workers:
+            return None
+        idlest = min(workers, key=loads.__getitem__)
+        home = self._homes.setdefault(shared(point), idlest)
+        if home not in workers or loads[home] > loads[idlest] + 1:
+            home = self._homes[shared(point)] = idlest
+        return home
 
     def next(self, timeout_s: float) -> Settled | None:
         """Return a point that is settled; None if there is none within the time."""
@@ -93,6 +136,7 @@ class Cluster:
         except queue.Empty:
             return None
         point, _ = self._under_way.pop(future.key)
+        del self._at[future.key]
         try:
             return _checked(point, future.result(timeout=GATHER_S))
         except KilledWorker as error:
@@ -148,19 +192,16 @@ class Cluster:
 
 
 def _started(workers: int) -> LocalCluster:
-    """Start workers; an interrupt from the keyboard is for this process alone."""
+    """Start workers, with the environment as it is now."""
     dask.config.set(SETTINGS)
-    handler = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        return LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True,
-            silence_logs=logging.CRITICAL,
-        )  # fmt: skip
+        with nursery.deaf():
+            return LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, env=dict(os.environ),
+                silence_logs=logging.CRITICAL,
+            )  # fmt: skip
     except (OSError, RuntimeError, TimeoutError) as error:
         raise UsageError(f"the workers do not start: {error}; --workers 1 needs none") from error
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 def _checked(point: Point, row: dict[str, Any]) -> Settled:

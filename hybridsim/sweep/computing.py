@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
 import os
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hybridsim.sweep.point import Point, version
 
 Compute = Callable[[Point], dict[str, Any]]  # what is worth keeping, by name
+Kind = tuple[Any, ...]
+CODE = "kinds"  # beside the machine code: a file for each kind that is compiled
 
 
 def replayed(point: Point) -> dict[str, Any]:
@@ -22,7 +28,9 @@ def replayed(point: Point) -> dict[str, Any]:
     trace = kept(point.trace, point.digest, None)
     if trace.is_made and point.seed is not None:
         trace = kept(point.trace, point.digest, point.seed)
-    return figures(replay(trace, point.scenario, alone=trace.alone))
+    found = figures(replay(trace, point.scenario, alone=trace.alone))
+    _remember_code(compiled_kind(point))
+    return found
 
 
 def computed(compute: Compute, point: Point) -> dict[str, Any]:
@@ -38,7 +46,7 @@ def computed(compute: Compute, point: Point) -> dict[str, Any]:
     return {"figures": figures, "run": run}
 
 
-def compiled_kind(point: Point) -> tuple[Any, ...]:
+def compiled_kind(point: Point) -> Kind:
     """Return what decides which machine code a point needs; points of one kind share it.
 
     It may tell apart what shares machine code, which costs little: the first point of each kind
@@ -52,3 +60,28 @@ def compiled_kind(point: Point) -> tuple[Any, ...]:
     policies = [getattr(cache, name, None) for name in ("admission", "replacement")]
     budget = getattr(cache, "write_budget", None) is None
     return (*drives, backing.controller is None, cache.kind, *policies, budget)
+
+
+def shared(point: Point) -> tuple[Any, ...]:
+    """Return what a worker keeps of a point for the next: those of a trace and disks share it."""
+    from hybridsim.verbs.alone import disks
+
+    return point.digest, point.seed, disks(point.scenario, point.scenario.replay.mode, 0)
+
+
+def has_code(kind: Kind) -> bool:
+    """Tell whether a point of this kind was computed on this machine, by this source."""
+    return _mark(kind).exists()
+
+
+@functools.cache
+def _remember_code(kind: Kind) -> None:
+    with contextlib.suppress(OSError):
+        _mark(kind).parent.mkdir(exist_ok=True)
+        _mark(kind).touch()
+
+
+def _mark(kind: Kind) -> Path:
+    from hybridsim.jit import cache_folder
+
+    return cache_folder() / CODE / hashlib.sha256(repr(kind).encode()).hexdigest()[:16]

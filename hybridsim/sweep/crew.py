@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, NamedTuple, Protocol
 
 from hybridsim.errors import HybridsimError
-from hybridsim.sweep.computing import Compute, computed
+from hybridsim.sweep.computing import Compute, Kind, computed
 from hybridsim.sweep.point import Point
 
 
@@ -28,8 +28,15 @@ class Crew(Protocol):
         """How many points may be under way at once."""
 
     @property
+    def lanes(self) -> int:
+        """How many stretches of points go side by side, each to a worker of its own."""
+
+    @property
     def words(self) -> str:
         """Who works, for the eye."""
+
+    def has_code(self, kind: Kind) -> bool:
+        """Tell whether all of them have the machine code of a kind of points already."""
 
     def submit(self, point: Point) -> None:
         """Take a point."""
@@ -44,7 +51,7 @@ class Crew(Protocol):
 class Here:
     """This process: one point after the other."""
 
-    room = 1
+    room = lanes = 1
     words = "this process alone"
     link = ""
 
@@ -52,6 +59,10 @@ class Here:
         """Compute points in this way."""
         self._compute = compute
         self._waiting: deque[Point] = deque()
+
+    def has_code(self, kind: Kind) -> bool:
+        """Compile where it is needed: there is nobody else to wait for it."""
+        return False
 
     def submit(self, point: Point) -> None:
         """Take a point, to be computed when its result is asked for."""

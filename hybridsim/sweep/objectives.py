@@ -52,6 +52,11 @@ class Objective(NamedTuple):
         """Whether it is a latency, or another time, in nanoseconds."""
         return self.measure is not None and self.measure.is_time
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is told in per cent."""
+        return self.measure is not None and self.measure.is_share
+
     def value(self, figures: Figures, scenario: Scenario) -> float | None:
         """Return what a machine has of it; None if that is not known."""
         if self.measure is not None:

@@ -1,22 +1,25 @@
 """Points, workers and the store brought together: each point once, and on disk before it is told.
 
-The first point of each compiled kind goes ahead; the others of the kind follow when it is done, so
-that workers find its machine code on disk.  A point that another client computes is waited for.
+The first point of each compiled kind goes ahead, unless its machine code is there from before; the
+others of the kind follow when it is done, so that workers find that code on disk.  A point that
+another client computes is waited for.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
-from hybridsim.sweep.computing import compiled_kind
+from hybridsim.sweep.computing import Kind, compiled_kind
 from hybridsim.sweep.crew import Crew, Settled
 from hybridsim.sweep.point import Point
 from hybridsim.sweep.store import Row, Store
 
+QUIET_S = 1.0  # planning that is over sooner is not told
 LOOK_AGAIN_S = 1.0  # for what other clients did
 
 
@@ -24,6 +27,8 @@ LOOK_AGAIN_S = 1.0  # for what other clients did
 class Progress:
     """How far a sweep is."""
 
+    to_plan: int = 0  # settings of a search's next step
+    planned: int = 0
     total: int = 0
     known: int = 0  # were on disk when asked for
     computed: int = 0
@@ -69,7 +74,8 @@ class Running:
         self.progress = Progress()
         self.failures: dict[str, Settled] = {}  # by key
         self._under_way: dict[str, Point] = {}
-        self._compiled: dict[tuple[Any, ...], bool] = {}  # by kind; False: under way
+        self._begun: set[str] = set()  # by key
+        self._compiled: dict[Kind, bool] = {}  # by kind; False: under way
 
     def __enter__(self) -> Running:
         return self
@@ -86,12 +92,20 @@ class Running:
         self.progress.crew = self._hired.words
         return self._hired
 
+    def plan(self, done: int, of: int) -> None:
+        """Tell how far the settings of a search's next step are made out."""
+        self.progress.planned, self.progress.to_plan = done, of
+        if self.progress.passed_s > QUIET_S:
+            self._tell(self.progress, None)
+
     def finish(self, points: Iterable[Point]) -> dict[str, Row]:
         """Settle all of these points; return the rows of those that succeeded, by key."""
         wanted = {point.key: point for point in points}
         self.progress.total += len(wanted)
         self._store.refresh()
         waiting = deque(point for point in wanted.values() if not self._is_known(point))
+        if waiting:
+            waiting = deque(dealt(list(waiting), self._crew.lanes))
         while waiting or self._under_way:
             self._hand_out(waiting)
             if self._under_way:
@@ -105,7 +119,12 @@ class Running:
         return {key: row for key, row in rows.items() if row is not None}
 
     def on_disk(self, points: Iterable[Point]) -> dict[str, dict[str, Any]]:
-        """Return the figures of those points that are on disk, by key."""
+        """Return the figures of those points that are on disk, by key.
+
+        What was computed is counted anew: an interrupt may come between writing and counting.
+        """
+        self._store.refresh()
+        self.progress.computed = sum(self._store.get(key) is not None for key in self._begun)
         rows = {point.key: self._store.get(point.key) for point in points}
         return {key: row["figures"] for key, row in rows.items() if row is not None}
 
@@ -135,8 +154,9 @@ class Running:
         if self._is_known(point):  # finished elsewhere, before the claim was free
             self._store.give_back(point.key)
             return True
-        self._compiled.setdefault(kind, False)
+        self._compiled.setdefault(kind, self._crew.has_code(kind))
         self._under_way[point.key] = point
+        self._begun.add(point.key)
         self._crew.submit(point)
         return True
 
@@ -153,6 +173,14 @@ class Running:
             settled = settled._replace(row=row)
             self.progress.computed += 1
         self._tell(self.progress, settled)
+
+
+def dealt(points: Sequence[Point], lanes: int) -> Iterator[Point]:
+    """Yield points of as many stretches of them in turn: what lies together is for one worker."""
+    length = -(-len(points) // lanes)
+    stretches = [points[at : at + length] for at in range(0, len(points), length)]
+    for row in zip_longest(*stretches):
+        yield from (point for point in row if point is not None)
 
 
 def _about(point: Point) -> Row:

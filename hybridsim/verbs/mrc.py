@@ -72,10 +72,11 @@ class Curve:
         columns = (self.pages[at], self.miss_ratio[at], self.error[at])
         return replace(self, **dict(zip(("pages", "miss_ratio", "error"), columns)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+    def to_dict(self, points: int | None = None) -> dict[str, Any]:
+        """Return all of it for JSON, or no more than so many sizes; the knee is that of all."""
         names = ("policy", "admission", "page_bytes", "accesses", "sampled", "distinct", "rate")
-        columns = zip(self.pages.tolist(), self.miss_ratio.tolist(), self.error.tolist())
+        thin = self if points is None else self.thinned(points)
+        columns = zip(thin.pages.tolist(), thin.miss_ratio.tolist(), thin.error.tolist())
         return {
             **{name: getattr(self, name) for name in names},
             "knee_pages": int(self.pages[self.knee]),

@@ -50,11 +50,12 @@ class Pump:
 
     def _sample(self, time_ns: int) -> None:
         machine = self.run.machine
-        row = {"slow_members": machine.below.slow.members}
-        for name, tier in (("slow", machine.below.slow), ("fast", machine.below.fast)):
-            totals = tier.device.totals(time_ns) | tier.totals()
+        slow, fast = machine.below.slow, machine.below.fast
+        row = {"slow_members": slow.members, "fast_members": fast.members}
+        for name, tier in (("slow", slow), ("fast", fast)):
+            totals = tier.device.totals(time_ns) | tier.totals(time_ns)
             row |= {f"{name}_{key}": value for key, value in totals.items()}
-        if isinstance(machine.below.slow, Controller):
-            totals = machine.below.slow.dram_totals()
+        if isinstance(slow, Controller):
+            totals = slow.dram_totals()
             row |= {f"controller_{key}": value for key, value in totals.items()}
         self._samples.take(time_ns, row | machine.cache.totals())

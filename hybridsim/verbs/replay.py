@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridsim import build
+from hybridsim.advice.bill import bill
 from hybridsim.answer.beginning import compared
 from hybridsim.answer.counters import Counters
 from hybridsim.answer.outcome import Outcome
@@ -201,7 +202,7 @@ def concluded(
     """Bring a machine with a cache and one without to their result."""
     trace, summary, scenario = task[:3]
     pages = scenario.cache.pages(summary.footprint_bytes)
-    return conclude(
+    found = conclude(
         _about_trace(trace, summary),
         _about_scenario(scenario, mode, pages),
         cached.collector,
@@ -213,6 +214,8 @@ def concluded(
         engine="numba" if compiled else "python",
         recorded=recorded.latency,
     )
+    cost = bill(scenario, found)
+    return dataclasses.replace(found, cost=None if cost is None else cost.to_dict())
 
 
 def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:

@@ -112,7 +112,7 @@ class Sizing:
             "alone": [each.to_dict() for each in self.alone],
             "best": [one and {**one[0].to_dict(), "size_bytes": one[1].size_bytes} for one in best],
             "tried": [each.to_dict() for each in self.tried],
-            "miss_ratio_curve": self.curve.thinned(POINTS).to_dict(),
+            "miss_ratio_curve": self.curve.to_dict(POINTS),
             "notes": self.notes,
         }
 

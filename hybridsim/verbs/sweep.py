@@ -12,8 +12,9 @@ from typing import Any
 
 from hybridsim import chance
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.sweep import nursery
 from hybridsim.sweep.answer import Failed, Setting, SweepResult
-from hybridsim.sweep.computing import Compute, compiled_kind, replayed
+from hybridsim.sweep.computing import Compute, compiled_kind, replayed, shared
 from hybridsim.sweep.crew import Crew, Here
 from hybridsim.sweep.fleet import volumes_of
 from hybridsim.sweep.plan import Plan
@@ -21,7 +22,6 @@ from hybridsim.sweep.point import Point, TraceSaid, point
 from hybridsim.sweep.running import Running, Tell, silent
 from hybridsim.sweep.search import Score, Values, search
 from hybridsim.sweep.store import Store
-from hybridsim.verbs.alone import disks
 
 FOLDER = "hybridsim-sweep"  # of results, where nothing else is said
 CLUSTER_MISSING = (
@@ -72,12 +72,14 @@ def check_crew(workers: int | None, scheduler: str | None) -> None:
 
 def crew(workers: int | None, scheduler: str | None, compute: Compute) -> Crew:
     """Return who computes: this process, where one worker is asked for or no cluster installed."""
-    wanted = len(os.sched_getaffinity(0)) if workers is None else workers
-    if scheduler is None and (wanted == 1 or find_spec("distributed") is None):
+    processes = nursery.wanted(workers, scheduler)
+    if scheduler is None and processes == 1:
         return Here(compute)
+    if scheduler is None:
+        nursery.begin()
     from hybridsim.sweep.cluster import Cluster
 
-    return Cluster(compute, wanted, scheduler)
+    return Cluster(compute, processes, scheduler)
 
 
 class UnderWay:
@@ -98,8 +100,11 @@ class UnderWay:
         settings = search(self._plan)
         batch = next(settings, None)
         while batch is not None:
-            expanded = [[self._expanded(trace, each) for trace in self._plan.traces]
-                        for each in batch]  # fmt: skip
+            expanded = []
+            for done, each in enumerate(batch):
+                running.plan(done, len(batch))
+                expanded.append([self._expanded(trace, each) for trace in self._plan.traces])
+            running.plan(len(batch), len(batch))
             points = [one for each in expanded for of_trace in each for one in of_trace]
             if not points:
                 raise UsageError(self._impossible[0].why)
@@ -147,11 +152,10 @@ class UnderWay:
 
     def result(self, running: Running) -> SweepResult:
         """Return what is known now."""
-        if self.interrupted:
-            for points in self._points:
-                self._figures |= running.on_disk(points)
-        settings = [self._setting(points) for points in self._points]
         progress = running.progress
+        if self.interrupted:
+            self._figures |= running.on_disk(one for points in self._points for one in points)
+        settings = [self._setting(points) for points in self._points]
         failed = [
             Failed(words_of(each.point), each.why, each.point.command)
             for each in running.failures.values()
@@ -177,8 +181,7 @@ def in_order(points: Sequence[Point]) -> list[Point]:
         return places.setdefault(of, len(places))
 
     def order(of: Point) -> tuple[int, int, int]:
-        alone = disks(of.scenario, of.scenario.replay.mode, 0)
-        return place((of.digest, of.seed)), place(compiled_kind(of)), place(alone)
+        return place((of.digest, of.seed)), place(compiled_kind(of)), place(shared(of))
 
     return sorted(points, key=order)
 

@@ -14,5 +14,4 @@ POINTS = 200  # of the curve that are kept
 def with_curve(result: Result, trace: Trace, page_bytes: int) -> Result:
     """Return a result with the miss-ratio curve of LRU over its trace, which is read once more."""
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    knee = {"knee_pages": int(curve.pages[curve.knee])}
-    return replace(result, curve=curve.thinned(POINTS).to_dict() | knee)
+    return replace(result, curve=curve.to_dict(POINTS))

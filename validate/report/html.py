@@ -45,7 +45,7 @@ def _section(number: int, run: Held) -> Section:
     told = comparison.document(run.found)
     curves = [each for each in overlays(told) if _is_shown(each)]
     charts = [*curves, *_counters(run)]
-    rest = agreement.section(told).blocks
+    verdict, *rest = agreement.section(told).blocks
     twin = run.twin
     words = [
         f"{twin.load}; the cache was {twin.lead_s:.2f} s old when it began.",
@@ -54,6 +54,7 @@ def _section(number: int, run: Held) -> Section:
     if twin.calibration.checks:
         words.append(f"Bare runs: {summary(twin.calibration)}.")
     blocks: list[Block] = [
+        verdict,
         Row([_of_run(chart, number) for chart in charts]),
         *rest,
         Prose(words),

@@ -18,7 +18,7 @@ from hybridsim.jit import method, state_machine
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)
-BUSY_NS, BYTES_READ, BYTES_WRITTEN, READ_AHEAD_HITS, WRITE_CACHE_HITS, DESTAGES = range(6)
+BUSY_NS, QUEUE_NS, BYTES_READ, BYTES_WRITTEN, READ_AHEAD_HITS, WRITE_CACHE_HITS, DESTAGES = range(7)
 COUNTS = ("bytes_read", "bytes_written", "read_ahead_hits", "write_cache_hits", "destages")
 NOTHING = -1
 DESTAGE = -2  # served in place of a command
@@ -71,7 +71,7 @@ class HDD(NamedTuple):
             until_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             destaged_last=np.zeros(members, np.int64),
-            counts=np.zeros((members, 1 + len(COUNTS)), np.int64),
+            counts=np.zeros((members, 2 + len(COUNTS)), np.int64),
         )
 
     @method
@@ -89,9 +89,9 @@ class HDD(NamedTuple):
 
     def totals(self, now_ns: int) -> dict[str, int]:
         """Return what all members have done so far, by name."""
-        totals = dict(zip(("busy_ns", *COUNTS), self.counts.sum(axis=0).tolist(), strict=True))
-        spent = self.arm.spent.sum(axis=0).tolist()
-        totals |= dict(zip(("seek_ns", "rotation_ns", "transfer_ns"), spent, strict=True))
+        names = ("busy_ns", "queue_ns", *COUNTS, "seek_ns", "rotation_ns", "transfer_ns")
+        parts = [*self.counts.sum(axis=0).tolist(), *self.arm.spent.sum(axis=0).tolist()]
+        totals = dict(zip(names, parts, strict=True))
         totals["busy_ns"] -= int(np.maximum(self.until_ns - now_ns, 0).sum())  # still to be done
         return totals
 
@@ -118,9 +118,8 @@ class HDD(NamedTuple):
         """Answer a read out of the buffer, or let it wait for the arm."""
         queue = self.queue
         offset = queue.offset[slot]
-        length = queue.length[slot]
-        end = offset + length
-        self.counts[member, BYTES_READ] += length
+        end = offset + queue.length[slot]
+        self.counts[member, BYTES_READ] += end - offset
         if self.write_cache.holds(member, offset, end):
             self.counts[member, WRITE_CACHE_HITS] += 1
         elif self.read_ahead.holds(now, member, offset, end, self.arm.platters):
@@ -208,6 +207,7 @@ class HDD(NamedTuple):
         write = queue.oldest[LINES * member + 1]
         if write != NOTHING and self.write_cache.has_room(member, queue.length[write]):
             queue.unlink(LINES * member + 1, NOTHING, write)
+            self.counts[member, QUEUE_NS] += now - queue.submitted_ns[write]
             self.admit(now, member, write, kind, events)
 
     @method
@@ -296,14 +296,14 @@ class HDD(NamedTuple):
                 before = slot
                 slot = queue.next[slot]
         self.window.unlink(now, member, LINES * member, before_best, best, queue)
+        self.counts[member, QUEUE_NS] += now - queue.submitted_ns[best]
         return best
 
     @method
     def cost(self, now, member, slot):
         """Return what the scheduler holds against a command; 0 for one that needs no movement."""
         queue = self.queue
-        track = queue.track[slot]
-        cylinder = queue.cylinder[slot]
+        track, cylinder = queue.track[slot], queue.cylinder[slot]
         angle_ns = queue.angle_ns[slot]
         reads = queue.op[slot] == READ
         ready = max(now, queue.prepared_ns[slot])

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 from hybridsim.charts import Axis, Bars, Chart, Heat, Line
 from hybridsim.charts import ticks as ticks_of
+from hybridsim.charts.labels import rows_of
 from hybridsim.charts.palette import colours
 from hybridsim.charts.stacking import stacked
+from hybridsim.report.html.paths import areas, outline
 from hybridsim.report.html.png import png
-
-Point = tuple[float, float]
 
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
 BAR = 26
-NEAR = 0.6  # of a pixel apart: not seen
 LETTER = 6.6  # how wide a letter is, about
+LINE = 13  # how high
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ class Drawing:
     areas: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, of a stack
     paths: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, dashed
     dots: list[tuple[int, float, float]] = field(default_factory=list)
-    bands: list[tuple[float, float, str]] = field(default_factory=list)  # x, width, label
-    marks: list[tuple[float, float | None, str, str]] = field(default_factory=list)
+    bands: list[tuple[float, float, str, float]] = field(default_factory=list)  # and its label's x
+    marks: list[tuple[float, float | None, str, str, float]] = field(default_factory=list)
     rects: list[tuple[int, float, float, float, float, str]] = field(default_factory=list)
     labels: list[tuple[float, str]] = field(default_factory=list)  # of rows: y, text
     legend: list[tuple[int, str]] = field(default_factory=list)
@@ -103,18 +102,22 @@ def of_chart(chart: Chart) -> Drawing:
         WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, chart.x.title, chart.y.title,
         x.ticks, y.ticks,
     )  # fmt: skip
+    lines = [x.at(mark.x) for mark in chart.marks if mark.y is None]
     for band in chart.bands:
         start, end = x.at(band.start), x.at(band.end)
-        drawing.bands.append((start, max(end - start, 0), band.label))
+        written = next((at for at in lines if 0 <= at - start < LETTER * len(band.label)), start)
+        drawing.bands.append((start, max(end - start, 0), band.label, written + 5))
     order = list(zip(chart.lines, colours([line.role for line in chart.lines])))
     # Of a stack the highest is drawn first, and the others over it.
     for line, colour in reversed(order) if chart.is_stacked else order:
         _line(drawing, line, colour, x, y, chart.is_stacked)
     drawing.legend = [(colour, line.label) for line, colour in order]
-    for mark in chart.marks:
+    for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, x.low, x.high)):
         place = x.at(mark.x)
         anchor = "end" if place > 0.8 * WIDTH else "start"
-        drawing.marks.append((place, None if mark.y is None else y.at(mark.y), mark.label, anchor))
+        point = None if mark.y is None else y.at(mark.y)
+        written = TOP + 26 + LINE * row if point is None else point - 9
+        drawing.marks.append((place, point, mark.label, anchor, written))
     return drawing
 
 
@@ -123,54 +126,15 @@ def _line(drawing: Drawing, line: Line, colour: int, x: Scale, y: Scale, is_stac
         None if a is None or b is None or (b <= 0 and y.axis.log) else (x.at(a), y.at(b))
         for a, b in zip(line.x, line.y)
     ]
-    points = list(_seen(points))
     if line.style in ("points", "both"):
         drawing.dots += [(colour, *each) for each in points if each]
     if line.style == "points":
         return
     if line.style == "area":
-        closed = [_closed(part, drawing.bottom) for part in _parts(points)]
+        closed = areas(points, drawing.bottom)
         drawing.areas += [(colour, each, is_stacked) for each in closed]
     if not is_stacked:
-        path = _path(points, line.style == "steps")
-        drawing.paths.append((colour, path, line.dashed))
-
-
-def _seen(points: Sequence[Point | None]) -> Iterator[Point | None]:
-    """Yield points without those that lie on top of the one before."""
-    before: Point | None = None
-    for each in points:
-        near = each and before and max(abs(each[0] - before[0]), abs(each[1] - before[1])) < NEAR
-        if not near:
-            yield each
-            before = each
-
-
-def _parts(points: Sequence[Point | None]) -> Iterator[list[Point]]:
-    """Yield what lies between gaps."""
-    for is_gap, part in groupby(points, lambda each: each is None):
-        if not is_gap:
-            yield [each for each in part if each]
-
-
-def _closed(points: Sequence[Point], floor: float) -> str:
-    """Return the outline of what lies below points."""
-    return f"{_path(points, False)}L{points[-1][0]:g} {floor:g}L{points[0][0]:g} {floor:g}Z"
-
-
-def _path(points: Sequence[Point | None], is_stepped: bool) -> str:
-    """Return points as a path; None is a gap."""
-    parts: list[str] = []
-    before: Point | None = None
-    for each in points:
-        if each is not None:
-            if before is None:
-                parts.append(f"M{each[0]:g} {each[1]:g}")
-            else:
-                corner = f"L{each[0]:g} {before[1]:g}" if is_stepped else ""
-                parts.append(f"{corner}L{each[0]:g} {each[1]:g}")
-        before = each
-    return "".join(parts)
+        drawing.paths.append((colour, outline(points, line.style == "steps"), line.dashed))
 
 
 def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:

@@ -15,7 +15,8 @@ from hybridsim.report.html.blocks import Section
 # What documents are made into, by their schema: modules of this folder, in order.
 SECTIONS = {
     "hybridsim.result": (
-        "verdict", "warm_up", "latency", "disks", "reasons", "size", "wear", "doctor", "reproduce",
+        "verdict", "warm_up", "latency", "disks", "reasons", "size", "wear", "cost", "doctor",
+        "reproduce",
     ),
     "hybridsim.size": ("sizing", "size", "doctor", "reproduce"),
     "hybridsim.bench": ("bench", "bench_depths", "reproduce"),

@@ -13,6 +13,7 @@ from hybridsim.report.comparison import (
 )
 from hybridsim.report.html.blocks import Block, Prose, Section, Table
 
+SIDES = ("real", "simulated")
 MARKS = {True: "✓", False: "✗", None: ""}
 
 
@@ -44,16 +45,14 @@ def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = F
 
 
 def _sources(document: Mapping[str, Any]) -> Table:
-    rows = [[side, each] for side in ("real", "simulated") for each in document[side]]
+    rows = [[side, each] for side in SIDES for each in document[side]]
     return Table("The files that were compared", ["", ""], rows, is_folded=True)
 
 
 def _left(document: Mapping[str, Any]) -> list[Block]:
-    told = [
-        f"{words}: {', '.join(document[key])}."
-        for key, words in (("only_real", "Only of the real run"),
-                           ("only_simulated", "Only of the simulated run"))
-        if document[key]
-    ]  # fmt: skip
-    told += document["notes"]
-    return [Prose(told)] if told else []
+    rows = [[side, ", ".join(document[f"only_{side}"])]
+            for side in SIDES if document[f"only_{side}"]]  # fmt: skip
+    blocks: list[Block] = []
+    if rows:
+        blocks.append(Table("What one run tells alone", ["", ""], rows, is_folded=True))
+    return [*blocks, Prose(document["notes"])] if document["notes"] else blocks

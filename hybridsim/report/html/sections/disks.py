@@ -1,17 +1,20 @@
-"""Where the time goes: of a read, and of the disks."""
+"""Where the time goes: of a request, and of the devices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.charts.disks import by_phase, over_time
+from hybridsim.charts.disks import by_phase, over_time, per_request, ssds_over_time
 from hybridsim.charts.latency import ways
 from hybridsim.report.html.blocks import Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return what a read's latency is made of, and what the disks are busy with."""
-    found = (ways(document), by_phase(document), over_time(document))
+    """Return what a read's latency is made of, and what disks and SSDs are busy with."""
+    found = (
+        ways(document), per_request(document), by_phase(document), over_time(document),
+        ssds_over_time(document),
+    )  # fmt: skip
     blocks = [each for each in found if each is not None]
     return Section("time", "Where the time goes", blocks) if blocks else None

@@ -45,5 +45,5 @@ def _spread(rows: list[Mapping[str, Any]]) -> Chart:
         for number, row in enumerate(rows[:CURVES_MAX])
         if row["gains"]
     ]  # fmt: skip
-    x, y = Axis("gain", "times"), Axis("volumes that gain at most so much", "%", low=0, high=100)
-    return Chart("gains", "How gains are spread over the volumes", x, y, lines)
+    x, y = Axis("gain", "times"), Axis("volumes", "%", low=0, high=100)
+    return Chart("gains", "Volumes that gain at most so much", x, y, lines)

@@ -12,7 +12,7 @@ from hybridsim.report.html.sections.sweep_settings import cells, heads, named
 from hybridsim.sweep.objectives import Objective
 
 OPEN_MAX = 15  # rows of the front that are shown unasked
-NS, BYTES = "_ns", "_bytes"  # by which a chart tells what a column counts
+NS, BYTES, SHARE = "_ns", "_bytes", "_ratio"  # by which a chart tells what a column counts
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
@@ -63,12 +63,15 @@ def _front_chart(document: Mapping[str, Any], wanted: list[Objective]) -> Chart:
         for one in document["settings"]
     ]
     more = [name for name, each in columns.items() if not each.wants_less]
-    return pareto(rows, _column(second), _column(first), "setting", more)
+    unbeaten = document["front"] if len(wanted) > 2 else None
+    return pareto(rows, _column(second), _column(first), "setting", more, unbeaten)
 
 
 def _column(objective: Objective) -> str:
     if objective.text == "ssd":
         return objective.text + BYTES
+    if objective.is_share:
+        return objective.text + SHARE
     return objective.text + (NS if objective.is_time else "")
 
 

@@ -28,7 +28,7 @@ def section(document: Mapping[str, Any]) -> Section | None:
     for name in names:
         found = [100 * shares.get((name, key), 0.0) for key in keys]
         rows.append((name, [*found, max(100 - sum(found), 0.0)]))
-    bars = Bars("effects", "What explains the differences", Axis("share", "%"),
+    bars = Bars("effects", "What explains the differences", Axis("share", "%", low=0, high=100),
                 [*keys, "together"], rows)  # fmt: skip
     blocks: list[Block] = [bars, *(_levels(effects, key) for key in keys if _has(effects, key))]
     return Section("effects", "What matters", blocks, LEAD)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from hybridsim.confidence import Estimate
-from hybridsim.report.html.blocks import Prose, Section, Table
+from hybridsim.report.html.blocks import Block, Prose, Section, Table
 from hybridsim.sweep.objectives import Objective
-from hybridsim.wording import NONE
+from hybridsim.wording import NONE, counted
 
 SHOWN_MAX = 1000
+VOLUME = "volume"
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
@@ -19,12 +21,23 @@ def section(document: Mapping[str, Any]) -> Section | None:
     if not settings:
         return None
     rows = [cells(document, one) for one in settings[:SHOWN_MAX]]
-    title = f"{len(settings):,} settings"
+    title = _number(document)
     if len(settings) > SHOWN_MAX:
         title += f", the first {SHOWN_MAX:,} here; all are in the JSON"
-    seeds = "± is the interval of 95% over seeds (Student's t); without it nothing is drawn."
-    return Section("settings", "All settings", [Table(title, heads(document), rows, is_folded=True),
-                                                Prose([seeds])])  # fmt: skip
+    blocks: list[Block] = [Table(title, heads(document), rows, is_folded=True)]
+    if document["inputs"]["seeds"]:
+        seeds = "± is the interval of 95% over seeds (Student's t); without it nothing is drawn."
+        blocks.append(Prose([seeds]))
+    return Section("settings", "All volumes" if document["fleet"] else "All settings", blocks)
+
+
+def _number(document: Mapping[str, Any]) -> str:
+    """Return how many settings there are; of a fleet each has a row a volume."""
+    if not document["fleet"]:
+        return counted(len(document["settings"]), "setting")
+    volumes = counted(document["fleet"][0]["volumes"], "volume")
+    settings = len(document["fleet"])
+    return volumes + (f", each with {counted(settings, 'setting')}" if settings > 1 else "")
 
 
 def heads(document: Mapping[str, Any]) -> list[str]:
@@ -39,9 +52,9 @@ def cells(document: Mapping[str, Any], one: Mapping[str, Any]) -> list[str]:
 
 
 def _keys(document: Mapping[str, Any]) -> list[str]:
-    """Return what tells settings apart: each volume of a fleet is a setting of its own."""
+    """Return what tells settings apart: each volume of a fleet has its own."""
     keys: list[str] = document["keys"]
-    return ["trace", *keys] if document["fleet"] or not keys else keys
+    return [VOLUME, *keys] if document["fleet"] else keys or ["trace"]
 
 
 def named(document: Mapping[str, Any], one: Mapping[str, Any]) -> str:
@@ -51,6 +64,8 @@ def named(document: Mapping[str, Any], one: Mapping[str, Any]) -> str:
 
 
 def _level(one: Mapping[str, Any], key: str) -> str:
+    if key == VOLUME:
+        return Path(one["trace"].removesuffix(f" {one['device']}")).name + f" {one['device']}"
     return str(one["values"].get(key, one["trace"]))
 
 

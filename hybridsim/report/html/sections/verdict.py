@@ -79,10 +79,9 @@ def _required(document: Mapping[str, Any]) -> Iterator[Table]:
 def figures_table(document: Mapping[str, Any], what: str, caption: str) -> Table:
     """Return the figures of reads or writes, a row a phase."""
     heads = ["", "number", *(["hit"] if what == "read" else []), "mean", "p50", "p99", "p99.9",
-             "max", *(["disks busy"] if what == "read" else [])]  # fmt: skip
+             "max", *(["disks busy", "SSD busy"] if what == "read" else [])]  # fmt: skip
     rows = []
-    shown = phases(document)
-    for each in shown:
+    for each in phases(document):
         found = each.figures[what]
         values = [found["mean_ns"], *(found["p"][name] for name in ("50", "99", "99.9"))]
         values.append(found["max_ns"])
@@ -94,5 +93,6 @@ def figures_table(document: Mapping[str, Any], what: str, caption: str) -> Table
         if what == "read":
             row.insert(2, NONE if each.role == "none" else percent(found["hit"]))
             row.append(percent(each.figures["disk_utilisation"]))
+            row.append(NONE if each.role == "none" else percent(each.figures["ssd_utilisation"]))
         rows.append(row)
     return Table(caption, heads, rows, [len(rows) - 1])

@@ -1,4 +1,4 @@
-"""What the cache writes to its SSDs, how long they last, and what it costs."""
+"""What the cache writes to its SSDs, and how long they last."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridsim.answer.verdict import SHORTEST_NS
 from hybridsim.charts.wear import written
-from hybridsim.report.html.blocks import Block, KeyFigures, Prose, Section
+from hybridsim.report.html.blocks import Block, KeyFigures, Section
 from hybridsim.units import human_size
 from hybridsim.wording import lasting, span
 
@@ -21,10 +21,6 @@ def section(document: Mapping[str, Any]) -> Section | None:
     chart = written(document)
     if chart:
         blocks.append(chart)
-    if document.get("cost") is None:
-        blocks.append(
-            Prose(["What it costs: hybridsim advise TRACE, with the prices of the scenario."])
-        )
     return Section("wear", "SSD wear", blocks)
 
 

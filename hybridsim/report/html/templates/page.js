@@ -1,6 +1,12 @@
 "use strict";
-(() => {
-  const charts = JSON.parse(document.getElementById("charts").textContent);
+(async () => {
+  // Data stand in the page as deflated JSON. A browser that cannot inflate shows the still pictures.
+  if (!window.DecompressionStream) return;
+  const island = (id) => {
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  };
+  const charts = await island("charts");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const plots = [];
@@ -79,8 +85,10 @@
       ctx.fillStyle = css("--band");
       if (i % 2) ctx.fillRect(start, top, end - start, height);
       ctx.fillStyle = css("--soft");
-      if (end - start > ctx.measureText(band.label).width + 8 * dense)
-        ctx.fillText(band.label, start + 5 * dense, top + 13 * dense);
+      const wide = ctx.measureText(band.label).width + 8 * dense;
+      const line = chart.marks.find((m) => m.y == null && at(m.x) >= start && at(m.x) < start + wide);
+      if (end - start > wide)
+        ctx.fillText(band.label, (line ? at(line.x) : start) + 5 * dense, top + 13 * dense);
     });
     ctx.restore();
   }
@@ -94,7 +102,7 @@
     for (const mark of chart.marks) {
       const x = u.valToPos(mark.x / chart.x.per, "x", true);
       if (x < left - 1 || x > left + width + 1) continue;
-      let y = top + 27 * dense;
+      let y = top + (27 + 13 * mark.row) * dense;
       ctx.beginPath();
       if (mark.y == null) {
         ctx.setLineDash([3 * dense, 3 * dense]);
@@ -189,11 +197,11 @@
   drawAll();
 
   const button = document.getElementById("copy");
-  const result = document.getElementById("result");
-  if (button && result) {
+  if (button && document.getElementById("result")) {
+    const result = await island("result"); // before the click: a clipboard takes nothing much later
     button.hidden = false;
     button.addEventListener("click", async () => {
-      const text = JSON.stringify(JSON.parse(result.textContent), null, 2) + "\n";
+      const text = JSON.stringify(result, null, 2) + "\n";
       const said = document.getElementById("copied");
       try {
         await navigator.clipboard.writeText(text);

@@ -1,0 +1,94 @@
+"""Points as paths of SVG, written as short as the eye allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
+Point = tuple[float, float]
+Points = Sequence[Point | None]  # None is a gap
+
+TENTH = 10  # of a pixel: what is written
+NEAR = 0.6  # pixels apart: not seen
+OFF = 0.35  # pixels from a straight line: not seen
+
+
+def outline(points: Points, is_stepped: bool) -> str:
+    """Return a line through points."""
+    return "".join(_path(_corners(part) if is_stepped else _bends(part)) for part in _parts(points))
+
+
+def areas(points: Points, floor: float) -> list[str]:
+    """Return what lies between points and a floor, a path for each stretch without gaps."""
+    found = []
+    for part in _parts(points):
+        bends = _bends(part)
+        found.append(_path([*bends, (bends[-1][0], floor), (bends[0][0], floor)]) + "z")
+    return found
+
+
+def _parts(points: Points) -> Iterator[list[Point]]:
+    """Yield what lies between gaps, without points on top of the one before."""
+    for is_gap, part in groupby(points, lambda each: each is None):
+        if not is_gap:
+            yield list(_apart([each for each in part if each]))
+
+
+def _apart(points: Sequence[Point]) -> Iterator[Point]:
+    before = (-math.inf, 0.0)
+    for each in points:
+        if max(abs(each[0] - before[0]), abs(each[1] - before[1])) >= NEAR:
+            yield each
+            before = each
+
+
+def _corners(points: Sequence[Point]) -> list[Point]:
+    """Return points and the corners of the steps between them."""
+    found = list(points[:1])
+    for before, each in pairwise(points):
+        found += [(each[0], before[1]), each]
+    return found
+
+
+def _bends(points: Sequence[Point]) -> list[Point]:
+    """Return the points without those that lie on straight lines between the others."""
+    kept = list(points[:1])
+    start = 0
+    for end in range(2, len(points)):
+        if any(_off(points[start], points[end], each) for each in points[start + 1 : end]):
+            start = end - 1
+            kept.append(points[start])
+    return kept + list(points[1:][-1:])
+
+
+def _off(start: Point, end: Point, point: Point) -> bool:
+    """Tell whether a point is seen to lie beside a straight line."""
+    along, up = end[0] - start[0], end[1] - start[1]
+    beside = along * (point[1] - start[1]) - up * (point[0] - start[0])
+    return abs(beside) > OFF * math.hypot(along, up)
+
+
+def _path(points: Sequence[Point]) -> str:
+    """Return a path: where it begins, then how far each point is from the one before."""
+    whole = [(round(TENTH * x), round(TENTH * y)) for x, y in points]
+    moves = [(x - a, y - b) for (a, b), (x, y) in pairwise(whole)]
+    words, command = [_numbers("M", *whole[0])], ""
+    for move in moves:
+        if move == (0, 0):
+            continue
+        now = "v" if move[0] == 0 else "h" if move[1] == 0 else "l"
+        words.append(_numbers(now if now != command else " ", *(each for each in move if each)))
+        command = now
+    return "".join(words).replace(" -", "-")
+
+
+def _numbers(first: str, *tenths: int) -> str:
+    return first + " ".join(_number(each) for each in tenths)
+
+
+def _number(tenths: int) -> str:
+    """Return a number of tenths without needless signs: .5, -1.2, 3."""
+    whole, part = divmod(abs(tenths), TENTH)
+    digits = f"{whole or ''}.{part}" if part else str(whole)
+    return f"-{digits}" if tenths < 0 else digits

@@ -1,0 +1,78 @@
+"""What a replayed machine costs, and what its cache saves for that."""
+
+from dataclasses import replace
+
+import pytest
+from html_documents import replayed
+from test_html import Parsed
+
+from hybridsim.advice.bill import bill
+from hybridsim.answer.result import plain
+from hybridsim.report.html import of
+from hybridsim.report.terminal import render
+from hybridsim.scenario import Scenario
+from hybridsim.wording import money
+
+SITE = """
+[backing]
+drive = "hgst-ultrastar-7k8"
+members = 4
+[cache]
+drive = "samsung-pm9a3-1920gb"
+size = "1GiB"
+"""
+PRICES = '[price]\ndate = "2026-11"\ncurrency = "EUR"\nhdd_per_gb = 0.02\nssd_per_gb = 0.10\n'
+
+
+def site(tmp_path, text):
+    file = tmp_path / "site.toml"
+    file.write_text(text)
+    return Scenario.load(file)
+
+
+def with_bill(scenario):
+    found = replayed(name="db01.blk")
+    told = bill(scenario, found)
+    return replace(found, cost=None if told is None else told.to_dict()), told
+
+
+def test_disks_and_ssds_are_bought_whole_or_as_much_as_the_cache_takes(tmp_path):
+    found, told = with_bill(site(tmp_path, SITE + PRICES))
+    assert (told.disks, told.disks_cost) == ("4 x 8 TB", pytest.approx(4 * 8000 * 0.02, rel=1e-3))
+    assert (told.ssds, told.ssds_cost) == ("1 x 1.92 TB", pytest.approx(1920 * 0.1, rel=1e-3))
+    assert told.ssd_cost == pytest.approx(16384 * 65536 / 1e9 * 0.1)
+    before, after = (found.phases[name].figures.reads.mean_ns for name in ("none", "warm"))
+    assert told.per_saved_ms == pytest.approx(told.ssd_cost / ((before - after) / 1e6))
+
+
+def test_the_report_tells_costs_and_whose_prices_they_are(tmp_path):
+    found, told = with_bill(site(tmp_path, SITE + PRICES))
+    page = of(plain(found.to_dict()))
+    assert "Cost" in Parsed(page).headings
+    assert f"<td>{money(told.disks_cost + told.ssds_cost, 'EUR')}</td>" in page
+    assert "0.02 EUR per GB of disk and 0.1 EUR of SSD, of 2026-11: prices of the scenario" in page
+    words = " ".join(render(found).split())
+    assert f"{money(told.per_saved_ms, 'EUR')} per ms saved of reads · prices of 2026-11" in words
+
+
+def test_without_prices_of_its_own_those_of_the_catalog_are_named_in_the_report_alone(tmp_path):
+    found, told = with_bill(site(tmp_path, SITE))
+    assert not told.is_own
+    page = of(plain(found.to_dict()))
+    assert "prices of the catalog, as the scenario has no [price]" in page
+    assert "per ms saved" not in render(found)
+
+
+def test_nothing_is_told_where_nobody_knows_or_there_is_no_cache(tmp_path):
+    cloud = site(tmp_path, '[backing]\ndrive = "aws-gp3"\nmembers = 1\nkind = "single"\n')
+    assert with_bill(cloud)[1] is None
+    scenario = site(tmp_path, SITE + PRICES)
+    assert bill(scenario, replayed(pages=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [(1312, "$1,312"), (0.25, "$0.25"), (0.0047, "$0.0047"), (0.00001, "$0"), (None, "–")],
+)
+def test_amounts_are_as_exact_as_anyone_reads(amount, words):
+    assert money(amount, "USD") == words
