@@ -117,6 +117,8 @@ def main() -> None:
             raise
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         _stop(f"error: {f'cannot write: {error.strerror}' if is_full else error}", 2)
+    except MemoryError as error:
+        _stop(f"error: there is not enough memory: {error}".rstrip(": "), 1)
     except HybridsimError as error:
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
