@@ -16,13 +16,11 @@ flag `_nrt`); `pyproject.toml` pins numba to one minor version for it.
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import functools
 import hashlib
-import os
-import shutil
+import pickle
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -54,7 +52,7 @@ from numba.extending import (
     unbox,
 )
 
-PACKAGE = Path(__file__).parent
+from hybridsim.code_folder import code_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -106,6 +104,9 @@ def loop(function: F) -> F:
     return compiled_loop
 
 
+DAMAGED = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # files that a crash cut off
+
+
 class _QuickCache(FunctionCache):
     """Loads machine code without first loading all that numba knows of other types.
 
@@ -116,13 +117,21 @@ class _QuickCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the loop for a signature from the cache, or None."""
         rtsys.initialize(target_context)  # what machine code calls to count references
-        with self._guard_against_spurious_io_errors():
+        try:
             return self._load_overload(sig, target_context)
+        except DAMAGED:
+            with contextlib.suppress(OSError):
+                self._cache_file.flush()  # an index that cannot be read would never be mended
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a loop, unless its library names modules that another process may not have."""
+        """Keep a loop, unless its library names modules that another process may not have.
+
+        A full disk keeps none; the loop itself is there.
+        """
         if all(function.__module__.startswith("hybridsim.") for function, _ in _methods):
-            super().save_overload(sig, data)
+            with contextlib.suppress(*DAMAGED):
+                super().save_overload(sig, data)
 
 
 _state_machines: set[type] = set()
@@ -189,30 +198,8 @@ def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterab
 
 @functools.cache
 def cache_folder() -> Path:
-    """Return the folder of this source's machine code; HYBRIDSIM_CACHE_DIR names another place.
-
-    Where no place can be written to, it is a folder for this process alone.
-    """
-    digest = hashlib.sha256(f"{sys.version}{numba.__version__}".encode())
-    for source in sorted(PACKAGE.rglob("*.py")):
-        digest.update(source.read_bytes())
-    for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
-        if os.environ.get(place):
-            root = Path(os.environ[place]) / (".cache" if place == "HOME" else "")
-            folder = root / "hybridsim" / digest.hexdigest()[:16]
-            if _can_be_written(folder):
-                return folder
-    own = tempfile.mkdtemp(prefix="hybridsim-")
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
-    return Path(own)
-
-
-def _can_be_written(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK)
+    """Return the folder of this source's machine code."""
+    return code_folder(f"{sys.version}{numba.__version__}")
 
 
 class StateMachineType(types.Type):

@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from hybridsim.arrays import Bytes, Int32s, Ints
 from hybridsim.caches.index import Index
 from hybridsim.codes import Op
+from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Requests
 from hybridsim.jit import loop
 from hybridsim.prefetch import prefetch
+from hybridsim.units import human_size
 
 PAGES_AT_ONCE = 1 << 15
 IDS = 1 << 14  # that there is room for at first
+LONGEST_BYTES = 1 << 30
 AHEAD = 24  # lookups: memory answers after some dozens of instructions
 
 
@@ -68,12 +71,25 @@ def accesses(
     """Yield what a trace touches; an array of page numbers is that many reads of a page."""
     if isinstance(source, Chunked):
         for chunk in source.chunks():
+            check_real(chunk, getattr(source, "name", "the trace"))
             yield from _of_requests(chunk, page_bytes)
         return
     for numbers in [source] if isinstance(source, np.ndarray) else source:
         for start in range(0, len(numbers), PAGES_AT_ONCE):
             part = numbers[start : start + PAGES_AT_ONCE]
             yield PageReads(part.astype(np.int64, copy=False), page_bytes)
+
+
+def check_real(chunk: Requests, name: str) -> None:
+    """Raise TraceError for what no kernel sends: each page of it would have to be gone through."""
+    lengths = np.where(chunk.op == Op.DISCARD, 0, chunk.length_bytes)
+    if lengths.max(initial=0) > LONGEST_BYTES:
+        row = int(lengths.argmax())
+        raise TraceError(
+            f"{name}: a {Op(int(chunk.op[row])).name} of {human_size(int(lengths[row]))} cannot be "
+            f"real: the one at {chunk.arrival_ns[row] / 1e9:,.6f} s; the file may be damaged, or "
+            "its columns mean something else (--columns)"
+        )
 
 
 def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:

@@ -160,27 +160,46 @@ print(victim, sum(tiny.victim.stats.cache_hits.values()), jit.cache_folder().nam
 """
 
 
-@needs_compiler
-def test_machine_code_is_kept_until_any_source_changes(tmp_path):
-    """The method that changes is in another file than the loop: numba alone would not notice."""
-    package = tmp_path / "hybridsim"
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (999, 999))"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return what runs a copy of the package, with a cache of its own, in a new process."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(jit.__file__).parent, package, ignore=ignored)
-    (package / "tiny.py").write_text(TINY)
+    shutil.copytree(Path(jit.__file__).parent, tmp_path / "hybridsim", ignore=ignored)
+    (tmp_path / "hybridsim/tiny.py").write_text(TINY)
     env = os.environ | {"PYTHONPATH": str(tmp_path), "HYBRIDSIM_CACHE_DIR": str(tmp_path / "cache")}
 
-    def run():
-        command = [sys.executable, "-c", SCRIPT]
+    def run(first=""):
+        command = [sys.executable, "-c", first + SCRIPT]
         return subprocess.check_output(command, env=env, cwd=tmp_path, text=True).split()
 
+    return run
+
+
+@needs_compiler
+def test_machine_code_is_kept_until_any_source_changes(run, tmp_path):
+    """The method that changes is in another file than the loop: numba alone would not notice."""
     victim, hits, folder = run()
     assert (victim, hits) == ("6", "0")
     assert run() == ["6", "1", folder]  # from the disk
-    lru = package / "policies" / "lru.py"
+    lru = tmp_path / "hybridsim/policies/lru.py"
     lru.write_text(lru.read_text().replace("self.queues.renew(0, page)", "page + 1"))
     victim, hits, changed = run()
     assert (victim, hits) == ("5", "0")
     assert changed != folder
+
+
+@needs_compiler
+def test_a_full_disk_and_a_damaged_cache_cost_time_and_nothing_else(run, tmp_path):
+    victim, hits, folder = run(FULL)
+    assert (victim, hits) == ("6", "0")
+    assert run() == ["6", "0", folder]  # nothing was kept
+    for file in (tmp_path / "cache/hybridsim" / folder).rglob("*.nb?"):
+        file.write_bytes(file.read_bytes()[:100])  # as a crash leaves them
+    assert run() == ["6", "0", folder]
+    assert run() == ["6", "1", folder]  # it is mended
 
 
 # Policies from outside the package.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from hybridsim import __version__
+from hybridsim.cli.surroundings import heed_signals, prepare_streams
 from hybridsim.errors import HybridsimError
 from hybridsim.suggest import hint
 
@@ -105,6 +107,8 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line; turn every user error into one message and its exit code."""
+    prepare_streams()
+    heed_signals()
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -115,9 +119,12 @@ def main() -> None:
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
-        _stop(f"error: cannot write: {error.strerror}", 2)
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        _stop(f"error: {f'cannot write: {error.strerror}' if is_full else error}", 2)
+    except MemoryError as error:
+        _stop(f"error: there is not enough memory: {error}".rstrip(": "), 1)
     except HybridsimError as error:
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
@@ -134,5 +141,6 @@ def _nobody_reads() -> NoReturn:
 
 
 def _stop(message: str, code: int) -> None:
-    print(f"hybridsim: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"hybridsim: {message}", file=sys.stderr)
     sys.exit(code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -80,13 +79,11 @@ def fio(
 
 def _write(result: FioResult, form: str, output: str | None) -> None:
     from hybridsim.report import fio_json, fio_logs, fio_text
+    from hybridsim.writing import write_text
 
     text = fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")
     if output:
-        try:
-            Path(output).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+        write_text(output, text)
     else:
         click.echo(text, nl=False)
     for name in fio_logs.write(result):

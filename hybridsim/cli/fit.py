@@ -55,6 +55,7 @@ def fit(
     """
     from hybridsim.errors import UsageError
     from hybridsim.verbs.fit import fit
+    from hybridsim.writing import write_text
 
     if output and not Path(output).absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no such folder")
@@ -62,10 +63,7 @@ def fit(
         found = fit(measured, format_, device, progress, not no_check)
     click.echo(found.to_json() if as_json else text(found))
     if output:
-        try:
-            Path(output).write_text(found.to_toml(), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+        write_text(output, found.to_toml())
         click.echo(f"wrote {output}: replay a capture on it with --scenario {output}", err=True)
 
 

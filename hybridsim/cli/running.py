@@ -66,10 +66,9 @@ def run(
 
 def write_file(name: str, text: str) -> None:
     """Write a file and say so; raise UsageError where that is not possible."""
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {name}: {error.strerror}") from error
+    from hybridsim.writing import write_text
+
+    write_text(name, text)
     click.echo(f"wrote {name}", err=True)
 
 

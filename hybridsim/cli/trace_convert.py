@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hybridsim.errors import UsageError
-from hybridsim.formats import Write, writer
+from hybridsim.formats import writer
 from hybridsim.formats.files import zstd
+from hybridsim.writing import whole_file
 
 if TYPE_CHECKING:
     from hybridsim.trace import Requests, Trace
@@ -31,28 +30,8 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str = 
     for name in inputs:
         if target.exists() and Path(name).exists() and target.samefile(name):
             raise UsageError(f"{output}: is also the input; choose another name")
-    if target.exists() and not target.is_file():
-        raise UsageError(f"{output}: exists and is not a file")
-    try:
-        return _write_whole(opened, target, write)
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror or error}") from None
-
-
-def _write_whole(opened: Trace, target: Path, write: Write) -> int:
-    """Write to a temporary file beside the target, then rename it."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as raw, _packed(raw, target.suffix) as file:
-            rows = write(watched(opened.chunks()), lambda part: file.write(as_bytes(part)))
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return rows
+    with whole_file(output) as raw, _packed(raw, target.suffix) as file:
+        return write(watched(opened.chunks()), lambda part: file.write(as_bytes(part)))
 
 
 def as_bytes(part: str | bytes) -> bytes:

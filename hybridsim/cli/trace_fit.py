@@ -45,6 +45,7 @@ def fit(
     from hybridsim.errors import UsageError
     from hybridsim.trace import Trace
     from hybridsim.verbs.trace_fit import fit
+    from hybridsim.writing import write_text
 
     if output and not Path(output).absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no such folder")
@@ -55,10 +56,7 @@ def fit(
     elif fitted.likeness:
         click.echo(text(fitted.likeness))
     if output:
-        try:
-            Path(output).write_text(fitted.to_toml(seed), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+        write_text(output, fitted.to_toml(seed))
         click.echo(f"wrote {output}: its first lines say what it reveals", err=True)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hybridsim.formats.blktrace_files import per_cpu_files
 from hybridsim.formats.files import zstd
+from hybridsim.writing import whole_file
 
 LEVEL = 3
 PIECE_BYTES = 1 << 20
@@ -24,6 +25,10 @@ def pack(prefix: Path) -> None:
         if plain.suffix == PACKED:
             continue
         packed = plain.with_name(plain.name + PACKED)
-        with plain.open("rb") as source, zstd.ZstdFile(packed, "wb", level=LEVEL) as target:
+        with (
+            plain.open("rb") as source,
+            whole_file(packed) as raw,
+            zstd.ZstdFile(raw, "wb", level=LEVEL) as target,
+        ):
             shutil.copyfileobj(source, target, PIECE_BYTES)
         plain.unlink()

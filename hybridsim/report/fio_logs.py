@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.errors import UsageError
 from hybridsim.fio.job import MILLISECOND, SECOND
 from hybridsim.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.fio.results import FioResult, JobResult
 from hybridsim.histogram import BINS, bin_of
+from hybridsim.writing import whole_file
 
 Rows = npt.NDArray[np.int64]  # time in ms, value, direction, bytes, order of issue
 DONE, LATENCY, KIND, LENGTH, NUMBER = range(5)
@@ -37,11 +36,8 @@ def write(result: FioResult) -> list[str]:
 
 
 def _written(path: str, lines: Iterator[str]) -> str:
-    try:
-        with Path(path).open("w", encoding="utf-8") as stream:
-            stream.writelines(lines)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    with whole_file(path) as stream:
+        stream.writelines(line.encode() for line in lines)
     return path
 
 

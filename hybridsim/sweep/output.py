@@ -11,6 +11,7 @@ from typing import Any
 
 from hybridsim.errors import UsageError
 from hybridsim.suggest import hint
+from hybridsim.writing import whole_file
 
 Records = Sequence[dict[str, Any]]
 
@@ -74,7 +75,5 @@ def check(file: str) -> None:
 def write(records: Records, file: str) -> None:
     """Write records; raise UsageError where that is not possible."""
     data = WRITERS[Path(file).suffix](records)
-    try:
-        Path(file).write_bytes(data)
-    except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
+    with whole_file(file) as stream:
+        stream.write(data)

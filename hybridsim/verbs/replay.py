@@ -28,7 +28,7 @@ from hybridsim.errors import TraceError, UsageError
 from hybridsim.fitting import answer
 from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.jit import compiled
-from hybridsim.pages import Chunked
+from hybridsim.pages import Chunked, check_real
 from hybridsim.scenario import Scenario
 from hybridsim.summary import Summary
 from hybridsim.trace import Trace
@@ -40,7 +40,6 @@ from hybridsim.verbs.sampling import SAMPLES_MAX
 from hybridsim.verbs.warm_start import Begin, begin, check_kind, saved
 from hybridsim.warm_start.saved_cache import SavedCache
 
-LONGEST_BYTES = 1 << 30
 HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
 TOO_MUCH = (
     "The recorded arrivals are more than these disks can serve, with the cache or without, so each "
@@ -282,12 +281,7 @@ def batches(
 def _batch(
     chunk: Requests, speed: float, waits: Waits | None, first: int, is_last: bool, name: str
 ) -> Batch:
-    longest = int(chunk.length_bytes[chunk.op != Op.DISCARD].max(initial=0))
-    if longest > LONGEST_BYTES:
-        raise TraceError(
-            f"{name}: a request of {human_size(longest)} cannot be real; "
-            "`hybridsim trace doctor` may show where the file is damaged"
-        )
+    check_real(chunk, name)
     parent, gap_ns = np.full(chunk.rows, -1, np.int64), np.zeros(chunk.rows, np.int64)
     if waits:
         parent, gap_ns = waits.parents(chunk.arrival_ns, chunk.complete_ns, chunk.stream)

@@ -13,6 +13,7 @@ from hybridsim.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.errors import UsageError
 from hybridsim.units import human_size
+from hybridsim.writing import whole_file
 
 FORMAT = "hybridsim.cache/1"
 MAGIC = b"PK\x03\x04"  # of NumPy's .npz
@@ -48,11 +49,8 @@ class SavedCache:
     def write(self, path: str) -> None:
         """Write the file."""
         told: dict[str, Any] = {name: np.array(getattr(self, name)) for name in NUMBERS + COLUMNS}
-        try:
-            with Path(path).open("wb") as stream:
-                np.savez_compressed(stream, format=np.array(FORMAT), **told)
-        except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        with whole_file(path) as stream:
+            np.savez_compressed(stream, format=np.array(FORMAT), **told)
 
     @classmethod
     def read(cls, path: str) -> SavedCache:

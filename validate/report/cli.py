@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,18 +64,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(found: Sequence[Held], args: argparse.Namespace) -> None:
-    from hybridsim.errors import UsageError
     from hybridsim.report.page import is_ascii
+    from hybridsim.writing import write_text
     from validate.report.as_json import to_json
     from validate.report.text import text
 
     if args.html:
         from validate.report.html import page
 
-        try:
-            Path(args.html).write_text(page(found), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write {args.html}: {error.strerror}") from error
+        write_text(args.html, page(found))
         print(f"wrote {args.html}", file=sys.stderr)
     print(to_json(found) if args.json else text(found, args.details, is_ascii(sys.stdout)), end="")
 

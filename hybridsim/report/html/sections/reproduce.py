@@ -20,7 +20,7 @@ def section(document: Mapping[str, Any]) -> Section:
     rows = [["result", str(document["schema"])]]
     rows += [[name, str(value)] for name, value in tool.items()]
     if scenario.get("toml"):
-        rows.append(["scenario, SHA-256", hashlib.sha256(scenario["toml"].encode()).hexdigest()])
+        rows.append(["scenario, SHA-256", digest(scenario["toml"])])
     trace = inputs.get("trace", {})
     if trace.get("requests_sha256"):
         rows.append(["requests, SHA-256", trace["requests_sha256"]])
@@ -30,3 +30,8 @@ def section(document: Mapping[str, Any]) -> Section:
     blocks.append(CopyJson())
     lead = "The same command gives the same figures, to the nanosecond, on any machine."
     return Section("reproduce", "How to reproduce", blocks, lead)
+
+
+def digest(toml: str) -> str:
+    """Return the SHA-256 of a scenario, in which a file's name need not be UTF-8."""
+    return hashlib.sha256(toml.encode("utf-8", "surrogateescape")).hexdigest()

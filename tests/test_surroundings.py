@@ -1,0 +1,143 @@
+"""A full disk, closed streams, odd names, signals: one message, no file that is half written."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hybridsim.errors import UsageError
+from hybridsim.formats.requests_csv import HEADER
+from hybridsim.report.html.sections.reproduce import digest
+from hybridsim.writing import whole_file, write_text
+
+ROOT = Path(__file__).parents[1]
+ROWS = "".join(f"{i},R,{i * 4096},4096,,\n" for i in range(3))
+HYBRIDSIM = [sys.executable, "-m", "hybridsim"]
+
+
+def started(command, folder, **how):
+    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+    env = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
+    return subprocess.Popen(command, cwd=folder, env=env, text=True, **how)
+
+
+def shell(line, folder):
+    """Run a line of shell in which $H is the program; return its exit code and what it said."""
+    line = line.replace("$H", " ".join(HYBRIDSIM))
+    child = started(["bash", "-c", line], folder)
+    out, err = child.communicate()
+    assert "Traceback" not in err
+    return child.returncode, out, err
+
+
+@pytest.fixture
+def trace(tmp_path):
+    (tmp_path / "a.csv").write_text(HEADER + "\n" + ROWS)
+    return tmp_path
+
+
+class TestWholeFile:
+    def test_it_takes_its_place_when_all_is_written(self, tmp_path):
+        target = tmp_path / "a"
+        target.write_text("old")
+        target.chmod(0o640)
+        with whole_file(target) as stream:
+            stream.write(b"new")
+            stream.flush()
+            assert target.read_text() == "old"
+        assert target.read_text() == "new"
+        assert target.stat().st_mode & 0o777 == 0o640
+        assert os.listdir(tmp_path) == ["a"]
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
+    def test_whatever_fails_all_is_as_it_was(self, error, tmp_path):
+        def fail():
+            with whole_file(tmp_path / "a") as stream:
+                stream.write(b"half")
+                raise error
+
+        with pytest.raises(error):
+            fail()
+        assert os.listdir(tmp_path) == []
+
+    def test_a_link_stays_one(self, tmp_path):
+        (tmp_path / "link").symlink_to(tmp_path / "a")
+        write_text(tmp_path / "link", "x")
+        assert (tmp_path / "a").read_text() == "x"
+        assert (tmp_path / "link").is_symlink()
+
+    @pytest.mark.parametrize("name", ["nowhere/a", ".", "/dev/full", "a" * 300])
+    def test_why_it_cannot_be_is_told_with_its_name(self, name, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UsageError, match=f"cannot write {name[:200]}"):
+            write_text(name, "x" * 10_000)
+
+    def test_a_name_that_is_no_utf_8_is_written_as_escapes(self, tmp_path):
+        name = os.fsdecode(b"\xff.toml")
+        write_text(tmp_path / "a", name)
+        assert (tmp_path / "a").read_text() == "\\udcff.toml"
+        assert len(digest(name)) == 64
+
+
+PARTS = """
+import os, resource, signal, sys
+from hybridsim.writing import whole_file
+with whole_file("a") as stream:
+    for part in range(4):
+        if part == int(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        stream.write(b"x" * 9999)
+        stream.flush()
+if sys.argv[1] == "4":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_wherever_it_is_killed_a_file_is_whole_or_not_there(part, tmp_path):
+    child = started([sys.executable, "-c", PARTS, str(part)], tmp_path)
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL
+    seen = {each.name: each.stat().st_size for each in tmp_path.glob("[!.]*")}
+    assert seen == ({"a": 4 * 9999} if part == 4 else {})
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        ("$H trace convert a.csv b.csv <&- >&- 2>&- && cat b.csv", 0, HEADER),
+        ("$H trace info nowhere 2>/dev/full", 3, ""),
+        ("$H trace info - <&-", 3, "nothing to read"),
+        ("$H trace info a.csv >/dev/full", 2, "cannot write: No space left"),
+        ("PYTHONIOENCODING=ascii:strict $H trace info \u2603.csv", 3, "\\u2603.csv: no such file"),
+        ("(ulimit -f 1; $H trace gen random,requests=99 a.csv); cat a.csv", 0, ROWS),
+        ("$H trace gen random,requests=9999 - | head -1; echo ${PIPESTATUS[0]}", 0, "141"),
+    ],
+)
+def test_odd_surroundings(line, code, told, trace):
+    returned, out, err = shell(line, trace)
+    assert returned == code
+    assert told in out + err
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_leaves_nothing_half_written(number, code, tmp_path):
+    """It comes while the output is under way."""
+    out = tmp_path / "out"
+    out.mkdir()
+    child = started([*HYBRIDSIM, "trace", "gen", "random,requests=100M", str(out / "b.csv")], out)
+    until = time.monotonic() + 60
+    while not os.listdir(out):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    child.send_signal(number)
+    _, err = child.communicate()
+    assert child.returncode == code
+    assert "Traceback" not in err
+    assert os.listdir(out) == []
