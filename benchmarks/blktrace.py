@@ -19,9 +19,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+BOTH = "blkparse -d, then btt -A"
 RECORDS_PER_REQUEST = 5.5  # Q G I D C, and half a record of P and U
 BATCH_REQUESTS = 1 << 16
 STEP_NS = 20_000  # between requests
@@ -134,13 +136,30 @@ def cpu_seconds(command: list[str], **options: object) -> tuple[float, float, st
     return used, wall, done.stdout
 
 
-def measure(folder: Path, records: int) -> None:
-    """Print the table."""
+class Used(NamedTuple):
+    """What a program took."""
+
+    cpu_s: float
+    wall_s: float
+
+
+class Measured(NamedTuple):
+    """What all of them took for the same capture."""
+
+    records: int
+    requests: int
+    capture_bytes: int
+    reading: Used  # hybridsim, without its start
+    whole: Used
+    peak_bytes: int  # of hybridsim
+    peers: dict[str, Used]  # empty where blktrace is not installed
+
+
+def measure(folder: Path, records: int) -> Measured:
+    """Make the capture in an empty folder, and let the programs read it in turn."""
     requests = round(records / RECORDS_PER_REQUEST / 2)
     made = sum(write_cpu(folder / f"sda.blktrace.{cpu}", cpu, requests, cpu) for cpu in (0, 1))
     files = sorted(folder.glob("sda.blktrace.*"))
-    total = sum(file.stat().st_size for file in files)
-    print(f"{made:,} records, {2 * requests:,} requests, {total / 1e6:,.0f} MB")
     warm = folder / "warm"
     warm.mkdir()
     write_cpu(warm / "sda.blktrace.0", 0, 100, 0)
@@ -148,30 +167,40 @@ def measure(folder: Path, records: int) -> None:
     small = str(warm / "sda.blktrace.0")
     cpu_seconds([*ours, small, small])
 
-    whole, ours_wall, printed = cpu_seconds([*ours, str(files[0]), small])
+    whole, wall, printed = cpu_seconds([*ours, str(files[0]), small])
     got, completed, stream, peak_kib = printed.split()
     assert int(got) == int(completed) == 2 * requests, printed
-    rows = [
-        ("hybridsim, reading", float(stream), ours_wall),
-        ("  with start of the process", whole, ours_wall),
-    ]
-    if shutil.which("blkparse") and shutil.which("btt"):
-        merged = folder / "merged"
-        parse, parse_wall, _ = cpu_seconds(
-            ["blkparse", "-q", "-O", "-i", "sda", "-d", str(merged)], cwd=folder
-        )
-        btt, btt_wall, _ = cpu_seconds(["btt", "-A", "-i", str(merged)], cwd=folder)
-        rows += [
-            ("blkparse -d", parse, parse_wall),
-            ("btt -A", btt, btt_wall),
-            ("blkparse -d, then btt -A", parse + btt, parse_wall + btt_wall),
-        ]
-    base = rows[0][1]
+    return Measured(
+        made,
+        2 * requests,
+        sum(file.stat().st_size for file in files),
+        Used(float(stream), wall),
+        Used(whole, wall),
+        int(peak_kib) << 10,
+        peers(folder) if shutil.which("blkparse") and shutil.which("btt") else {},
+    )
+
+
+def peers(folder: Path) -> dict[str, Used]:
+    """What blkparse and btt take, one after the other."""
+    merged = folder / "merged"
+    into = ["blkparse", "-q", "-O", "-i", "sda", "-d", str(merged)]
+    parse = Used(*cpu_seconds(into, cwd=folder)[:2])
+    btt = Used(*cpu_seconds(["btt", "-A", "-i", str(merged)], cwd=folder)[:2])
+    both = Used(parse.cpu_s + btt.cpu_s, parse.wall_s + btt.wall_s)
+    return {"blkparse -d": parse, "btt -A": btt, BOTH: both}
+
+
+def show(found: Measured) -> None:
+    """Print the table."""
+    size = found.capture_bytes / 1e6
+    print(f"{found.records:,} records, {found.requests:,} requests, {size:,.0f} MB")
+    rows = {"hybridsim, reading": found.reading, "  with start of the process": found.whole}
     print(f"{'':<26} {'CPU s':>7} {'M records/s':>12} {'wall s':>7} {'ratio':>7}")
-    for name, used, wall in rows:
-        speed = made / used / 1e6
-        print(f"{name:<26} {used:>7.2f} {speed:>12.1f} {wall:>7.2f} {used / base:>6.1f}x")
-    print(f"hybridsim's peak memory: {int(peak_kib) / 1024:,.0f} MiB")
+    for name, (used, wall) in (rows | found.peers).items():
+        speed, ratio = found.records / used / 1e6, used / found.reading.cpu_s
+        print(f"{name:<26} {used:>7.2f} {speed:>12.1f} {wall:>7.2f} {ratio:>6.1f}x")
+    print(f"hybridsim's peak memory: {found.peak_bytes / (1 << 20):,.0f} MiB")
 
 
 def main() -> None:
@@ -180,10 +209,15 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to put the capture (default: a new one)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="blktrace-") as folder:
-        measure(Path(folder), options.records)
+        show(measure(Path(folder), options.records))
+
+
+def prepare() -> None:
+    """Let new processes find hybridsim, and what was compiled of Python's source."""
+    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles numba's source
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles numba's source
+    prepare()
     main()

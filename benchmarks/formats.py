@@ -7,7 +7,8 @@ other forms, then reads each in fresh processes, all in turn, three times; the b
 of several volumes (all but msr, spc and fiu) is read twice: to see what they are, and for its
 requests.
 CPU time is user + system of all threads: it is what stays comparable on a busy machine, and the
-ratios, all of one run, are sounder than the figures.  `--peer` is a Python that has pyarrow.
+ratios, all of one run, are sounder than the figures.  `--peer` is a Python that has pyarrow, which
+reads the same files, once, to integers, floats and strings.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,18 +63,29 @@ PYARROW = """
 import sys, time, re
 import pyarrow as pa
 from pyarrow import csv
-pa.set_cpu_count({threads})
+threads, separator, kinds = int(sys.argv[2]), sys.argv[3], sys.argv[4].split(",")
+pa.set_cpu_count(threads)
 begun = time.process_time()
 rows = 0
-options = csv.ReadOptions(column_names=["d", "o", "a", "l", "t"], use_threads={threaded})
-kinds = csv.ConvertOptions(column_types={{"d": pa.int64(), "o": pa.string(), "a": pa.int64(),
-                                          "l": pa.int64(), "t": pa.int64()}})
-for batch in csv.open_csv(sys.argv[1], read_options=options, convert_options=kinds):
+names = [str(at) for at in range(len(kinds))]
+options = csv.ReadOptions(column_names=names, use_threads=threads > 1)
+types = csv.ConvertOptions(column_types=dict(zip(names, kinds)))
+form = csv.ParseOptions(delimiter=separator)
+for batch in csv.open_csv(sys.argv[1], options, form, types):
     rows += batch.num_rows
 used = time.process_time() - begun
 peak_kib = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]
 print(rows, used, peak_kib)
 """
+# What pyarrow makes of the fields of each form: their separator, and their kinds.
+KINDS = {
+    "alibaba": (",", "int64,string,int64,int64,int64"),
+    "msr": (",", "int64,string,int64,string,int64,int64,int64"),
+    "spc": (",", "int64,int64,int64,string,double"),
+    "systor": (",", "double,double,string,int64,int64,int64"),
+    "fiu": (" ", "int64,int64,string,int64,int64,string,int64,int64,string"),
+    "mqsim": (" ", "int64,int64,int64,int64,int64"),
+}
 PYTHON = """
 import sys, time
 begun = time.process_time()
@@ -92,45 +105,85 @@ def main() -> None:
     arguments.add_argument("--peer")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        report(Path(folder), given.rows, given.peer)
+        show(measure(Path(folder), given.rows, given.peer))
 
 
-def report(folder: Path, rows: int, peer: str | None) -> None:
-    forms = ("alibaba", "msr", "spc", "systor", "fiu", "mqsim")
-    for name in forms:
+class Program(NamedTuple):
+    """Something that reads a file, and what its process is given."""
+
+    title: str
+    python: str
+    code: str
+    form: str
+    arguments: tuple[str, ...] = ()
+
+
+class Reading(NamedTuple):
+    """What the best of its runs took."""
+
+    cpu_s: float
+    rows: int
+    peak_kib: int  # 0: not told
+    file_bytes: int  # as text
+
+
+def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]:
+    """Write all forms into a folder, and let all programs read them in turn."""
+    for name in KINDS:
         write(folder / name, name, rows)
     (folder / "sample").write_bytes(SAMPLE)
     (folder / "zst").write_bytes(zstd.compress((folder / "alibaba").read_bytes()))
-    timed = [("hybridsim, the parser alone", sys.executable, PARSER, "alibaba")]
-    timed += [(f"hybridsim, {name}", sys.executable, OURS, name) for name in (*forms, "zst")]
-    if peer:
-        for threads in (1, 2):
-            code = PYARROW.format(threads=threads, threaded=threads > 1)
-            timed.append((f"pyarrow's CSV reader, {threads} threads", peer, code, "alibaba"))
-    timed.append(("Python, split and int", sys.executable, PYTHON, "alibaba"))
-    runs: dict[str, list[tuple[float, int, int]]] = {title: [] for title, *_ in timed}
+    programs = [
+        Program("hybridsim, the parser alone", sys.executable, PARSER, "alibaba"),
+        *(Program(f"hybridsim, {name}", sys.executable, OURS, name) for name in (*KINDS, "zst")),
+        *(pyarrow(peer, name, threads) for name in KINDS for threads in (1, 2) if peer),
+        Program("Python, split and int", sys.executable, PYTHON, "alibaba"),
+    ]
+    runs: dict[Program, list[tuple[float, int, int]]] = {each: [] for each in programs}
     for _ in range(RUNS):  # one after the other, so that a busy moment hits all
-        for title, python, code, name in timed:
-            runs[title].append(run(python, code, folder / name))
+        for each in programs:
+            runs[each].append(run(each, folder))
+    best = {}
+    for each, found in runs.items():
+        size = (folder / ("alibaba" if each.form == "zst" else each.form)).stat().st_size
+        best[each] = Reading(*min(found), size)
+        assert best[each].rows == rows, (each.title, best[each].rows)
+    return best
+
+
+def pyarrow(python: str, form: str, threads: int) -> Program:
+    """Its CSV reader with so many threads."""
+    title = f"pyarrow's CSV reader, {form}, {threads} thread{'s' * (threads > 1)}"
+    return Program(title, python, PYARROW, form, (str(threads), *KINDS[form]))
+
+
+def peer_s(best: dict[Program, Reading], form: str) -> float | None:
+    """CPU seconds of pyarrow's better way to read a form; None where it was not asked."""
+    form = "alibaba" if form == "zst" else form
+    found = [
+        took.cpu_s for each, took in best.items() if each.code == PYARROW and each.form == form
+    ]
+    return min(found, default=None)
+
+
+def show(best: dict[Program, Reading]) -> None:
+    """Print the table."""
     print("| | bytes a line | CPU s | M lines/s | MB/s | times pyarrow's speed | peak MiB |")
     print("|---|---|---|---|---|---|---|")
-    peers = [min(found)[0] for title, found in runs.items() if title.startswith("pyarrow")]
-    for title, _, _, name in timed:
-        seconds, found, peak_kib = min(runs[title])
-        assert found == rows, (title, found)
-        size = (folder / ("alibaba" if name == "zst" else name)).stat().st_size
-        ratio = f"{min(peers) / seconds:.2f}" if peers else ""
+    for each, (seconds, rows, peak_kib, size) in best.items():
+        peer = peer_s(best, each.form)
+        ratio = f"{peer / seconds:.2f}" if peer else ""
         print(
-            f"| {title} | {size / rows:.0f} | {seconds:.2f} | {rows / seconds / 1e6:.1f} "
+            f"| {each.title} | {size / rows:.0f} | {seconds:.2f} | {rows / seconds / 1e6:.1f} "
             f"| {size / seconds / 1e6:.0f} | {ratio} | {peak_kib >> 10 or ''} |"
         )
 
 
-def run(python: str, code: str, path: Path) -> tuple[float, int, int]:
+def run(program: Program, folder: Path) -> tuple[float, int, int]:
     """Run a program; return its CPU seconds, rows and peak memory in KiB."""
-    done = subprocess.run(
-        [python, "-c", code, str(path)], capture_output=True, text=True, check=True
-    )
+    path = str(folder / program.form)
+    command = [program.python, "-c", program.code, path, *program.arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows, seconds, peak_kib = done.stdout.split()
     return float(seconds), int(rows), int(peak_kib)
 

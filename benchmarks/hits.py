@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 OBJECTS = 2_000_000
 SEED = 42
@@ -112,55 +113,92 @@ def our_curve(path):
     return time.process_time() - begin, curve
 
 
-def speed(said):
-    with tempfile.TemporaryDirectory() as folder:
-        path = said.trace or f"{folder}/zipf.bin"
-        if not said.trace:
-            write_trace(path, said.requests)
-        requests = Path(path).stat().st_size // record().itemsize
-        import numpy as np
+class Zipf(NamedTuple):
+    """The trace, and the cache before it."""
 
-        distinct = len(np.unique(np.concatenate(list(pages_of(path)))))
-        pages = int(distinct * said.share)
-        print(f"{requests:,} requests, {distinct:,} objects, cache of {pages:,}")
-        heads = f"{'peer':>8}{'ratio':>8}{'target':>8}{'misses':>12}"
-        print(f"{'':12}{'M requests / CPU s':>20}{heads}")
-        for policy in said.policies or PEERS:
-            tell(path, policy, pages, requests, said.peer)
-        if not said.policies:
-            tell_curve(path, pages)
+    path: Path
+    requests: int
+    distinct: int
+    pages: int
 
 
-def tell(path, policy, pages, requests, peer):
-    """Print the row of a policy."""
-    name, target = PEERS[policy]
-    our_run(path, policy, pages)  # compiles
+class Race(NamedTuple):
+    """What the best runs of a policy gave; of the peer None where it was not asked."""
+
+    seconds: float  # of CPU
+    misses: int
+    peer_s: float | None
+    peer_misses: int | None
+
+
+def zipf(path, share, requests=0):
+    """Return a trace, which is made where so many requests are asked for."""
+    import numpy as np
+
+    if requests:
+        write_trace(path, requests)
+    found = path.stat().st_size // record().itemsize
+    distinct = len(np.unique(np.concatenate(list(pages_of(path)))))
+    return Zipf(path, found, distinct, int(distinct * share))
+
+
+def race(trace, policy, peer=None):
+    """Run a policy here and there, in turn."""
+    compile_for(policy)
     ours, theirs = [], []
     misses = peer_misses = None
     for _ in range(ROUNDS):
-        spent, misses = our_run(path, policy, pages)
+        spent, misses = our_run(trace.path, policy, trace.pages)
         ours.append(spent)
         if peer:
-            command = [peer, "-c", PEER_RUN, str(path), name, str(pages)]
+            command = [peer, "-c", PEER_RUN, str(trace.path), PEERS[policy][0], str(trace.pages)]
             spent, ratio = json.loads(subprocess.check_output(command, text=True))
             theirs.append(spent)
-            peer_misses = round(ratio * requests)
-    row = f"{policy:12}{requests / min(ours) / 1e6:20.1f}"
-    if peer:
-        same = "equal" if misses == peer_misses else f"peer {peer_misses:,}"
-        row += f"{requests / min(theirs) / 1e6:8.1f}{min(theirs) / min(ours):8.1f}{target:8.1f}"
-        row += f"{misses:12,}  {same}"
+            peer_misses = round(ratio * trace.requests)
+    return Race(min(ours), misses, min(theirs, default=None), peer_misses)
+
+
+def compile_for(policy):
+    """Have the machine code of a policy at hand."""
+    import numpy as np
+
+    from hybridsim import hits
+
+    hits(np.arange(100), 10 * 4096, policy)
+
+
+def curve_s(trace):
+    """CPU seconds of the exact curve of LRU for all sizes, and of one run with one size."""
+    our_curve(trace.path)
+    curve = min(our_curve(trace.path)[0] for _ in range(ROUNDS))
+    return curve, min(our_run(trace.path, "lru", trace.pages)[0] for _ in range(ROUNDS))
+
+
+def speed(said):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(said.trace or f"{folder}/zipf.bin")
+        trace = zipf(path, said.share, 0 if said.trace else said.requests)
+        print(f"{trace.requests:,} requests, {trace.distinct:,} objects, cache of {trace.pages:,}")
+        heads = f"{'peer':>8}{'ratio':>8}{'target':>8}{'misses':>12}"
+        print(f"{'':12}{'M requests / CPU s':>20}{heads}")
+        for policy in said.policies or PEERS:
+            tell(policy, trace.requests, race(trace, policy, said.peer))
+        if not said.policies:
+            spent, alone = curve_s(trace)
+            print(f"exact curve of LRU: {spent:.2f} CPU s, {spent / alone:.1f} single LRU runs")
+
+
+def tell(policy, requests, found):
+    """Print the row of a policy."""
+    row = f"{policy:12}{requests / found.seconds / 1e6:20.1f}"
+    if found.peer_s:
+        same = "equal" if found.misses == found.peer_misses else f"peer {found.peer_misses:,}"
+        ratio, target = found.peer_s / found.seconds, PEERS[policy][1]
+        row += f"{requests / found.peer_s / 1e6:8.1f}{ratio:8.1f}{target:8.1f}"
+        row += f"{found.misses:12,}  {same}"
     else:
-        row += f"{misses:36,}"
+        row += f"{found.misses:36,}"
     print(row, flush=True)
-
-
-def tell_curve(path, pages):
-    our_curve(path)
-    curves = [our_curve(path) for _ in range(ROUNDS)]
-    alone = min(our_run(path, "lru", pages)[0] for _ in range(ROUNDS))
-    spent = min(spent for spent, _ in curves)
-    print(f"exact curve of LRU: {spent:.2f} CPU s, {spent / alone:.1f} single LRU runs (target 4)")
 
 
 def exact():

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Int32s, Ints, longer
+from hybridsim.arrays import Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.mixing import mixed
 from hybridsim.policies.learned.habits import (
@@ -55,6 +55,8 @@ class Learned(NamedTuple):
     position: Int32s  # by page: in `held`, or NONE
     held: Int32s  # cached pages, in any order
     held_stamp: Ints  # theirs: what a draw looks at lies in one array
+    drawn: Ints  # positions that are compared
+    promised: Floats  # by these
     state: Ints  # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN in on trust]
 
     @classmethod
@@ -77,6 +79,8 @@ class Learned(NamedTuple):
             np.full(ids, NONE, np.int32),
             np.zeros(max(pages, 1), np.int32),
             np.zeros(max(pages, 1), np.int64),
+            np.zeros(DRAWN, np.int64),
+            np.zeros(DRAWN),
             np.array([0, 0, 0, NONE, 0, 0, 0]),
         )
 
@@ -174,19 +178,22 @@ class Learned(NamedTuple):
     def draw(self):
         """Return the position of the least promising of some pages drawn.
 
-        Of equals it is the one untouched for longest.
+        Of equals it is the one untouched for longest.  First all are looked up, then compared: so
+        memory is waited for once, and not before each comparison.
         """
         draws, held = self.state[DRAWS], self.state[HELD]
-        victim = mixed(draws) * held >> DRAW_BITS
-        oldest = self.held_stamp[victim]
-        least = self.promise(oldest)
-        for draw in range(draws + 1, draws + DRAWN):
-            at = mixed(draw) * held >> DRAW_BITS
-            stamp = self.held_stamp[at]
-            promise = self.promise(stamp)
-            if promise < least or (promise == least and stamp < oldest):
-                victim, least, oldest = at, promise, stamp
+        for draw in range(DRAWN):
+            at = mixed(draws + draw) * held >> DRAW_BITS
+            self.drawn[draw] = at
+            self.promised[draw] = self.promise(self.held_stamp[at])
         self.state[DRAWS] += DRAWN
+        victim, least = self.drawn[0], self.promised[0]
+        for draw in range(1, DRAWN):
+            promise = self.promised[draw]
+            if promise <= least:
+                at = self.drawn[draw]
+                if promise < least or self.held_stamp[at] < self.held_stamp[victim]:
+                    victim, least = at, promise
         return victim
 
     @method

@@ -179,14 +179,14 @@ class Reuse(NamedTuple):
     @method
     def look_at_age(self, age, clock):
         """Count the samples that have reached an age since it was last looked at."""
-        head = self.state[HEAD]
-        number = max(self.passed[age], head - RING)
-        while number < head:
+        head, start = self.state[HEAD], self.starts[age]
+        number, latest = max(self.passed[age], head - RING), clock - start
+        clocks, ages = self.sample_clock, self.sample_age
+        groups, reached = self.sample_class, self.reached
+        while number < head and clocks[number % RING] <= latest:
             at = number % RING
-            if clock - self.sample_clock[at] < self.starts[age]:
-                break
-            if self.sample_age[at] == OPEN or self.sample_age[at] >= self.starts[age]:
-                self.reached[self.sample_class[at], age] += WEIGHT
+            if ages[at] == OPEN or ages[at] >= start:
+                reached[groups[at], age] += WEIGHT
             number += 1
         self.passed[age] = number
 
@@ -201,9 +201,7 @@ class Reuse(NamedTuple):
                 self.publish(row - self.classes, above)
                 return
             if self.reached[row, 0] > 0:
-                for age in range(AGES):
-                    self.gathered[above, TOUCHED, age] += self.touched[row, age]
-                    self.gathered[above, REACHED, age] += self.reached[row, age]
+                self.gather(above, self.touched[row], self.reached[row])
             if self.is_used[row]:
                 self.is_used[row] = 0
                 self.worth.appraise(
@@ -218,19 +216,29 @@ class Reuse(NamedTuple):
                 return
 
     @method
+    def gather(self, row, touched, reached):
+        """Add what was seen of a class to that of a coarser one."""
+        all_touched, all_reached = self.gathered[row, TOUCHED], self.gathered[row, REACHED]
+        for age in range(AGES):
+            all_touched[age] += touched[age]
+        for age in range(AGES):
+            all_reached[age] += reached[age]
+
+    @method
     def publish(self, row, above):
         """Compute the chances of a coarser class, of which all below have been gathered."""
+        touched, reached = self.gathered[row, TOUCHED], self.gathered[row, REACHED]
+        chance = self.chance[row]
+        if above >= 0:
+            known = self.chance[above]
+            for age in range(AGES):
+                chance[age] = min((touched[age] + PRIOR * known[age]) / (reached[age] + PRIOR), 1.0)
+            self.gather(above, touched, reached)
+        else:
+            for age in range(AGES):
+                chance[age] = min(touched[age] / (reached[age] + PRIOR), 1.0)
         for age in range(AGES):
-            touched = self.gathered[row, TOUCHED, age]
-            reached = self.gathered[row, REACHED, age]
-            known = 0.0
-            if above >= 0:
-                known = self.chance[above, age]
-                self.gathered[above, TOUCHED, age] += touched
-                self.gathered[above, REACHED, age] += reached
-            self.chance[row, age] = min((touched + PRIOR * known) / (reached + PRIOR), 1.0)
-            self.gathered[row, TOUCHED, age] = 0
-            self.gathered[row, REACHED, age] = 0
+            touched[age] = reached[age] = 0
 
     @method
     def evicted(self, time):

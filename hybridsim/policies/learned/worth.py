@@ -68,18 +68,18 @@ class Worth(NamedTuple):
         `touched` and `reached` are its weights by age, `above` the chances of the coarser class;
         `ages` are those that can occur, and up to `border` pages stay.
         """
-        chance = self.work[CHANCE]
-        known = 0.0
+        chance, density = self.work[CHANCE], self.density[group]
+        best, best_time = self.work[BEST], self.work[BEST_TIME]
         for age in range(ages):
             chance[age] = min((touched[age] + PRIOR * above[age]) / (reached[age] + PRIOR), 1.0)
+        known = reached[border]
         for age in range(border):
             known += touched[age]
-        known += reached[border]
         self.value[group] = self.valued(reward, ages)
         self.sure[group] = self.value[group] * (known / (known + DOUBT))
         self.find_best(ages)
         for age in range(ages):
-            self.density[group, age] = self.work[BEST, age] * reward / self.work[BEST_TIME, age]
+            density[age] = best[age] * reward / best_time[age]
 
     @method
     def valued(self, reward, ages):

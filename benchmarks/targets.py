@@ -1,0 +1,396 @@
+"""Every target of speed, start-up and memory, measured in one run, in one table.
+
+    HYBRIDSIM_DATA=... python benchmarks/targets.py [--peer PYTHON] [--only GROUP]
+                                                    [--quick] [--json]
+
+PYTHON is an interpreter that has `pyarrow` and `libcachesim`; `blkparse` and `btt` are of Debian's
+package blktrace.  What is not there gives a row that says how to get it.  Groups:
+
+    start      the first command after installing, and later ones; compiling, by kind of machine
+    reading    a blktrace capture, beside blkparse and btt
+    text       traces of one request a line, beside pyarrow's CSV reader
+    engine     full timing, beside what is published of DiskSim
+    hits       caches without devices, beside libCacheSim; LRU's curve
+    learned    the learned policy's own time and memory
+    sweep      two workers beside one
+    notebooks  all of them in fast mode: by --only alone
+    lab        the short run in a guest: by --only alone
+
+Some ten minutes on two quiet cores; --quick takes smaller sizes: two minutes, to see that it works.
+A figure is the best of its runs; CPU seconds are user + system of all threads.  A ratio is how many
+times as good as the peer; `wall s` and ratios of wall seconds want a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import blktrace
+
+# Nothing of hybridsim is imported before `main` has said where machine code is to lie.
+ROOT = Path(__file__).parents[1]
+MB, KIB = 1e6, 1 << 10
+INSTALL = "not installed: pip install {}, and --peer its Python"
+
+# Prints its peak as the last line: getrusage's may be that of the process that started it.
+COMMAND = """
+import atexit, re, sys
+def tell():
+    print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+atexit.register(tell)
+from hybridsim.cli import main
+main()
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing measured, what is wanted of it, and who else does it."""
+
+    what: str
+    measured: float | None
+    unit: str
+    target: str = ""
+    peer: str = ""
+    peer_measured: float | None = None  # in the same unit
+    ratio: float | None = None  # times as good as the peer
+    met: bool | None = None  # None: no target, or not measured
+
+    def beside(self, peer: str, figure: float) -> Row:
+        """Return the same beside a peer's figure, of which more is better."""
+        assert self.measured is not None
+        return replace(self, peer=peer, peer_measured=figure, ratio=self.measured / figure)
+
+
+def at_most(what: str, measured: float, unit: str, limit: float) -> Row:
+    return Row(what, measured, unit, f"at most {limit:g}", met=measured <= limit)
+
+
+def at_least(what: str, measured: float, unit: str, limit: float) -> Row:
+    return Row(what, measured, unit, f"at least {limit:,g}", met=measured >= limit)
+
+
+def times(
+    what: str,
+    measured: float,
+    unit: str,
+    peer: tuple[str, float | None],
+    wanted: float,
+    less: bool = False,
+) -> Row:
+    """Return a row whose target is to be so many times as good as the peer; `less` is better."""
+    name, figure = peer
+    row = Row(what, measured, unit, f"{wanted:g} times its peer", name, figure)
+    if figure is None:
+        return row
+    ratio = figure / measured if less else measured / figure
+    return replace(row, ratio=ratio, met=ratio >= wanted)
+
+
+class Asked(NamedTuple):
+    """What a group is to do."""
+
+    quick: bool
+    peer: str | None  # a Python
+
+    def size(self, whole: int, quick: int) -> int:
+        return quick if self.quick else whole
+
+
+class Took(NamedTuple):
+    """What a command took."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+def command(*arguments: str, **environment: str) -> Took:
+    """Run a command of hybridsim."""
+    words = [sys.executable, "-c", COMMAND, *arguments]
+    cpu_s, wall_s, said = blktrace.cpu_seconds(words, env=os.environ | environment)
+    return Took(wall_s, cpu_s, int(said.split()[-1]) * KIB)
+
+
+def start(asked: Asked) -> Iterator[Row]:
+    """Whoever installs it waits for the first command; whoever uses it for each later one."""
+    from engine import seconds
+
+    with tempfile.TemporaryDirectory() as folder:  # Python's own source is not compiled either
+        first = command("demo", PYTHONPYCACHEPREFIX=folder)
+    yield at_most("first demo after installing", first.wall_s, "wall s", 15)
+    yield Row("– the same", first.cpu_s, "CPU s")
+    again = min(command("demo") for _ in range(3))
+    yield at_most("later demo", again.wall_s, "wall s", 2)
+    yield Row("– its peak memory", again.peak_bytes / MB, "MB")
+    help_s = seconds([sys.executable, "-m", "hybridsim", "--help"])
+    yield at_most("hybridsim --help", help_s, "wall s", 0.2)
+    yield Row("import hybridsim", seconds([sys.executable, "-c", "import hybridsim"]), "wall s")
+    yield from compiling(asked)
+
+
+def compiling(asked: Asked) -> Iterator[Row]:
+    """CPU seconds of a first run beyond those of a second, in a process of its own."""
+    capture = str(ROOT / "traces" / "demo")
+    ssds = "backing.drive=samsung-pm9a3-1920gb"
+    kinds = {"array of SSDs": ["replay", capture, "--set", ssds]}
+    for cache in () if asked.quick else ("dm-cache", "bcache", "open-cas"):
+        kinds[cache] = ["replay", capture, "--cache", cache]
+    with ThreadPoolExecutor(2) as two:
+        for kind, spent in zip(kinds, two.map(compile_cpu_s, kinds.values())):
+            yield Row(f"compiling: {kind}", spent, "CPU s")
+
+
+def compile_cpu_s(words: list[str]) -> float:
+    first, second = command(*words), command(*words)
+    return first.cpu_s - second.cpu_s
+
+
+def reading(asked: Asked) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        found = blktrace.measure(Path(folder), asked.size(10_000_000, 500_000))
+    peer: tuple[str, float | None] = ("not installed: apt-get install blktrace", None)
+    if blktrace.BOTH in found.peers:
+        peer = (blktrace.BOTH, found.peers[blktrace.BOTH].cpu_s)
+    what = f"blktrace, {found.records / 1e6:.1f} M records to requests with latencies"
+    yield times(what, found.reading.cpu_s, "CPU s", peer, 10, less=True)
+    yield times("– the whole process", found.whole.cpu_s, "CPU s", peer, 10, less=True)
+    yield at_most("– its peak memory", found.peak_bytes / MB, "MB", 300)
+
+
+def text(asked: Asked) -> Iterator[Row]:
+    import formats
+
+    rows = asked.size(1_000_000, 100_000)
+    with tempfile.TemporaryDirectory() as folder:
+        best = formats.measure(Path(folder), rows, asked.peer)
+    ours = {each.form: took for each, took in best.items() if each.code == formats.OURS}
+    for form, took in ours.items():
+        spent = formats.peer_s(best, form)
+        name = "pyarrow's CSV reader" if asked.peer else INSTALL.format("pyarrow")
+        peer = (name, spent and rows / spent / 1e6)
+        speed = rows / took.cpu_s / 1e6
+        row = times(f"lines of {form}", speed, "M/CPU s", peer, 1)
+        is_same = form in formats.KINDS  # and not compressed, which the peer's is never
+        yield row if is_same else replace(row, target="", met=None)
+    peak = max(took.peak_kib for took in ours.values()) * KIB
+    yield at_most("– largest peak memory", peak / MB, "MB", 300)
+
+
+ENGINE = {  # thousand requests a CPU second
+    "cache, nearly all hits, depth 32": 3_000,
+    "one disk, depth 1": 200,
+    "one disk, depth 16, NCQ": 100,
+    "SSD, depth 1": 3_000,
+    "SSD, depth 32": 3_000,
+}
+
+
+def engine(asked: Asked) -> Iterator[Row]:
+    from engine import DISKSIM, measured
+
+    for name, speed in measured(ENGINE.__contains__, 0.1 if asked.quick else 1):
+        row = at_least(name, speed.requests_per_s / 1e3, "k requests/CPU s", ENGINE[name])
+        if name in DISKSIM:
+            row = row.beside("DiskSim -O2, fastest disk (disksim_throughput.csv)", DISKSIM[name][1])
+        yield row
+
+
+def hits(asked: Asked) -> Iterator[Row]:
+    from hits import PEERS, curve_s, race, zipf
+
+    with tempfile.TemporaryDirectory() as folder:
+        trace = zipf(Path(folder) / "zipf.bin", 0.1, asked.size(10_000_000, 1_000_000))
+        for policy, (_, wanted) in PEERS.items():
+            found = race(trace, policy, asked.peer)
+            speed = trace.requests / found.seconds / 1e6
+            peer: tuple[str, float | None] = (INSTALL.format("libcachesim"), None)
+            if found.peer_s is not None:
+                same = "the same" if found.misses == found.peer_misses else "other"
+                peer = (f"libCacheSim, {same} misses", trace.requests / found.peer_s / 1e6)
+            yield times(f"hits, {policy}", speed, "M/CPU s", peer, wanted)
+        curve, single = curve_s(trace)
+    yield at_most("LRU's curve, all sizes", curve / single, "runs of one size", 4)
+
+
+def learned(asked: Asked) -> Iterator[Row]:
+    """Its time in `hits`, where nothing else takes much; its memory from its arrays."""
+    from policy_traces import all_traces
+
+    for name, page in (("OLTP", 512), ("fileserver_newhot", 4096), ("steady 2", 4096)):
+        traced = next((each for each in all_traces() if each.name == name), None)
+        if traced is None:
+            yield Row(f"learned, {name}", None, "ns/page access", peer="set HYBRIDSIM_DATA")
+            continue
+        rows = traced.requests()
+        rows.rows = rows.rows.between(0, asked.size(rows.rows.rows, 50_000))
+        spent = {
+            policy: access_ns(rows, page, policy, admission)
+            for policy, admission in (("learned", "learned"), ("lru", "always"))
+        }
+        row = at_most(f"learned, {name}, cache of 10 %", spent["learned"], "ns/page access", 200)
+        less = spent["lru"] / spent["learned"]
+        yield replace(row, peer="LRU", peer_measured=spent["lru"], ratio=less)
+    yield at_most("– its state", page_state_bytes(), "bytes/cached page", 32)
+
+
+def access_ns(rows: Any, page: int, policy: str, admission: str) -> float:
+    """CPU time of one access to a page: the best of three runs."""
+    from hybridsim import hits
+    from hybridsim.verbs.hits import cache_pages
+
+    (pages,) = cache_pages(rows, ["10%"], page)
+    best = float("inf")
+    for _ in range(3):
+        begun = time.process_time_ns()
+        (found,) = hits(rows, pages * page, policy, admission, page=page)
+        best = min(best, (time.process_time_ns() - begun) / found.page_accesses)
+    return best
+
+
+def page_state_bytes() -> float:
+    """What one page more takes that is known and cached."""
+    from hybridsim.policies.learned import Learned
+
+    few, many = (held_bytes(Learned.new(pages, pages)) for pages in (1 << 16, 1 << 17))
+    return (many - few) / (1 << 16)
+
+
+def held_bytes(part: Any) -> int:
+    """Bytes of the arrays of a state machine."""
+    if isinstance(part, tuple):
+        return sum(map(held_bytes, part))
+    return getattr(part, "nbytes", 0)
+
+
+def sweep(asked: Asked) -> Iterator[Row]:
+    """Wall seconds of the whole command, its start and that of the workers included."""
+    sizes = asked.size(10, 2)
+    words = ["sweep", str(ROOT / "traces" / "demo"), "--vary", "backing.members=3..12:10"]
+    words += ["--vary", f"cache.size=16MiB..256MiB:{sizes}:log"]
+    took = {}
+    for workers in (1, 2):
+        with tempfile.TemporaryDirectory() as folder:
+            place = ["--folder", folder, "--workers", str(workers)]
+            took[workers] = command(*words, *place).wall_s
+    what = f"sweep of {10 * sizes} points, two workers"
+    yield times(what, took[2], "wall s", ("one process", took[1]), 1.8, less=True)
+
+
+def notebooks(asked: Asked) -> Iterator[Row]:
+    yield suite("all notebooks in fast mode", "tests/test_notebooks.py", 300)
+
+
+def lab(asked: Asked) -> Iterator[Row]:
+    yield suite("short run in the lab", "tests/test_validate_lab_guest.py", 240)
+
+
+def suite(what: str, tests: str, limit_s: float) -> Row:
+    """Return the wall seconds of tests that pass."""
+    begun = time.perf_counter()
+    words = [sys.executable, "-m", "pytest", "-p", "no:xdist", tests]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    said = done.stdout.splitlines()[-1] if done.stdout else "pytest did not run"
+    if done.returncode or "passed" not in said:
+        return Row(what, None, "wall s", f"at most {limit_s:g}", peer=said)
+    return at_most(what, time.perf_counter() - begun, "wall s", limit_s)
+
+
+GROUPS: dict[str, Callable[[Asked], Iterator[Row]]] = {
+    "start": start,
+    "reading": reading,
+    "text": text,
+    "engine": engine,
+    "hits": hits,
+    "learned": learned,
+    "sweep": sweep,
+    "notebooks": notebooks,
+    "lab": lab,
+}
+BY_NAME = ("notebooks", "lab")  # they take minutes each, and the test suite runs them
+
+
+def measure(groups: list[str], asked: Asked) -> Iterator[Row]:
+    """Measure group by group; all machine code is made anew where the first command is timed."""
+    with tempfile.TemporaryDirectory() as fresh:
+        if "start" in groups:
+            os.environ["HYBRIDSIM_CACHE_DIR"] = fresh
+        for name in groups:
+            begun = time.perf_counter()
+            try:
+                yield from GROUPS[name](asked)
+            except subprocess.CalledProcessError as error:  # the others are measured all the same
+                said = (error.stderr or str(error)).splitlines()[-1]
+                yield Row(f"{name}: failed", None, "", peer=said)
+            print(f"{name}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+
+
+def figure(number: float | None) -> str:
+    if number is None:
+        return "–"
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def cells(row: Row) -> list[str]:
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    theirs = "" if row.peer_measured is None else figure(row.peer_measured)
+    met = {True: "yes", False: "**no**", None: ""}[row.met]
+    return [row.what, figure(row.measured), row.unit, row.target, met, row.peer, theirs, ratio]
+
+
+def machine() -> dict[str, Any]:
+    """Return what figures depend on."""
+    import numba
+
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "numba": numba.__version__,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=GROUPS, metavar="GROUP")
+    parser.add_argument("--peer", metavar="PYTHON")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    said = parser.parse_args()
+    blktrace.prepare()
+    groups = said.only or [name for name in GROUPS if name not in BY_NAME]
+    begun, load = time.perf_counter(), os.getloadavg()[0]
+    heads = ["what", "measured", "unit", "target", "met", "peer", "its figure", "ratio"]
+    rows = []
+    if not said.json:
+        print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for row in measure(groups, Asked(said.quick, said.peer)):
+        rows.append(row)
+        if not said.json:
+            print(f"| {' | '.join(cells(row))} |", flush=True)
+    about = machine() | {"load_before": load, "load_after": os.getloadavg()[0]}
+    about["seconds"] = round(time.perf_counter() - begun)
+    if said.json:
+        print(json.dumps({"machine": about, "rows": [asdict(row) for row in rows]}, indent=1))
+    else:
+        met = [row.met for row in rows if row.met is not None]
+        print(
+            f"\n{sum(met)} of {len(met)} targets met;",
+            ", ".join(f"{k} {v}" for k, v in about.items()),
+        )
+
+
+if __name__ == "__main__":
+    main()
