@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hybridsim.codes import Op
 from hybridsim.jit import kernel
+from hybridsim.raid.chunks import gather
 from hybridsim.raid.groups import BLOCKED, LOST, READING, RESERVED, WRITING
 from hybridsim.raid.layout import FAILED
 
@@ -110,7 +111,7 @@ def read_segment(tier, now, whole, row, start, stop, first, last, events):
         index = (member - begin) % tier.members
         wanted = tier.can_read(member, stop) if is_lost else first <= index <= last
         if wanted:
-            tier.gather(now, whole, member, READ, start, stop, events)
+            gather(tier, now, whole, member, READ, start, stop, events)
 
 
 @kernel

@@ -11,7 +11,7 @@ from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.jit import method, state_machine
-from hybridsim.raid.chunks import gather_chunks
+from hybridsim.raid.chunks import gather_chunks, issue_gathered
 from hybridsim.raid.copying import end_copy, go_on_rebuilding, write_copy
 from hybridsim.raid.groups import (
     COPY_READ,
@@ -345,7 +345,7 @@ class Tier(NamedTuple):
             cut_rows(self, now, group, READ, offset, length, events)
         else:
             gather_chunks(self, now, group, READ, offset, length, events)
-        self.issue_gathered(now, group, READ, events)
+        issue_gathered(self, now, group, READ, events)
 
     @method
     def write(self, now, tag, op, offset, length, events):
@@ -365,7 +365,7 @@ class Tier(NamedTuple):
             return
         self.open_start[:] = NOTHING
         gather_chunks(self, now, group, op, offset, length, events)
-        self.issue_gathered(now, group, op, events)
+        issue_gathered(self, now, group, op, events)
 
     @method
     def can_read(self, member, end):
@@ -388,26 +388,3 @@ class Tier(NamedTuple):
             return member, row * layout.chunk_bytes + within
         member, row = layout.place(chunk, 0)
         return member, row * layout.chunk_bytes + within
-
-    @method
-    def gather(self, now, group, member, op, start, end, events):
-        """Add a piece to a member's range, issuing the range that it does not continue."""
-        if self.open_start[member] != NOTHING and self.open_end[member] != start:
-            self.issue_open(now, group, member, op, events)
-        if self.open_start[member] == NOTHING:
-            self.open_start[member] = start
-        self.open_end[member] = end
-
-    @method
-    def issue_open(self, now, group, member, op, events):
-        """Issue the range gathered for a member."""
-        start = self.open_start[member]
-        self.fork(now, group, member, op, start, self.open_end[member] - start, events)
-        self.open_start[member] = NOTHING
-
-    @method
-    def issue_gathered(self, now, group, op, events):
-        """Issue what is still gathered, in order of member."""
-        for member in range(self.members):
-            if self.open_start[member] != NOTHING:
-                self.issue_open(now, group, member, op, events)
