@@ -6,6 +6,7 @@ bit of the flags is set for a read.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from hybridsim.formats.column_reader import ColumnReader
@@ -29,6 +30,7 @@ TABLE = Table(
 )
 WHOLE = replace(TABLE, line=rb"\d+(\s+\d+){3}\s+[01]")
 """Lines with whole times: MQSim's, which are nanoseconds, or DiskSim's."""
+LINE_TIME = re.compile(rb"^[ \t]*(\d{1,18})\s", re.MULTILINE)
 FEWEST = 0.5  # requests a second: fewer are hardly a trace
 
 
@@ -41,9 +43,9 @@ def detect(head: bytes) -> bool:
 
 def requests_per_second(head: bytes, unit_ns: int) -> float:
     """Return how many requests a second come in the first lines, if times have this unit."""
-    lines = [line for line in head.split(b"\n")[:-1] if line.strip()]
-    times = [int(line.split(None, 1)[0]) for line in (lines[0], lines[-1])]
-    return 10**9 * len(lines) / max((times[1] - times[0]) * unit_ns, 1)
+    found = LINE_TIME.findall(head, 0, head.rfind(b"\n") + 1)
+    times = [int(each) for each in found[:1] + found[-1:]]  # none of a damaged line
+    return 10**9 * len(found) / max((times[1] - times[0]) * unit_ns, 1) if times else 0.0
 
 
 class Reader(ColumnReader):
