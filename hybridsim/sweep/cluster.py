@@ -18,6 +18,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import dask
+import distributed.utils
 from distributed import Client, Future, KilledWorker, LocalCluster
 
 from hybridsim.errors import UsageError
@@ -194,6 +195,8 @@ class Cluster:
 def _started(workers: int) -> LocalCluster:
     """Start workers, with the environment as it is now."""
     dask.config.set(SETTINGS)
+    # The nursery has said what is imported; dask would import pandas here, only to add it.
+    distributed.utils._forkserver_preload_set = True
     try:
         with nursery.deaf():
             return LocalCluster(
