@@ -179,7 +179,7 @@ class Tier(NamedTuple):
         """Issue a request to the members."""
         if self.has_fua == 0 and op & FUA != 0:
             op ^= FUA
-            tag |= FLUSH_AFTER
+            tag = np.int64(tag) | FLUSH_AFTER
         if self.members == 1 and op <= WRITE and length > 0:
             self.issue(now, 2 * tag, 0, op, offset, length, events)
             return
