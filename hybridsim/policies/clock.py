@@ -12,7 +12,6 @@ import numpy as np
 from hybridsim.arrays import Bytes, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.policies.queues import Queues
-from hybridsim.prefetch import prefetch
 
 
 @state_machine
@@ -54,11 +53,9 @@ class CLOCK(NamedTuple):
     @method
     def evict(self):
         """Drop and return the first page that was not used, or -1; those passed lose their mark."""
-        queues, used = self.queues, self.used
-        page = queues.oldest(0)
-        while page >= 0 and used[page]:
-            used[page] = 0
-            queues.renew(0, page)
-            page = queues.oldest(0)
-            prefetch(used, queues.soon(0))
-        return queues.pop(0)
+        page = self.queues.oldest(0)
+        while page >= 0 and self.used[page]:
+            self.used[page] = 0
+            self.queues.renew(0, page)
+            page = self.queues.oldest(0)
+        return self.queues.pop(0)

@@ -114,11 +114,6 @@ class Queues(NamedTuple):
         return self.log[entry] if entry < self.tail[queue] else -1
 
     @method
-    def soon(self, queue):
-        """Return a page that may soon be the oldest, for its memory to be fetched."""
-        return self.log[self.head[queue] + AHEAD]
-
-    @method
     def newer(self, page):
         """Return the page next to this one towards the newest end, or -1 if it is the newest."""
         queue = self.where(page)
@@ -129,10 +124,10 @@ class Queues(NamedTuple):
     @method
     def counting_from(self, entry, queue):
         """Return the first entry from this one on that counts, or the tail."""
-        tail, log, place = self.tail[queue], self.log, self.place
-        while entry < tail and place[log[entry]] != entry:
+        tail = self.tail[queue]
+        while entry < tail and self.place[self.log[entry]] != entry:
             entry += 1
-            prefetch(place, log[entry + AHEAD])
+            prefetch(self.place, self.log[entry + AHEAD])
         return entry
 
     @method
@@ -148,16 +143,15 @@ class Queues(NamedTuple):
     @method
     def clear_away(self, queue):
         """Move the entries that count to the beginning of the log."""
-        log, place = self.log, self.place
         start = queue << self.bits
         kept = start
         for entry in range(self.head[queue], self.tail[queue]):
-            prefetch(place, log[entry + AHEAD])
-            page = log[entry]
-            at = place[page]
-            counts = at == entry
-            log[kept] = page  # without a branch, which the processor would guess wrongly
-            place[page] = kept if counts else at
+            prefetch(self.place, self.log[entry + AHEAD])
+            page = self.log[entry]
+            place = self.place[page]
+            counts = place == entry
+            self.log[kept] = page  # without a branch, which the processor would guess wrongly
+            self.place[page] = kept if counts else place
             kept += counts
         self.head[queue] = start
         self.tail[queue] = kept
