@@ -3,14 +3,14 @@
 from itertools import pairwise
 
 from engine import batches, facts_of, machine
-from hybridsim.inflight import Batch
-from hybridsim.machine import Run
-from hybridsim.source import WANTS_BATCH
 
-from hybridsim import loops
 from hybridsim.caches import PageCache
 from hybridsim.codes import Op, Path
 from hybridsim.controller import Controller
+from hybridsim.engine import loops
+from hybridsim.engine.inflight import Batch
+from hybridsim.engine.machine import Run
+from hybridsim.engine.source import WANTS_BATCH
 
 OFTEN = 40  # instants from one look at the lists of what is free, which are long, to the next
 
@@ -118,7 +118,7 @@ def counters(whole, now_ns):
     found = dict(whole.cache.totals())
     for side, tier in zip(("slow", "fast"), tiers(whole)):
         for part in (tier, tier.device):
-            told = part.totals(now_ns) if part is tier.device else part.totals()
+            told = part.totals(now_ns)
             found |= {f"{side} {name}": value for name, value in told.items()}
     return {name: int(number) for name, number in found.items()}
 

@@ -170,6 +170,7 @@ def run(tmp_path):
     shutil.copytree(Path(jit.__file__).parent, tmp_path / "hybridsim", ignore=ignored)
     (tmp_path / "hybridsim/tiny.py").write_text(TINY)
     env = os.environ | {"PYTHONPATH": str(tmp_path), "HYBRIDSIM_CACHE_DIR": str(tmp_path / "cache")}
+    env["PYTHONDONTWRITEBYTECODE"] = "1"  # what a full disk does to that is Python's affair
 
     def run(first=""):
         command = [sys.executable, "-c", first + SCRIPT]

@@ -544,8 +544,12 @@ class TestCache:
             "fills_started": 1,
             "fills_completed": 1,
             "slow_read_bytes": 2 * SECTOR + PAGE,
+            "slow_requests_ns": 3 * MS,  # one after the other
+            "slow_in_use_ns": 3 * MS,
             "fast_read_bytes": SECTOR,
             "fast_write_bytes": PAGE,
+            "fast_requests_ns": 2 * MS // 10,
+            "fast_in_use_ns": 2 * MS // 10,
         }
 
     def test_a_page_read_whole_is_not_read_again(self) -> None:

@@ -19,9 +19,17 @@ ROWS = "".join(f"{i},R,{i * 4096},4096,,\n" for i in range(3))
 HYBRIDSIM = [sys.executable, "-m", "hybridsim"]
 
 
+def heeds_signals():
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def started(command, folder, **how):
     how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
     env = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
+    env["PYTHONDONTWRITEBYTECODE"] = "1"  # a full disk would leave half of that, too
+    env.pop("PYTHONUNBUFFERED", None)
+    how["preexec_fn"] = heeds_signals  # also where these tests run under nohup
     return subprocess.Popen(command, cwd=folder, env=env, text=True, **how)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from hybridsim import __version__
-from hybridsim.cli.surroundings import heed_signals, prepare_streams
+from hybridsim.cli.surroundings import heed_signals, let_go_of_streams, prepare_streams
 from hybridsim.errors import HybridsimError
 from hybridsim.suggest import hint
 
@@ -111,6 +111,7 @@ def main() -> None:
     heed_signals()
     try:
         code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         _stop("interrupted", 130)
     except click.ClickException as error:
@@ -143,4 +144,5 @@ def _nobody_reads() -> NoReturn:
 def _stop(message: str, code: int) -> None:
     with contextlib.suppress(OSError):
         print(f"hybridsim: {message}", file=sys.stderr)
+    let_go_of_streams()
     sys.exit(code)

@@ -22,6 +22,15 @@ def prepare_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
+def let_go_of_streams() -> None:
+    """Forget what cannot be written: Python tries again at its end, and then says 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def heed_signals() -> None:
     """Let signals end the process in order, so that nothing half done is left behind."""
     for number in ENDING:
