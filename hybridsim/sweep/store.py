@@ -58,12 +58,12 @@ class Store:
         self._results.seek(self._read_bytes)
         data = self._results.read()
         whole = data.rfind(b"\n") + 1
-        self._read_bytes += whole
         for line in data[:whole].splitlines():
             with contextlib.suppress(ValueError, TypeError, KeyError):
                 row = json.loads(line)
                 if row["schema"] == SCHEMA:
                     self._rows.setdefault(row["key"], row)
+        self._read_bytes += whole  # not sooner: an interrupt would lose what was read
 
     def add(self, key: str, row: Row) -> Row:
         """Put a row on disk, and give the claim back; return the row as it is there."""
