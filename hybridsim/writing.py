@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -40,8 +40,9 @@ def write_text(name: str | os.PathLike[str], text: str) -> None:
 
 @contextlib.contextmanager
 def _beside(target: Path) -> Iterator[IO[bytes]]:
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".hybridsim-")
-    try:
+    temporary = target.with_name(f".hybridsim-{secrets.token_hex(8)}")
+    try:  # a signal may come as soon as the file is there
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as stream:
             yield stream
         os.chmod(temporary, _mode(target))
