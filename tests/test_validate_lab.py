@@ -360,7 +360,7 @@ def test_an_experiment_gets_disks_of_its_sizes(tmp_path):
     served = running.disks(what, 0)
     assert [each.words for each in served] == [
         f"slow=array:{1 << 30}",
-        f"fast=ssd:{what.fast_bytes + 16 * MIB}",
+        f"fast=ssd:{what.fast_bytes}",
     ]
     assert running.command(served)[5:] == [
         "experiment.toml", "--slow", "{slow}", "--erase", "{slow}", "--fast", "{fast}",

@@ -34,7 +34,6 @@ from validate.lab.setup import set_up
 Say = Callable[[str], None]
 MACHINE = Path(__file__).with_name("machine.toml")
 SLOW_BYTES = 8 << 30  # where the experiment does not say
-SPARE_BYTES = 16 << 20  # of the fast disk, for what the kernel puts in front
 MEMORY_MB = 2048  # results wait in it, traces too
 SETTLING_S = 120  # to build, to settle, to pack: for a guest under software emulation
 SLOWNESS = 4  # a guest's clock may run behind the host's
@@ -119,8 +118,12 @@ def _check_memory(what: Experiment, served: Sequence[Served]) -> None:
 
 
 def disks(what: Experiment, members: int) -> list[Served]:
-    """Return the disks of an experiment: an array and an SSD, or the members of an md array."""
-    fast = Disk("fast", what.fast_bytes + SPARE_BYTES, is_served=True, is_rotational=False)
+    """Return the disks of an experiment: an array and an SSD, or the members of an md array.
+
+    Each is as large as it has to be, so that nothing lies between bcache and its SSD: a dm-linear
+    there turns the flush before a journal entry into two.
+    """
+    fast = Disk("fast", what.fast_bytes, is_served=True, is_rotational=False)
     size = what.origin.size_bytes or SLOW_BYTES
     if not members:
         return [Served(Disk("slow", size, is_served=True), "array"), Served(fast, "ssd")]
