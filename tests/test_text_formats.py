@@ -45,6 +45,17 @@ class TestBlkparse:
         assert codes(capture(case) / "blkparse.txt.zst") == {}
 
     @pytest.mark.parametrize(
+        ("number", "errors"),
+        [("0", 0), ("-5", 1), ("00", 0), ("9" * 5000, 1), ("-", 0), ("x", 0)],
+    )
+    def test_a_number_of_any_length_behind_a_completion_is_its_error(
+        self, number, errors, tmp_path
+    ):
+        line = "8,0 1 {} 0.00000000{} 7 {} R 8 + 8 [{}]\n"
+        text = line.format(1, 1, "Q", "fio") + line.format(2, 5, "C", number)
+        assert Trace.read(written(tmp_path / "x.txt", text)).summary().errors == errors
+
+    @pytest.mark.parametrize(
         ("letters", "op", "flags"),
         [
             (b"R", Op.READ, 0),

@@ -27,9 +27,9 @@ MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M")
 
 def error_of(action: int, last: bytes | None) -> int:
     """Return -1 where the number at a line's end, in brackets, says that the request failed."""
-    if action not in WITH_ERROR or not (last or b"0").strip(b"-").isdigit():
-        return 0
-    return -1 if int(last or 0) else 0
+    number = (last or b"").strip(b"-")  # of any length, in a damaged file
+    is_error = action in WITH_ERROR and number.isdigit() and number.strip(b"0")
+    return -1 if is_error else 0
 
 
 class TextReader:

@@ -12,7 +12,7 @@ from hybridsim.formats.requests_csv import in_columns
 from hybridsim.formats.rows import UNKNOWN, Device, Findings, Requests
 from hybridsim.formats.text import Malformed, lines, no_dispatch, only
 
-FIRST_LINE = re.compile(rb"fio version (\d+) iolog")
+FIRST_LINE = re.compile(rb"fio version (\d{1,9}) iolog")
 OPS = {
     b"read": Op.READ,
     b"write": Op.WRITE,
