@@ -24,6 +24,7 @@ from hybridsim import Scenario, Trace, replay, verbs
 from hybridsim.cli import cli, main
 from hybridsim.cli.sweep_live import words as worded
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.language.units import parse_size
 from hybridsim.report.sweep import text
 from hybridsim.scenario.assigned import value_of, values_of, written
 from hybridsim.sweep import output, plan_file
@@ -35,7 +36,6 @@ from hybridsim.sweep.quantities import Range
 from hybridsim.sweep.running import Running, dealt
 from hybridsim.sweep.search import search
 from hybridsim.sweep.store import RESULTS, Store
-from hybridsim.units import parse_size
 from hybridsim.verbs.sweep import UnderWay, sweep
 
 HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"

@@ -94,7 +94,7 @@ def show(name: str, as_json: bool) -> None:
 def _entries(kind: str | None) -> list[Entry]:
     from hybridsim import catalog
     from hybridsim.errors import UsageError
-    from hybridsim.suggest import hint
+    from hybridsim.language.suggest import hint
 
     if kind is not None and kind not in catalog.KINDS:
         raise UsageError(f"--kind {kind}: no such kind, {hint(kind, catalog.KINDS)}")
@@ -111,7 +111,7 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 def _of_volume(entry: Entry) -> dict[str, str | int]:
     """What its size makes of its provider's rules."""
     from hybridsim.drives import CloudVolume
-    from hybridsim.units import human_size
+    from hybridsim.language.units import human_size
 
     values = {key: row.value for key, row in entry.rows.items()}
     volume = CloudVolume.model_validate({"kind": "volume", **values})

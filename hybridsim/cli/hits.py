@@ -47,7 +47,7 @@ def parameters(
 ) -> dict[str, int]:
     """Return these options by the names that policies have for them."""
     from hybridsim.errors import UsageError
-    from hybridsim.units import parse_percent
+    from hybridsim.language.units import parse_percent
     from hybridsim.verbs.hits import size_bytes
 
     try:
@@ -145,8 +145,8 @@ def hits(
 
 def table(found: list[Hits]) -> str:
     """Return results as text."""
-    from hybridsim.units import human_count, human_size
-    from hybridsim.wording import counted
+    from hybridsim.language.units import human_count, human_size
+    from hybridsim.language.wording import counted
 
     first = found[0]
     budget = first.write_budget or ""
@@ -173,7 +173,7 @@ def table(found: list[Hits]) -> str:
 
 def lessons(each: Hits) -> str:
     """Return what a learned policy has learned, as text."""
-    from hybridsim.units import human_size
+    from hybridsim.language.units import human_size
 
     known = each.learning
     assert known is not None

@@ -83,8 +83,8 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 def knee(curve: Curve) -> str:
     """Return the knee in words, or that there is none: no size serves more than the smallest."""
-    from hybridsim.units import human_size
-    from hybridsim.wording import percent
+    from hybridsim.language.units import human_size
+    from hybridsim.language.wording import percent
 
     if curve.miss_ratio[0] == curve.miss_ratio[-1]:
         return f"no knee: {percent(curve.miss_ratio[0])} miss whatever the size"
@@ -95,9 +95,9 @@ def knee(curve: Curve) -> str:
 
 def drawn(curve: Curve) -> str:
     """Return the curve as text: drawn, its knee, and some sizes."""
+    from hybridsim.language.units import human_size
+    from hybridsim.language.wording import counted
     from hybridsim.report.curve import draw
-    from hybridsim.units import human_size
-    from hybridsim.wording import counted
 
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     end = float(curve.pages[-1])

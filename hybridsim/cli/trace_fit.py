@@ -11,7 +11,7 @@ import click
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
-    from hybridsim.summary import Tally
+    from hybridsim.trace.summary import Tally
     from hybridsim.verbs.trace_fit import Likeness
 
 
@@ -98,7 +98,7 @@ def _warm(warm_up: Any) -> str:
 
 def _figures(tally: Tally) -> dict[str, str]:
     from hybridsim.codes import Op
-    from hybridsim.units import human_count, human_size, human_time
+    from hybridsim.language.units import human_count, human_size, human_time
 
     reads, writes = (tally.count[op] for op in (Op.READ, Op.WRITE))
     sequential = sum(tally.sequential.values()) / max(reads + writes, 1)

@@ -60,7 +60,7 @@ def record(
 def seconds_of(duration: str) -> int:
     """Return whole seconds, at least one."""
     from hybridsim.errors import UsageError
-    from hybridsim.units import parse_time
+    from hybridsim.language.units import parse_time
 
     try:
         return max(parse_time(duration) // 10**9, 1)
@@ -71,7 +71,7 @@ def seconds_of(duration: str) -> int:
 def bytes_of(buffer: str) -> int:
     """Return the bytes of a buffer."""
     from hybridsim.errors import UsageError
-    from hybridsim.units import parse_size
+    from hybridsim.language.units import parse_size
 
     try:
         return parse_size(buffer)

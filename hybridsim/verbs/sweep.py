@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hybridsim import chance
 from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.sweep import nursery
+from hybridsim.sweep import chance, nursery
 from hybridsim.sweep.answer import Failed, Setting, SweepResult
 from hybridsim.sweep.computing import Compute, compiled_kind, replayed, shared
 from hybridsim.sweep.crew import Crew, Here

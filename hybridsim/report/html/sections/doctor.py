@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybridsim.charts.address import maps
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import percent, span
 from hybridsim.report.html.blocks import Block, KeyFigures, Prose, Section
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import percent, span
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
