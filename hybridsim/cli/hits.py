@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 
 if TYPE_CHECKING:
     from hybridsim.verbs.hits import Hits
 
+SCHEMA = "hybridsim.hits/1"
 LEAST_SHARE = 0.005  # of the accesses, to be told
 REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
 
@@ -135,7 +136,7 @@ def hits(
     )
     if as_json:
         rows = [each.to_dict() for each in found]
-        click.echo(json.dumps({"trace": trace.name, "caches": rows}, indent=2))
+        echo_document(SCHEMA, {"trace": trace.name, "caches": rows})
     else:
         click.echo(table(found))
         for each in found:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
     from hybridsim.verbs.mrc import Curve
 
+SCHEMA = "hybridsim.mrc/1"
 WIDTH, HEIGHT = 64, 12
 TOLD = 12  # sizes in the table
 POINTS = 200  # most that JSON and CSV hold of an exact curve
@@ -67,7 +68,7 @@ def mrc(
         trace, policy, None, page, share, admission=admission, **parameters(**said)
     )
     if as_json:
-        click.echo(json.dumps({"trace": trace.name, **curve.to_dict(POINTS)}, indent=2))
+        echo_document(SCHEMA, {"trace": trace.name, **curve.to_dict(POINTS)})
     elif as_csv:
         click.echo("pages,bytes,miss_ratio,error")
         for pages, ratio, error in rows(curve.thinned(POINTS)):
