@@ -20,9 +20,8 @@ from hybridsim.sweep.plan import Plan
 from hybridsim.sweep.point import Point, TraceSaid, point
 from hybridsim.sweep.running import Running, Tell, silent
 from hybridsim.sweep.search import Score, Values, search
-from hybridsim.sweep.store import Store
+from hybridsim.sweep.store import FOLDER, Store
 
-FOLDER = "hybridsim-sweep"  # of results, where nothing else is said
 CLUSTER_MISSING = (
     "{} needs dask.distributed: pip install 'hybridsim[cluster]'; --workers 1 needs nothing more"
 )

@@ -44,5 +44,7 @@ def _figures(trace: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     ):  # fmt: skip
         if trace.get(name):
             yield label, human_size(trace[name]), ""
-    if trace.get("incomplete"):
+    if trace.get("incomplete") and trace["incomplete"] == trace.get("requests"):
+        yield "completions", "none in it", "latencies unknown"
+    elif trace.get("incomplete"):
         yield "without completion", human_count(trace["incomplete"]), "latency unknown"
