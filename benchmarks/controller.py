@@ -18,7 +18,7 @@ import sys
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Run
@@ -36,7 +36,7 @@ def replay(site, depth, offsets, length, write):
     n = len(offsets)
     none, zero = np.full(n, -1), np.zeros(n, np.int64)
     op, lengths = np.full(n, write, np.uint8), np.full(n, length)
-    machine = build.machine(site.with_options(depth=depth), "closed", VOLUME_BYTES, 0)
+    machine = building.machine(site.with_options(depth=depth), "closed", VOLUME_BYTES, 0)
     run = Run(machine, facts_rows=n + 1)
     run.feed(Batch(zero, op, offsets, lengths, none, zero, np.array([0, 1, 0])))
     while run.advance(loops.NEVER)[0] != loops.FINISHED:

@@ -27,7 +27,7 @@ from hybridsim.devices import HDD, SSD
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.engine.source import Source
-from hybridsim.events import FAST, SLOW
+from hybridsim.jit.events import FAST, SLOW
 from hybridsim.raid import Tier
 
 SECOND, MS, US = 10**9, 10**6, 10**3

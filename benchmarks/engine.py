@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Run
@@ -51,7 +51,7 @@ def batches(count, offsets, writes):
 
 def simulate(site, pages, depth, offsets, writes) -> Speed:
     """Run the requests once."""
-    machine = build.machine(site.with_options(depth=depth), "closed", VOLUME_BYTES, pages)
+    machine = building.machine(site.with_options(depth=depth), "closed", VOLUME_BYTES, pages)
     run = Run(machine)
     hits = done = 0
     begin = time.process_time()

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from hybridsim import build, catalog
+from hybridsim import building, catalog
 from hybridsim.codes import Level, Op
 from hybridsim.devices import HDD
 from hybridsim.devices.hdd_geometry import hdd_parameters
@@ -29,8 +29,8 @@ from hybridsim.drives import HardDisk
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.events import SLOW
 from hybridsim.formats.files import zstd
+from hybridsim.jit.events import SLOW
 from hybridsim.raid import Tier
 from hybridsim.scenario import Scenario
 
@@ -86,7 +86,7 @@ def simulate(disk, requests, depth=1, **how):
     """Run requests on one disk; `how` replaces numbers of the device."""
     thinks = requests.gap_ns is not None
     site = Scenario.default().with_options(backing="single", members=1, depth=depth)
-    machine = build.machine(site, "think" if thinks else "closed", 2**30, 0)
+    machine = building.machine(site, "think" if thinks else "closed", 2**30, 0)
     bank = HDD.new(1, hdd_parameters(disk, disk.capacity_bytes, **how))
     tier = Tier.new(SLOW, int(Level.STRIPE), 1, 2**16, bank)
     run = Run(machine._replace(below=machine.below._replace(slow=tier)))
@@ -220,7 +220,7 @@ def disksim_rows():
             continue
         requests = disksim_requests(row)
         order, window = SCHEDULERS[row["scheduler"]]
-        how = {"order": build.ORDERS[order], "window": window, "age_limit_ns": NEVER_NS}
+        how = {"order": building.ORDERS[order], "window": window, "age_limit_ns": NEVER_NS}
         done_ns = np.sort(simulate(disk, requests, int(row["qd"]), **how).done_ns)
         skipped = len(done_ns) // 20
         iops = (len(done_ns) - skipped) / (done_ns[-1] - done_ns[skipped - 1]) * 1e9

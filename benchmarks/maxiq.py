@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Run
@@ -82,7 +82,7 @@ class Load:
     """A number of reads under way on a machine; `done_ns` has the completions so far."""
 
     def __init__(self, site: Scenario, depth: int, data_bytes: int) -> None:
-        machine = build.machine(
+        machine = building.machine(
             site.with_options(depth=depth), "closed", data_bytes, site.cache.pages(data_bytes)
         )
         self.run = Run(machine)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Run
@@ -63,7 +63,7 @@ def warmed(table: str) -> dict[str, Any]:
     said = f'[cache]\nsize = "1GiB"\n{table}\n[replay]\nmode = "closed"\ndepth = {DEPTH}'
     site = Scenario.loads(said)
     pages = site.cache.pages(VOLUME_BYTES)
-    run, todo = Run(build.machine(site, "closed", VOLUME_BYTES, pages)), batches()
+    run, todo = Run(building.machine(site, "closed", VOLUME_BYTES, pages)), batches()
     reads, hits, waited = (np.zeros(SPAN_S) for _ in range(3))
     written, second = [], 1
     while second <= SPAN_S:

@@ -7,7 +7,7 @@
 Without --timed: hits without devices of all cells, with Belady's bound and a bound for every price
 of writes (policy_bound.py).  With --timed also the whole machine, of pages of 64 KiB, a cache of
 10 % and the traces that nothing was tuned on; --all for all cells.  With --budget also without
-devices, all policies held to that write budget (hybridsim/write_budget.py).
+devices, all policies held to that write budget (hybridsim/policies/write_budget.py).
 
 What was tuned on: OLTP, rocksdb_mixgraph, mariadb_moving_hot and hot spots of seed 1.  The summary
 is of the others: P2, cloudPhysics, pg_zipf, fileserver_newhot, hot spots of seed 2.  Pages are of

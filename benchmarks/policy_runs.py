@@ -25,22 +25,22 @@ from policy_bound import PRICES, bound, gaps
 from policy_traces import NUMBERED, Rows, Traced, digest
 
 import hybridsim
-from hybridsim import build
+from hybridsim import building
 from hybridsim.answer.counters import Counters
 from hybridsim.answer.metrics import Collector
 from hybridsim.answer.outcome import Outcome
 from hybridsim.answer.warmup import judge, of_hits
 from hybridsim.caches import CACHES
-from hybridsim.pages import Ids, accesses, next_uses
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE
 from hybridsim.policies.belady import NEVER
 from hybridsim.policies.budget import Budgeted
+from hybridsim.policies.write_budget import parse_write_budget
 from hybridsim.scenario import Scenario
-from hybridsim.summary import summarize
+from hybridsim.trace.pages import Ids, accesses, next_uses
+from hybridsim.trace.summary import summarize
 from hybridsim.verbs.hits import REPLACEMENTS, Cache, Hits
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
-from hybridsim.write_budget import parse_write_budget
 
 PACKAGE = Path(hybridsim.__file__).parent
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
@@ -60,8 +60,9 @@ FILLS_OF_SMALL = 512
 TIMED_SOURCES = (
     "*.py", "answer/*.py", "engine/*.py", "caches/**/*.py", "controller/*.py",
     "devices/**/*.py", "raid/*.py", "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
+    "building/*.py", "jit/*.py", "trace/*.py",
 )  # fmt: skip
-CACHED_SOURCES = ("pages.py", "engine/residency.py", "answer/warmup.py", "caches/streams.py")
+CACHED_SOURCES = ("trace/pages.py", "engine/residency.py", "answer/warmup.py", "caches/streams.py")
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,9 @@ def imported(path: Path) -> list[Path]:
     """Return the files of policies that a file imports, and of what is made for them."""
     nodes = ast.walk(ast.parse(path.read_text()))
     names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    names = [name for name in names if name.startswith(("hybridsim.policies.", "hybridsim.mixing"))]
+    names = [
+        name for name in names if name.startswith(("hybridsim.policies.", "hybridsim.jit.mixing"))
+    ]
     files = [PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names]
     return [file for file in files if file.exists()]
 
@@ -391,7 +394,7 @@ def replayed(
         pages = max(1, pages * page_bytes // site.cache.page_bytes)
     tally = summarize(rows.chunks())
     pump = Pump(
-        build.machine(site, traced.mode, tally.max_end_bytes, pages),
+        building.machine(site, traced.mode, tally.max_end_bytes, pages),
         max(tally.span_ns // SAMPLES, 10**7),
     )
     for batch in batches(rows, with_waits=traced.mode == "think"):

@@ -20,8 +20,8 @@ import numpy as np
 from policy_bound import most_hits
 from policy_runs import HELD, POLICIES, SYSTEMS
 
+from hybridsim.policies.write_budget import ACCESS, parse_write_budget
 from hybridsim.scenario import Scenario
-from hybridsim.write_budget import ACCESS, parse_write_budget
 
 Row = dict[str, Any]
 Cell = tuple[str, int, float]  # trace, page, share

@@ -15,7 +15,7 @@ import json
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.codes import Op
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
@@ -46,7 +46,7 @@ def scenario(kind: str, members: int, state: str = "healthy") -> Scenario:
 
 def rate(site: Scenario, op: Op, length: int, count: int, depth: int) -> float:
     """Requests a second, closed loop."""
-    machine = build.machine(site.with_options(depth=depth), "closed", 1, 0)
+    machine = building.machine(site.with_options(depth=depth), "closed", 1, 0)
     held = machine.below.slow.capacity_bytes
     if length == 4 * KIB:
         places = np.random.default_rng(4).integers(0, held // length, count) * length

@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim import build, catalog, jit
+from hybridsim import building, catalog, jit
 from hybridsim.codes import FUA, Op
 from hybridsim.devices import Flash
 from hybridsim.devices.flash_timing import write_amplification
 from hybridsim.devices.ftl import Mapping
 from hybridsim.drives import SolidState
-from hybridsim.events import FAST, KIND_BITS, Events
+from hybridsim.jit.events import FAST, KIND_BITS, Events
 
 US, SECOND = 1000, 10**9
 READ, WRITE, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.FLUSH))
@@ -232,7 +232,7 @@ def drive(name, **changes):
 
 def device(said):
     """Return one idle drive of 4 GiB, which is what was measured of each."""
-    return build.bank(said, 1, 1 << 32, 1, 0)
+    return building.bank(said, 1, 1 << 32, 1, 0)
 
 
 def percentiles(facts, reference, host_us=0):

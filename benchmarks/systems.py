@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Run
@@ -55,7 +55,7 @@ def simulate(preset, drive, load):
     """Run a load on a preset; return seconds, and the latencies of all requests in order."""
     changes = "".join(f"{key} = {json.dumps(value)}\n" for key, value in drive.items())
     site = Scenario.loads(f'preset = "{preset}"\n[backing.drive]\n{changes}')
-    machine = build.machine(site.with_options(depth=load.depth), "closed", FILE_BYTES, 0)
+    machine = building.machine(site.with_options(depth=load.depth), "closed", FILE_BYTES, 0)
     run = Run(machine)
     latencies = []
     for batch in batches(load):

@@ -31,13 +31,13 @@ from typing import Any
 import numpy as np
 from policy_traces import NUMBERED, Rows, Traced, all_traces
 
-from hybridsim import Scenario, build
+from hybridsim import Scenario, building
 from hybridsim.answer.counters import Counters
 from hybridsim.answer.outcome import Outcome
 from hybridsim.answer.warmup import centred_median
 from hybridsim.caches.page.preload import COLD_START, WarmStart
-from hybridsim.pages import accesses
-from hybridsim.summary import summarize
+from hybridsim.trace.pages import accesses
+from hybridsim.trace.summary import summarize
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
 from hybridsim.warm_start.ranking import HALF_LIVES, Ranking, ranked
@@ -82,7 +82,7 @@ def counted(past: Rows, page_bytes: int, pages: int, recent: bool) -> np.ndarray
 def simulate(site: Scenario, mode: str, volume: int, pages: int, rows: Rows, warm: WarmStart):
     """Return the outcome of one machine, and its cache."""
     span = int(rows.rows.arrival_ns[-1])
-    pump = Pump(build.machine(site, mode, volume, pages, warm), max(span // 256, 1))
+    pump = Pump(building.machine(site, mode, volume, pages, warm), max(span // 256, 1))
     for batch in batches(rows, 1.0, mode == "think"):
         pump.take(batch)
     return Outcome(

@@ -17,8 +17,8 @@ from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.engine.source import Source
 from hybridsim.engine.think import Waits
-from hybridsim.events import FAST, SLOW
-from hybridsim.limits import OTHERS, READS, WRITES, Limit
+from hybridsim.jit.events import FAST, SLOW
+from hybridsim.jit.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.policies.budget import Bucket, Budgeted
 from hybridsim.raid import Tier

@@ -8,10 +8,10 @@ from test_bench import made
 from test_compare import job, put, warming
 from test_size import sizing
 
-from hybridsim.address_map import AddressMap
 from hybridsim.answer.result import plain
 from hybridsim.formats.rows import Requests
 from hybridsim.report.comparison import document as of_comparison
+from hybridsim.trace.address_map import AddressMap
 from hybridsim.verbs.compare import compare
 
 SECOND = 10**9

@@ -8,9 +8,9 @@ from html_documents import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.address_map import COLUMNS, ROWS, AddressMap
 from hybridsim.codes import Op
-from hybridsim.summary import RequestsHash
+from hybridsim.trace.address_map import COLUMNS, ROWS, AddressMap
+from hybridsim.trace.summary import RequestsHash
 
 rows = st.lists(
     st.tuples(

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.caches import Bcache
 from hybridsim.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
 from hybridsim.codes import Path as Way
@@ -314,12 +314,12 @@ def test_a_small_cache_has_small_buckets():
 
 def test_a_scenario_builds_the_cache_that_it_says():
     said = site('size = "1GiB"\nmode = "write-back"\nreplacement = "fifo"\nsequential_cutoff = "0"')
-    made = build.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
+    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
     assert isinstance(made, Bcache)
     assert made.mode == WRITEBACK
     assert made.inserts.allocator.buckets.buckets == 2048
     assert Site.loads(said.to_toml()).cache == said.cache
-    assert build.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(

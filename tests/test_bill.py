@@ -8,10 +8,10 @@ from test_html import Parsed
 
 from hybridsim.advice.bill import bill
 from hybridsim.answer.result import plain
+from hybridsim.language.wording import money
 from hybridsim.report.html import of
 from hybridsim.report.terminal import render
 from hybridsim.scenario import Scenario
-from hybridsim.wording import money
 
 SITE = """
 [backing]

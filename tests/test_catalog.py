@@ -5,7 +5,7 @@ import pytest
 from hybridsim import catalog
 from hybridsim.drives import CloudVolume, HardDisk, SolidState
 from hybridsim.errors import ScenarioError
-from hybridsim.units import parse_size
+from hybridsim.language.units import parse_size
 
 MODELS = {"hdd": HardDisk, "ssd": SolidState, "volume": CloudVolume}
 NOT_IN_FILES = {"kind", "like", "name", "flash"}

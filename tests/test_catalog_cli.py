@@ -23,7 +23,7 @@ def test_every_entry_is_listed():
 @pytest.mark.parametrize("kind", catalog.KINDS)
 def test_one_kind_is_listed_alone(kind):
     found = json.loads(run("--kind", kind, "--json").output)
-    assert [entry["name"] for entry in found] == catalog.names(kind)
+    assert [entry["name"] for entry in found["drives"]] == catalog.names(kind)
 
 
 def test_an_unknown_kind_is_recognised():

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import controllers
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Level, Op
 from hybridsim.controller import Controller
 from hybridsim.controller.ordered import OrderedSet
@@ -17,7 +17,7 @@ from hybridsim.controller.slots import Slots
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.events import CONTROLLER, KIND_BITS, KIND_MASK, Events
+from hybridsim.jit.events import CONTROLLER, KIND_BITS, KIND_MASK, Events
 from hybridsim.reference import Clock, SsdParameters, TierParameters
 from hybridsim.reference import Controller as PlainController
 from hybridsim.scenario import Scenario
@@ -309,7 +309,7 @@ def closed_loop(offsets, length, op, depth=1, write="4MiB"):
     n = len(offsets)
     none, zero = np.full(n, -1), np.zeros(n, np.int64)
     ops, lengths = np.full(n, op, np.uint8), np.full(n, length)
-    run = Run(build.machine(site, "closed", 1 << 33, 0), n + 1, interpreted=True)
+    run = Run(building.machine(site, "closed", 1 << 33, 0), n + 1, interpreted=True)
     run.feed(Batch(zero, ops, np.asarray(offsets), lengths, none, zero, np.array([0, 1, 0])))
     until_ns = 0
     while run.facts.used[0] < n:  # an hour later, all would be destaged

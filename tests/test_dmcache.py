@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_dmcache import dmcache_scenarios
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.caches import DmCache
 from hybridsim.caches.dmcache.target import WORKER_NS
 from hybridsim.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
@@ -411,14 +411,14 @@ def test_a_scenario_is_set_as_lvm_sets_it():
 
 def test_a_scenario_builds_the_cache_that_it_says():
     said = site('size = "1GiB"\nmode = "write-back"\nmigration_threshold = "4MiB"')
-    made = build.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
+    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
     assert isinstance(made, DmCache)
     migrations = made.mapping.migrations
     assert migrations.blocks == 16384
     assert migrations.mode == WRITEBACK
     assert migrations.threshold_bytes == 4 * MIB
     assert Site.loads(said.to_toml()).cache == said.cache
-    assert build.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hybridsim.answer.verdict import judge
 from hybridsim.answer.warmup import State
 from hybridsim.cli import cli
 from hybridsim.codes import Reason
-from hybridsim.explain import ALIASES, REASONS, TERMS, explain, known_words
+from hybridsim.language.explain import ALIASES, REASONS, TERMS, explain, known_words
 from hybridsim.report.terminal import LABELS, MODES, render
 
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import flashes, ssds
 
-from hybridsim import build, jit
+from hybridsim import building, jit
 from hybridsim.codes import FUA, PREFLUSH, Op
 from hybridsim.devices.flash_timing import flash_timing, write_amplification
 from hybridsim.devices.ftl import Mapping
 from hybridsim.errors import ScenarioError
-from hybridsim.events import FAST, KIND_BITS, Events
+from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.reference import Clock, Flash, FlashParameters, Ssd, SsdParameters
 from hybridsim.scenario import Scenario
 
@@ -277,13 +277,13 @@ def test_a_drive_in_detail_is_as_fast_as_its_datasheet():
 
 
 def test_a_simulated_drive_has_a_map_of_its_capacity():
-    bank = build.machine(site('over_provisioning = "28%"'), "open", 10**9, 100).below.fast.device
+    bank = building.machine(site('over_provisioning = "28%"'), "open", 10**9, 100).below.fast.device
     assert bank.mapping.where.shape[1] == -(-(10**9) // 4096)
     assert bank.mapping.owner.shape[1] == pytest.approx(1.28 * 10**9 / 4096, rel=0.01)
 
 
 def test_a_cache_may_lie_on_several_drives():
-    tier = build.machine(site("", members=3), "open", 10**9, 100).below.fast
+    tier = building.machine(site("", members=3), "open", 10**9, 100).below.fast
     assert (tier.members, tier.layout.chunk_bytes) == (3, 65_536)
     assert site("", members=3, size="3GB").cache.endurance_bytes == 3 * 7008 * 10**12
     with pytest.raises(ScenarioError, match=r"4GB is more than the drives hold \(3GB\)"):

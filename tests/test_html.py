@@ -19,12 +19,12 @@ from hybridsim.charts.disks import per_request
 from hybridsim.charts.palette import DARK, LIGHT
 from hybridsim.charts.stacking import stacked
 from hybridsim.cli import cli
+from hybridsim.language.wording import latency
 from hybridsim.report.html import Section, of, page
 from hybridsim.report.html.page import VENDOR
 from hybridsim.report.html.paths import areas, outline
 from hybridsim.report.html.png import png
 from hybridsim.report.terminal import render
-from hybridsim.wording import latency
 
 
 class Parsed(HTMLParser):

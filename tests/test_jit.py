@@ -1,4 +1,4 @@
-"""What jit.py promises, on loops small enough to compile in a second."""
+"""What jit/ promises, on loops small enough to compile in a second."""
 
 import os
 import shutil
@@ -23,8 +23,8 @@ from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.engine.source import Source
-from hybridsim.events import FAST, SLOW
 from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit.events import FAST, SLOW
 from hybridsim.policies import LRU, Touches
 from hybridsim.raid import Tier
 
@@ -167,7 +167,7 @@ FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (999, 999))"
 def run(tmp_path):
     """Return what runs a copy of the package, with a cache of its own, in a new process."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(jit.__file__).parent, tmp_path / "hybridsim", ignore=ignored)
+    shutil.copytree(Path(jit.__file__).parents[1], tmp_path / "hybridsim", ignore=ignored)
     (tmp_path / "hybridsim/tiny.py").write_text(TINY)
     env = os.environ | {"PYTHONPATH": str(tmp_path), "HYBRIDSIM_CACHE_DIR": str(tmp_path / "cache")}
     env["PYTHONDONTWRITEBYTECODE"] = "1"  # what a full disk does to that is Python's affair
@@ -349,7 +349,7 @@ def test_a_missing_mark_is_named():
 def test_without_a_compiler_the_facts_are_the_same():
     here = simulated(LRU.new(IDS), interpreted=True)
     script = "import test_jit as t; print(t.jit.compiled, t.simulated(t.LRU.new(t.IDS)))"
-    path = os.pathsep.join([str(Path(jit.__file__).parents[1]), str(Path(__file__).parent)])
+    path = os.pathsep.join([str(Path(jit.__file__).parents[2]), str(Path(__file__).parent)])
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
     found = subprocess.check_output([sys.executable, "-c", script], env=env, text=True)
     assert found.strip() == f"False {here}"

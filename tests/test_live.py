@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from engine import facts_of
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.codes import Op
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch
@@ -37,7 +37,7 @@ def requests(count, seed):
 
 def replayed(scenario, arrival, op, offset, length):
     """When each request is complete in a simulation without a cache."""
-    run = Run(build.machine(scenario, "open", VOLUME_BYTES, 0), interpreted=True)
+    run = Run(building.machine(scenario, "open", VOLUME_BYTES, 0), interpreted=True)
     count = len(arrival)
     nothing = np.full(count, -1, np.int64)
     zeros = np.zeros(count, np.int64)
@@ -51,7 +51,7 @@ def replayed(scenario, arrival, op, offset, length):
 
 def live(scenario, arrival, op, offset, length, late_ns):
     """When a live array says so, looked at as late as a busy process would."""
-    array = LiveArray(build.slow_tier(scenario.backing, VOLUME_BYTES, scenario.seed), True)
+    array = LiveArray(building.slow_tier(scenario.backing, VOLUME_BYTES, scenario.seed), True)
     done = {}
     for number, row in enumerate(zip(arrival.tolist(), op.tolist(), offset.tolist(), length)):
         while array.next_ns + late_ns <= row[0]:
@@ -71,7 +71,7 @@ def test_live_times_are_those_of_the_replay(name, late_ns):
 
 
 def test_a_clock_that_goes_back_counts_as_standing():
-    array = LiveArray(build.slow_tier(Scenario.loads(MACHINES["an SSD"]).backing, MIB), True)
+    array = LiveArray(building.slow_tier(Scenario.loads(MACHINES["an SSD"]).backing, MIB), True)
     array.submit(1000, 1, Op.READ, 0, 4096)
     array.submit(500, 2, Op.READ, 0, 4096)
     first, second = array.advance(NEVER - 1)
@@ -80,7 +80,9 @@ def test_a_clock_that_goes_back_counts_as_standing():
 
 
 def test_pools_grow_with_what_waits():
-    array = LiveArray(build.slow_tier(Scenario.loads(MACHINES["an SSD"]).backing, 64 * MIB), True)
+    array = LiveArray(
+        building.slow_tier(Scenario.loads(MACHINES["an SSD"]).backing, 64 * MIB), True
+    )
     for number in range(400):
         array.submit(0, number, Op.WRITE, 0, 4096)
     assert sorted(tag for tag, _ in array.advance(10**12)) == list(range(400))

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.names import PRESENT
 from hybridsim.codes import Level, Mode, Op, Path, Replay
@@ -14,7 +14,7 @@ from hybridsim.engine import loops
 from hybridsim.engine.inflight import Batch, Facts, InFlight
 from hybridsim.engine.machine import Below, Machine, Run
 from hybridsim.engine.source import Source
-from hybridsim.events import FAST, SLOW
+from hybridsim.jit.events import FAST, SLOW
 from hybridsim.policies import LRU, Touches
 from hybridsim.raid import Tier
 from hybridsim.scenario import Scenario
@@ -36,10 +36,10 @@ def machine(disk, window, pages=0, members=1, replay=Replay.CLOSED, depth=1, age
     mode = int(Mode.WRITE_THROUGH)
     cache = PageCache.new(PAGE, pages, mode, 1 << 20, 8, admission, replacement, IDS)
     level = Level.RAID5 if members > 2 else Level.STRIPE
-    bank = build.bank(disk, members, disk.capacity_bytes, window, age_limit_ns)
+    bank = building.bank(disk, members, disk.capacity_bytes, window, age_limit_ns)
     slow = Tier.new(SLOW, int(level), members, 64 * KIB, bank)
     drive = Scenario.default().cache.drive
-    flash = build.bank(drive, 1, drive.capacity_bytes, 1, 0)
+    flash = building.bank(drive, 1, drive.capacity_bytes, 1, 0)
     fast = Tier.new(FAST, int(Level.STRIPE), 1, PAGE, flash)
     return Machine.new(Source.new(int(replay), depth), cache, slow, fast)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.caches.opencas.lists import Lists
 from hybridsim.codes import CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason, Replay
 from hybridsim.errors import ScenarioError
@@ -283,5 +283,5 @@ def test_what_casadm_refuses_is_refused(line, message):
 def test_the_metadata_fit_on_the_cache_device():
     site = Site.loads('[cache]\nkind = "open-cas"\nmode = "wb"')
     lines = 1920 * 10**9 // 4096
-    tier = build.fast_tier(site.cache, lines)
+    tier = building.fast_tier(site.cache, lines)
     assert tier.capacity_bytes >= lines * 4096 + lines // 341 * 4096

@@ -23,7 +23,7 @@ from test_reference import (
     write,
 )
 
-from hybridsim import build_caches
+from hybridsim import building
 from hybridsim.caches import PageCache
 from hybridsim.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
 from hybridsim.errors import ScenarioError
@@ -31,7 +31,7 @@ from hybridsim.policies import LRU, Touches
 from hybridsim.reference import CacheParameters, Outcome, Request, simulate
 from hybridsim.scenario import Scenario as Site
 
-PLACE = build_caches.Place(pages=8, origin_bytes=1 << 30, seed=1)
+PLACE = building.caches.Place(pages=8, origin_bytes=1 << 30, seed=1)
 
 SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms for anything
 BACK = CacheParameters(
@@ -243,7 +243,7 @@ def test_a_page_has_as_many_granules_as_a_word_has_bits() -> None:
 
 def test_write_around_is_another_name_for_read_only() -> None:
     caches = [
-        build_caches.cache(Site.loads(f'[cache]\nmode = "{mode}"').cache, PLACE)
+        building.caches.cache(Site.loads(f'[cache]\nmode = "{mode}"').cache, PLACE)
         for mode in ("read-only", "write-around")
     ]
     assert caches[0].mode == caches[1].mode == Mode.READ_ONLY
@@ -251,7 +251,7 @@ def test_write_around_is_another_name_for_read_only() -> None:
 
 def test_write_back_as_it_is_set_where_nothing_is_said() -> None:
     site = Site.loads('[cache]\nmode = "write-back"')
-    cache = build_caches.cache(site.cache, PLACE._replace(pages=1000))
+    cache = building.caches.cache(site.cache, PLACE._replace(pages=1000))
     dirty = cache.dirty
     assert (dirty.dirty_high, dirty.dirty_low, dirty.clean_above) == (500, 450, 100)
     assert (dirty.merge_pages, dirty.clean_window, dirty.cleans_max) == (8, 128, 8)

@@ -9,7 +9,7 @@ from scenarios import Scenario
 from test_reference import NO_CACHE, SSD
 
 from hybridsim.codes import FUA, PREFLUSH, Level, Op, Replay, Spread
-from hybridsim.events import SLOW, SLOW_TIMER, Events
+from hybridsim.jit.events import SLOW, SLOW_TIMER, Events
 from hybridsim.raid import Tier
 from hybridsim.raid.rebuild import LINE
 from hybridsim.reference import (

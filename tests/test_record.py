@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
+from test_schemas import wrong
 
 from hybridsim.cli import trace_record
 from hybridsim.errors import RecordingError
@@ -146,6 +147,11 @@ class TestByBlktrace:
         recorded = record(prepared)
         assert recorded.summary is None
         assert "no request came" in trace_record.answer_text(prepared, recorded)
+
+    def test_json_is_what_its_schema_says(self, host):
+        prepared = prepare("/dev/sdx", None, 600, host=host)
+        told = trace_record.as_object(prepared, record(prepared))
+        assert wrong({"schema": trace_record.SCHEMA, **told}) == []
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from hybridsim.answer.metrics import Collector
 from hybridsim.answer.result import Warning, conclude
 from hybridsim.codes import Reason
 from hybridsim.histogram import LAST_NS
+from hybridsim.language.wording import NONE, lasting, latency, percent, span, times
 from hybridsim.report import WRITERS, write
 from hybridsim.report.curve import draw
 from hybridsim.report.terminal import render
-from hybridsim.wording import NONE, lasting, latency, percent, span, times
 
 SHORT = Load(seconds=300, iops=200)
 CASES = {

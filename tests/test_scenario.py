@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim import build, catalog
+from hybridsim import building, catalog
 from hybridsim.cli.replay import replay
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.errors import ScenarioError
@@ -518,7 +518,7 @@ def test_policies_are_those_of_the_registries():
 @pytest.mark.parametrize(("admission", "replacement"), [("larc", "arc"), ("tinylfu", "s3-fifo")])
 def test_a_machine_is_built_with_them(admission, replacement):
     site = Scenario.default().with_options(admission=admission, replacement=replacement)
-    cache = build.machine(site, "open", 1 << 30, 100).cache
+    cache = building.machine(site, "open", 1 << 30, 100).cache
     assert type(cache.admission) is ADMISSION[admission]
     assert type(cache.replacement) is REPLACEMENT[replacement]
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from html_documents import compare_document
 from jsonschema import Draft202012Validator
 
-from hybridsim import schemas
+from hybridsim import catalog, schemas
 from hybridsim.answer.fidelity import Fidelity
 from hybridsim.answer.result import plain
 from hybridsim.cli import cli
@@ -39,11 +39,29 @@ COMMANDS = {
     "bench": "bench bare.toml --depths 1 --requests 20",
     "sweep": "sweep small.csv --vary cache.size=5%,20% --workers 1 --seeds 2 --folder kept",
 }
+PRINTED = {
+    "hits": "hits small.csv --cache-size 5%,50% --replacement lru --admission learned",
+    "within a budget": "hits small.csv --write-budget 5%",
+    "mrc": "mrc small.csv",
+    "why": "why small.csv",
+    "catalog": "catalog",
+    "drive": "catalog show hgst-ultrastar-7k8",
+    "system": "catalog show adaptec-maxiq-sata",
+    "trace": "trace info small.csv",
+    "doctor": "trace doctor small.csv",
+    "unreadable": "trace doctor bare.toml",
+    "likeness": "trace fit small.csv",
+}
 PROGRAM = """
-import json, sys
+import contextlib, json, sys
 from hybridsim.cli import cli
-for name, line in json.load(sys.stdin).items():
+to_a_file, printed = json.load(sys.stdin)
+for name, line in to_a_file.items():
     cli.main([*line.split(" "), "--json", f"{name}.json"], standalone_mode=False)
+for name, line in printed.items():
+    with open(f"{name}.json", "w") as file, contextlib.redirect_stdout(file):
+        with contextlib.suppress(SystemExit):
+            cli.main([*line.split(" "), "--json"], standalone_mode=False)
 """
 
 
@@ -57,13 +75,13 @@ def written(tmp_path_factory):
         [sys.executable, "-c", PROGRAM],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"},
-        input=json.dumps(COMMANDS),
+        input=json.dumps([COMMANDS, PRINTED]),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
     kept = (folder / "kept" / "results.jsonl").read_text().splitlines()
-    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS}
+    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS | PRINTED}
     return found | {"point": json.loads(kept[0])}
 
 
@@ -74,7 +92,7 @@ def wrong(document):
     return [f"{each.json_path}: {each.message[:200]}" for each in found]
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "point"])
+@pytest.mark.parametrize("name", [*COMMANDS, *PRINTED, "point"])
 def test_what_is_written_is_what_the_schema_says(name, written):
     assert wrong(written[name]) == []
 
@@ -87,6 +105,12 @@ def test_a_validation_is_what_the_schema_says(tmp_path):
     from test_validate_report import Tolerances, compare, document, held, measured
 
     assert wrong(document([held(compare(measured(), measured(), Tolerances()), tmp_path)])) == []
+
+
+def test_every_drive_and_system_of_the_catalog_is_what_its_schema_says():
+    for name in [*catalog.names(), *catalog.systems()]:
+        told = CliRunner().invoke(cli, ["catalog", "show", name, "--json"]).output
+        assert wrong(json.loads(told)) == [], name
 
 
 def test_a_fit_is_what_the_schema_says():

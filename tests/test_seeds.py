@@ -7,9 +7,10 @@ import pytest
 from fakes import SCENARIO, Load
 from fakes import result as fake_result
 
-from hybridsim import Scenario, Trace, chance
+from hybridsim import Scenario, Trace
 from hybridsim.answer.requirements import parse_all
-from hybridsim.confidence import estimate
+from hybridsim.sweep import chance
+from hybridsim.sweep.confidence import estimate
 from hybridsim.verbs.bench import Bench, Point
 from hybridsim.verbs.bench_seeds import over_seeds
 from hybridsim.verbs.repeated import repeated

@@ -24,9 +24,10 @@ from hybridsim import Scenario, Trace, replay, verbs
 from hybridsim.cli import cli, main
 from hybridsim.cli.sweep_live import words as worded
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.language.units import parse_size
 from hybridsim.report.sweep import text
 from hybridsim.scenario.assigned import value_of, values_of, written
-from hybridsim.sweep import output, plan_file
+from hybridsim.sweep import nursery, output, plan_file
 from hybridsim.sweep.answer import undominated
 from hybridsim.sweep.crew import Here
 from hybridsim.sweep.figures import figures
@@ -35,7 +36,6 @@ from hybridsim.sweep.quantities import Range
 from hybridsim.sweep.running import Running, dealt
 from hybridsim.sweep.search import search
 from hybridsim.sweep.store import RESULTS, Store
-from hybridsim.units import parse_size
 from hybridsim.verbs.sweep import UnderWay, sweep
 
 HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
@@ -570,6 +570,16 @@ def test_the_command_prints_what_it_found(trace, tmp_path, quick):
     assert all(f">{title}<" in page for title in ("What is best", "All settings"))
     again = run(trace, "--vary", "cache.size=5%,20%", "--json", "-", *keep)
     assert json.loads(again.stdout)["replays"]["known"] == 2
+
+
+def test_what_is_known_needs_no_workers(trace, tmp_path, quick, monkeypatch):
+    pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
+    words = (trace, "--vary", "cache.size=5%,20%", "--folder", tmp_path, "--json", "-")
+    run(*words, "--workers", 1)
+    begun = []
+    monkeypatch.setattr(nursery, "begin", lambda: begun.append(1))
+    assert json.loads(run(*words, "--workers", 2).stdout)["replays"]["known"] == 2
+    assert not begun
 
 
 def test_points_that_fail_are_told_by_exit_code_1(trace, tmp_path, quick):

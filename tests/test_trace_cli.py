@@ -41,6 +41,11 @@ class TestInfo:
         assert "discards    1, 64.0 MiB" in out
         assert len(out.splitlines()) <= 12
 
+    def test_what_tells_no_completions_is_not_called_incomplete(self):
+        out = run("info", "gen:zipf,requests=10,span=16MiB").stdout
+        assert "completions none in it" in out
+        assert "incomplete" not in out
+
     def test_json_is_one_object(self):
         found = json.loads(run("info", "--json", SPLITS).stdout)
         expected = {

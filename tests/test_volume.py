@@ -13,7 +13,7 @@ from hybridsim import catalog
 from hybridsim.codes import Level, Mode, Op, Replay
 from hybridsim.devices import volume_timing
 from hybridsim.drives import CloudVolume, ContradictionError
-from hybridsim.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
+from hybridsim.jit.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
 from hybridsim.reference import (
     CacheParameters,
     LimitParameters,

@@ -15,10 +15,10 @@ from hybridsim.policies import Learned
 from hybridsim.policies.always import Always
 from hybridsim.policies.budget import ACCESS, Bucket, Budgeted
 from hybridsim.policies.lru import LRU
+from hybridsim.policies.write_budget import parse_write_budget
 from hybridsim.reference import budget as plain
 from hybridsim.reference import learned as twin
 from hybridsim.scenario import Scenario
-from hybridsim.write_budget import parse_write_budget
 
 DAY_NS = 86_400 * 10**9
 KIB = 1024

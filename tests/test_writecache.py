@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_writecache import writecache_scenarios
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.caches import DmWritecache
 from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
 from hybridsim.errors import ScenarioError
@@ -168,12 +168,12 @@ def site(text):
 
 def test_a_scenario_builds_the_cache_that_it_says():
     said = site('size = "1GiB"\nhigh_watermark = "60%"\nlow_watermark = "30%"')
-    made = build.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
+    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
     assert isinstance(made, DmWritecache)
     marks = (made.write_back.high_blocks, made.write_back.low_blocks)
     assert marks == (157_286, 78_643)
     assert Site.loads(said.to_toml()).cache == said.cache
-    assert build.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from hybridsim import levels
 from hybridsim.catalog import FOLDER
 from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.scenario import Backing, Price, Scenario
+from hybridsim.language.suggest import hint
+from hybridsim.language.units import format_size, human_size
+from hybridsim.scenario import Backing, Price, Scenario, levels
 from hybridsim.scenario.fast_tier import FastTier
-from hybridsim.suggest import hint
-from hybridsim.units import format_size, human_size
 
 NAMES = ("disks", "more-disks", "short-stroke", "all-ssd", "hybrid")
 GB = 10**9

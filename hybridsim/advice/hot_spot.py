@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hybridsim.arrays import Ints
 from hybridsim.codes import Op
 from hybridsim.formats.rows import Requests
-from hybridsim.pages import Chunked, Ids, accesses
+from hybridsim.trace.pages import Chunked, Ids, accesses
 
 QUARTERS, HALVES = 4, 2
 RUN = 64  # requests of one half after another

@@ -190,9 +190,18 @@ class Outcome:
     def _edges(self) -> npt.NDArray[np.int64]:
         return np.arange(self.collector.used + 1, dtype=np.int64) * self.collector.width_ns
 
+    def _covered_ns(self) -> npt.NDArray[np.int64]:
+        """How much of each bin passed before all was done: the last one is seldom whole.
+
+        What is left of it counts as an eighth at least, so that one request is no peak.
+        """
+        width = self.collector.width_ns
+        left = self.collector.last_done_ns - self._edges()[:-1]
+        return np.clip(left, max(width // 8, 1), width)
+
     def _utilisations(self, tier: str, how: str) -> npt.NDArray[np.float64] | None:
         spent = self.counters.at(f"{tier}_{how}_ns", self._edges())
-        whole = self.members[tier] * self.collector.width_ns
+        whole = self.members[tier] * self._covered_ns()
         return None if spent is None else np.diff(spent) / whole
 
     def _outstanding(self) -> npt.NDArray[np.int64]:
@@ -216,8 +225,9 @@ class Outcome:
 
     def series(self) -> Series:
         """Figures in time bins, until the end of the load."""
-        bins, width = self.collector.bins, self.collector.width_ns
-        used = self.end_ns // width
+        bins = self.collector.bins
+        used = self.end_ns // self.collector.width_ns
+        per_second = SECOND / self._covered_ns()[:used]
         edges = self._edges()[: used + 1]
         reads = bins.count[:used, list(READS)].sum(axis=1)
         pages = bins.pages[:used, list(READS)].sum(axis=1)
@@ -233,11 +243,11 @@ class Outcome:
             _ratios(pages_hit, pages),
             self.collector.read_percentiles(50)[:used],
             self.collector.read_percentiles(99)[:used],
-            (bins.done[:used].sum(axis=1) * (SECOND / width)).tolist(),
+            (bins.done[:used].sum(axis=1) * per_second).tolist(),
             self._outstanding()[:used].tolist(),
             [None] * used if disks is None else disks[:used].round(DIGITS).tolist(),
             [None] * used if present is None else [round(one) for one in present.tolist()],
-            [None] * used if written is None else _whole(np.diff(written) * (SECOND / width), 1),
+            [None] * used if written is None else _whole(np.diff(written) * per_second, 1),
             _means(bins.total_ns[:used, list(READS)].sum(axis=1), reads),
             self._reasons(used),
             self._disk_times(edges),

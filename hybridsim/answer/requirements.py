@@ -17,9 +17,9 @@ from hybridsim.answer.outcome import Phase
 from hybridsim.answer.warmup import WarmUp
 from hybridsim.answer.wear import Wear
 from hybridsim.errors import UsageError
-from hybridsim.suggest import hint
-from hybridsim.units import parse_percent, parse_time
-from hybridsim.wording import NONE, latency, percent, span
+from hybridsim.language.suggest import hint
+from hybridsim.language.units import parse_percent, parse_time
+from hybridsim.language.wording import NONE, latency, percent, span
 
 EXAMPLE = "'p99.warm<8ms', 'hit>80%', 'dwpd<1' or 'warmup<1h'"
 PHASES = ("warm", "cold", "whole")

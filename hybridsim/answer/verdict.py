@@ -15,8 +15,8 @@ from hybridsim.answer.fidelity import Fidelity
 from hybridsim.answer.outcome import SECOND, Outcome, Phase
 from hybridsim.answer.warmup import State, WarmUp
 from hybridsim.codes import Reason
-from hybridsim.units import format_size, human_count
-from hybridsim.wording import latency, of_the_mean, percent, span, times
+from hybridsim.language.units import format_size, human_count
+from hybridsim.language.wording import latency, of_the_mean, percent, span, times
 
 YES, NO, UNSURE = "yes", "no", "unsure"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hybridsim.errors import ScenarioError
-from hybridsim.suggest import hint
+from hybridsim.language.suggest import hint
 
 FOLDER = Path(__file__).parent
 KINDS = ("hdd", "ssd", "volume")

@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridsim.charts import axes
 from hybridsim.charts.chart import Bars, Chart, Line
-from hybridsim.charts.documents import Document, bands, end_ns, has_cache, middles, phases, width_ns
+from hybridsim.charts.documents import Document, bands, end_ns, has_cache, middles, phases
 
 LABELS = {
     "seek": "seek", "rotation": "rotation", "transfer": "transfer", "other": "other",
@@ -73,9 +73,10 @@ def over_time(document: Document) -> Chart | None:
         return None
     end = end_ns(document)
     x = middles(series, end)
-    whole = _members_ns(document)
+    totals = [sum(parts) or 1 for parts in zip(*spent.values())]
+    of_each = [(busy or 0.0) / total for busy, total in zip(series["disk_utilisation"], totals)]
     lines = [
-        Line(f"disk-{name}", LABELS[name], x, [each / whole for each in spent[name]], "area")
+        Line(f"disk-{name}", LABELS[name], x, [a * b for a, b in zip(spent[name], of_each)], "area")
         for name in spent
     ]
     title = "The same over time" + (", with the cache" if has_cache(document) else "")
@@ -98,10 +99,3 @@ def ssds_over_time(document: Document) -> Chart | None:
         "ssd-busy", "How busy the SSD is", axes.times(end), y, lines, bands(document), sync="time",
         note="The share of the time in which it has a request, as iostat's %util.",
     )  # fmt: skip
-
-
-def _members_ns(document: Document) -> float:
-    """Return how much time the disks together have in a bin."""
-    whole = document["phases"]["whole"]
-    busy = float(sum(whole["disk_time_ns"].values())) / (whole["disk_utilisation"] or 1.0)
-    return busy / (whole["end_ns"] or 1) * width_ns(document["series"], whole["end_ns"])

@@ -6,7 +6,7 @@ from hybridsim.charts import axes
 from hybridsim.charts.chart import Chart, Line
 from hybridsim.charts.documents import Document, bands, end_ns, has_cache, middles
 from hybridsim.codes import Reason
-from hybridsim.explain import REASONS
+from hybridsim.language.explain import REASONS
 
 BINS_MAX = 64  # a stack of more is a thicket
 

@@ -10,8 +10,8 @@ import numpy as np
 from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.charts import axes
 from hybridsim.charts.chart import Axis, Chart, Line
-from hybridsim.pages import Accesses, Chunked, Ids, accesses
-from hybridsim.units import parse_size
+from hybridsim.language.units import parse_size
+from hybridsim.trace.pages import Accesses, Chunked, Ids, accesses
 
 PER_OCTAVE = 4  # bins
 OCTAVES = 56  # from 1 us up

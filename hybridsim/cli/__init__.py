@@ -14,7 +14,7 @@ import click
 from hybridsim import __version__
 from hybridsim.cli.surroundings import heed_signals, let_go_of_streams, prepare_streams
 from hybridsim.errors import HybridsimError
-from hybridsim.suggest import hint
+from hybridsim.language.suggest import hint
 
 # name: (module, one line of help shown by `hybridsim --help` without importing the module)
 COMMANDS = {

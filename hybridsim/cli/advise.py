@@ -56,9 +56,9 @@ def advise(
     replays of TRACE on each, and their prices ([price] in the scenario).
     """
     from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
+    from hybridsim.language.units import parse_size
     from hybridsim.report.advise import text
     from hybridsim.trace import Trace
-    from hybridsim.units import parse_size
     from hybridsim.verbs.advise import advise as ask
 
     try:

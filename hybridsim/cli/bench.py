@@ -101,7 +101,7 @@ def depths_of(said: str) -> list[int]:
 
 def _size(option: str, said: str | None) -> int:
     """Return a size in bytes, 0 where nothing is said."""
-    from hybridsim.units import parse_size
+    from hybridsim.language.units import parse_size
 
     try:
         return parse_size(said or 0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from hybridsim.cli.documents import echo_document
 
 if TYPE_CHECKING:
     from hybridsim.catalog import Entry, Row
@@ -33,7 +34,10 @@ HEADLINES = (
     ("sustained_iops", "{} IOPS"),
     ("sustained_bandwidth", "{}"),
 )
-JSON_HELP = "Print JSON."
+CATALOG = "hybridsim.catalog/1"
+DRIVE = "hybridsim.drive/1"
+SYSTEM = "hybridsim.system/1"
+JSON_HELP = "Print one JSON object."
 
 
 @click.group(invoke_without_command=True, epilog=LIST_EXAMPLES)
@@ -52,7 +56,7 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
 
     entries = _entries(kind)
     if as_json:
-        click.echo(json.dumps([_short(entry) for entry in entries], indent=2))
+        echo_document(CATALOG, {"drives": [_short(entry) for entry in entries]})
         return
     for line in _list_text(entries):
         click.echo(line)
@@ -80,12 +84,14 @@ def show(name: str, as_json: bool) -> None:
     from hybridsim.scenario import presets
 
     if name not in catalog.names() and name in presets.names():
-        known = presets.load(name)
-        click.echo(json.dumps(known, indent=2) if as_json else presets.text(name).rstrip())
+        if as_json:
+            echo_document(SYSTEM, {"name": name, "scenario": presets.load(name)})
+        else:
+            click.echo(presets.text(name).rstrip())
         return
     entry = catalog.load(name)
     if as_json:
-        click.echo(json.dumps(_whole(entry), indent=2))
+        echo_document(DRIVE, _whole(entry))
         return
     for line in _show_text(entry):
         click.echo(line)
@@ -94,7 +100,7 @@ def show(name: str, as_json: bool) -> None:
 def _entries(kind: str | None) -> list[Entry]:
     from hybridsim import catalog
     from hybridsim.errors import UsageError
-    from hybridsim.suggest import hint
+    from hybridsim.language.suggest import hint
 
     if kind is not None and kind not in catalog.KINDS:
         raise UsageError(f"--kind {kind}: no such kind, {hint(kind, catalog.KINDS)}")
@@ -111,7 +117,7 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 def _of_volume(entry: Entry) -> dict[str, str | int]:
     """What its size makes of its provider's rules."""
     from hybridsim.drives import CloudVolume
-    from hybridsim.units import human_size
+    from hybridsim.language.units import human_size
 
     values = {key: row.value for key, row in entry.rows.items()}
     volume = CloudVolume.model_validate({"kind": "volume", **values})

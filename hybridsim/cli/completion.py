@@ -14,8 +14,8 @@ from click.shell_completion import CompletionItem, get_completion_class
 from hybridsim import catalog, schemas
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.errors import UsageError
-from hybridsim.explain import TERMS
 from hybridsim.formats import FORMATS
+from hybridsim.language.explain import TERMS
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.workloads import KINDS
 

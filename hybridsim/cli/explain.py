@@ -23,8 +23,8 @@ def explain(term: tuple[str, ...]) -> None:
 
     Without TERM, list all of them.
     """
-    from hybridsim.explain import TERMS
-    from hybridsim.explain import explain as entry_of
+    from hybridsim.language.explain import TERMS
+    from hybridsim.language.explain import explain as entry_of
 
     if not term:
         words = ", ".join(sorted(TERMS, key=str.casefold))
@@ -40,8 +40,8 @@ def explain(term: tuple[str, ...]) -> None:
 
 
 def _unknown(word: str) -> str:
-    from hybridsim.explain import known_words
-    from hybridsim.suggest import nearest
+    from hybridsim.language.explain import known_words
+    from hybridsim.language.suggest import nearest
 
     near = nearest(word, known_words())
     hint = f"did you mean '{near}'?" if near else "`hybridsim explain` lists what it knows"

@@ -87,7 +87,7 @@ def text(found: Fit) -> str:
 
 def _fidelity(held: Fidelity) -> Iterator[str]:
     from hybridsim.answer.fidelity import figures
-    from hybridsim.wording import latency, of_the_mean
+    from hybridsim.language.wording import latency, of_the_mean
 
     both = {"measured": figures(held.measured), "this model": figures(held.modelled)}
     names = [name for name in both["measured"] if name != "n"]

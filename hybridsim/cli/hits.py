@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 
 if TYPE_CHECKING:
     from hybridsim.verbs.hits import Hits
 
+SCHEMA = "hybridsim.hits/1"
 LEAST_SHARE = 0.005  # of the accesses, to be told
 REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
 
@@ -47,7 +48,7 @@ def parameters(
 ) -> dict[str, int]:
     """Return these options by the names that policies have for them."""
     from hybridsim.errors import UsageError
-    from hybridsim.units import parse_percent
+    from hybridsim.language.units import parse_percent
     from hybridsim.verbs.hits import size_bytes
 
     try:
@@ -135,7 +136,7 @@ def hits(
     )
     if as_json:
         rows = [each.to_dict() for each in found]
-        click.echo(json.dumps({"trace": trace.name, "caches": rows}, indent=2))
+        echo_document(SCHEMA, {"trace": trace.name, "caches": rows})
     else:
         click.echo(table(found))
         for each in found:
@@ -145,8 +146,8 @@ def hits(
 
 def table(found: list[Hits]) -> str:
     """Return results as text."""
-    from hybridsim.units import human_count, human_size
-    from hybridsim.wording import counted
+    from hybridsim.language.units import human_count, human_size
+    from hybridsim.language.wording import counted
 
     first = found[0]
     budget = first.write_budget or ""
@@ -173,7 +174,7 @@ def table(found: list[Hits]) -> str:
 
 def lessons(each: Hits) -> str:
     """Return what a learned policy has learned, as text."""
-    from hybridsim.units import human_size
+    from hybridsim.language.units import human_size
 
     known = each.learning
     assert known is not None

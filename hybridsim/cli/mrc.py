@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
     from hybridsim.verbs.mrc import Curve
 
+SCHEMA = "hybridsim.mrc/1"
 WIDTH, HEIGHT = 64, 12
 TOLD = 12  # sizes in the table
 POINTS = 200  # most that JSON and CSV hold of an exact curve
@@ -67,7 +68,7 @@ def mrc(
         trace, policy, None, page, share, admission=admission, **parameters(**said)
     )
     if as_json:
-        click.echo(json.dumps({"trace": trace.name, **curve.to_dict(POINTS)}, indent=2))
+        echo_document(SCHEMA, {"trace": trace.name, **curve.to_dict(POINTS)})
     elif as_csv:
         click.echo("pages,bytes,miss_ratio,error")
         for pages, ratio, error in rows(curve.thinned(POINTS)):
@@ -83,8 +84,8 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 def knee(curve: Curve) -> str:
     """Return the knee in words, or that there is none: no size serves more than the smallest."""
-    from hybridsim.units import human_size
-    from hybridsim.wording import percent
+    from hybridsim.language.units import human_size
+    from hybridsim.language.wording import percent
 
     if curve.miss_ratio[0] == curve.miss_ratio[-1]:
         return f"no knee: {percent(curve.miss_ratio[0])} miss whatever the size"
@@ -95,9 +96,9 @@ def knee(curve: Curve) -> str:
 
 def drawn(curve: Curve) -> str:
     """Return the curve as text: drawn, its knee, and some sizes."""
+    from hybridsim.language.units import human_size
+    from hybridsim.language.wording import counted
     from hybridsim.report.curve import draw
-    from hybridsim.units import human_size
-    from hybridsim.wording import counted
 
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     end = float(curve.pages[-1])

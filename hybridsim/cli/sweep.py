@@ -87,14 +87,15 @@ def sweep(
     several may work on one folder.
     """
     from hybridsim.sweep import nursery
+    from hybridsim.sweep.store import FOLDER, has_results
 
-    if nursery.wanted(workers, scheduler) > 1:
-        nursery.begin()  # while this process imports, and plans
+    folder = folder or FOLDER
+    if nursery.wanted(workers, scheduler) > 1 and not has_results(folder):
+        nursery.begin()  # while this process imports, and plans; else when something is missing
     from hybridsim.cli.running import check_folder, say_if_compiling, write_answer
     from hybridsim.cli.sweep_live import telling
     from hybridsim.report.sweep import text
     from hybridsim.sweep import output as files
-    from hybridsim.verbs.sweep import FOLDER
     from hybridsim.verbs.sweep import sweep as find
 
     for file in (json_file, html_file, output):
@@ -104,7 +105,7 @@ def sweep(
     plan = plan_of(what, said)
     say_if_compiling()
     with telling(plan) as tell:
-        found = find(plan, folder or FOLDER, workers, scheduler, tell)
+        found = find(plan, folder, workers, scheduler, tell)
     write_answer(found, text, json_file, html_file)
     if output:
         files.write(found.records, output)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.wording import NONE, span
+from hybridsim.language.wording import NONE, span
 
 if TYPE_CHECKING:
     from hybridsim.sweep.crew import Settled

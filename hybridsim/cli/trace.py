@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.trace_arguments import as_option, examples, trace_options
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
@@ -16,6 +16,9 @@ from hybridsim.cli.trace_record import record
 
 if TYPE_CHECKING:
     from hybridsim.trace import Summary, Trace
+
+SCHEMA = "hybridsim.trace/1"
+DOCTOR = "hybridsim.doctor/1"
 
 
 @click.group(
@@ -54,7 +57,7 @@ def info(as_json: bool, **options: Any) -> None:
 
     opened, summary = summarized(**options)
     if as_json:
-        click.echo(json.dumps(as_object(opened, summary), indent=2))
+        echo_document(SCHEMA, as_object(opened, summary))
     else:
         click.echo(info_text(opened, summary))
 
@@ -79,13 +82,13 @@ def doctor(as_json: bool, **options: Any) -> None:
         opened, summary = summarized(**options)
     except TraceError as error:
         if as_json:
-            click.echo(json.dumps({"verdict": "unusable", "reason": str(error)}, indent=2))
+            echo_document(DOCTOR, {"verdict": "unusable", "reason": str(error)})
         else:
             click.echo(f"unusable  {error}")
         sys.exit(TraceError.exit_code)
     verdict = diagnose(summary)
     if as_json:
-        click.echo(json.dumps({"verdict": verdict, **as_object(opened, summary)}, indent=2))
+        echo_document(DOCTOR, {"verdict": verdict, **as_object(opened, summary)})
     else:
         click.echo(doctor_text(opened, summary))
     if verdict == "unusable":

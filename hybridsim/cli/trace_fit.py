@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
-    from hybridsim.summary import Tally
+    from hybridsim.trace.summary import Tally
     from hybridsim.verbs.trace_fit import Likeness
+
+SCHEMA = "hybridsim.likeness/1"
 
 
 @click.command(
@@ -52,7 +54,7 @@ def fit(
     trace = Trace.read(paths, **options)
     fitted = fit(trace, seed, not no_check)
     if fitted.likeness and as_json:
-        click.echo(json.dumps({"trace": trace.name, **fitted.likeness.to_dict()}, indent=2))
+        echo_document(SCHEMA, {"trace": trace.name, **fitted.likeness.to_dict()})
     elif fitted.likeness:
         click.echo(text(fitted.likeness))
     if output:
@@ -98,7 +100,7 @@ def _warm(warm_up: Any) -> str:
 
 def _figures(tally: Tally) -> dict[str, str]:
     from hybridsim.codes import Op
-    from hybridsim.units import human_count, human_size, human_time
+    from hybridsim.language.units import human_count, human_size, human_time
 
     reads, writes = (tally.count[op] for op in (Op.READ, Op.WRITE))
     sequential = sum(tally.sequential.values()) / max(reads + writes, 1)

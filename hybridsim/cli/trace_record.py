@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
     from hybridsim.verbs.record import Prepared, Recording
+
+SCHEMA = "hybridsim.recording/1"
 
 
 @click.command(
@@ -52,7 +54,7 @@ def record(
     click.echo(plan_text(prepared), err=True)
     recorded = run(prepared, tick_of(prepared))
     if as_json:
-        click.echo(json.dumps(as_object(prepared, recorded), indent=2))
+        echo_document(SCHEMA, as_object(prepared, recorded))
     else:
         click.echo(answer_text(prepared, recorded))
 
@@ -60,7 +62,7 @@ def record(
 def seconds_of(duration: str) -> int:
     """Return whole seconds, at least one."""
     from hybridsim.errors import UsageError
-    from hybridsim.units import parse_time
+    from hybridsim.language.units import parse_time
 
     try:
         return max(parse_time(duration) // 10**9, 1)
@@ -71,7 +73,7 @@ def seconds_of(duration: str) -> int:
 def bytes_of(buffer: str) -> int:
     """Return the bytes of a buffer."""
     from hybridsim.errors import UsageError
-    from hybridsim.units import parse_size
+    from hybridsim.language.units import parse_size
 
     try:
         return parse_size(buffer)

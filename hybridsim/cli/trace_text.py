@@ -88,8 +88,11 @@ def info_text(opened: Trace, summary: Summary) -> str:
     about = "" if summary.footprint_is_exact else "about "
     lines.append(("footprint", f"{about}{size(summary.footprint_bytes)} in units of 64 KiB"))
     lines.append(("reaches to", size(summary.max_end_bytes)))
+    has_none = 0 < summary.requests == summary.incomplete  # most formats have no room for any
+    if has_none:
+        lines.append(("completions", "none in it: latencies are not known"))
     for word, count in (
-        ("incomplete", summary.incomplete),
+        ("incomplete", 0 if has_none else summary.incomplete),
         ("errors", summary.errors),
         ("requeued", summary.requeues),
     ):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from hybridsim.cli.documents import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
+
+SCHEMA = "hybridsim.why/1"
 
 
 @click.command(
@@ -75,6 +76,6 @@ def why(
     trace = Trace.read(paths, format, device, use_dispatch)
     found = weighed(trace, offsets, cache_size, page, sequential_cutoff, write_price)
     if as_json:
-        click.echo(json.dumps({"trace": trace.name, **found.to_dict()}, indent=2))
+        echo_document(SCHEMA, {"trace": trace.name, **found.to_dict()})
     else:
         click.echo(text(found, is_ascii(sys.stdout)), nl=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from hybridsim.errors import UsageError
-from hybridsim.suggest import nearest
+from hybridsim.language.suggest import nearest
 
 # Of the real value, but where DISTANCES says otherwise.  Those of curves and counters are the
 # project's own targets beside real kernels; those of latencies were chosen, not measured.

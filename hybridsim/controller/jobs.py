@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.events import CONTROLLER
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CONTROLLER
 
 NOTHING = -1
 LINK, IDLE = 0, 1  # numbers of the controller's own events

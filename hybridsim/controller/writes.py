@@ -23,8 +23,8 @@ from hybridsim.controller.counts import (
 )
 from hybridsim.controller.jobs import IDLE
 from hybridsim.controller.lines import SECTOR
-from hybridsim.events import CONTROLLER
 from hybridsim.jit import kernel
+from hybridsim.jit.events import CONTROLLER
 
 WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
 NOTHING = -1

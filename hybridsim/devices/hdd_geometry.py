@@ -20,7 +20,7 @@ import numpy as np
 from hybridsim.codes import Order
 from hybridsim.devices.hdd_seek import Array, moves
 from hybridsim.errors import ScenarioError
-from hybridsim.units import human_size
+from hybridsim.language.units import human_size
 
 if TYPE_CHECKING:
     from hybridsim.drives import HardDisk

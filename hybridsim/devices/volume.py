@@ -10,7 +10,7 @@ import numpy as np
 from hybridsim.arrays import Ints
 from hybridsim.codes import OP_MASK, Op
 from hybridsim.jit import kernel, method, state_machine
-from hybridsim.limits import NOTHING, READS, S_NS, WRITES, Limit, Limits
+from hybridsim.jit.limits import NOTHING, READS, S_NS, WRITES, Limit, Limits
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 OF_READS, OF_WRITES = range(2)

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridsim.arrays import Ints
 from hybridsim.devices.volume import QUANTILES
-from hybridsim.limits import READS, S_NS, WHOLE_REQUEST, WRITES, Limit
+from hybridsim.jit.limits import READS, S_NS, WHOLE_REQUEST, WRITES, Limit
 
 if TYPE_CHECKING:
     from hybridsim.drives import CloudVolume

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from hybridsim.drives.part import Part, Rate, Size, Time
-from hybridsim.units import format_time
+from hybridsim.language.units import format_time
 
 ARM = "seek_track_to_track, seek_average and seek_full, or seek_table, or seek_fit"
 

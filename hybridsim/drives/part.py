@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from hybridsim.units import (
+from hybridsim.language.units import (
     format_rate,
     format_size,
     format_time,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from hybridsim.drives.part import Part, Rate, Size, Time
-from hybridsim.units import format_time, parse_time
+from hybridsim.language.units import format_time, parse_time
 
 GIB = 2**30
 Percentiles = tuple[tuple[float, int], ...]  # (percent, ns), both ascending

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hybridsim.codes import Op
-from hybridsim.events import HOST
 from hybridsim.jit import method, state_machine
-from hybridsim.limits import OTHERS, READS, WHOLE_REQUEST, WRITES, Limit, Limits
+from hybridsim.jit.events import HOST
+from hybridsim.jit.limits import OTHERS, READS, WHOLE_REQUEST, WRITES, Limit, Limits
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 EVERYTHING = READS | WRITES | OTHERS

@@ -9,8 +9,8 @@ import numpy as np
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import Op
 from hybridsim.engine.source import NEVER, WANTS_BATCH
-from hybridsim.heap import Heap
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.heap import Heap
 
 FLUSH = int(Op.FLUSH)
 # What is given of a job, by column.

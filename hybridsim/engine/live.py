@@ -13,8 +13,8 @@ import numpy as np
 
 from hybridsim.arrays import Ints, doubled
 from hybridsim.engine.machine import with_room
-from hybridsim.events import CONTROLLER, FAST, KIND_BITS, KIND_MASK, SLOW, Events
 from hybridsim.jit import fitting, loop, state_machine
+from hybridsim.jit.events import CONTROLLER, FAST, KIND_BITS, KIND_MASK, SLOW, Events
 
 NEVER = (1 << 63) - 1
 LONGEST_BYTES = 1 << 20  # room is made for such requests until a longer one comes

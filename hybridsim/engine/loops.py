@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hybridsim.engine.source import NEVER, WANTS_BATCH
-from hybridsim.events import (
+from hybridsim.jit import loop
+from hybridsim.jit.events import (
     CONTROLLER,
     FAST,
     FAST_TIMER,
@@ -13,7 +14,6 @@ from hybridsim.events import (
     SLOW,
     SLOW_TIMER,
 )
-from hybridsim.jit import loop
 
 # Why `run` came back.
 REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED = range(5)

@@ -17,8 +17,8 @@ from hybridsim.engine.host import Host
 from hybridsim.engine.inflight import Batch, Facts, InFlight
 from hybridsim.engine.jobs import JobBatch, Jobs
 from hybridsim.engine.source import Source
-from hybridsim.events import Events
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import Events
 from hybridsim.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
 from hybridsim.raid import Tier
 

@@ -13,7 +13,7 @@ import numpy as np
 from hybridsim.arrays import Bytes, Ints, grown_together, longer
 from hybridsim.caches.streams import Streams
 from hybridsim.jit import loop, method, state_machine
-from hybridsim.prefetch import prefetch
+from hybridsim.jit.prefetch import prefetch
 
 # counts: the first four by direction, reads before writes
 PAGES, PAGE_HITS, REQUESTS, REQUEST_HITS = 0, 2, 4, 6

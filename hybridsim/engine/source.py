@@ -8,8 +8,8 @@ import numpy as np
 
 from hybridsim.arrays import Int32s, Ints
 from hybridsim.codes import Replay
-from hybridsim.heap import Heap
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.heap import Heap
 
 OPEN, CLOSED, THINK = int(Replay.OPEN), int(Replay.CLOSED), int(Replay.THINK)
 NOTHING = -1

@@ -6,8 +6,8 @@ import numpy as np
 
 from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.engine.source import LOOKBACK
-from hybridsim.heap import Heap
 from hybridsim.jit import loop
+from hybridsim.jit.heap import Heap
 
 LAST_NUMBER, LAST_DONE_NS = range(2)
 NOTHING = -1

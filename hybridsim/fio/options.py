@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hybridsim.suggest import nearest
+from hybridsim.language.suggest import nearest
 
 MODELLED = frozenset({
     "ba", "bs", "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hybridsim.errors import UsageError
 from hybridsim.fio.job import Job
-from hybridsim.units import human_size
+from hybridsim.language.units import human_size
 
 ALIGNED_BYTES = 1 << 20
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybridsim import __version__
 from hybridsim.answer.fidelity import Fidelity
-from hybridsim.units import format_rate, format_size, format_time, human_time
+from hybridsim.language.units import format_rate, format_size, format_time, human_time
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario

@@ -13,7 +13,7 @@ from hybridsim.fitting.disks import MINUTE_MS, DiskFit
 from hybridsim.fitting.observed import Observed
 from hybridsim.fitting.order import CHOOSES
 from hybridsim.fitting.pieces import pieces
-from hybridsim.units import parse_rate, parse_time
+from hybridsim.language.units import parse_rate, parse_time
 
 MS = 1e6
 HEAD_SWITCH_NS = 500_000  # what a scenario assumes where nothing is said

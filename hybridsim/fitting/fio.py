@@ -21,7 +21,7 @@ from hybridsim.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
 from hybridsim.fitting.fio_results import Point
 from hybridsim.fitting.flash import KIB4
 from hybridsim.fitting.observed import Floats
-from hybridsim.units import parse_rate, parse_size, parse_time
+from hybridsim.language.units import parse_rate, parse_size, parse_time
 
 MS = 1e6
 DRIVE = "backing.drive"

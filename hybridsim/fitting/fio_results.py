@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.errors import FitError, HybridsimError
+from hybridsim.language.units import parse_size
 from hybridsim.measurements import fio_json
-from hybridsim.units import parse_size
 
 DIRECTIONS = ("read", "write")
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hybridsim.codes import Op
 from hybridsim.formats.rows import UNKNOWN, Requests, joined
-from hybridsim.units import human_time
+from hybridsim.language.units import human_time
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from hybridsim import catalog
 from hybridsim.fitting.answer import NAME, Estimate, Fit
 from hybridsim.fitting.flash import KIB4, FlashFit
 from hybridsim.fitting.observed import Observed
-from hybridsim.units import human_time, parse_rate, parse_time
+from hybridsim.language.units import human_time, parse_rate, parse_time
 
 DRIVE = "backing.drive"
 LIKE = "samsung-pm883-960gb"  # whose values stand in where a capture tells nothing

@@ -10,8 +10,8 @@ from hybridsim.codes import Op
 from hybridsim.errors import ColumnsError
 from hybridsim.formats.columns import OPS, Field, To
 from hybridsim.formats.msr import TICK_NS, TICKS_TO_1970
-from hybridsim.suggest import hint
-from hybridsim.units import parse_size
+from hybridsim.language.suggest import hint
+from hybridsim.language.units import parse_size
 
 ROLES = {
     "time": To.TIME,

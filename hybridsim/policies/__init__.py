@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hybridsim.policies.learned import Learned
     from hybridsim.policies.lru import LRU
     from hybridsim.policies.touches import Touches
-    from hybridsim.write_budget import WriteBudget
+    from hybridsim.policies.write_budget import WriteBudget
 
 ADMISSION = Registry(
     {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.mixing import mixed
+from hybridsim.jit.mixing import mixed
 
 AGES, CLASSES = 512, 16
 OLDEST = AGES - 1

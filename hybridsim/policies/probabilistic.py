@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridsim.arrays import Ints
 from hybridsim.jit import method, state_machine
-from hybridsim.mixing import MASK, mixed
+from hybridsim.jit.mixing import MASK, mixed
 
 MILLION = 1_000_000
 

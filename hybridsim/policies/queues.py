@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.prefetch import prefetch
+from hybridsim.jit.prefetch import prefetch
 
 NOWHERE = -1
 SPARE = 1024  # entries that a log may hold beyond some times what counts

@@ -9,8 +9,8 @@ import numpy as np
 
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Op
-from hybridsim.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.raid.chunks import gather_chunks, issue_gathered
 from hybridsim.raid.copying import end_copy, go_on_rebuilding, write_copy
 from hybridsim.raid.groups import (

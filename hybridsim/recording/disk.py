@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybridsim.errors import RecordingError
-from hybridsim.suggest import nearest
+from hybridsim.language.suggest import nearest
 
 RECORD_BYTES = 48
 EVENTS = 3  # of a request: queued, issued, completed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import NONE, counted, latency, money, percent, span, times
 from hybridsim.report.page import page, paragraph, table, trace_line
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import NONE, counted, latency, money, percent, span, times
 
 if TYPE_CHECKING:
     from hybridsim.advice.activity import Process

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from hybridsim.answer.beginning import Beginning
 from hybridsim.answer.result import Result
 from hybridsim.answer.warmup import State, WarmUp
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import percent, span
 from hybridsim.report.words import LABELS, joined, rows
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import percent, span
 
 
 def warm_start(result: Result) -> Iterator[tuple[str, str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hybridsim.language.units import human_count, human_rate, human_size
+from hybridsim.language.wording import NONE, latency
 from hybridsim.report.page import page, paragraph, table
-from hybridsim.units import human_count, human_rate, human_size
-from hybridsim.wording import NONE, latency
 
 if TYPE_CHECKING:
     from hybridsim.verbs.bench import Bench, Point

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hybridsim.answer.result import Result
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import percent
 from hybridsim.report.words import LABELS, joined, rows
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import percent
 
 
 def units(result: Result) -> str:

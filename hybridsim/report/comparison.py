@@ -13,6 +13,8 @@ import numpy as np
 from hybridsim.answer.warmup import WarmUp
 from hybridsim.comparison.rows import Aligned, Comparison, Row
 from hybridsim.comparison.tolerances import DISTANCES
+from hybridsim.language.units import human_count, human_rate
+from hybridsim.language.wording import NONE, latency, percent, span
 from hybridsim.measurements.measurement import (
     BANDWIDTH,
     HIT_RATIO,
@@ -23,8 +25,6 @@ from hybridsim.measurements.measurement import (
 )
 from hybridsim.report.curve import draw
 from hybridsim.report.page import in_ascii
-from hybridsim.units import human_count, human_rate
-from hybridsim.wording import NONE, latency, percent, span
 
 SCHEMA = "hybridsim.comparison/1"
 WIDTH, HEIGHT, MARGIN, LABEL = 80, 4, 7, 13

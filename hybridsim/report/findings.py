@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from hybridsim.answer.result import Result
 from hybridsim.answer.verdict import SHORTEST_NS
-from hybridsim.explain import REASONS
+from hybridsim.language.explain import REASONS
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import lasting, latency, money, of_the_mean, percent, span
 from hybridsim.report.beginning import warm_start
 from hybridsim.report.caches import units, what_it_did
 from hybridsim.report.words import LABELS, joined, rows, unbroken
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import lasting, latency, money, of_the_mean, percent, span
 
 
 def findings(result: Result) -> list[tuple[str, str]]:

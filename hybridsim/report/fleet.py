@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import NONE, counted, latency
 from hybridsim.report.page import table
 from hybridsim.sweep.fleet_answer import MEAN, FleetRow, gain_of
-from hybridsim.units import human_size
-from hybridsim.wording import NONE, counted, latency
 
 if TYPE_CHECKING:
     from hybridsim.sweep.answer import SweepResult

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import percent, span
 from hybridsim.report.words import GLUE, joined, unbroken
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import percent, span
 
 WIDTH, MARGIN = 80, 13
 ASCII = str.maketrans({"·": "|", "\N{EN DASH}": "-", "✓": "+", "✗": "x", "▲": "^", "×": "x",

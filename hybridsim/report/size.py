@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hybridsim.answer.requirements import Checked
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import NONE, latency, percent, span
 from hybridsim.report.curve import draw
 from hybridsim.report.page import WIDTH, page, paragraph, table, trace_line
-from hybridsim.units import human_size
-from hybridsim.wording import NONE, latency, percent, span
 
 if TYPE_CHECKING:
     from hybridsim.verbs.size import Sizing, Tried

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.confidence import LEVEL
+from hybridsim.language.wording import NONE, counted, percent, span
 from hybridsim.report import fleet
 from hybridsim.report.page import WIDTH, page, paragraph, table
-from hybridsim.wording import NONE, counted, percent, span
+from hybridsim.sweep.confidence import LEVEL
 
 if TYPE_CHECKING:
     from hybridsim.sweep.answer import Effect, Setting, SweepResult

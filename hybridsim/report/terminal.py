@@ -18,12 +18,12 @@ from hybridsim.answer.requirements import Checked
 from hybridsim.answer.result import Result
 from hybridsim.answer.warmup import State
 from hybridsim.histogram import Distribution
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import NONE, latency, percent, span
 from hybridsim.report.curve import draw
 from hybridsim.report.findings import findings
 from hybridsim.report.page import in_ascii, is_ascii
 from hybridsim.report.words import GLUE, LABELS, joined, rows, unbroken
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import NONE, latency, percent, span
 
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from hybridsim.language.units import format_size, human_count, human_size
+from hybridsim.language.wording import percent, span
 from hybridsim.policies.learned.decisions import (
     EARLY,
     FILLED,
@@ -19,8 +21,6 @@ from hybridsim.policies.learned.decisions import (
     Why,
 )
 from hybridsim.report.page import page, paragraph, table
-from hybridsim.units import format_size, human_count, human_size
-from hybridsim.wording import percent, span
 
 FIRST_TOLD, LAST_TOLD = 8, 4  # decisions on a page
 WORDS = {

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from hybridsim.answer.outcome import Phase
 from hybridsim.answer.result import Result
 from hybridsim.answer.warmup import State
-from hybridsim.wording import span
+from hybridsim.language.wording import span
 
 LABELS = {
     "trace": "trace",

@@ -8,6 +8,7 @@ once, each with its line, a caret and how to mend it.
     backing, controller, cache, bcache, dmcache, opencas, writecache, host, machine
                           the tables, each checked by itself
     fast_tier, caches     what tables of caches share, and which of them there are
+    levels                the kinds of arrays, and what each can hold and lose
     assigned              values of any key that are set over it: cache.size=16GiB
     keys                  which keys there are, for the words of what is wrong
     text                  the whole scenario as TOML
@@ -21,6 +22,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from hybridsim.errors import ScenarioError
+from hybridsim.language.suggest import hint
 from hybridsim.scenario.assigned import SET, over, written
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
@@ -29,7 +31,6 @@ from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.resolve import resolved
-from hybridsim.suggest import hint
 
 __all__ = ["OPTIONS", "Backing", "Cache", "Host", "Price", "Replay", "Scenario"]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.language.suggest import hint
 from hybridsim.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario.origin import Origin
-from hybridsim.suggest import hint
 from hybridsim.toml.places import Path
 
 SET = "--set "  # begins what errors and `Scenario.options` call such a value

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim import levels
 from hybridsim.drives import Drive, Part, Size, Time
 from hybridsim.errors import ScenarioError
+from hybridsim.language.units import format_size, human_size, parse_size
+from hybridsim.scenario import levels
 from hybridsim.scenario.controller import ControllerDram
-from hybridsim.units import format_size, human_size, parse_size
 
 SECTOR_BYTES = 512
 

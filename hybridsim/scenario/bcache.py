@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from hybridsim.drives import Size, Time
+from hybridsim.language.units import format_size, parse_percent, parse_size
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, share_or_size
-from hybridsim.units import format_size, parse_percent, parse_size
 
 PAGE_BYTES = 4096  # what a size is counted in
 BUCKETS_MIN = 513

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from hybridsim.drives import Rate, Size, Time
+from hybridsim.language.suggest import hint
+from hybridsim.language.units import parse_percent
 from hybridsim.policies import ADMISSION, REPLACEMENT
+from hybridsim.policies.write_budget import WriteBudget, parse_write_budget
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier
-from hybridsim.suggest import hint
-from hybridsim.units import parse_percent
-from hybridsim.write_budget import WriteBudget, parse_write_budget
 
 GRANULES_MAX = 64  # of a page
 MERGE_PAGES_MAX = 256

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from hybridsim.drives import Part, Rate, Size, Time
-from hybridsim.units import format_size, parse_percent
+from hybridsim.language.units import format_size, parse_percent
 
 SECTOR_BYTES = 512
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
+from hybridsim.language.units import format_size, parse_size
 from hybridsim.scenario.fast_tier import FastTier, share_or_size
-from hybridsim.units import format_size, parse_size
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32 * 1024, 2**30
 LVM_BLOCK = 64 * 1024

@@ -10,11 +10,11 @@ from hybridsim.toml.places import Path
 def known_keys(path: Path) -> list[str]:
     """Return the keys of the table that the path lies in."""
     from hybridsim.drives import CloudVolume, HardDisk, SolidState
-    from hybridsim.levels import Rebuild
     from hybridsim.scenario.backing import Backing
     from hybridsim.scenario.caches import CACHE_TABLES
     from hybridsim.scenario.controller import ControllerDram
     from hybridsim.scenario.host import Host
+    from hybridsim.scenario.levels import Rebuild
     from hybridsim.scenario.machine import Machine, Price, Replay
 
     models: dict[Path, list[Any]] = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from hybridsim.catalog import FOLDER, systems
 from hybridsim.errors import ScenarioError
-from hybridsim.suggest import hint
+from hybridsim.language.suggest import hint
 
 
 def names() -> list[str]:

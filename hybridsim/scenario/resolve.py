@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hybridsim import catalog, levels
+from hybridsim import catalog
 from hybridsim.errors import ScenarioError
-from hybridsim.scenario import presets
+from hybridsim.scenario import levels, presets
 from hybridsim.scenario.keys import known_keys, path_in_text
 from hybridsim.scenario.machine import Machine
 from hybridsim.scenario.origin import Origin

@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from hybridsim.drives import Size, Time
+from hybridsim.language.units import format_size, parse_percent
 from hybridsim.scenario.controller import Share
 from hybridsim.scenario.fast_tier import FastTier
-from hybridsim.units import format_size, parse_percent
 
 LARGEST_BLOCK = 4096  # a page of memory
 

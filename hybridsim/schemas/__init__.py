@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.errors import UsageError
-from hybridsim.suggest import hint
+from hybridsim.language.suggest import hint
 
 FOLDER = Path(__file__).parent
 PARTS = "parts"  # what several documents have in them

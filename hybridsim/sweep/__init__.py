@@ -12,6 +12,8 @@ computing    what a worker does
 store        results on disk
 crew         workers: this process, or a cluster
 running      points, workers and store brought together
+chance       what differs between seeds, so that it is run with several
+confidence   a mean over several seeds, and how far the true one may be from it
 answer       the result of a sweep: estimates, Pareto front, effects
 fleet        the volumes of one big trace
 """

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridsim import __version__
-from hybridsim.confidence import Estimate, estimate
+from hybridsim.language.wording import counted
+from hybridsim.sweep.confidence import Estimate, estimate
 from hybridsim.sweep.objectives import Objective
 from hybridsim.sweep.plan import Plan
 from hybridsim.sweep.point import Point
 from hybridsim.sweep.quantities import Range, number_of
-from hybridsim.wording import counted
 
 if TYPE_CHECKING:
     from hybridsim.sweep.fleet_answer import FleetRow

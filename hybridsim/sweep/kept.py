@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 
 from hybridsim.formats.rows import Requests
-from hybridsim.summary import Summary
 from hybridsim.sweep.point import TraceSaid
 from hybridsim.trace import CHUNK_ROWS, Trace, Watch
+from hybridsim.trace.summary import Summary
 from hybridsim.verbs.alone import Alone
 
 TRACES_MAX = 2  # at a time: points come grouped by trace

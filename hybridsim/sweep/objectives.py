@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from hybridsim.advice.alternatives import GB, drives_cost, pricing
 from hybridsim.answer.requirements import Measure, parse_measure
 from hybridsim.errors import UsageError
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import NONE, times
 from hybridsim.scenario import Scenario
 from hybridsim.sweep.figures import PERCENTILES, alone_name, name_of
-from hybridsim.units import human_size
-from hybridsim.wording import NONE, times
 
 MORE = ("hit", "iops", "years")  # of these more is better
 GAIN, COST, SSD = "gain", "cost", "ssd"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.errors import UsageError
-from hybridsim.suggest import hint
+from hybridsim.language.suggest import hint
 from hybridsim.writing import whole_file
 
 Records = Sequence[dict[str, Any]]

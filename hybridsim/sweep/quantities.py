@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hybridsim.errors import UsageError
-from hybridsim.units import (
+from hybridsim.language.units import (
     format_rate,
     format_size,
     format_time,

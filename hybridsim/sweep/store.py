@@ -20,8 +20,14 @@ from typing import Any, BinaryIO
 from hybridsim.errors import UsageError
 
 SCHEMA = "hybridsim.point/1"
+FOLDER = "hybridsim-sweep"  # where nothing else is said
 RESULTS, CLAIMS = "results.jsonl", "claims"
 Row = dict[str, Any]
+
+
+def has_results(folder: str) -> bool:
+    """Tell whether something is kept there already."""
+    return (Path(folder) / RESULTS).exists()
 
 
 class Store:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from hybridsim.suggest import hint, nearest
+from hybridsim.language.suggest import hint, nearest
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

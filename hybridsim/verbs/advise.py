@@ -26,10 +26,10 @@ from hybridsim.answer.metrics import Kind
 from hybridsim.answer.outcome import SECOND, Outcome, Phase
 from hybridsim.answer.result import Result
 from hybridsim.errors import UsageError
+from hybridsim.language.units import human_size
 from hybridsim.scenario import Scenario
-from hybridsim.summary import Summary
 from hybridsim.trace import Trace
-from hybridsim.units import human_size
+from hybridsim.trace.summary import Summary
 from hybridsim.verbs.mrc import Curve, miss_ratio_curve
 from hybridsim.verbs.replay import Report
 from hybridsim.verbs.several import Several

@@ -18,8 +18,8 @@ from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio.jobfile import Written, read
 from hybridsim.fio.pattern import READ, WRITE
 from hybridsim.fio.results import JobResult, Measured
+from hybridsim.language.units import format_size, human_size
 from hybridsim.scenario import Scenario
-from hybridsim.units import format_size, human_size
 from hybridsim.verbs.fio import Tell, fio
 
 SCHEMA = "hybridsim.bench/1"

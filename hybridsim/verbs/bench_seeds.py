@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hybridsim.confidence import LEVEL, estimate
+from hybridsim.language.wording import percent
 from hybridsim.scenario import Scenario
+from hybridsim.sweep.confidence import LEVEL, estimate
 from hybridsim.verbs.bench import Bench, Point
-from hybridsim.wording import percent
 
 Measure = Callable[[Scenario, int], Bench]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.arrays import Ints
 from hybridsim.codes import Op, Path
 from hybridsim.engine import loops
@@ -25,8 +25,8 @@ from hybridsim.fio.real_run import SIMULATED, RealRun, again
 from hybridsim.fio.replaying import opened
 from hybridsim.fio.requests import Feeds
 from hybridsim.fio.results import FioResult, Results
+from hybridsim.language.units import human_size
 from hybridsim.scenario import Scenario
-from hybridsim.units import human_size
 from hybridsim.verbs.sampling import Sampler
 
 TOO_DEEP = 1 << 20
@@ -69,7 +69,7 @@ def fio(
     volume_bytes = laid.volume_bytes
     if scenario.backing.capacity == "trace":  # files lie at the beginning of whole drives
         volume_bytes = capacity_bytes
-    machine = build.machine(scenario, "closed", volume_bytes, pages)
+    machine = building.machine(scenario, "closed", volume_bytes, pages)
     loops_of_jobs = Jobs.new(_given(jobs))
     results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.answer.fidelity import Fidelity
 from hybridsim.engine.machine import Run
 from hybridsim.engine.source import NEVER
@@ -86,7 +86,7 @@ def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
         op=some.is_write.astype(np.uint8),
         complete_ns=some.complete_ns - begun,
     )
-    run = Run(build.machine(scenario, "think", observed.end_bytes, 0))
+    run = Run(building.machine(scenario, "think", observed.end_bytes, 0))
     latencies = []
     for batch in batches(ObservedTrace("the capture", rows), 1.0, True):
         run.feed(batch)

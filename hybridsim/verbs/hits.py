@@ -27,7 +27,8 @@ from hybridsim.engine.residency import (
     run_pages,
 )
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.pages import Accesses, Chunked, Ids, PageReads, Part, accesses, next_uses
+from hybridsim.language.suggest import hint
+from hybridsim.language.units import parse_percent, parse_size
 from hybridsim.policies import (
     ADMISSION,
     ADMISSION_METHODS,
@@ -40,9 +41,8 @@ from hybridsim.policies.belady import NEVER
 from hybridsim.policies.budget import Budgeted
 from hybridsim.policies.learned import Learned
 from hybridsim.policies.learned.lessons import Learning, learning
-from hybridsim.suggest import hint
-from hybridsim.units import parse_percent, parse_size
-from hybridsim.write_budget import WriteBudget, parse_write_budget
+from hybridsim.policies.write_budget import WriteBudget, parse_write_budget
+from hybridsim.trace.pages import Accesses, Chunked, Ids, PageReads, Part, accesses, next_uses
 
 REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
 NO_TIMES = "the trace has no times: a write budget for it is a share of the page accesses, as '5%'"

@@ -14,8 +14,8 @@ from hybridsim.arrays import Int32s, Ints
 from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.jit import fitting
-from hybridsim.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
-from hybridsim.units import parse_percent
+from hybridsim.language.units import parse_percent
+from hybridsim.trace.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
 from hybridsim.verbs.hits import Cache, Feed, Policy, readable_twice, size_bytes
 
 Floats = NDArray[np.float64]

@@ -6,15 +6,15 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from hybridsim import chance
 from hybridsim.answer.requirements import Checked, Seen, parse_measure
 from hybridsim.answer.result import Result
-from hybridsim.confidence import LEVEL, Estimate, estimate
 from hybridsim.errors import UsageError
+from hybridsim.language.wording import percent
 from hybridsim.scenario import Scenario
+from hybridsim.sweep import chance
+from hybridsim.sweep.confidence import LEVEL, Estimate, estimate
 from hybridsim.trace import Trace
 from hybridsim.verbs.replay import Report, replay
-from hybridsim.wording import percent
 
 TOLD = ("mean", "p99", "hit")
 SEEDS_MAX = 1000

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.advice.bill import bill
 from hybridsim.answer.beginning import compared
 from hybridsim.answer.counters import Counters
@@ -28,11 +28,11 @@ from hybridsim.errors import TraceError, UsageError
 from hybridsim.fitting import answer
 from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.jit import compiled
-from hybridsim.pages import Chunked, check_real
+from hybridsim.language.units import human_size
 from hybridsim.scenario import Scenario
-from hybridsim.summary import Summary
 from hybridsim.trace import Trace
-from hybridsim.units import human_size
+from hybridsim.trace.pages import Chunked, check_real
+from hybridsim.trace.summary import Summary
 from hybridsim.verbs.alone import Alone, Ran, disks
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.recorded import RecordedLatencies
@@ -131,7 +131,7 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
     machines: list[Machine | Ran] = [
-        build.machine(scenario, mode, volume_bytes, *one) for one in starts
+        building.machine(scenario, mode, volume_bytes, *one) for one in starts
     ]
     which = disks(scenario, mode, volume_bytes)
     if task.alone and (ran := task.alone.get(which)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.answer.counters import Counters
 from hybridsim.answer.outcome import Outcome
 from hybridsim.answer.result import Result
@@ -87,7 +87,7 @@ class Several:
     def _machine(self, scenario: Scenario, mode: str, pages: int | None = None) -> Machine:
         if pages is None:
             pages = scenario.cache.pages(self.summary.footprint_bytes)
-        return build.machine(scenario, mode, self.summary.max_end_bytes, pages, COLD_START)
+        return building.machine(scenario, mode, self.summary.max_end_bytes, pages, COLD_START)
 
     def _task(self, scenario: Scenario) -> Task:
         return Task(self.trace, self.summary, scenario, self.report, None)

@@ -17,9 +17,9 @@ from hybridsim import __version__
 from hybridsim.answer.requirements import Checked, Requirement, Seen, check_answerable, parse_all
 from hybridsim.answer.result import Result
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.language.units import format_size, human_size
 from hybridsim.scenario import Scenario
 from hybridsim.trace import Trace
-from hybridsim.units import format_size, human_size
 from hybridsim.verbs.mrc import Curve, miss_ratio_curve
 from hybridsim.verbs.replay import Report
 from hybridsim.verbs.several import Several

@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hybridsim import chance
 from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.sweep import nursery
+from hybridsim.sweep import chance, nursery
 from hybridsim.sweep.answer import Failed, Setting, SweepResult
 from hybridsim.sweep.computing import Compute, compiled_kind, replayed, shared
 from hybridsim.sweep.crew import Crew, Here
@@ -21,9 +20,8 @@ from hybridsim.sweep.plan import Plan
 from hybridsim.sweep.point import Point, TraceSaid, point
 from hybridsim.sweep.running import Running, Tell, silent
 from hybridsim.sweep.search import Score, Values, search
-from hybridsim.sweep.store import Store
+from hybridsim.sweep.store import FOLDER, Store
 
-FOLDER = "hybridsim-sweep"  # of results, where nothing else is said
 CLUSTER_MISSING = (
     "{} needs dask.distributed: pip install 'hybridsim[cluster]'; --workers 1 needs nothing more"
 )

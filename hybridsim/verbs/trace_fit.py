@@ -14,10 +14,10 @@ from hybridsim.engine.stack import Stack, count_depths
 from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Requests, joined
 from hybridsim.jit import fitting
-from hybridsim.pages import Ids, accesses
 from hybridsim.standin.measured import measured
-from hybridsim.summary import Tally, summarize
 from hybridsim.trace import CHUNK_ROWS, Trace
+from hybridsim.trace.pages import Ids, accesses
+from hybridsim.trace.summary import Tally, summarize
 from hybridsim.verbs.mrc import Curve, miss_ratio_curve, spread_sizes
 from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload

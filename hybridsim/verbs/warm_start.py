@@ -11,10 +11,10 @@ from hybridsim.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.errors import UsageError
+from hybridsim.language.units import format_size, human_count, human_size
 from hybridsim.scenario import Cache, Scenario
-from hybridsim.summary import Summary
 from hybridsim.trace import Trace
-from hybridsim.units import format_size, human_count, human_size
+from hybridsim.trace.summary import Summary
 from hybridsim.warm_start.ranking import ranked
 from hybridsim.warm_start.saved_cache import SavedCache, is_saved_cache
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.pages import Accesses, Chunked, Ids, accesses
 from hybridsim.policies.learned.decisions import Page, Why
+from hybridsim.trace.pages import Accesses, Chunked, Ids, accesses
 from hybridsim.verbs.hits import cache_pages, size_bytes
 from hybridsim.verbs.witness import Witness
 

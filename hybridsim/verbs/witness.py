@@ -9,7 +9,6 @@ import numpy as np
 from hybridsim import jit
 from hybridsim.arrays import Int32s
 from hybridsim.engine.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
-from hybridsim.pages import Accesses, Ids
 from hybridsim.policies import pair
 from hybridsim.policies.learned.decisions import (
     EARLY,
@@ -27,6 +26,7 @@ from hybridsim.policies.learned.habits import CLASS_MAX, CLOCK_AT
 from hybridsim.policies.learned.policy import CLOCK, NONE, VICTIM, Learned
 from hybridsim.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
 from hybridsim.policies.learned.worth import DOUBT, PRICE, RENT
+from hybridsim.trace.pages import Accesses, Ids
 
 
 class Witness:

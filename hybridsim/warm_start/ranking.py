@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.caches.streams import Streams
 from hybridsim.jit import loop
-from hybridsim.pages import Accesses, Chunked, Ids, accesses
+from hybridsim.trace.pages import Accesses, Chunked, Ids, accesses
 
 HALF_LIVES = (1, 2, 4, 8, 16, 64, 256)  # page accesses for each page of the cache
 UNTRIED = 16  # the one that is best on average

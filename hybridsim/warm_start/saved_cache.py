@@ -12,7 +12,7 @@ import numpy as np
 from hybridsim.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.errors import UsageError
-from hybridsim.units import human_size
+from hybridsim.language.units import human_size
 from hybridsim.writing import whole_file
 
 FORMAT = "hybridsim.cache/1"

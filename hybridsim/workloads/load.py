@@ -17,7 +17,7 @@ from pydantic import Field
 
 from hybridsim.codes import Op
 from hybridsim.formats.rows import UNKNOWN, Requests, joined, no_requests
-from hybridsim.units import format_size, format_time
+from hybridsim.language.units import format_size, format_time
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
 from hybridsim.workloads.quantities import (
     Align,

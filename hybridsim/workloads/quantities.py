@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, Field
 
 from hybridsim.drives.part import Part, Size, Time
-from hybridsim.units import parse_percent, parse_size
+from hybridsim.language.units import parse_percent, parse_size
 
 __all__ = [
     "Align",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from hybridsim.errors import WorkloadError
-from hybridsim.suggest import hint
+from hybridsim.language.suggest import hint
 from hybridsim.toml.places import Path, Places
 from hybridsim.toml.problems import Problem, explain, report
 from hybridsim.workloads import KINDS

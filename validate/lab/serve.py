@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.arrays import Ints
 from hybridsim.codes import Level
 from hybridsim.controller import Controller
 from hybridsim.drives import HardDisk
 from hybridsim.engine.live import LiveArray
 from hybridsim.errors import HybridsimError
-from hybridsim.events import FAST
+from hybridsim.jit.events import FAST
 from hybridsim.raid import Tier
 from hybridsim.scenario import Scenario
 from validate.lab import nbd
@@ -44,7 +44,7 @@ def model(scenario: Scenario, part: str, size_bytes: int) -> tuple[LiveArray, nb
         if part == "member":
             alone = {"kind": "single", "members": 1, "controller": None, "failed": ()}
             backing = backing.model_copy(update=alone)
-        drive, tier = backing.drive, build.slow_tier(backing, size_bytes, scenario.seed)
+        drive, tier = backing.drive, building.slow_tier(backing, size_bytes, scenario.seed)
     is_disk = isinstance(drive, HardDisk)
     export = nbd.Export(size_bytes, can_trim=not is_disk, is_rotational=is_disk)
     # As plain Python: one request at a time, handing a machine to compiled code costs as much.
@@ -54,7 +54,7 @@ def model(scenario: Scenario, part: str, size_bytes: int) -> tuple[LiveArray, nb
 def _ssds(cache: Any, size_bytes: int, seed: int) -> Tier:
     """Return the cache's drives, side by side."""
     rows = -(-size_bytes // (cache.members * cache.chunk_bytes))
-    bank = build.bank(cache.drive, cache.members, rows * cache.chunk_bytes, 1, 0, seed=seed)
+    bank = building.bank(cache.drive, cache.members, rows * cache.chunk_bytes, 1, 0, seed=seed)
     return Tier.new(FAST, int(Level.STRIPE), cache.members, cache.chunk_bytes, bank)
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from hybridsim.answer.warmup import State
 from hybridsim.comparison.rows import Comparison, Row
+from hybridsim.language.wording import NONE
 from hybridsim.measurements.measurement import HIT_RATIO, IOPS
-from hybridsim.wording import NONE
 from validate.report.holding import Held
 
 BEYOND = "*"

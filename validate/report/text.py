@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hybridsim.language.wording import counted
 from hybridsim.report import comparison
 from hybridsim.report.page import in_ascii, paragraph, table
-from hybridsim.wording import counted
 from validate.report.columns import HEADS, LEGEND, cells
 from validate.report.holding import Held
 from validate.twin.calibrate import summary

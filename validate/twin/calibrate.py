@@ -18,9 +18,9 @@ from functools import cache
 from typing import Any
 
 from hybridsim.fio.job import jobs_of
+from hybridsim.language.units import format_rate, format_time, parse_rate, parse_time
 from hybridsim.measurements.fio_json import load
 from hybridsim.scenario import Scenario
-from hybridsim.units import format_rate, format_time, parse_rate, parse_time
 from hybridsim.verbs import fit
 from hybridsim.verbs.fio import fio
 from validate.twin import fast

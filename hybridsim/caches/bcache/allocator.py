@@ -18,8 +18,8 @@ from hybridsim.caches.bcache.buckets import (
 from hybridsim.caches.bcache.journal import Journal
 from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME
 from hybridsim.codes import FUA, Op
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 WRITE = int(Op.WRITE)

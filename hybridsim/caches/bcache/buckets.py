@@ -11,7 +11,7 @@ from hybridsim.caches.bcache.keys import Keys
 from hybridsim.caches.bcache.victims import Victims
 from hybridsim.codes import Reuse
 from hybridsim.jit import method, state_machine
-from hybridsim.mixing import mixed
+from hybridsim.jit.mixing import mixed
 
 NOTHING = -1
 SECTOR_BYTES = 512

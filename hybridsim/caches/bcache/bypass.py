@@ -8,9 +8,9 @@ import numpy as np
 
 from hybridsim.arrays import Int32s, Ints, longer
 from hybridsim.caches.bcache.buckets import SECTOR_BYTES, Buckets
-from hybridsim.caches.index import Index
 from hybridsim.codes import Reason
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.index import Index
 
 NOTHING = -1
 RECENT = 128  # streams

@@ -14,8 +14,8 @@ from hybridsim.caches.bcache.space import LENGTH, PLACE, Space
 from hybridsim.caches.bcache.statistics import COLLISIONS, Statistics
 from hybridsim.caches.bcache.tags import BITS, PIECE, RESUME
 from hybridsim.codes import Op
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 WRITE = int(Op.WRITE)

@@ -10,8 +10,8 @@ from hybridsim.arrays import Int32s, Ints
 from hybridsim.caches.bcache.pieces import Jobs
 from hybridsim.caches.bcache.tags import JOURNAL, JOURNAL_TIMER
 from hybridsim.codes import FUA, PREFLUSH, Op
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 DELAY_NS = 100_000_000  # journal_delay_ms

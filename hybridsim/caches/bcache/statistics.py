@@ -8,8 +8,8 @@ import numpy as np
 
 from hybridsim.arrays import Ints
 from hybridsim.caches.bcache.tags import STATISTICS
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 INTERVAL_NS = 3409 * 4_000_000  # 300 s / 22 in whole jiffies
 MODULUS = 65_536  # to which each interval's count is shown

@@ -31,8 +31,8 @@ from hybridsim.caches.bcache.statistics import (
 )
 from hybridsim.caches.bcache.writeback import WriteBack
 from hybridsim.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 FILL_MAX = 1 << 20  # bytes of a hole that are filled

@@ -12,8 +12,8 @@ from hybridsim.caches.bcache.buckets import AVAIL, IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.keys import DIRTY_BYTES
 from hybridsim.caches.bcache.tags import BACK_READ, BACK_WRITE, BITS, RATE, WRITE_BACK
 from hybridsim.codes import Op
-from hybridsim.events import CACHE
 from hybridsim.jit import kernel, method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 READ, WRITE = int(Op.READ), int(Op.WRITE)

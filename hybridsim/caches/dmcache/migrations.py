@@ -22,8 +22,8 @@ from hybridsim.caches.dmcache.work import (
     WRITES,
 )
 from hybridsim.codes import DmMode, Op
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 IDLE_JIFFIES = 250

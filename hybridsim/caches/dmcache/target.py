@@ -31,8 +31,8 @@ from hybridsim.caches.dmcache.migrations import (
 from hybridsim.caches.dmcache.smq import FREE_SLOTS, JIFFY_NS
 from hybridsim.caches.dmcache.work import USED
 from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 # The waker asks for 250 jiffies of 4 ms; a timer so far off fires on the next multiple of 8 jiffies

@@ -19,8 +19,8 @@ from hybridsim.caches.opencas.ways import (
     MAKE_ROOM,
 )
 from hybridsim.codes import Op
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 ROOM_LINES = 32  # that are cleaned when none can be evicted

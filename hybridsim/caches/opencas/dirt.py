@@ -11,8 +11,8 @@ from hybridsim.caches.opencas.bits import Marks
 from hybridsim.caches.opencas.jobs import CLEANER
 from hybridsim.caches.opencas.lists import LAST, Chain
 from hybridsim.codes import Cleaning
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 SECOND_NS = 1_000_000_000

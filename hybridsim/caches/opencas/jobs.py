@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 SHARED, EXCLUSIVE = 0, 1

@@ -49,9 +49,9 @@ from hybridsim.caches.page.table import Table
 from hybridsim.caches.page.writes import discard, write_around_or_through, write_back
 from hybridsim.caches.streams import Streams
 from hybridsim.codes import FUA, PREFLUSH
-from hybridsim.events import CACHE, Events
 from hybridsim.jit import method, state_machine
-from hybridsim.limits import READS, Limit, Limits
+from hybridsim.jit.events import CACHE, Events
+from hybridsim.jit.limits import READS, Limit, Limits
 
 FILL_BURST_NS = 100_000_000
 DEFAULTS = dirt.OFF | {

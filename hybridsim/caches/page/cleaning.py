@@ -18,9 +18,9 @@ from hybridsim.caches.page.names import (
     WRITE,
 )
 from hybridsim.caches.page.slots import let_go
-from hybridsim.events import CACHE
 from hybridsim.jit import kernel
-from hybridsim.limits import WRITES
+from hybridsim.jit.events import CACHE
+from hybridsim.jit.limits import WRITES
 
 
 @kernel

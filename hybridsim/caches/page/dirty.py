@@ -10,7 +10,7 @@ import numpy as np
 from hybridsim.arrays import Int32s, Ints
 from hybridsim.caches.page.names import NOTHING
 from hybridsim.jit import method, state_machine
-from hybridsim.limits import WRITES, Limit, Limits
+from hybridsim.jit.limits import WRITES, Limit, Limits
 
 NUMBERS = ("dirty_high", "dirty_low", "clean_above", "idle_ns", "cleans_max", "merge_pages",
            "clean_window")  # fmt: skip

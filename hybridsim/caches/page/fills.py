@@ -24,7 +24,7 @@ from hybridsim.caches.page.names import (
 from hybridsim.caches.page.preload import PAGES_PRELOADED, PRELOADS_DOOMED
 from hybridsim.caches.page.slots import become_present, evict, free_slot, is_movable, let_go
 from hybridsim.jit import kernel
-from hybridsim.limits import READS
+from hybridsim.jit.limits import READS
 
 DRAWS_MAX = 8  # how often replacement is asked for a page that can go
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.jit import method, state_machine
-from hybridsim.limits import READS, Limit, Limits
+from hybridsim.jit.limits import READS, Limit, Limits
 
 NO_PAGES = np.zeros(0, np.int64)
 COUNTERS = (

@@ -13,9 +13,9 @@ from hybridsim.caches.page.names import (
 )
 from hybridsim.caches.page.preload import FIRST, PENDING, POSITION, PRELOAD_BYTES, PRELOAD_READS
 from hybridsim.caches.page.slots import free_slot
-from hybridsim.events import CACHE
 from hybridsim.jit import kernel
-from hybridsim.limits import READS
+from hybridsim.jit.events import CACHE
+from hybridsim.jit.limits import READS
 
 PRELOAD_TIMER = 100  # apart from the cleaner's
 

@@ -43,8 +43,8 @@ from hybridsim.caches.writecache.write_back import (
     WriteBack,
 )
 from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 AUTOCOMMIT_BLOCKS = 65_536
 AUTOCOMMIT_NS = 1_000_000_000

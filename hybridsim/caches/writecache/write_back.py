@@ -10,8 +10,8 @@ from hybridsim.arrays import Int32s, Ints
 from hybridsim.caches.writecache.commits import EPOCH, IDLE, STAGE, Commits
 from hybridsim.caches.writecache.slots import NOTHING, Slots
 from hybridsim.codes import Op
-from hybridsim.events import CACHE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
 
 COPIES_MAX = 128  # what a block device's queue takes (BLKDEV_DEFAULT_RQ)
 

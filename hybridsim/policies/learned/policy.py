@@ -19,7 +19,7 @@ import numpy as np
 
 from hybridsim.arrays import Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.mixing import mixed
+from hybridsim.jit.mixing import mixed
 from hybridsim.policies.learned.habits import (
     CLASS_MAX,
     CLASSES,

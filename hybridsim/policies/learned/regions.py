@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsim.arrays import Ints
 from hybridsim.jit import method, state_machine
-from hybridsim.mixing import mixed
+from hybridsim.jit.mixing import mixed
 
 REGION_BITS = 20  # bytes
 PLACES = 1 << 14  # regions that share one are as one

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridsim.arrays import Bytes, Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.mixing import mixed
+from hybridsim.jit.mixing import mixed
 from hybridsim.policies.learned.halfoctaves import AGES, STARTS, age_of
 from hybridsim.policies.learned.worth import PRIOR, Worth
 

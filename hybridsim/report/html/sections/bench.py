@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.charts.bench import PARAMETERS, STATES
+from hybridsim.language.units import human_count, human_rate, human_size
+from hybridsim.language.wording import NONE, latency, percent
 from hybridsim.report.html.blocks import Block, Prose, Section, Table
-from hybridsim.units import human_count, human_rate, human_size
-from hybridsim.wording import NONE, latency, percent
 
 
 def section(document: Mapping[str, Any]) -> Section:

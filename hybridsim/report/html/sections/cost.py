@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybridsim.charts.documents import Document, phases
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import NONE, latency, money, percent
 from hybridsim.report.html.blocks import Block, KeyFigures, Prose, Section, Table
-from hybridsim.units import human_size
-from hybridsim.wording import NONE, latency, money, percent
 
 
 def section(document: Document) -> Section | None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybridsim.charts.address import maps
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import percent, span
 from hybridsim.report.html.blocks import Block, KeyFigures, Prose, Section
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import percent, span
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
@@ -44,5 +44,7 @@ def _figures(trace: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     ):  # fmt: skip
         if trace.get(name):
             yield label, human_size(trace[name]), ""
-    if trace.get("incomplete"):
+    if trace.get("incomplete") and trace["incomplete"] == trace.get("requests"):
+        yield "completions", "none in it", "latencies unknown"
+    elif trace.get("incomplete"):
         yield "without completion", human_count(trace["incomplete"]), "latency unknown"

@@ -7,9 +7,9 @@ from typing import Any
 
 from hybridsim.charts import Chart
 from hybridsim.charts.chart import Axis, Line
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import NONE, latency
 from hybridsim.report.html.blocks import Section, Table
-from hybridsim.units import human_size
-from hybridsim.wording import NONE, latency
 
 CURVES_MAX = 6
 

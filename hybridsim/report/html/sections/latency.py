@@ -7,8 +7,8 @@ from typing import Any
 
 from hybridsim.charts.documents import phases
 from hybridsim.charts.latency import distributions
+from hybridsim.language.wording import latency
 from hybridsim.report.html.blocks import Block, Prose, Row, Section, Table
-from hybridsim.wording import latency
 
 SHOWN = ("50", "90", "95", "99", "99.9", "99.99")
 

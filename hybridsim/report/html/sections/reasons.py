@@ -7,10 +7,10 @@ from typing import Any
 
 from hybridsim.charts.documents import has_cache, phases
 from hybridsim.charts.reasons import over_time, reason_in_words
-from hybridsim.explain import TERMS
+from hybridsim.language.explain import TERMS
+from hybridsim.language.units import human_count
+from hybridsim.language.wording import percent
 from hybridsim.report.html.blocks import Section, Table
-from hybridsim.units import human_count
-from hybridsim.wording import percent
 
 
 def section(document: Mapping[str, Any]) -> Section | None:

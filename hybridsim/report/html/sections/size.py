@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.charts.curve import miss_ratio
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import percent
 from hybridsim.report.html.blocks import Section
-from hybridsim.units import human_size
-from hybridsim.wording import percent
 
 
 def section(document: Mapping[str, Any]) -> Section | None:

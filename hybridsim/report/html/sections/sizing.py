@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybridsim.charts.sizes import by_size
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import NONE, latency, percent, span
 from hybridsim.report.html.blocks import Block, KeyFigures, Prose, Row, Section, Table
-from hybridsim.units import human_size
-from hybridsim.wording import NONE, latency, percent, span
 
 
 def section(document: Mapping[str, Any]) -> Section:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hybridsim.confidence import Estimate
+from hybridsim.language.wording import NONE, counted
 from hybridsim.report.html.blocks import Block, Prose, Section, Table
+from hybridsim.sweep.confidence import Estimate
 from hybridsim.sweep.objectives import Objective
-from hybridsim.wording import NONE, counted
 
 SHOWN_MAX = 1000
 VOLUME = "volume"

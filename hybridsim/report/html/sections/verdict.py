@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybridsim.charts.documents import Phase, phases
+from hybridsim.language.units import human_count, human_size
+from hybridsim.language.wording import NONE, latency, percent, span
 from hybridsim.report.html.blocks import Block, KeyFigures, Prose, Section, Table
-from hybridsim.units import human_count, human_size
-from hybridsim.wording import NONE, latency, percent, span
 
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
 

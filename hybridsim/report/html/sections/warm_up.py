@@ -7,9 +7,9 @@ from typing import Any
 
 from hybridsim.charts.documents import has_cache
 from hybridsim.charts.warm_up import warm_up
+from hybridsim.language.units import human_count
+from hybridsim.language.wording import percent, span
 from hybridsim.report.html.blocks import Prose, Section
-from hybridsim.units import human_count
-from hybridsim.wording import percent, span
 
 
 def section(document: Mapping[str, Any]) -> Section | None:

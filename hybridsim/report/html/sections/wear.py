@@ -7,9 +7,9 @@ from typing import Any
 
 from hybridsim.answer.verdict import SHORTEST_NS
 from hybridsim.charts.wear import written
+from hybridsim.language.units import human_size
+from hybridsim.language.wording import lasting, span
 from hybridsim.report.html.blocks import Block, KeyFigures, Section
-from hybridsim.units import human_size
-from hybridsim.wording import lasting, span
 
 
 def section(document: Mapping[str, Any]) -> Section | None:

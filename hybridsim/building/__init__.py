@@ -1,10 +1,10 @@
-"""From a scenario to the machine that it describes."""
+"""From a scenario to the machine that it describes; caches.py builds those."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hybridsim import build_caches
+from hybridsim.building import caches
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.codes import Level, Replay
 from hybridsim.controller import Controller
@@ -16,12 +16,12 @@ from hybridsim.drives import CloudVolume, HardDisk, SolidState
 from hybridsim.engine.host import Host
 from hybridsim.engine.machine import Machine
 from hybridsim.engine.source import Source
-from hybridsim.events import FAST, SLOW
-from hybridsim.levels import KINDS, SPREADS, row_chunks
+from hybridsim.jit.events import FAST, SLOW
 from hybridsim.raid import Tier
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.controller import ControllerDram
+from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 
@@ -38,10 +38,10 @@ def machine(
     `mode` is open, closed or think; a scenario may leave it to be found out.
     """
     slow = slow_tier(scenario.backing, volume_bytes, scenario.seed)
-    place = build_caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
+    place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
-        build_caches.cache(scenario.cache, place),
+        caches.cache(scenario.cache, place),
         slow,
         fast_tier(scenario.cache, pages, scenario.seed + 1),
         host(scenario),
@@ -112,7 +112,7 @@ def controller(said: ControllerDram, array: Tier, stripe_bytes: int) -> Controll
 
 def fast_tier(said: CacheTable, pages: int, seed: int = 0) -> Tier:
     """Build the idle cache device: drives that together hold the cache and its metadata."""
-    metadata_bytes = build_caches.metadata_bytes(said, pages)
+    metadata_bytes = caches.metadata_bytes(said, pages)
     cache_bytes = max(pages, 1) * said.page_bytes + metadata_bytes
     rows = -(-cache_bytes // (said.members * said.chunk_bytes))
     needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)

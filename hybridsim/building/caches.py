@@ -23,6 +23,7 @@ from hybridsim.codes import (
     Promotion,
     Reuse,
 )
+from hybridsim.language.units import parse_percent
 from hybridsim.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.scenario import Cache
 from hybridsim.scenario.bcache import BcacheTable
@@ -30,7 +31,6 @@ from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.writecache import WritecacheTable
-from hybridsim.units import parse_percent
 
 MODES = {
     "read-only": Mode.READ_ONLY,

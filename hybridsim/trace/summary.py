@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.address_map import AddressMap
 from hybridsim.codes import Flag, Op
 from hybridsim.formats.rows import UNKNOWN, Device, Requests, TraceWarning
+from hybridsim.trace.address_map import AddressMap
 
 UNIT_BYTES = 1 << 16
 UNITS_MARKED = 1 << 24  # one mark each: exact up to 1 TiB

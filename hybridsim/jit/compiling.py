@@ -52,7 +52,7 @@ from numba.extending import (
     unbox,
 )
 
-from hybridsim.code_folder import code_folder
+from hybridsim.jit.code_folder import code_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from hybridsim.suggest import nearest
+from hybridsim.language.suggest import nearest
 
 LARGEST = 2**63 - 1  # what an int64 holds
 SIZES: dict[str, int] = {

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Ints
-from hybridsim.heap import Heap
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.heap import Heap
 
 # The low bits of `what` say whom an event concerns, the rest is that party's own number.
 SLOW, FAST, CACHE, HOST, CONTROLLER, SLOW_TIMER, FAST_TIMER = range(7)

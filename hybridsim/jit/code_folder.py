@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 
 
 def code_folder(compiler: str) -> Path:

@@ -3,6 +3,8 @@
 trace = Trace.read("sda.blktrace.0")
 for requests in trace.chunks():
     requests.arrival_ns, requests.offset_bytes, ...
+
+summary and address_map: what one pass over it tells; pages: those that its requests touch.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from hybridsim.formats import Reader, open_reader
 from hybridsim.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.formats.files import STDIN, Source, inline, source
 from hybridsim.formats.rows import Device, Findings, Requests, TraceWarning, in_chunks
-from hybridsim.summary import Summary, Tally, summarize
+from hybridsim.trace.summary import Summary, Tally, summarize
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybridsim.histogram import LAST_NS
-from hybridsim.units import human_time
+from hybridsim.language.units import human_time
 
 NONE = "\N{EN DASH}"
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.arrays import Bytes, Int32s, Ints
-from hybridsim.caches.index import Index
 from hybridsim.codes import Op
 from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Requests
 from hybridsim.jit import loop
-from hybridsim.prefetch import prefetch
-from hybridsim.units import human_size
+from hybridsim.jit.index import Index
+from hybridsim.jit.prefetch import prefetch
+from hybridsim.language.units import human_size
 
 PAGES_AT_ONCE = 1 << 15
 IDS = 1 << 14  # that there is room for at first
