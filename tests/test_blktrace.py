@@ -212,6 +212,12 @@ class TestDamage:
         (missing,) = [each for each in trace.warnings if each.code == "cpu-file-missing"]
         assert missing.place == "CPU 0"
 
+    def test_one_file_of_several_is_noticed(self, files, tmp_path):
+        (tmp_path / "loop0.blktrace.1").write_bytes(files["loop0.blktrace.1"])
+        trace = Trace.read(tmp_path / "loop0.blktrace.1")
+        (missing,) = [each for each in trace.warnings if each.code == "cpu-file-missing"]
+        assert missing.place == "CPU 0"
+
     def test_only_empty_files_are_refused(self, tmp_path):
         with pytest.raises(TraceError, match="empty"):
             Trace.read(write_files(tmp_path, {"a.blktrace.0": b"", "a.blktrace.1": b""}))
