@@ -140,7 +140,7 @@ def judge(
         why = f"the {measure} was still {state} in the last fifth of the run"
         needed = _needed(times_ns, smooth - initial, end_ns)
         return answer(state, why, level, noise, needed_ns=needed)
-    # A level is surer than a drift: the noise of a line from end to end is sqrt(12) times its mean's.
+    # A level is surer than a drift: what noise feigns from end to end is sqrt(12) times its mean.
     if abs(level - initial) <= max(noise / np.sqrt(12), tolerance, TOLERANCE * abs(level)):
         return answer(State.FLAT, f"the {measure} stayed where it began", level, noise)
     reached = {share: _reached(times_ns, smooth, bin_ns, initial, level, share) for share in SHARES}
