@@ -30,6 +30,11 @@ TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1
 FEWEST_READS, FEWEST_WRITES = 1000, 100
 SHORTEST_NS = 30 * SECOND  # of simulated time
+MISSES = (  # why, of how many reads at least it is told, and how
+    (Reason.COLD, MOSTLY, "touch data for the first time; no cache has that"),
+    (Reason.SEQUENTIAL, MOSTLY, "are sequential: disks are good at those; the cache skips them"),
+    (Reason.EVICTED, NOTICEABLE, "want data that was evicted: the cache is too small for them"),
+)
 BUSY = 0.9  # disks that have no time for more fills
 
 
@@ -199,8 +204,7 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
 
 
 def _is_short(case: Case) -> bool:
-    reads = case.cached.whole.figures.reads.count
-    return case.cached.end_ns < SHORTEST_NS or reads < FEWEST_READS
+    return case.cached.end_ns < SHORTEST_NS or case.cached.whole.figures.reads.count < FEWEST_READS
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
@@ -264,17 +268,9 @@ def _about_backlog(case: Case) -> Iterator[str]:
 
 
 def _about_misses(case: Case) -> Iterator[str]:
-    for reason, least, words in (
-        (Reason.COLD, MOSTLY, "touch data for the first time; no cache has that"),
-        (
-            Reason.SEQUENTIAL,
-            MOSTLY,
-            "are sequential: disks are good at those; the cache skips them",
-        ),
-        (Reason.EVICTED, NOTICEABLE, "want data that was evicted: the cache is too small for them"),
-    ):
-        if case.missed(reason) >= least:
-            yield f"{percent(case.missed(reason))} of the reads {words}."
+    for why, least, words in MISSES:
+        if case.missed(why) >= least:
+            yield f"{percent(case.missed(why))} of the reads {words}."
 
 
 def _about_writes(case: Case) -> Iterator[str]:
