@@ -12,7 +12,9 @@ from hybridsim.formats.blktrace_lane import Lane
 from hybridsim.formats.blktrace_records import Log, Tally
 from hybridsim.formats.pairing import At, Pairer
 from hybridsim.formats.rows import Device, Findings
+from hybridsim.wording import span
 
+LONG_NS = 60 * 10**9  # before the first request
 OTHER_FILES = "add the files of the other CPUs (NAME.blktrace.*), or capture"
 CAPTURE_AGAIN = "capture again with larger buffers: `blktrace -b 2048 -n 8`"
 
@@ -171,6 +173,17 @@ def report_devices(findings: Findings, devices: Sequence[Device], asked: bool) -
             count=len(used),
             place=f"also in the trace: {others}",
             fix="choose another with --device",
+        )
+
+
+def report_lead(findings: Findings, first_ns: int) -> None:
+    """Add that the capture begins long before the first request, as two captures in one do."""
+    if first_ns >= LONG_NS:
+        findings.add(
+            "late-start",
+            f"the first request comes {span(first_ns)} after the first event of the capture, "
+            "which counts as time without load",
+            fix="if these are captures of different times or devices, name one: FOLDER/PREFIX",
         )
 
 
