@@ -41,7 +41,7 @@ def policy_options(function: Any) -> Any:
             default="4KiB",
             show_default=True,
             help="What is cached at a time; of replay, size and advise it is 64KiB.",
-        ),  # fmt: skip
+        ),
     ):
         function = option(function)
     return function
