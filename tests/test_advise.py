@@ -143,10 +143,10 @@ def test_sizes_worth_a_replay_are_on_the_grid():
     }  # fmt: skip
 
 
-def options(said="", names=NAMES, data=None):
+def options(said="", names=NAMES, data=None, volume=0):
     site = Scenario.loads(said)
     price = pricing(site).price
-    made = alternatives(site, names, data or site.backing.held_bytes, 64 << 30, price)
+    made = alternatives(site, names, data or site.backing.held_bytes, 64 << 30, price, volume)
     return {each.name: each for each in made}
 
 
@@ -181,6 +181,7 @@ def test_what_cannot_be_built_is_left_out():
     assert volume["disks"].cost is None
     solid = options('[backing]\ndrive = "samsung-pm9a3-1920gb"')
     assert set(solid) == {"disks", "more-disks", "hybrid"}
+    assert set(options(volume=80 * TB)) == set(NAMES) - {"short-stroke"}  # of 8 disks of 8 TB
     single = options('[backing]\nkind = "single"\nmembers = 1')
     assert single["more-disks"].scenario.backing.kind == "stripe"
 

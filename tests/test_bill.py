@@ -72,7 +72,14 @@ def test_nothing_is_told_where_nobody_knows_or_there_is_no_cache(tmp_path):
 
 @pytest.mark.parametrize(
     ("amount", "words"),
-    [(1312, "$1,312"), (0.25, "$0.25"), (0.0047, "$0.0047"), (0.00001, "$0"), (None, "–")],
+    [
+        (1312, "$1,312"),
+        (0.25, "$0.25"),
+        (0.0047, "$0.0047"),
+        (0.00001, "<$0.0001"),
+        (0, "$0.00"),
+        (None, "–"),
+    ],
 )
 def test_amounts_are_as_exact_as_anyone_reads(amount, words):
     assert money(amount, "USD") == words

@@ -212,6 +212,21 @@ class TestDamage:
         (missing,) = [each for each in trace.warnings if each.code == "cpu-file-missing"]
         assert missing.place == "CPU 0"
 
+    def test_one_file_of_several_is_noticed(self, files, tmp_path):
+        (tmp_path / "loop0.blktrace.1").write_bytes(files["loop0.blktrace.1"])
+        trace = Trace.read(tmp_path / "loop0.blktrace.1")
+        (missing,) = [each for each in trace.warnings if each.code == "cpu-file-missing"]
+        assert missing.place == "CPU 0"
+
+    def test_captures_of_different_times_in_one_folder_are_noticed(self, tmp_path):
+        later = cpu_files("zram_bio_based")  # of another device, taken a minute and a half later
+        folder = write_files(tmp_path, cpu_files("loop_ext4_buffered_meta") | later)
+        assert "late-start" not in codes(folder)
+        trace = Trace.read(folder, device="253,0")
+        trace.summary()
+        (late,) = [each for each in trace.warnings if each.code == "late-start"]
+        assert late.text.startswith("the first request comes 91.6 s after the first event")
+
     def test_only_empty_files_are_refused(self, tmp_path):
         with pytest.raises(TraceError, match="empty"):
             Trace.read(write_files(tmp_path, {"a.blktrace.0": b"", "a.blktrace.1": b""}))

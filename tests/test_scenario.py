@@ -375,6 +375,7 @@ def test_all_errors_in_one_pass():
         ),
         ('[cache]\nsize = "4TB"', "site.toml:2:8: 4TB is more than the drive holds (1920GB)"),
         ('[cache]\nsize = "4k"', 'less than one page (64KiB): kind = "none"?'),
+        ('[cache]\nsize = "64"', "less than one page (64KiB): write 64GiB?"),
         ('[cache]\nsize = "0%"', "'0%' is nothing"),
         ('[cache]\nadmission = "learnt"', "did you mean 'learned'?"),
         ("[replay]\nspeed = 0", "site.toml:2:9: speed must be at least 0.001"),

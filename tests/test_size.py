@@ -155,5 +155,6 @@ def test_a_size_is_told_what_its_replay_tells():
     assert one.hit == alone.phases["warm"].figures.hit_ratio
     assert one.mean_ns == alone.phases["warm"].figures.reads.mean_ns
     assert one.drive_writes_per_day == alone.wear.drive_writes_per_day
+    assert one.alone_ns == alone.phases["none"].figures.reads.mean_ns
     assert found.answer is None
     assert found.alone[0].value == 0

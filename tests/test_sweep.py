@@ -398,6 +398,17 @@ def test_twenty_killed_clients_with_workers_lose_nothing_and_repeat_nothing(trac
     check_whole(trace, tmp_path, lost=20 * 2 * 3)  # two workers, each with points ahead
 
 
+@pytest.mark.parametrize(("swing", "is_told"), [(1.05, False), (2.0, True)])
+def test_settings_judged_by_unlike_requests_are_told_apart(trace, tmp_path, swing, is_told):
+    def judged(point):
+        larger = point.values[1][1] == "16GiB"
+        return made_up(point) | {"alone.mean.reads.warm": 3e7 / 7 * (swing if larger else 1)}
+
+    found = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=judged)
+    assert ("alone take 4.29 ms to 8.57 ms a read" in " ".join(text(found).split())) == is_told
+    assert bool(found.to_dict()["notes"]) == is_told
+
+
 def dies_once(point):
     """Kill the worker at one point, at its first try."""
     mark = Path(os.environ["MARK"])

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -15,7 +16,9 @@ from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, 
 from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
+from hybridsim.cli.trace_text import diagnose
 from hybridsim.errors import TraceError, UsageError
+from hybridsim.trace import TraceWarning
 
 ERRORS = str(capture("loop_errors"))
 SPLITS = str(capture("loop_raw_split_discard_flush"))
@@ -211,3 +214,9 @@ def test_files_are_written_also_when_nobody_reads_the_text(tmp_path):
     os.close(writer)
     assert done.returncode == 141
     assert {path.name for path in tmp_path.iterdir()} == {"result.json", "report.html"}
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(200, "sound"), (201, "usable with reservations")])
+def test_requests_cut_off_at_the_ends_of_a_capture_are_no_reservation(number, verdict):
+    cut_off = TraceWarning("incomplete", "no completion", number, "", "")
+    assert diagnose(SimpleNamespace(requests=200_000, warnings=[cut_off])) == verdict

@@ -164,6 +164,25 @@ def test_an_option_set_by_hand_stays_in_the_command():
     assert command in text(result(load, scenario=scenario).verdict)
 
 
+def test_the_command_names_the_same_trace():
+    load = QUICK._replace(hit_ratio=lambda s: 0.6 + 0 * s, misses={Reason.EVICTED: 1})
+    trace = {**TRACE, "name": "a b, c", "arguments": ["a b", "c", "--device", "all"]}
+    scenario = {**SCENARIO, "cache_bytes": 64 << 30}
+    command = "hybridsim replay 'a b' c --device all --cache-size 128GiB"
+    assert command in text(result(load, trace, scenario).verdict)
+
+
+@pytest.mark.parametrize(
+    ("mode", "writes", "is_told"),
+    [("write-through", 0.45, True), ("write-through", 0.3, False), ("write-back", 0.45, False)],
+)
+def test_many_writes_speak_for_write_back(mode, writes, is_told):
+    told = text(
+        result(QUICK._replace(writes=writes), TRACE, {**SCENARIO, "cache_mode": mode}).verdict
+    )
+    assert ("--cache-mode write-back" in told) == is_told
+
+
 def test_what_could_be_changed_in_the_scenario_is_named():
     for reason, word in ((Reason.BUSY, "max_fills"), (Reason.NOT_HOT, "--admission always")):
         load = QUICK._replace(hit_ratio=lambda s: 0.3 + 0 * s, misses={reason: 1})

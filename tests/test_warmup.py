@@ -61,6 +61,16 @@ def test_a_flat_curve_has_nothing_to_warm_up():
     assert judged(np.full(300, 500.0), initial=None).state == State.FLAT
 
 
+def test_a_rise_is_no_standstill_because_the_end_is_unquiet():
+    # Nine tenths of the reads hit, then the hot spot moves: the last fifth falls and recovers.
+    curve = np.concatenate([0.9 * (1 - np.exp(-np.arange(80) / 15)), np.linspace(0.9, 0.1, 10)])
+    curve = np.concatenate([curve, np.linspace(0.1, 0.9, 10)])
+    warm_up = judged(curve, tolerance=0.005)
+    assert warm_up.noise > warm_up.level  # such an end tells nothing of a trend ...
+    assert warm_up.state == State.RESTLESS  # ... but that much was hit
+    assert not warm_up.steady
+
+
 def test_a_cache_that_is_warm_at_once_takes_no_time():
     warm_up = judged(np.full(300, 0.8))
     assert warm_up.state == State.STEADY

@@ -62,17 +62,26 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def alternatives(
-    scenario: Scenario, names: Sequence[str], data_bytes: int, cache_bytes: int, price: Price
+    scenario: Scenario,
+    names: Sequence[str],
+    data_bytes: int,
+    cache_bytes: int,
+    price: Price,
+    volume_bytes: int = 0,
 ) -> list[Alternative]:
-    """Return the alternatives of these names that can be built, each holding so many bytes."""
+    """Return the alternatives of these names that can be built, each holding so many bytes.
+
+    One that a traced volume of `volume_bytes` does not fit on is left out.
+    """
     found = []
     for name in names:
         try:
             one = _built(name, scenario, data_bytes, cache_bytes, price)
+            if one is not None:
+                one.scenario.backing.member_bytes(volume_bytes)
+                found.append(one)
         except ScenarioError:
             continue  # such as outer cylinders of an SSD
-        if one is not None:
-            found.append(one)
     return found
 
 

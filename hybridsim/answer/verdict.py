@@ -25,10 +25,16 @@ POINTLESS = 1.15
 HARMFUL = 0.95  # the cache costs the disks more than it saves them
 MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
+MANY = 0.4  # of the requests: writes that the disks are kept busy with
 TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1
 FEWEST_READS, FEWEST_WRITES = 1000, 100
 SHORTEST_NS = 30 * SECOND  # of simulated time
+MISSES = (  # why, of how many reads at least it is told, and how
+    (Reason.COLD, MOSTLY, "touch data for the first time; no cache has that"),
+    (Reason.SEQUENTIAL, MOSTLY, "are sequential: disks are good at those; the cache skips them"),
+    (Reason.EVICTED, NOTICEABLE, "want data that was evicted: the cache is too small for them"),
+)
 BUSY = 0.9  # disks that have no time for more fills
 
 
@@ -125,10 +131,8 @@ def _answer(case: Case) -> tuple[str, str]:
         return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
     if _is_short(case):
         reads = human_count(case.cached.whole.figures.reads.count)
-        return (
-            UNSURE,
-            f"The capture is too short to tell: {reads} reads in {span(case.cached.end_ns)}.",
-        )
+        why = f"{reads} reads in {span(case.cached.end_ns)}"
+        return UNSURE, f"The capture is too short to tell: {why}."
     if case.gain >= WORTH_IT:
         return YES, f"{case.when}, {_compared(case)}."
     if case.missed(Reason.COLD) >= TOUCHED_ONCE:
@@ -200,8 +204,7 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
 
 
 def _is_short(case: Case) -> bool:
-    reads = case.cached.whole.figures.reads.count
-    return case.cached.end_ns < SHORTEST_NS or reads < FEWEST_READS
+    return case.cached.end_ns < SHORTEST_NS or case.cached.whole.figures.reads.count < FEWEST_READS
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
@@ -265,15 +268,9 @@ def _about_backlog(case: Case) -> Iterator[str]:
 
 
 def _about_misses(case: Case) -> Iterator[str]:
-    if case.missed(Reason.COLD) >= MOSTLY:
-        share = percent(case.missed(Reason.COLD))
-        yield f"{share} of the reads touch data for the first time; no cache has that."
-    if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
-        share = percent(case.missed(Reason.SEQUENTIAL))
-        yield f"{share} of the reads are sequential: disks are good at those; the cache skips them."
-    if case.missed(Reason.EVICTED) >= NOTICEABLE:
-        share = percent(case.missed(Reason.EVICTED))
-        yield f"{share} of the reads want data that was evicted: the cache is too small for them."
+    for why, least, words in MISSES:
+        if case.missed(why) >= least:
+            yield f"{percent(case.missed(why))} of the reads {words}."
 
 
 def _about_writes(case: Case) -> Iterator[str]:
@@ -320,6 +317,9 @@ def _advice(case: Case) -> Iterator[Step]:
         yield Step('Keep what is written: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind", "page") != "page":
         return  # it decides by itself
+    if case.writes >= MANY and case.cache_mode not in ("write-back", "write-only"):
+        text = "Try write-back: writes wait for the SSD alone, which has the only copy for a while."
+        yield Step(text, _replay(case, "--cache-mode write-back"))
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
         yield Step("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:
@@ -335,8 +335,8 @@ def _of_another_model(case: Case) -> Iterator[Step]:
     if not fidelity.is_known or fidelity.is_other_kind or fidelity.likeness == "good":
         return
     if not case.scenario.get("is_fitted"):
-        name = shlex.quote(_name(case))
-        yield Step("Make the model one of your array.", f"hybridsim fit {name} -o array.toml")
+        text = "Make the model one of your array."
+        yield Step(text, f"hybridsim fit {_named(case)} -o array.toml")
     elif case.scenario.get("mode", "open") == "open":
         text = "Let each request wait for those it waited for when captured: programs do."
         yield Step(text, _replay(case, "--mode think"))
@@ -358,15 +358,15 @@ def _against_backlog(case: Case) -> Step:
     return Step(text, _replay(case, "--mode closed"))
 
 
-def _name(case: Case) -> str:
+def _named(case: Case) -> str:
     """The trace as a command names it; what came from a pipe must be given again."""
-    name = str(case.trace.get("name", "-"))
-    return "TRACE" if name == "-" else name
+    words = case.trace.get("arguments", [case.trace.get("name", "-")])
+    return shlex.join("TRACE" if word == "-" else word for word in words)
 
 
 def _replay(case: Case, option: str) -> str:
     """The command that replays the same again, but for one option."""
-    words = ["hybridsim replay", shlex.quote(_name(case))]
+    words = ["hybridsim replay", _named(case)]
     if case.scenario.get("file"):
         words += ["--scenario", shlex.quote(str(case.scenario["file"]))]
     changed = option.split()[0]

@@ -8,7 +8,8 @@ It is *steady* when the last fifth of the run shows no trend: its Theil-Sen slop
 than the noise (four standard errors, from the scatter of the unsmoothed bins about the line), 2% of
 the level or half a percentage point of hit ratio.  The level is the median of that fifth.  t50, t90
 and t95 are the first times after which x stays beyond that share of the way from the initial level
-to the steady one.  A run that is not steady gets no such time.
+to the steady one; where the two are no further apart than the level is unsure, nothing warms up.
+A run that is not steady gets no such time.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def judge(
         why = f"the {measure} was still {state} in the last fifth of the run"
         needed = _needed(times_ns, smooth - initial, end_ns)
         return answer(state, why, level, noise, needed_ns=needed)
-    if abs(level - initial) <= band:
+    # A level is surer than a drift: what noise feigns from end to end is sqrt(12) times its mean.
+    if abs(level - initial) <= max(noise / np.sqrt(12), tolerance, TOLERANCE * abs(level)):
         return answer(State.FLAT, f"the {measure} stayed where it began", level, noise)
     reached = {share: _reached(times_ns, smooth, bin_ns, initial, level, share) for share in SHARES}
     if reached[90] > last_fifth_ns:

@@ -37,7 +37,12 @@ def policy_options(function: Any) -> Any:
         click.option(
             "--touches", type=click.IntRange(1, 255), default=2, help="Of --admission touches."
         ),
-        click.option("--page", default="4KiB", show_default=True, help="What is cached at a time."),
+        click.option(
+            "--page",
+            default="4KiB",
+            show_default=True,
+            help="What is cached at a time; of replay, size and advise it is 64KiB.",
+        ),
     ):
         function = option(function)
     return function

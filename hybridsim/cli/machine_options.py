@@ -25,7 +25,8 @@ def machine_options(function: Command) -> Command:
 
 def cache_option(kinds: list[str]) -> Callable[[Command], Command]:
     """Return what adds the option that says which kind of cache there is."""
-    return click.option("--cache", type=click.Choice(kinds), help="The kind of cache.")
+    text = "The kind of cache; lvmcache sets up dm-cache, or dm-writecache."
+    return click.option("--cache", type=click.Choice(kinds), help=text)
 
 
 def mode_option(text: str) -> Callable[[Command], Command]:

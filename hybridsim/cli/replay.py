@@ -15,7 +15,7 @@ from hybridsim.cli.machine_options import (
     seeds_option,
     set_option,
 )
-from hybridsim.cli.trace_arguments import format_option, require_option
+from hybridsim.cli.trace_arguments import DEVICE_HELP, format_option, require_option
 from hybridsim.errors import UsageError
 from hybridsim.policies import ADMISSION, REPLACEMENT
 
@@ -77,9 +77,7 @@ Examples:
 )
 @seeds_option
 @format_option("format_", "The trace's format, where it cannot be told.")
-@click.option(
-    "--device", metavar="MAJ,MIN", help="Which device of the trace, by default the busiest."
-)
+@click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
 @click.option(
     "--use-dispatch", is_flag=True, help="Replay what was issued to the device, after merging."
 )

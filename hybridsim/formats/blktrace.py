@@ -77,15 +77,19 @@ class Reader:
         if len(lanes) == 1:
             fills, batch = [InOrder(fills[0], batch).fill], WINDOW // 2
         pairer = Pairer(fills, batch, by_issue=self.by_issue)
+        first_ns = None
         try:
             index = self._numbers.index(self._chosen)
-            yield from pairer.requests(index, lambda: int(log.tally[Tally.FIRST_NS]))
+            for some in pairer.requests(index, lambda: int(log.tally[Tally.FIRST_NS])):
+                first_ns = int(some.arrival_ns[0]) if first_ns is None else first_ns
+                yield some
         finally:
             for lane in lanes:
                 lane.stream.close()
         self.devices = self._devices(log)
         findings_of_blktrace.report(findings, log, lanes, pairer)
         findings_of_blktrace.report_devices(findings, self.devices, self._asked)
+        findings_of_blktrace.report_lead(findings, first_ns or 0)
         if self.issued_only:
             findings_of_blktrace.report_issued_only(findings)
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from hybridsim.formats.blktrace_files import cpu_of
 from hybridsim.formats.blktrace_lane import Lane
 from hybridsim.formats.blktrace_records import Log, Tally
 from hybridsim.formats.pairing import At, Pairer
 from hybridsim.formats.rows import Device, Findings
+from hybridsim.language.wording import span
 
+LONG_NS = 60 * 10**9  # before the first request
+OTHER_FILES = "add the files of the other CPUs (NAME.blktrace.*), or capture"
 CAPTURE_AGAIN = "capture again with larger buffers: `blktrace -b 2048 -n 8`"
 
 
@@ -60,9 +65,11 @@ def report_gaps(findings: Findings, log: Log) -> None:
 def report_missing_files(findings: Findings, log: Log, lanes: Sequence[Lane]) -> None:
     """Add CPUs whose file is not there."""
     present = {lane.cpu for lane in lanes}
+    seen = {int(cpu) for cpu in np.flatnonzero(log.cpus)}
+    if len(lanes) == 1 and seen == {cpu_of(Path(lanes[0].stream.name))}:
+        present = seen  # not a dump or a stream of all CPUs, which any file may be named like
     if -1 in present:
         return
-    seen = {int(cpu) for cpu in np.flatnonzero(log.cpus)}
     absent = sorted((set(range(max(present))) | seen) - present)
     if absent:
         findings.add(
@@ -126,13 +133,13 @@ def report_pairing(findings: Findings, pairer: Pairer) -> None:
             At.INCOMPLETE,
             "incomplete",
             "requests have no completion in the trace; they are replayed, their latency is unknown",
-            "none needed for a few at the end; otherwise capture `-a complete` too",
+            f"none needed for a few at the end; otherwise {OTHER_FILES} `-a complete` too",
         ),
         (
             At.UNMATCHED,
             "unmatched",
             "completions belong to no request that the trace has seen begin",
-            "none needed for a few at the beginning; otherwise capture `-a queue` too",
+            f"none needed for a few at the beginning; otherwise {OTHER_FILES} `-a queue` too",
         ),
         (
             At.DISORDER,
@@ -166,6 +173,17 @@ def report_devices(findings: Findings, devices: Sequence[Device], asked: bool) -
             count=len(used),
             place=f"also in the trace: {others}",
             fix="choose another with --device",
+        )
+
+
+def report_lead(findings: Findings, first_ns: int) -> None:
+    """Add that the capture begins long before the first request, as two captures in one do."""
+    if first_ns >= LONG_NS:
+        findings.add(
+            "late-start",
+            f"the first request comes {span(first_ns)} after the first event of the capture, "
+            "which counts as time without load",
+            fix="if these are captures of different times or devices, name one: FOLDER/PREFIX",
         )
 
 

@@ -51,14 +51,18 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f} times" if ratio < 9.95 else f"{ratio:.0f} times"
 
 
+LEAST = 0.0001  # of a currency, that is told as a number
+
+
 def money(amount: float | None, currency: str) -> str:
-    """An amount for the eye: '$1,312', 'EUR 0.25'."""
+    """An amount for the eye: '$1,312', 'EUR 0.25', '<$0.0001'."""
     if amount is None:
         return NONE
     figure = f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
     if 0 < amount < 0.1:
-        figure = f"{amount:.2g}" if amount >= 0.0001 else "0"
-    return f"${figure}" if currency == "USD" else f"{currency} {figure}"
+        figure = f"{max(amount, LEAST):.2g}"
+    below = "<" if 0 < amount < LEAST else ""
+    return f"{below}${figure}" if currency == "USD" else f"{below}{currency} {figure}"
 
 
 def lasting(years: float) -> str:

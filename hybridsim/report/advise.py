@@ -186,8 +186,9 @@ def _hot(advice: Advice) -> str:
         return said
     moves = "It moves" if hot.moves else "It stays"
     return (
-        f"{said} {moves}: the hottest tenth of a quarter's pages takes {percent(hot.kept[0])} of "
-        f"the quarter's accesses, and {percent(hot.kept[3])} three quarters later."
+        f"{said} {moves}: the tenth that is hottest in half of a quarter's requests takes "
+        f"{percent(hot.kept[0])} of the other half's accesses, and {percent(hot.kept[3])} three "
+        "quarters later."
     )
 
 

@@ -22,8 +22,9 @@ def lines(found: SweepResult) -> Iterator[str]:
     yield f"{counted(len(rows[0].settings), 'volume')}, each replayed by itself"
     heads = ["", "yes", "no", "unsure", "SSD", "alone", "cached", "gain", "10%", "half", "90%"]
     yield from table(heads, [_cells(row) for row in rows])
-    yield "gain: how many times shorter the mean read is, of all reads; 10%, half, 90% of"
-    yield "the volumes gain at most as much as their column says"
+    yield "gain: how many times shorter the mean read is, of all reads by which volumes are"
+    yield "judged (once warm); 10%, half, 90% of the volumes gain at most as much as their"
+    yield "column says"
     yield ""
     yield from _ends(rows[0])
 

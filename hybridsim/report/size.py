@@ -100,7 +100,10 @@ def _cell(checked: Checked) -> str:
 
 def _tried(sizing: Sizing) -> list[str]:
     """All sizes that were replayed."""
-    heads = ["replayed", "LRU misses", "hit", "mean read", "p99", "warm after", "DWPD", "meets"]
+    heads = [
+        "replayed", "LRU misses", "hit", "mean read", "no SSD", "p99", "warm after", "DWPD",
+        "meets",
+    ]  # fmt: skip
     return table(heads, [_row(sizing, one) for one in sizing.tried])
 
 
@@ -110,7 +113,7 @@ def _row(sizing: Sizing, one: Tried) -> list[str]:
     wear = NONE if one.drive_writes_per_day is None else f"{one.drive_writes_per_day:.2g}"
     return [
         human_size(one.size_bytes), percent(misses), percent(one.hit), latency(one.mean_ns),
-        latency(one.p99_ns), warm, wear, MET if one.meets else MISSED,
+        latency(one.alone_ns), latency(one.p99_ns), warm, wear, MET if one.meets else MISSED,
     ]  # fmt: skip
 
 

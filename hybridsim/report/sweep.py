@@ -36,7 +36,7 @@ def _lines(found: SweepResult) -> Iterator[str]:
             yield title
             yield from _table(found, rows)
         yield from _effects(found)
-    for number, note in enumerate(found.notes):
+    for number, note in enumerate([*found.notes, *found.doubts]):
         yield from paragraph("" if number else "notes", note)
     yield from _failures(found)
 

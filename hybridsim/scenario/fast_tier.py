@@ -54,7 +54,9 @@ class FastTier(Part):
         if "%" in self.size:
             return
         if parse_size(self.size) < least_bytes:
-            yield "size", f'less than one {least} ({format_size(least_bytes)}): kind = "none"?'
+            no_unit = self.size.isdigit() and self.size != "0"
+            meant = f"write {self.size}GiB" if no_unit else 'kind = "none"'
+            yield "size", f"less than one {least} ({format_size(least_bytes)}): {meant}?"
         if parse_size(self.size) > self.members * self.drive.capacity_bytes:
             holds = format_size(self.members * self.drive.capacity_bytes)
             who = "drive holds" if self.members == 1 else "drives hold"

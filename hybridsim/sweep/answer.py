@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridsim import __version__
-from hybridsim.language.wording import counted
+from hybridsim.answer.requirements import OF_RUNS
+from hybridsim.language.wording import counted, latency
 from hybridsim.sweep.confidence import Estimate, estimate
 from hybridsim.sweep.objectives import Objective
 from hybridsim.sweep.plan import Plan
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SCHEMA = "hybridsim.sweep/1"
 NAMED_MAX = 8  # traces
 GROUPS = 4  # of like size, into which many numbers of a key are put
+APART = 1.1  # times, that disks alone may differ between what two settings are judged by
 TRACE = "trace"  # beside the keys, where there are several
 
 
@@ -164,6 +166,11 @@ class SweepResult:
 
         return fleet_rows(self.settings) if self.is_fleet else []
 
+    @property
+    def doubts(self) -> list[str]:
+        """Where settings are judged by parts of the load too unlike to be ranked by."""
+        return [] if self.is_fleet else doubts(self.settings, self.plan.objectives)
+
     def ranked(self, objective: int = 0) -> list[Setting]:
         """All settings, the best of an objective first, what is not known last."""
         sign = 1 if self.plan.objectives[objective].wants_less else -1
@@ -230,7 +237,7 @@ class SweepResult:
             "front": [self.settings.index(each) for each in self.front],
             "effects": [each.to_dict() for each in self.effects],
             "failed": [vars(each) for each in self.failed],
-            "notes": self.notes,
+            "notes": [*self.notes, *self.doubts],
         }
 
     def to_pandas(self) -> Any:
@@ -256,6 +263,34 @@ def _named(plan: Plan) -> str:
 
 def _listed(choices: tuple[Any, ...] | Range) -> Any:
     return str(choices) if isinstance(choices, Range) else list(choices)
+
+
+def doubts(settings: Sequence[Setting], objectives: Sequence[Objective]) -> list[str]:
+    """Compare the same disks without a cache over what each setting is judged by."""
+    told = [
+        each.text
+        for each in objectives
+        if each.measure and each.measure.phase == "warm" and each.measure.measure not in OF_RUNS
+    ]
+    of_disks: dict[tuple[str, float], list[float]] = {}  # by trace and what tells disks apart
+    for setting in settings:
+        for one in setting.figures:
+            whole, judged = one.get("alone.mean.reads.whole"), one.get("alone.mean.reads.warm")
+            if whole and judged:
+                of_disks.setdefault((setting.trace, whole), []).append(judged)
+    least, most = max(
+        ((min(each), max(each)) for each in of_disks.values()),
+        key=lambda ends: ends[1] / ends[0],
+        default=(1.0, 1.0),
+    )
+    if not told or most <= APART * least:
+        return []
+    return [
+        f"{', '.join(told)}: of different requests. A setting is judged from when it is warm, or "
+        "by its last fifth if it is not steady, and this load changes: of those requests the disks "
+        f"alone take {latency(least)} to {latency(most)} a read. Of all requests: --objective "
+        "mean.whole; beside the disks alone: --objective gain"
+    ]
 
 
 def undominated(losses: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:

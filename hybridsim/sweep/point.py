@@ -15,7 +15,7 @@ from hybridsim import __version__
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import identity
-from hybridsim.trace import GENERATED, Trace, sources_of
+from hybridsim.trace import GENERATED, Trace, arguments, sources_of
 
 DETAIL = "replay"  # with devices and time, both machines
 
@@ -68,10 +68,7 @@ class TraceSaid(NamedTuple):
     @property
     def arguments(self) -> list[str]:
         """The words of a command line that name it."""
-        words = [*self.paths]
-        words += ["--format", self.format] if self.format else []
-        words += ["--device", self.device] if self.device else []
-        return words + (["--use-dispatch"] if self.use_dispatch else [])
+        return arguments(self.paths, self.format, self.device, self.use_dispatch)
 
     def digest(self) -> str:
         """Return a hash of the bytes of its files, and of how they are read."""

@@ -39,6 +39,7 @@ class Trace:
     def __init__(self, name: str, format: str, reader: Reader) -> None:
         self.name = name
         self.format = format
+        self.arguments = [name]  # the words of a command line that name it
         self._reader = reader
         self._warnings: list[TraceWarning] | None = None
 
@@ -65,13 +66,19 @@ class Trace:
             raise TraceError("no trace file given")
         found = [each for one in paths for each in sources_of(os.fspath(one))]
         sources = list({each.name: each for each in found}.values())
-        name = ", ".join(os.fspath(each) for each in paths)
-        return cls(name, *open_reader(sources, format, device, use_dispatch))
+        names = [os.fspath(each) for each in paths]
+        trace = cls(", ".join(names), *open_reader(sources, format, device, use_dispatch))
+        trace.arguments = arguments(names, format, device, use_dispatch)
+        return trace
 
     def seeded(self, seed: int) -> Trace:
         """Return a workload with its requests drawn by another seed; a capture as it is."""
         seeded = getattr(self._reader, "seeded", None)
-        return self if seeded is None else Trace(self.name, self.format, seeded(seed))
+        if seeded is None:
+            return self
+        again = Trace(self.name, self.format, seeded(seed))
+        again.arguments = self.arguments
+        return again
 
     @property
     def is_made(self) -> bool:
@@ -135,6 +142,18 @@ class Trace:
             address_map=tally.address_map,
             requests_sha256=tally.hash.hexdigest(),
         )
+
+
+def arguments(
+    paths: Sequence[str], format: str | None, device: str | None, use_dispatch: bool
+) -> list[str]:
+    """Return the words of a command line that name a trace."""
+    form, _, columns = (format or "").partition(":")
+    words = list(paths)
+    words += ["--format", form] if form not in ("", "columns") else []
+    words += ["--columns", columns] if columns else []
+    words += ["--device", device] if device else []
+    return words + (["--use-dispatch"] if use_dispatch else [])
 
 
 def _failed(tally: Tally) -> list[TraceWarning]:

@@ -229,7 +229,9 @@ def advise(
     ][::-1]
     pick = picked(sizes)
     data_bytes = data_bytes or scenario.backing.held_bytes
-    options = alternatives(scenario, names, data_bytes, pick.size_bytes, prices.price)
+    options = alternatives(
+        scenario, names, data_bytes, pick.size_bytes, prices.price, summary.max_end_bytes
+    )
     compared_mode = "think" if summary.incomplete < summary.requests else several.mode
     compared = _compared(several, options, compared_mode, say)
     about = results[0]

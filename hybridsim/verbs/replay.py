@@ -314,6 +314,7 @@ def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
     return {
         "name": trace.name,
         "format": trace.format,
+        "arguments": trace.arguments,
         "requests": summary.requests,
         "reads": summary.reads,
         "writes": summary.writes,

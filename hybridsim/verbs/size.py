@@ -38,6 +38,7 @@ class Tried:
     size_bytes: int
     hit: float | None
     mean_ns: float | None  # of reads; None also in an endless queue
+    alone_ns: float | None  # of the same reads without the cache
     p99_ns: int | None
     drive_writes_per_day: float | None
     warm_ns: int | None  # None: not steady at the end
@@ -47,12 +48,13 @@ class Tried:
     def of(cls, size_bytes: int, result: Result, require: Sequence[Requirement]) -> Tried:
         """Keep of a result what is told of it."""
         warm, seen = result.phases["warm"], Seen.cached(result)
-        reads = warm.figures.reads
+        reads, alone = warm.figures.reads, result.phases["none"]
         known = not warm.saturated
         return cls(
             size_bytes,
             warm.figures.hit_ratio,
             reads.mean_ns if known else None,
+            None if alone.saturated else alone.figures.reads.mean_ns,
             reads.percentile(99) if known else None,
             seen.dwpd,
             seen.warm_ns,

@@ -75,7 +75,7 @@ def _said(checked: Mapping[str, Any]) -> str:
 
 
 def _tried(document: Mapping[str, Any]) -> Table:
-    heads = ["", "hit", "mean read", "p99", "warm after", "DWPD", "meets all"]
+    heads = ["", "hit", "mean read", "no SSD", "p99", "warm after", "DWPD", "meets all"]
     rows = [_row(one) for one in document["tried"]]
     chosen = (document["answer"] or {}).get("size_bytes")
     strong = [row for row, one in enumerate(document["tried"]) if one["size_bytes"] == chosen]
@@ -86,7 +86,7 @@ def _row(one: Mapping[str, Any]) -> Sequence[str]:
     warm, wear = one["warm_ns"], one["drive_writes_per_day"]
     return [
         human_size(one["size_bytes"]), percent(one["hit"]), latency(one["mean_ns"]),
-        latency(one["p99_ns"]),
+        latency(one["alone_ns"]), latency(one["p99_ns"]),
         "not steady" if warm is None else span(warm) if warm else "at once",
         NONE if wear is None else f"{wear:.2g}",
         "✓" if all(each["ok"] for each in one["checked"]) else "✗",

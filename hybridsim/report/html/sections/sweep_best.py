@@ -28,6 +28,8 @@ def section(document: Mapping[str, Any]) -> Section | None:
         values = zip(wanted, cells(document, best)[-len(wanted) :])
         blocks.append(KeyFigures([(each.text, value, "") for each, value in values]))
         blocks.append(Prose([f"Best by {wanted[0].text}: {named(document, best)}."], "yes"))
+    if document["notes"]:
+        blocks.append(Prose(document["notes"], "note"))
     if len(wanted) > 1 and settings:
         blocks.append(_front_chart(document, wanted))
         front = [settings[number] for number in document["front"]]
