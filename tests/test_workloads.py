@@ -235,6 +235,8 @@ def test_gen_writes_what_reads_back(option, suffix, tmp_path):
         ("sysbench,size=4k", "1:14", "'size' is a key of another kind of load"),
         ("random,begin=5s,duration=1s", "1:21", "the workload ends before a load begins"),
         ("random,requests=many", "1:12", "'many' is no count: write for instance 500, 100k or 10M"),
+        ("random,requests=" + "9" * 400, "1:12", "'" + "9" * 30 + "...' is no count: write for"),
+        ("random,rate=" + "9" * 400, "1:12", "'" + "9" * 30 + "...' is no number: write for"),
         ("sequential,depth=0", "1:16", "'0' is no depth: write for instance 32 or '1-512'"),
         ("random,burst_every=1s,burst_lasts=1s", "1:27", "a burst of 1s never ends"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 DEEPEST = 4096
+COUNT_MAX = 2**63 - 1
+SHOWN = 30  # letters of what makes no sense
 COUNTS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 Weight = TypeVar("Weight")
 
@@ -45,22 +48,29 @@ def parse_share(said: object) -> float:
 def parse_count(said: object) -> int:
     """Return the number that '10M' or 500 is."""
     if isinstance(said, int) and not isinstance(said, bool):
-        return said
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMG]?)", str(said).replace("_", ""))
-    number = float(match[1]) * COUNTS[match[2]] if match else 0.5
-    if number != int(number):
-        raise ValueError(f"{said!r} is no count: write for instance 500, 100k or 10M")
+        number: float = said
+    else:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMG]?)", str(said).replace("_", ""))
+        number = float(match[1]) * COUNTS[match[2]] if match else 0.5
+    if abs(number) > COUNT_MAX or number != int(number):
+        raise ValueError(f"{_short(said)} is no count: write for instance 500, 100k or 10M")
     return int(number)
 
 
 def parse_number(said: object) -> float:
     """Return a number that may stand in quotes, as it does on the command line."""
     if isinstance(said, int | float) and not isinstance(said, bool):
-        return float(said)
-    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([kMG]?)", str(said))
-    if match is None:
-        raise ValueError(f"{said!r} is no number: write for instance 0.9, 150 or 2k")
-    return float(match[1]) * COUNTS[match[2]]
+        number = float(said) if abs(said) < COUNT_MAX else math.inf
+    else:
+        match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([kMG]?)", str(said))
+        number = float(match[1]) * COUNTS[match[2]] if match else math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{_short(said)} is no number: write for instance 0.9, 150 or 2k")
+    return number
+
+
+def _short(said: object) -> str:
+    return repr(said if len(str(said)) <= SHOWN else str(said)[:SHOWN] + "...")
 
 
 def parse_size_or_share(said: object) -> int | float:
