@@ -16,7 +16,7 @@ from hybridsim.caches.index import Index
 from hybridsim.codes import Op
 from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Requests
-from hybridsim.jit import loop
+from hybridsim.jit import loop, plain_tuple
 from hybridsim.prefetch import prefetch
 from hybridsim.units import human_size
 
@@ -35,6 +35,7 @@ class Chunked(Protocol):
         ...
 
 
+@plain_tuple
 class Accesses(NamedTuple):
     """Requests, and their pages: request i touches numbers[ends[i - 1] : ends[i]]."""
 
@@ -46,6 +47,7 @@ class Accesses(NamedTuple):
     arrival_ns: Ints
 
 
+@plain_tuple
 class PageReads(NamedTuple):
     """Reads of a page each."""
 

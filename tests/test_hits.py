@@ -6,18 +6,21 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from captures import TRACES
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.extending import typeof_impl
 
 from hybridsim import hits
 from hybridsim.cli.hits import hits as command
 from hybridsim.errors import UsageError
 from hybridsim.formats.rows import no_requests
 from hybridsim.jit import method, state_machine
+from hybridsim.pages import accesses
 from hybridsim.policies import KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.policies.belady import Belady
 from hybridsim.policies.lru import LRU
@@ -181,6 +184,20 @@ def test_how_a_trace_is_cut_changes_nothing():
     numbers = skewed(3_000, 400)
     whole = hits(numbers, "10%", "arc")
     assert hits([numbers[:7], numbers[7:2000], numbers[2000:]], "10%", "arc") == whole
+
+
+@pytest.mark.parametrize("page_numbers", [True, False])
+def test_numba_need_not_search_for_what_a_part_of_a_trace_is(page_numbers, monkeypatch):
+    """Caches go on side by side: a search fails while another's loop is compiled."""
+
+    def another_thread_compiles(*_):
+        raise RuntimeError("dictionary changed size during iteration")
+
+    trace = np.arange(9) if page_numbers else Requests((READ, 0, 4096))
+    (part,) = accesses(trace, 4096)
+    monkeypatch.setattr("functools._find_impl", another_thread_compiles)
+    typeof_impl._clear_cache()
+    assert type(part).__name__ in str(numba.typeof(part))
 
 
 class Newest:
