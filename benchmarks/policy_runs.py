@@ -37,7 +37,8 @@ from hybridsim.policies.belady import NEVER
 from hybridsim.policies.budget import Budgeted
 from hybridsim.scenario import Scenario
 from hybridsim.summary import summarize
-from hybridsim.verbs.hits import REPLACEMENTS, Cache, Hits
+from hybridsim.verbs.hits import Cache, Hits
+from hybridsim.verbs.policies_said import REPLACEMENTS
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
 from hybridsim.write_budget import parse_write_budget

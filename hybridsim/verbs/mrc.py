@@ -16,7 +16,8 @@ from hybridsim.errors import TraceError, UsageError
 from hybridsim.jit import fitting
 from hybridsim.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
 from hybridsim.units import parse_percent
-from hybridsim.verbs.hits import Cache, Feed, Policy, readable_twice, size_bytes
+from hybridsim.verbs.hits import Cache, Feed, readable_twice, size_bytes
+from hybridsim.verbs.policies_said import Policy, check
 
 Floats = NDArray[np.float64]
 
@@ -111,6 +112,7 @@ def miss_ratio_curve(
     using miniature simulations", USENIX ATC 2017.
     """
     page_bytes = size_bytes(page)
+    check(parameters, admission, policy)
     chosen = Sample(sample)
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
