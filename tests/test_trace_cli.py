@@ -15,6 +15,7 @@ from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, 
 from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
+from hybridsim.cli.trace_text import duration
 from hybridsim.errors import TraceError, UsageError
 
 ERRORS = str(capture("loop_errors"))
@@ -40,6 +41,13 @@ class TestInfo:
         assert "requests    301 in 158 ms, from 2026-11-21 03:45:20 UTC" in out
         assert "discards    1, 64.0 MiB" in out
         assert len(out.splitlines()) <= 12
+
+    @pytest.mark.parametrize(
+        ("time_ns", "said"),
+        [(999_400_000, "999 ms"), (999_999_500, "1.0 s"), (999_800, "1 ms"), (999.9, "1 us")],
+    )
+    def test_a_time_just_below_a_unit_is_rounded_to_it(self, time_ns, said):
+        assert duration(time_ns) == said
 
     def test_json_is_one_object(self):
         found = json.loads(run("info", "--json", SPLITS).stdout)
