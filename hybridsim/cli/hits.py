@@ -82,7 +82,7 @@ def parameters(
     show_default=True,
     metavar="SIZES",
     help="Sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct pages "
-    "(10%).",
+    "(10%; of replay: of what is touched in pieces of 64 KiB).",
 )
 @click.option(
     "--replacement", default="lru", show_default=True, metavar="NAMES", help=f"{REPLACEMENTS}."
