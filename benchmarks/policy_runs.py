@@ -38,7 +38,8 @@ from hybridsim.policies.write_budget import parse_write_budget
 from hybridsim.scenario import Scenario
 from hybridsim.trace.pages import Ids, accesses, next_uses
 from hybridsim.trace.summary import summarize
-from hybridsim.verbs.hits import REPLACEMENTS, Cache, Hits
+from hybridsim.verbs.hits import Cache, Hits
+from hybridsim.verbs.policies_said import REPLACEMENTS
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
 

@@ -39,6 +39,7 @@ def test_each_reason_has_an_entry_by_name_and_by_wording(reason):
         *("hit", "miss", "bypass", "page", "promotion", "fill", "read-only", "write-through"),
         *("sequential_cutoff", "warm-up", "t50", "t90", "t95", "steady", "p99", "utilisation"),
         *("saturated", "endurance", "DWPD", "open", "closed", "think", "drops"),
+        *("page hits", "request hits", "byte hit ratio", "admitted", "belady"),  # of `hits`
     ],
 )
 def test_words_of_the_trade_have_an_entry(word):

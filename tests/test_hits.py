@@ -6,12 +6,14 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from captures import TRACES
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.extending import typeof_impl
 
 from hybridsim import hits
 from hybridsim.cli.hits import hits as command
@@ -23,6 +25,7 @@ from hybridsim.policies.belady import Belady
 from hybridsim.policies.lru import LRU
 from hybridsim.reference import CacheParameters, Machine
 from hybridsim.trace import Trace
+from hybridsim.trace.pages import accesses
 
 CAPTURE = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 SHARED = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -156,12 +159,33 @@ def test_pages_and_requests_are_counted_apart():
     assert (found.requests, found.request_hits) == (4, 2)
     assert (found.page_accesses, found.page_hits, found.page_misses) == (9, 6, 3)
     assert (found.read_page_accesses, found.read_page_hits) == (7, 5)
+    assert (found.read_requests, found.read_request_hits) == (3, 2)
     assert (found.admitted, found.evicted) == (3, 0)
 
 
 def test_a_share_is_of_the_distinct_pages():
-    found = hits(np.arange(1000), ["10%", "4KiB"])
-    assert [each.pages for each in found] == [100, 1]
+    found = hits(np.arange(1000), ["10%", "4KiB", "70 pages", "1page"])
+    assert [each.pages for each in found] == [100, 1, 70, 1]
+
+
+@pytest.mark.parametrize(("skip", "first"), [(1, 1), (700, 700), ("25%", 250)])
+def test_the_first_requests_can_fill_the_cache_and_not_be_counted(skip, first):
+    rows = [(page % 2, page * 4096, 8192) for page in skewed(1_000, 300).tolist()]
+    whole, beginning, found = (
+        hits(Requests(*some), "30 pages", skip=left_out)[0]
+        for some, left_out in ((rows, 0), (rows[:first], 0), (rows, skip))
+    )
+    assert found.skipped_requests == first
+    for count in ("requests", "request_hits", "page_accesses", "page_hits", "read_page_hits"):
+        assert getattr(found, count) == getattr(whole, count) - getattr(beginning, count)
+    assert found.admitted == whole.admitted - beginning.admitted
+
+
+@pytest.mark.parametrize("replacement", ["lru", "belady"])
+def test_a_cache_that_was_filled_before_only_hits(replacement):
+    parts = [np.arange(3), np.arange(3, 5), np.tile(np.arange(5), 2)]
+    (found,) = hits(parts, "5 pages", replacement, skip=5)
+    assert (found.page_accesses, found.page_hits, found.admitted) == (10, 10, 0)
 
 
 def test_long_runs_are_left_to_the_disks():
@@ -181,6 +205,20 @@ def test_how_a_trace_is_cut_changes_nothing():
     numbers = skewed(3_000, 400)
     whole = hits(numbers, "10%", "arc")
     assert hits([numbers[:7], numbers[7:2000], numbers[2000:]], "10%", "arc") == whole
+
+
+@pytest.mark.parametrize("page_numbers", [True, False])
+def test_numba_need_not_search_for_what_a_part_of_a_trace_is(page_numbers, monkeypatch):
+    """Caches go on side by side: a search fails while another's loop is compiled."""
+
+    def another_thread_compiles(*_):
+        raise RuntimeError("dictionary changed size during iteration")
+
+    trace = np.arange(9) if page_numbers else Requests((READ, 0, 4096))
+    (part,) = accesses(trace, 4096)
+    monkeypatch.setattr("functools._find_impl", another_thread_compiles)
+    typeof_impl._clear_cache()
+    assert type(part).__name__ in str(numba.typeof(part))
 
 
 class Newest:
@@ -266,12 +304,35 @@ def test_a_policy_of_ones_own():
         ({"admission": "sometimes"}, "no admission policy"),
         ({"cache_size": "1KiB"}, "holds no page"),
         ({"cache_size": "ten"}, "no size"),
+        ({"cache_size": 0.1}, "'10%' of the pages"),
+        ({"cache_size": 1000}, "a number alone is bytes; .* '1000 pages'"),
+        ({"replacement": Belady.new(9, 2)}, "an object of Belady: say Belady"),
+        ({"toches": 3}, "no policy has a parameter 'toches': did you mean 'touches'"),
+        ({"skip": "some", "cache_size": "2 pages"}, "say a number of requests, or '20%'"),
+        ({"skip": -1, "cache_size": "2 pages"}, "-1 requests cannot be left out"),
+        ({"skip": 9, "cache_size": "2 pages"}, "no more requests"),
         ({"page": 0}, "at least one byte"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(UsageError, match=message):
         hits(np.arange(9), **options)
+
+
+@pytest.mark.parametrize("trace", ["sda.blktrace.0", [1, 2, 3]])
+def test_what_is_no_trace_is_told_by_what_is_one(trace):
+    with pytest.raises(UsageError, match=r"a trace is what Trace.read\(PATH\) returns"):
+        hits(trace)
+
+
+def test_parameters_go_to_a_class_of_ones_own():
+    class Sized(Newest):
+        @classmethod
+        def new(cls, ids, pages, limit=0):
+            assert limit == 7
+            return cls()
+
+    assert hits(np.arange(9), "3 pages", Sized, limit=7)[0].replacement == "Sized"
 
 
 def test_the_command_prints_a_table_or_json():
@@ -283,6 +344,19 @@ def test_the_command_prints_a_table_or_json():
     for each in told["caches"]:
         assert each["page_hits"] + each["page_misses"] == each["page_accesses"]
         assert each["request_hits"] + each["request_misses"] == each["requests"]
+    head, *lines = CliRunner().invoke(command, [*said, "--csv"]).output.splitlines()
+    for each, line in zip(told["caches"], lines, strict=True):
+        del each["learning"]
+        assert head.split(",") == list(each)
+        assert line.split(",") == ["" if value is None else str(value) for value in each.values()]
+    both = CliRunner().invoke(command, [*said, "--json", "--csv"])
+    assert (both.exit_code, "one of them" in both.output) == (2, True)
+
+
+def test_the_command_can_leave_out_the_first_requests():
+    text = CliRunner().invoke(command, [str(CAPTURE), "--skip", "50%"])
+    assert text.exit_code == 0, text.output
+    assert "which fill the caches and are not counted" in text.output
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,12 @@ def test_any_policy_at_many_sizes():
     assert curve.error.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("policy", ["lru", "s3-fifo"])
+def test_first_uses_are_what_no_cache_serves_whatever_the_policy(policy):
+    curve = miss_ratio_curve(np.array([1, 2, 1, 3, 1, 2, 4, 1]), policy, sizes=[2])
+    assert curve.first_uses == curve.to_dict()["first_uses"] == 0.5
+
+
 def test_admission_counts_too():
     numbers = skewed(5_000, 900)
     curve = miss_ratio_curve(numbers, sizes=[100], admission="touches", touches=3)

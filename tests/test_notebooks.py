@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib", reason="notebooks need hybridsim[notebooks]")
 
 # These need machine code that nothing else of the suite does: 40 CPU seconds each, once.
 LONG = {
-    "06-validate": "fits an array to a capture, by the code of `fit`",
+    "06-validate": "fits an array to a capture; twins of two kinds of cache",
     "08-cloud-volume": "a machine of volumes is another than one of disks",
 }
 FIGURES = {  # of each notebook, by name: gids of lines that it must have at least
@@ -33,7 +33,10 @@ FIGURES = {  # of each notebook, by name: gids of lines that it must have at lea
     "05-my-trace": {
         "places": [], "again": ["reuse"], "warm_up": ["hit", "smooth", "occupancy"], "why": [],
     },
-    "06-validate": {"distributions": []},
+    "06-validate": {
+        "distributions": [], "on_dm_cache": ["real-", "simulated-"],
+        "on_bcache": ["real-", "simulated-"],
+    },
     "07-write-your-own-policy": {
         "curves": ["line-SecondChanceCompiled", "line-lru", "line-belady", "line-learned"],
         "fills": ["line-lru", "line-learned"],
@@ -177,6 +180,12 @@ def validate(result, lines):
     for side in ("real", "simulated"):
         shares = lines.of("distributions", f"line-below bcache, {side}")[1]
         assert shares == sorted(shares)
+    for name, cache in (("on_dm_cache", "dm-cache"), ("on_bcache", "bcache")):
+        real, simulated = (lines.of(name, f"{side}-0")[0] for side in ("real", "simulated"))
+        assert real == simulated
+        assert len(real) >= 50  # seconds
+        assert result["judged"][cache] >= 7
+        assert result["beyond"][cache] == 0  # as validate/results/README.md says
 
 
 def write_your_own_policy(result, lines):

@@ -128,6 +128,13 @@ def test_a_miss_ratio_curve_marks_its_knee_and_the_chosen_size():
 
 def test_several_curves_are_told_apart():
     worse = {**CURVE, "curve": [{**one, "miss_ratio": 0.9} for one in CURVE["curve"]]}
+    better = {**CURVE, "knee_pages": 300}
+    figure = plot.miss_ratio_curve({"LRU": CURVE, "ARC": better})
+    texts = figure.axes[0].texts
+    assert [each.get_text() for each in texts] == ["knee, LRU", "knee, ARC"]
+    figure.draw_without_rendering()
+    one, other = (each.get_window_extent() for each in texts)
+    assert not one.overlaps(other)
     assert list(lines(plot.miss_ratio_curve({"LRU": CURVE, "FIFO": worse})))[:2] == [
         "miss-ratio-LRU", "miss-ratio-FIFO",
     ]  # fmt: skip
@@ -247,11 +254,24 @@ def test_policies_are_held_against_the_best_in_each_cell():
 
 def test_a_real_and_a_simulated_run_lie_over_each_other(tmp_path):
     document = compare_document(tmp_path)
-    figure = plot.overlay(document)
+    figure = plot.overlay(document, document["curves"][0]["name"].lower())
     shown = lines(figure)
     assert sorted(shown) == ["real-0", "simulated-0"]
     for side in ("real", "simulated"):
         assert shown[f"{side}-0"].get_ydata().tolist() == document["curves"][0][side]["x"]
+
+
+def test_a_curve_that_is_not_there_is_told_with_those_that_are(tmp_path):
+    document = compare_document(tmp_path)
+    with pytest.raises(UsageError, match=f"hits, but {document['curves'][0]['name']}"):
+        plot.overlay(document, "hits")
+
+
+@pytest.mark.parametrize("name", ["hit_ratio", "requests_no_slower_share"])
+def test_shares_of_any_name_are_in_per_cent(name):
+    figure = plot.lines([{"x": 1, name: 0.25}, {"x": 2, name: 0.5}], "x", name)
+    assert labels(figure) == ("x", f"{name.removesuffix('_share').replace('_', ' ')} (%)")
+    assert lines(figure)["line-"].get_ydata().tolist() == [25, 50]
 
 
 def test_frames_are_taken_as_lists_of_rows_are():

@@ -16,7 +16,7 @@ from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, 
 from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
-from hybridsim.cli.trace_text import diagnose
+from hybridsim.cli.trace_text import diagnose, duration
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.trace import TraceWarning
 
@@ -48,6 +48,13 @@ class TestInfo:
         out = run("info", "gen:zipf,requests=10,span=16MiB").stdout
         assert "completions none in it" in out
         assert "incomplete" not in out
+
+    @pytest.mark.parametrize(
+        ("time_ns", "said"),
+        [(999_400_000, "999 ms"), (999_999_500, "1.0 s"), (999_800, "1 ms"), (999.9, "1 us")],
+    )
+    def test_a_time_just_below_a_unit_is_rounded_to_it(self, time_ns, said):
+        assert duration(time_ns) == said
 
     def test_json_is_one_object(self):
         found = json.loads(run("info", "--json", SPLITS).stdout)

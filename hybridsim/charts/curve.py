@@ -20,7 +20,11 @@ def overlaid(curves: Mapping[str, Mapping[str, Any]], chosen_bytes: int | None =
         replace(chart.lines[0], gid=f"miss-ratio-{name}", label=name, role="")
         for name, chart in charts.items()
     ]
-    marks = {mark: None for chart in charts.values() for mark in chart.marks}
+    marks = {
+        replace(mark, label=f"{mark.label}, {name}") if mark.y is not None else mark: None
+        for name, chart in charts.items()
+        for mark in chart.marks
+    }
     return replace(first, lines=lines, marks=list(marks),
                    x=axes.sizes(max(axes.most(line.x) for line in lines)))  # fmt: skip
 

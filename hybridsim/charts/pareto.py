@@ -33,7 +33,7 @@ def pareto(
 ) -> Chart:
     """Return all points, and their front; `more` says of which of the two more is better.
 
-    A unit is told by the end of a name: `_ns`, `_bytes`, `_ratio`.  Rows without either
+    A unit is told by the end of a name: `_ns`, `_bytes`, `_ratio`, `_share`.  Rows without either
     value are left out.  `unbeaten` are the rows on a front of more than these two values.
     """
     known = {at: each for at, each in enumerate(rows)
@@ -77,6 +77,8 @@ def named(key: str, values: Sequence[float]) -> Axis:
         return axes.times(axes.most(values))
     if key.endswith("_ratio"):
         return axes.shares(words, high=None)
+    if key.endswith("_share"):
+        return axes.shares(words.removesuffix(" share"), high=None)
     if key.endswith("_ns"):
         return axes.latencies(axes.most(values), words.removesuffix(" ns"))
     if key.endswith("_bytes"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "hybridsim.hits/1"
 LEAST_SHARE = 0.005  # of the accesses, to be told
+SKIPPED = "Requests before them, which fill the caches and are not counted:"
 REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
 
 
@@ -74,6 +77,7 @@ def parameters(
         "hybridsim hits sda.blktrace.0",
         "hybridsim hits sda.blktrace.0 --cache-size 5%,10%,1MiB --replacement lru,arc,s3-fifo",
         "hybridsim hits sda.blktrace.0 --admission always,larc --replacement lru,belady --json",
+        "hybridsim hits sda.blktrace.0 --cache-size 1000pages,5% --skip 20% --csv",
         "hybridsim hits sda.blktrace.0 --admission learned --replacement learned --write-budget 5%",
     )
 )
@@ -83,7 +87,8 @@ def parameters(
     default="10%",
     show_default=True,
     metavar="SIZES",
-    help="Sizes, separated by commas: bytes (64GiB), or shares of the distinct pages (10%).",
+    help="Sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct pages "
+    "(10%; of replay: of what is touched in pieces of 64 KiB).",
 )
 @click.option(
     "--replacement", default="lru", show_default=True, metavar="NAMES", help=f"{REPLACEMENTS}."
@@ -104,7 +109,14 @@ def parameters(
     metavar="AMOUNT",
     help="Fill no more than 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
 )
+@click.option(
+    "--skip",
+    default="0",
+    metavar="N|SHARE",
+    help="Let the first requests fill the caches, and count from there on: 100000, or 20%.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one line a cache.")
 def hits(
     paths: tuple[str, ...],
     format: str | None,
@@ -116,18 +128,23 @@ def hits(
     page: str,
     sequential_cutoff: str,
     write_budget: str | None,
+    skip: str,
     as_json: bool,
+    as_csv: bool,
     **said: Any,
 ) -> None:
     """Count what caches of each size and policy would serve of TRACE, page by page.
 
     Every read and write touches its pages; discards and flushes touch none.  A request is a hit if
     all its pages are.  There are no devices and no time here: a page is in the cache as soon as it
-    is admitted.  `replay` tells what that means in milliseconds.
+    is admitted.  `replay` tells what that means in milliseconds, and its hits are those of reads
+    alone: compare them with read_request_hits and read_page_hits of --json and --csv.
     """
     from hybridsim.trace import Trace
     from hybridsim.verbs.hits import hits as count
 
+    if as_json and as_csv:
+        raise click.UsageError("--json or --csv: one of them")
     trace = Trace.read(paths, format, device, use_dispatch)
     found = count(
         trace,
@@ -137,9 +154,12 @@ def hits(
         page,
         sequential_cutoff,
         write_budget,
+        skip,
         **parameters(**said),
     )
-    if as_json:
+    if as_csv:
+        click.echo(comma_separated(found), nl=False)
+    elif as_json:
         rows = [each.to_dict() for each in found]
         echo_document(SCHEMA, {"trace": trace.name, "caches": rows})
     else:
@@ -147,6 +167,17 @@ def hits(
         for each in found:
             if each.learning:
                 click.echo(lessons(each))
+
+
+def comma_separated(found: list[Hits]) -> str:
+    """Return results as a table for programs: the keys of the JSON without what was learned."""
+    rows = [each.to_dict() for each in found]
+    text = io.StringIO()
+    keys = [key for key in rows[0] if key != "learning"]
+    lines = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(rows)
+    return text.getvalue()
 
 
 def table(found: list[Hits]) -> str:
@@ -162,6 +193,7 @@ def table(found: list[Hits]) -> str:
         f"{counted(first.page_accesses, 'access', 'accesses')} to pages of "
         f"{human_size(first.page_bytes)}.",
         "A page access is a hit or a miss; a request is a hit if all its pages are.",
+        *([f"{SKIPPED} {first.skipped_requests:,}."] if first.skipped_requests else []),
         *([f"Filled once, then within {budget}."] if first.write_budget else []),
         "",
         f"{'admission':14}{'replacement':12}{'cache':>9}{'pages':>8}{'page hits':>11}"

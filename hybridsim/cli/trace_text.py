@@ -50,7 +50,7 @@ def duration(time_ns: float) -> str:
     if time_ns < 0:
         return "-"
     for unit, factor in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
-        if time_ns < 1000 * factor:
+        if time_ns < 999.5 * factor:  # what is more would be rounded to 1000
             return f"{time_ns / factor:.3g} {unit}"
     seconds = time_ns / 1e9
     if seconds < 120:

@@ -18,6 +18,7 @@ from hybridsim.jit.compiling import (
     kernel,
     loop,
     method,
+    plain_tuple,
     state_machine,
 )
 
@@ -30,5 +31,6 @@ __all__ = [
     "kernel",
     "loop",
     "method",
+    "plain_tuple",
     "state_machine",
 ]

@@ -148,6 +148,16 @@ def state_machine(cls: C) -> C:
     return cls
 
 
+def plain_tuple(cls: C) -> C:
+    """Let loops take instances of this NamedTuple class as numba does: a tuple with names.
+
+    Unasked it would look through all the types that it knows, at the first call; that fails while
+    another thread compiles, and numba learns of more types meanwhile.
+    """
+    typeof_impl.register(cls)(typeof_impl.dispatch(tuple))
+    return cls
+
+
 @functools.cache
 def fresh(compiled_loop: Any) -> Any:
     """Return the same loop, compiled for this process alone: for classes from elsewhere."""

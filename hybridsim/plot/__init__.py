@@ -156,15 +156,17 @@ def overlay(comparison: Any, curve: str = "") -> Figure:
     """Return a real run and a simulated one over each other.
 
     `comparison` is what `compare` returns or its document; `curve` a part of the name of the one
-    to draw, by default the first.
+    to draw, in capitals or not, by default the first.
     """
     document = comparison
     if not isinstance(comparison, Mapping):
         from hybridsim.report.comparison import document as described
 
         document = described(comparison)
-    found = [each for each in overlay_charts.overlays(document) if curve in each.title]
-    return drawn(_some(found[:1], f"curves {curve}".strip()))
+    every = overlay_charts.overlays(document)
+    found = [each for each in every if curve.casefold() in each.title.casefold()]
+    known = f", but {', '.join(each.title for each in every)}" if every else ""
+    return drawn(_some(found[:1], f"curves {curve}".strip() + known))
 
 
 def records(rows: Any) -> list[Mapping[str, Any]]:

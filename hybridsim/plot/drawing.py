@@ -134,7 +134,9 @@ def _marks(place: Any, chart: Chart) -> None:
         else:
             y = mark.y / chart.y.per
             place.plot([x], [y], "o", mfc="none", mec="0.1", ms=6, gid=f"mark-{mark.label}")
-            place.annotate(mark.label, (x, y), (6, 5), textcoords="offset points", fontsize=7)
+            place.annotate(
+                mark.label, (x, y), (6, 5 + 9 * row), textcoords="offset points", fontsize=7
+            )
 
 
 def _names(place: Any, chart: Chart) -> None:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from hybridsim.arrays import Bytes, Int32s, Ints
 from hybridsim.codes import Op
-from hybridsim.errors import TraceError
+from hybridsim.errors import TraceError, UsageError
 from hybridsim.formats.rows import Requests
-from hybridsim.jit import loop
+from hybridsim.jit import loop, plain_tuple
 from hybridsim.jit.index import Index
 from hybridsim.jit.prefetch import prefetch
 from hybridsim.language.units import human_size
@@ -35,6 +35,7 @@ class Chunked(Protocol):
         ...
 
 
+@plain_tuple
 class Accesses(NamedTuple):
     """Requests, and their pages: request i touches numbers[ends[i - 1] : ends[i]]."""
 
@@ -46,6 +47,7 @@ class Accesses(NamedTuple):
     arrival_ns: Ints
 
 
+@plain_tuple
 class PageReads(NamedTuple):
     """Reads of a page each."""
 
@@ -63,6 +65,31 @@ class PageReads(NamedTuple):
 
 
 Part = Accesses | PageReads
+NO_TRACE = (
+    "a trace is what Trace.read(PATH) returns, or a numpy array of page numbers, or several of "
+    "these; this holds a {}"
+)
+
+
+def requests_in(part: Part) -> int:
+    """Return how many requests a part holds."""
+    return len(part.numbers if isinstance(part, PageReads) else part.ends)
+
+
+def split(part: Part, requests: int) -> tuple[Part, Part]:
+    """Return the first so many requests of a part, or all of it, and the others."""
+    if isinstance(part, PageReads):
+        first, others = part.numbers[:requests], part.numbers[requests:]
+        return part._replace(numbers=first), part._replace(numbers=others)
+    cut = int(part.ends[:requests][-1]) if requests and len(part.ends) else 0
+    columns = part._asdict()
+    numbers, ends = columns.pop("numbers"), columns.pop("ends")
+    before = {name: column[:requests] for name, column in columns.items()}
+    after = {name: column[requests:] for name, column in columns.items()}
+    return (
+        Accesses(numbers[:cut], ends[:requests], **before),
+        Accesses(numbers[cut:], ends[requests:] - cut, **after),
+    )
 
 
 def accesses(
@@ -75,6 +102,8 @@ def accesses(
             yield from _of_requests(chunk, page_bytes)
         return
     for numbers in [source] if isinstance(source, np.ndarray) else source:
+        if not isinstance(numbers, np.ndarray):
+            raise UsageError(NO_TRACE.format(type(numbers).__name__))
         for start in range(0, len(numbers), PAGES_AT_ONCE):
             part = numbers[start : start + PAGES_AT_ONCE]
             yield PageReads(part.astype(np.int64, copy=False), page_bytes)

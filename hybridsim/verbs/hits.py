@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -17,6 +17,7 @@ from hybridsim.arrays import Int32s, Ints
 from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
+    HELD,
     PAGE_HITS,
     PAGES,
     REQUEST_HITS,
@@ -27,13 +28,10 @@ from hybridsim.engine.residency import (
     run_pages,
 )
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.language.suggest import hint
 from hybridsim.language.units import parse_percent, parse_size
 from hybridsim.policies import (
-    ADMISSION,
     ADMISSION_METHODS,
     KNOWS_THE_FUTURE,
-    REPLACEMENT,
     REPLACEMENT_METHODS,
     pair,
 )
@@ -42,11 +40,28 @@ from hybridsim.policies.budget import Budgeted
 from hybridsim.policies.learned import Learned
 from hybridsim.policies.learned.lessons import Learning, learning
 from hybridsim.policies.write_budget import WriteBudget, parse_write_budget
-from hybridsim.trace.pages import Accesses, Chunked, Ids, PageReads, Part, accesses, next_uses
+from hybridsim.trace.pages import (
+    Accesses,
+    Chunked,
+    Ids,
+    PageReads,
+    Part,
+    accesses,
+    next_uses,
+    requests_in,
+    split,
+)
+from hybridsim.verbs.policies_said import (
+    Policy,
+    admission_policy,
+    check,
+    replacement_policy,
+    several,
+)
 
-REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
 NO_TIMES = "the trace has no times: a write budget for it is a share of the page accesses, as '5%'"
-Policy = str | Any  # a name of the registry, or a class that can be made like those there
+PAGES_SAID = re.compile(r"([0-9][0-9_]*) *pages?")
+SIZES_SAID = "a cache may also be '10%' of the pages that are touched, or '1000 pages'"
 
 
 @dataclass(frozen=True)
@@ -66,10 +81,13 @@ class Hits:
     read_page_hits: int
     requests: int
     request_hits: int
+    read_requests: int
+    read_request_hits: int
     admitted: int  # pages written to the cache to fill it
     evicted: int
     learning: Learning | None = None  # with admission "learned"
     write_budget: str | None = None  # that it was held to
+    skipped_requests: int = 0  # came first, and are in no count
 
     @property
     def page_misses(self) -> int:
@@ -105,33 +123,36 @@ def hits(
     page: str | int = "4KiB",
     sequential_cutoff: str | int = 0,
     write_budget: str | None = None,
+    skip: str | int = 0,
     **parameters: Any,
 ) -> list[Hits]:
     """Return what caches of each size, admission and replacement do for a trace.
 
-    `trace` may also be an array of page numbers, or several.  `cache_size` is bytes, or a share of
-    the distinct pages that are touched ("10%").  A policy is a name or a class; `parameters` go to
-    the policies that have them: touches, probability_per_million, seed, request_max_bytes,
-    write_price_per_thousand.  `write_budget` holds each cache to "500GB/day", "1 DWPD" (of its own
-    size) or "5%" of the page accesses, beside a first fill of it.
+    `trace` may also be an array of page numbers, or several.  `cache_size` is bytes, a share of the
+    distinct pages that are touched ("10%"), or "1000 pages".  A policy is a name or a class;
+    `parameters` go to the policies whose `new` has them; those of the registry have touches,
+    probability_per_million, seed, request_max_bytes, write_price_per_thousand.  `write_budget`
+    holds each cache to "500GB/day", "1 DWPD" (of its own size) or "5%" of the page accesses, beside
+    a first fill of it.  The first requests, `skip` of them or a share ("20%"), fill the caches and
+    teach the policies, and are not counted.
+
+    Raises UsageError for what makes no sense, TraceError for a trace without reads and writes.
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:
         raise UsageError("a page has at least one byte")
     budget = _budget(write_budget, page_bytes)
-    if any("%" in str(size) for size in _several(cache_size)):
+    if any("%" in str(size) for size in (skip, *several(cache_size))):
         trace = readable_twice(trace)
-    for each in _several(admission):
-        _policy(each, "admission", ADMISSION)
-    for each in _several(replacement):
-        _policy(each, "replacement", REPLACEMENTS)
-    sizes = cache_pages(trace, _several(cache_size), page_bytes)
-    wanted = list(product(_several(admission), _several(replacement), sizes))
+    check(parameters, admission, replacement)
+    sizes = cache_pages(trace, several(cache_size), page_bytes)
+    wanted = list(product(several(admission), several(replacement), sizes))
     cutoff = size_bytes(sequential_cutoff)
-    if budget and (known := KNOWS_THE_FUTURE.keys() & set(_several(replacement))):
+    if budget and (known := KNOWS_THE_FUTURE.keys() & set(several(replacement))):
         raise UsageError(f"{', '.join(known)} is a bound of all policies, and held to no budget")
     caches = [Cache(*each, cutoff, parameters | {"write_budget": budget}) for each in wanted]
-    feed = Feed(caches)
+    skipped = _skipped(trace, skip, page_bytes)
+    feed = Feed(caches, skipped)
     for part in accesses(trace, page_bytes):
         if budget and not budget.by_access and isinstance(part, PageReads):
             raise UsageError(NO_TIMES)
@@ -139,7 +160,25 @@ def hits(
     feed.finish()
     if budget and not budget.by_access and not feed.has_times:
         raise UsageError(NO_TIMES)
-    return [replace(cache.result(page_bytes), write_budget=write_budget) for cache in caches]
+    return [
+        replace(cache.result(page_bytes), write_budget=write_budget, skipped_requests=skipped)
+        for cache in caches
+    ]
+
+
+def _skipped(trace: Any, said: str | int, page_bytes: int) -> int:
+    """Return how many requests come first and are not counted; a share takes a pass to count."""
+    try:
+        if "%" not in str(said):
+            number = int(said)
+        else:
+            share = parse_percent(str(said))
+            number = int(share * sum(map(requests_in, accesses(trace, page_bytes))))
+    except ValueError as error:
+        raise UsageError(f"skip: {error}; say a number of requests, or '20%'") from None
+    if number < 0:
+        raise UsageError(f"skip: {said} requests cannot be left out")
+    return number
 
 
 def _budget(said: str | None, page_bytes: int) -> WriteBudget | None:
@@ -168,15 +207,19 @@ def cache_pages(
 
 
 def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
-    if "%" in str(size):
-        try:
+    pages_said = PAGES_SAID.fullmatch(str(size).strip())
+    try:
+        if pages_said:
+            pages = int(pages_said[1])
+        elif "%" in str(size):
             pages = int(parse_percent(str(size)) * distinct)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-    else:
-        pages = size_bytes(size) // page_bytes
+        else:
+            pages = parse_size(size) // page_bytes
+    except ValueError as error:
+        raise UsageError(f"{error}; {SIZES_SAID}") from None
     if pages < 1 and (distinct or "%" not in str(size)):
-        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes")
+        mend = f": a number alone is bytes; {SIZES_SAID}" if str(size).isdigit() else ""
+        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes{mend}")
     return pages
 
 
@@ -200,8 +243,8 @@ class Cache:
         parameters: dict[str, Any] | None = None,
     ) -> None:
         """Make an empty cache of `pages`."""
-        self.admission, admits = _policy(admission, "admission", ADMISSION)
-        self.replacement, replaces = _policy(replacement, "replacement", REPLACEMENTS)
+        self.admission, admits = admission_policy(admission)
+        self.replacement, replaces = replacement_policy(replacement)
         self.knows_the_future = self.replacement in KNOWS_THE_FUTURE
         ids = Ids().capacity
         given = parameters or {}
@@ -228,6 +271,10 @@ class Cache:
         requests = part.as_requests() if isinstance(part, PageReads) else part
         jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
 
+    def forget(self) -> None:
+        """Count from here on."""
+        self._state.counts[:HELD] = 0
+
     def result(self, page_bytes: int) -> Hits:
         """Return what the cache has done."""
         counts, policy = [int(each) for each in self._state.counts], self._state.admission
@@ -246,6 +293,8 @@ class Cache:
             counts[PAGE_HITS],
             counts[REQUESTS] + counts[REQUESTS + 1],
             counts[REQUEST_HITS] + counts[REQUEST_HITS + 1],
+            counts[REQUESTS],
+            counts[REQUEST_HITS],
             counts[ADMITTED],
             counts[EVICTED],
             learning(policy) if isinstance(policy, Learned) else None,
@@ -255,8 +304,10 @@ class Cache:
 class Feed:
     """Lets caches see the same accesses, a part after the other; the future after the past."""
 
-    def __init__(self, caches: list[Cache]) -> None:
-        """Begin with empty caches."""
+    def __init__(self, caches: list[Cache], skip: int = 0) -> None:
+        """Begin with empty caches; they count after so many requests."""
+        self._skip, self._is_counting = skip, not skip
+        self._counted_from = 0  # of the parts kept
         self._at_once = [cache for cache in caches if not cache.knows_the_future]
         self._later = [cache for cache in caches if cache.knows_the_future]
         self._kept: list[tuple[Int32s, Part]] = []
@@ -268,6 +319,19 @@ class Feed:
 
     def take(self, part: Part) -> None:
         """Go through some requests."""
+        if not self._is_counting:
+            before, part = split(part, self._skip)
+            self._take(before)
+            self._skip -= requests_in(before)
+            if not requests_in(part):
+                return
+            self._each(self._at_once, Cache.forget)
+            self._is_counting, self._counted_from = True, len(self._kept)
+        self._take(part)
+
+    def _take(self, part: Part) -> None:
+        if not requests_in(part):
+            return
         found = self._ids.of(part.numbers)
         capacity, first = self._ids.capacity, self._first
         self._each(self._at_once, lambda cache: cache.take(found, part, first, capacity))
@@ -280,6 +344,8 @@ class Feed:
 
     def finish(self) -> int:
         """Let those that know the future go through all of it; return the distinct pages."""
+        if not self._is_counting:
+            raise UsageError("skip: the trace has no more requests; leave out fewer, or '20%'")
         if self._kept:
             whole = np.concatenate([found for found, _ in self._kept])
             future = next_uses(whole, self._ids.given, NEVER)
@@ -289,7 +355,9 @@ class Feed:
 
     def _foresee(self, cache: Cache, future: Ints) -> None:
         first = 0
-        for found, part in self._kept:
+        for number, (found, part) in enumerate(self._kept):
+            if number == self._counted_from:
+                cache.forget()
             cache.take_foreseen(found, part, future[first : first + len(found)], self._ids.capacity)
             first += len(found)
 
@@ -298,16 +366,3 @@ class Feed:
             step(caches[0])
         else:
             list(self._threads.map(step, caches))
-
-
-def _several(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
-
-
-def _policy(given: Policy, role: str, known: Any) -> tuple[str, Any]:
-    """Return the name and the class of a policy."""
-    if not isinstance(given, str):
-        return given.__name__, given
-    if given not in known:
-        raise UsageError(f"no {role} policy {given!r}: {hint(given, known)}")
-    return given, known[given]

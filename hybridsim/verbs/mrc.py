@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from hybridsim.errors import TraceError, UsageError
 from hybridsim.jit import fitting
 from hybridsim.language.units import parse_percent
 from hybridsim.trace.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
-from hybridsim.verbs.hits import Cache, Feed, Policy, readable_twice, size_bytes
+from hybridsim.verbs.hits import Cache, Feed, readable_twice, size_bytes
+from hybridsim.verbs.policies_said import Policy, check
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,11 @@ class Curve:
     sampled: int  # of them simulated
     distinct: int  # pages touched; estimated if sampled
     rate: float  # of the sample at the end: 1 = all
-    first_uses: float = field(default=0.0)  # share of accesses that no cache can serve
+
+    @property
+    def first_uses(self) -> float:
+        """Return the share of accesses that no cache can serve: the first to each page."""
+        return min(self.distinct / self.accesses, 1.0)
 
     @property
     def knee(self) -> int:
@@ -79,6 +84,7 @@ class Curve:
         columns = zip(thin.pages.tolist(), thin.miss_ratio.tolist(), thin.error.tolist())
         return {
             **{name: getattr(self, name) for name in names},
+            "first_uses": self.first_uses,
             "knee_pages": int(self.pages[self.knee]),
             "curve": [
                 {"pages": pages, "miss_ratio": ratio, "error": error}
@@ -106,6 +112,7 @@ def miss_ratio_curve(
     using miniature simulations", USENIX ATC 2017.
     """
     page_bytes = size_bytes(page)
+    check(parameters, admission, policy)
     chosen = Sample(sample)
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
@@ -210,15 +217,11 @@ def _exact_lru(parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sampl
     _none(seen)
     if sizes is None:
         sizes = np.arange(1, ids.given + 1)
-    first_uses = int(hits[0])
-    hits[0] = 0
+    hits[0] = 0  # first uses
     within = np.cumsum(hits)[np.minimum(sizes, len(hits) - 1)]
     ratio = 1 - within / seen
     error = np.zeros(len(sizes))
-    return Curve(
-        "lru", "always", page_bytes, sizes, ratio, error, seen, seen, ids.given, 1.0,
-        first_uses / seen,
-    )  # fmt: skip
+    return Curve("lru", "always", page_bytes, sizes, ratio, error, seen, seen, ids.given, 1.0)
 
 
 class Thinned:
@@ -293,13 +296,12 @@ def _sampled_lru(
     sizes = spread_sizes(distinct) if sizes is None else sizes
     bins = (np.log2(np.maximum(sizes, 1)) * PER_OCTAVE).astype(np.int64) + 1
     accesses_of = thinned.hits.sum(axis=1)
-    first_uses = thinned.hits[:, 0].copy()
-    thinned.hits[:, 0] = 0
+    thinned.hits[:, 0] = 0  # first uses
     hits_of = np.cumsum(thinned.hits, axis=1)[:, bins]
     ratio, error = estimate(hits_of, accesses_of, thinned.seen)
     return Curve(
         "lru", "always", page_bytes, sizes, ratio, error, thinned.seen, thinned.sampled, distinct,
-        sample.rate, float(first_uses.sum() / accesses_of.sum()),
+        sample.rate,
     )  # fmt: skip
 
 
