@@ -85,6 +85,8 @@ class Drawn(Drives):
         }
         table = {"kind": kind, "members": members, **self.some(optional)}
         table |= self.lost(about, members)
+        if table.get("stroke") == "short":  # it has to fit
+            table["capacity"] = "drive"
         if "controller" in table:  # its lines divide a chunk
             table["chunk"] = self.size(64 * KIB, 128 * KIB)
         return table

@@ -48,7 +48,7 @@ def loaded_again(scenario):
     return Scenario.loads(scenario.to_toml(), "shown.toml")
 
 
-class TestPossible:
+class TestRight:
     def test_every_key_is_drawn(self):
         """What a new key lacks here is a line in scenario_texts.py."""
         found = {path: set() for path in TABLES}
@@ -142,7 +142,7 @@ def check_conserved(said, facts, counted):
         assert written <= counted["slow_write_bytes"] + counted["fast_write_bytes"]
 
 
-class TestImpossible:
+class TestWrong:
     def test_it_is_told_with_its_place(self, tmp_path):
         tried(check_damaged, range(150), tmp_path / "site.toml")
 

@@ -355,6 +355,10 @@ def test_all_errors_in_one_pass():
         ('[backing]\nscheduler = "fcfs"\nwindow = 3', "first come, first served looks at 1"),
         ('[backing]\nchunk = "1000B"', "site.toml:2:9: a chunk is whole sectors of 512 bytes"),
         ('[backing]\ncapacity = "4k"', "a member must hold a chunk (64KiB)"),
+        (
+            '[backing]\nstroke = "short"\ncapacity = "9TB"',
+            "site.toml:3:12: more than the drive holds (8TB)",
+        ),
         ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is no size"),
         ("[backing]\ndrive = 3", "a drive is a name of the catalog or a table, not 3"),
         ('[backing.drive]\nkind = "tape"', "site.toml:2:8: kind cannot be 'tape': one of"),
