@@ -17,6 +17,7 @@ from hybridsim.formats import Reader, open_reader
 from hybridsim.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.formats.files import STDIN, Source, inline, source
 from hybridsim.formats.rows import Device, Findings, Requests, TraceWarning, in_chunks
+from hybridsim.printable import printable
 from hybridsim.summary import Summary, Tally, summarize
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
@@ -62,8 +63,8 @@ class Trace:
         if not paths:
             raise TraceError("no trace file given")
         found = [each for one in paths for each in sources_of(os.fspath(one))]
-        sources = list({each.name: each for each in found}.values())
-        name = ", ".join(os.fspath(each) for each in paths)
+        sources = list({(each.name, each.path): each for each in found}.values())
+        name = ", ".join(printable(os.fspath(each)) for each in paths)
         return cls(name, *open_reader(sources, format, device, use_dispatch))
 
     def seeded(self, seed: int) -> Trace:
@@ -162,5 +163,6 @@ def sources_of(name: str) -> list[Source]:
             f"{name}: a directory without blktrace's per-CPU files (NAME.blktrace.0, ...)"
         )
     if not exists:
-        raise TraceError(f"{name}: no such file, and no {path.name}.blktrace.0 either")
+        shown = printable(name)
+        raise TraceError(f"{shown}: no such file, and no {printable(path.name)}.blktrace.0 either")
     return [source(name)]

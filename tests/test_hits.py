@@ -264,7 +264,8 @@ def test_a_policy_of_ones_own():
     [
         ({"replacement": "lur"}, "did you mean 'lru'"),
         ({"admission": "sometimes"}, "no admission policy"),
-        ({"cache_size": "1KiB"}, "holds no page"),
+        ({"cache_size": "1KiB"}, "holds no page of 4096 bytes: at least 4KiB"),
+        ({"cache_size": "10%"}, "holds no page of 4096 bytes: one of 9 pages is 11.12%"),
         ({"cache_size": "ten"}, "no size"),
         ({"page": 0}, "at least one byte"),
     ],
@@ -272,6 +273,11 @@ def test_a_policy_of_ones_own():
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(UsageError, match=message):
         hits(np.arange(9), **options)
+
+
+def test_a_page_is_one_that_a_machine_could_have():
+    refused = CliRunner().invoke(command, [str(CAPTURE), "--page", "3000"])
+    assert "a page is whole sectors of 512 bytes" in str(refused.exception)
 
 
 def test_the_command_prints_a_table_or_json():

@@ -119,7 +119,7 @@ def kill(name, seeds, folder):
 
 
 def test_a_command_that_is_ended(tmp_path):
-    kill("gen", range(4), tmp_path)
+    kill("gen", range(3), tmp_path)
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from hybridsim.cli.hits import page_option
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 
@@ -31,7 +32,7 @@ from hybridsim.cli.trace_arguments import examples, trace_options
     metavar="SIZE",
     help="Bytes (64GiB), or a share of the distinct pages (10%).",
 )
-@click.option("--page", default="64KiB", show_default=True, help="What is cached at a time.")
+@page_option("64KiB")
 @click.option(
     "--sequential-cutoff",
     default="1MiB",

@@ -37,9 +37,9 @@ class Problem(NamedTuple):
             before = f"... {before[-SHOWN:]}"
         if len(behind) > SHOWN:
             behind = f"{behind[:SHOWN]} ..."
-        under = "".join("\t" if c == "\t" else " " for c in _shown(before))
-        number = str(line)
-        source = f"  {number} | {_shown(before + behind)}\n  {' ' * len(number)} | {under}^"
+        under = "".join("\t" if c == "\t" else " " for c in printable(before, "\t"))
+        number, shown = str(line), printable(before + behind, "\t")
+        source = f"  {number} | {shown}\n  {' ' * len(number)} | {under}^"
         return cls(message, f"{printable(name)}:{line}:{column}", source, line, column)
 
     @classmethod
@@ -59,11 +59,6 @@ class Problem(NamedTuple):
         if len(message) > LONGEST:
             message = f"{message[:SHOWN]} ... {message[-SHOWN:]}"
         return f"{self.place}: {printable(message)}" + (f"\n{self.source}" if self.source else "")
-
-
-def _shown(line: str) -> str:
-    """Return a line as it is printed: with its tabs, under which the caret finds its place."""
-    return "\t".join(map(printable, line.split("\t")))
 
 
 def _remedy_of_syntax(line: str) -> str:

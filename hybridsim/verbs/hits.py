@@ -41,7 +41,8 @@ from hybridsim.policies.budget import Budgeted
 from hybridsim.policies.learned import Learned
 from hybridsim.policies.learned.lessons import Learning, learning
 from hybridsim.suggest import hint
-from hybridsim.units import parse_percent, parse_size
+from hybridsim.units import format_size, parse_percent, parse_size
+from hybridsim.wording import counted
 from hybridsim.write_budget import WriteBudget, parse_write_budget
 
 REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
@@ -176,7 +177,10 @@ def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
     else:
         pages = size_bytes(size) // page_bytes
     if pages < 1 and (distinct or "%" not in str(size)):
-        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes")
+        least = f"at least {format_size(page_bytes)}"
+        if "%" in str(size):
+            least = f"one of {counted(distinct, 'page')} is {-(-10_000 // distinct) / 100:g}%"
+        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes: {least}")
     return pages
 
 
