@@ -145,7 +145,7 @@ class Drawn(Drives):
         }
         kind = self.rng.choice(["page", *kinds])
         tier = {
-            "size": self.rng.choice(["10%", "0.5 %", "250%", self.size(2 * GIB, 3 * GIB + 512)]),
+            "size": self.rng.choice(["10%", "0.5 %", "250%", self.size(GIB, 3 * GIB // 2 + 512)]),
             "members": self.rng.choice([1, 2, 64]),
             "chunk": self.size(64 * KIB, 512, 65 * KIB),
             "drive": self.drive("cache")[0],
