@@ -14,8 +14,11 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
-    """Return a copy of `column` with `length` entries, the new ones `fill`."""
-    grown = np.full(length, fill, column.dtype)
+    """Return a copy of `column` with `length` entries, the new ones `fill`.
+
+    Zeros that nobody has touched take no memory: pools grow for the worst that may come.
+    """
+    grown = np.full(length, fill, column.dtype) if fill else np.zeros(length, column.dtype)
     grown[: len(column)] = column
     return grown
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from hybridsim.errors import UsageError
+from hybridsim.language.printable import printable
 
 AS_MADE_BY_OPEN = 0o666
 
@@ -26,7 +27,7 @@ def whole_file(name: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with open(name, "wb") if is_special else _beside(Path(os.path.realpath(name))) as stream:
             yield stream
     except OSError as error:
-        raise UsageError(f"cannot write {name}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write {printable(name)}: {error.strerror or error}") from error
 
 
 def write_text(name: str | os.PathLike[str], text: str) -> None:

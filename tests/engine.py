@@ -197,9 +197,11 @@ def facts_of(columns):
     ]
 
 
-def simulate(scenario, interpreted=False, sizes=(), facts_rows=1 << 16, step_ns=loops.NEVER):
-    """Run a scenario on the engine; return its facts and the finished machine."""
-    run = Run(machine(scenario), facts_rows, interpreted)
+def simulate(
+    scenario, interpreted=False, sizes=(), facts_rows=1 << 16, step_ns=loops.NEVER, made=None
+):
+    """Run a scenario on the engine, or on a machine made elsewhere; return its facts and that."""
+    run = Run(made or machine(scenario), facts_rows, interpreted)
     todo = batches(scenario, sizes)
     if not scenario.requests:
         empty = Batch.empty()

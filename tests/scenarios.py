@@ -296,6 +296,7 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         zone_track_bytes.append(draw(st.sampled_from(tracks_sectors)) * 512)
         tracks += draw(st.integers(2, 20))
         size += (tracks - zone_track[-1]) * zone_track_bytes[-1]
+        size -= draw(st.sampled_from([0, 0, 512, 5120]))  # its last track need not be full
     if size < chunk:  # a tiny disk under a large chunk: more of the last zone
         more = -(-(chunk - size) // zone_track_bytes[-1])
         tracks += more
@@ -476,7 +477,7 @@ def controllers(draw: st.DrawFn, array: TierParameters) -> ControllerParameters:
         destages_max=draw(st.integers(1, 6)),
         window_bytes=window_bytes,
         windows=draw(st.integers(0, 6)),
-        ahead_bytes=draw(st.sampled_from([1, window_bytes, 3 * window_bytes])),
+        ahead_bytes=draw(st.sampled_from([0, 1, window_bytes, 3 * window_bytes])),
         after=draw(st.integers(1, 3)),
         streams=draw(st.integers(1, 3)),
         line_bytes=line_bytes,

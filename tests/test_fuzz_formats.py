@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import random
 from itertools import islice
@@ -87,6 +88,53 @@ def test_damaged_files(kind, tmp_path):
 @pytest.mark.parametrize("kind", SEEDS)
 def test_damaged_files_for_long(kind, tmp_path):
     fuzz(tmp_path, kind, range(FIRST, LAST))
+
+
+def parquet_files():
+    """Return small files of the format that needs an extra, with pages of several kinds."""
+    arrow = pytest.importorskip("pyarrow", reason="the extra hybridsim[parquet] is not installed")
+    from pyarrow import parquet
+
+    rows = range(300)
+    table = arrow.table(
+        {
+            "arrival_ns": [i * 1000 for i in rows],
+            "op": ["RW"[i % 2] for i in rows],
+            "offset": [i * 7919 % 997 * 512 for i in rows],
+            "length": [512 * (i % 5 + 1) for i in rows],
+            "complete_ns": [i * 1000 + 50 for i in rows],
+        }
+    )
+    files = []
+    for how in (
+        {},
+        {"compression": "none", "use_dictionary": False},
+        {"compression": "zstd", "row_group_size": 50},
+        {"data_page_version": "2.0"},
+    ):
+        parquet.write_table(table, file := io.BytesIO(), **how)
+        files.append(file.getvalue())
+    return files
+
+
+def fuzz_parquet(path, seeds):
+    files = parquet_files()
+    for seed in seeds:
+        path.write_bytes(mutated(files[seed % 4], random.Random(f"parquet {seed}")))
+        try:
+            check(path)
+        except BaseException:
+            print(f"HYBRIDSIM_FUZZ={seed}-{seed + 1} python -m pytest -m long -k long_parquet")
+            raise
+
+
+def test_damaged_parquet(tmp_path):
+    fuzz_parquet(tmp_path / "a", range(100))
+
+
+@pytest.mark.long
+def test_damaged_files_for_long_parquet(tmp_path):
+    fuzz_parquet(tmp_path / "a", range(FIRST, LAST))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

@@ -302,7 +302,8 @@ def test_a_policy_of_ones_own():
     [
         ({"replacement": "lur"}, "did you mean 'lru'"),
         ({"admission": "sometimes"}, "no admission policy"),
-        ({"cache_size": "1KiB"}, "holds no page"),
+        ({"cache_size": "1KiB"}, "holds no page of 4096 bytes: at least 4KiB"),
+        ({"cache_size": "10%"}, "holds no page of 4096 bytes: one of 9 pages is 11.12%"),
         ({"cache_size": "ten"}, "no size"),
         ({"cache_size": 0.1}, "'10%' of the pages"),
         ({"cache_size": 1000}, "a number alone is bytes; .* '1000 pages'"),
@@ -333,6 +334,11 @@ def test_parameters_go_to_a_class_of_ones_own():
             return cls()
 
     assert hits(np.arange(9), "3 pages", Sized, limit=7)[0].replacement == "Sized"
+
+
+def test_a_page_is_one_that_a_machine_could_have():
+    refused = CliRunner().invoke(command, [str(CAPTURE), "--page", "3000"])
+    assert "a page is whole sectors of 512 bytes" in str(refused.exception)
 
 
 def test_the_command_prints_a_table_or_json():

@@ -285,3 +285,9 @@ def test_the_metadata_fit_on_the_cache_device():
     lines = 1920 * 10**9 // 4096
     tier = building.fast_tier(site.cache, lines)
     assert tier.capacity_bytes >= lines * 4096 + lines // 341 * 4096
+
+
+def test_disks_of_which_no_line_has_room_in_memory_are_refused():
+    site = Site.loads('[cache]\nkind = "open-cas"\nsize = "1GiB"\n')
+    with pytest.raises(ScenarioError, match=r"2048 PiB 64\.0 TiB; longer lines"):
+        building.machine(site, "open", 1 << 61, site.cache.pages(0))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,7 +17,7 @@ from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
 from test_schemas import wrong
 
 from hybridsim.cli import trace_record
-from hybridsim.errors import RecordingError
+from hybridsim.errors import RecordingError, TraceError
 from hybridsim.recording import disk as disks
 from hybridsim.recording import tracefs
 from hybridsim.recording.disk import Host
@@ -45,6 +49,8 @@ TRACEFS = {
     "tracing_on": "1",
     "buffer_size_kb": "7 (expanded: 1408)",
 }
+ENDINGS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+FIRST, LAST = map(int, os.environ.get("HYBRIDSIM_FUZZ", "0-20").split("-"))
 STATS = "entries: 5\noverrun: {}\ndropped events: 0\n"
 
 
@@ -234,6 +240,58 @@ class TestByTracefs:
         put(stats, STATS.format(3))
         prepared = prepare("sdx", None, 1, "tracefs", host=host)
         assert record(prepared, lambda _: put(stats, STATS.format(10))).dropped == 7
+
+
+RECORD = """
+import sys
+from pathlib import Path
+from hybridsim.cli.surroundings import heed_signals
+from hybridsim.recording.disk import Host
+from hybridsim.verbs.record import prepare, record
+heed_signals()
+host = Host(sys=Path(sys.argv[2]), uid=0, release="6.18.44", sample_s=0)
+record(prepare("sdx", None, 1, sys.argv[1], host=host))
+"""
+
+
+def check_ended(host, tmp_path, draw):
+    """End a recording at some moment: tracing is as it was, what is there can be read."""
+    way, number = draw.choice(["blktrace", "tracefs"]), draw.choice(ENDINGS)
+    before, out = tracing_of(host), tmp_path / "out"
+    install(tmp_path, draw.choice(["", SLOW]))
+    line = [sys.executable, "-c", RECORD, way, str(host.sys)]
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "NUMBA_DISABLE_JIT": "1"}
+    child = subprocess.Popen(
+        line, env=env, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    end = time.monotonic() + draw.uniform(0, 3)
+    while time.monotonic() < end and not (draw.random() < 0.01 and any(out.iterdir())):
+        time.sleep(0.005)
+    child.send_signal(number)
+    _, told = child.communicate(timeout=120)
+    if number != signal.SIGKILL:
+        assert "Traceback" not in told or "KeyboardInterrupt" in told  # as this is no command
+        assert tracing_of(host) == before
+        assert not list(out.glob(".hybridsim-*"))
+    for name, text in TRACEFS.items():  # as a user has to, after SIGKILL
+        put(host.sys / "kernel/tracing" / name, text + "\n")
+    put(host.sys / "class/block/sdx/trace/enable", "0\n")
+    with contextlib.suppress(TraceError):  # no request came yet
+        assert set(as_rows(read("sdx"))) <= set(reference_rows(CASE))
+    for each in [*out.glob("sdx.*")]:
+        each.unlink()
+    install(tmp_path, "")
+    assert record(prepare("sdx", None, 1, "blktrace", host=host)).summary.requests
+    assert as_rows(read("sdx")) == reference_rows(CASE)
+    for each in [*out.glob("sdx.*")]:
+        each.unlink()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(FIRST, LAST))
+def test_a_recording_that_is_ended_at_any_moment(number, host, tmp_path):
+    check_ended(host, tmp_path, random.Random(number))
 
 
 class TestRefusals:

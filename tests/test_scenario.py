@@ -355,6 +355,10 @@ def test_all_errors_in_one_pass():
         ('[backing]\nscheduler = "fcfs"\nwindow = 3', "first come, first served looks at 1"),
         ('[backing]\nchunk = "1000B"', "site.toml:2:9: a chunk is whole sectors of 512 bytes"),
         ('[backing]\ncapacity = "4k"', "a member must hold a chunk (64KiB)"),
+        (
+            '[backing]\nstroke = "short"\ncapacity = "9TB"',
+            "site.toml:3:12: more than the drive holds (8TB)",
+        ),
         ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is no size"),
         ("[backing]\ndrive = 3", "a drive is a name of the catalog or a table, not 3"),
         ('[backing.drive]\nkind = "tape"', "site.toml:2:8: kind cannot be 'tape': one of"),
@@ -386,6 +390,15 @@ def test_all_errors_in_one_pass():
         ("[[cache]]\nsize = '1GB'", "cache must be a table"),
         ("seed = " + "9" * 5000, "not TOML"),
         ("seed = " + "[" * 5000, "nested too deep"),
+        ("a." * 900 + "a = 1", "nested too deep"),
+        ("[cache]\nadmission = []", "site.toml:2:13: no policy '[]'"),
+        ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is no number of drive writes"),
+        (
+            '[backing.drive]\nlike = "samsung-pm883-960gb"\nflash.over_provisioning = 7',
+            "site.toml:3:27: 7 is no percentage: write for instance '10%'",
+        ),
+        ('"a\\u001b[2J" = 1', r"unknown key 'a\x1b[2J'"),
+        ("[cache]\nsize = '" + "a" * 9999 + "'", "a ...\n"),
     ],
 )
 def test_what_an_error_says(text, message):
@@ -406,6 +419,22 @@ def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / "latin.toml").write_bytes(b"a = '\xe4'")
     with pytest.raises(ScenarioError, match="is not UTF-8 text"):
         Scenario.load(tmp_path / "latin.toml")
+
+
+def test_a_file_from_an_editor_of_windows():
+    assert Scenario.loads("\ufeffseed = 3\r\n[cache]\r\nsize = '1GB'\r\n").seed == 3
+
+
+def test_a_drive_of_ones_own_is_shown_as_it_is():
+    own = Scenario.default().backing.drive.model_copy(update={"like": ""})
+    lines = [
+        f"{key} = {value!r}"
+        for key, value in own.model_dump(exclude_none=True, by_alias=True).items()
+    ]
+    text = "[backing.drive]\n" + "\n".join(lines).replace("False", "false")
+    assert (
+        Scenario.loads(Scenario.loads(text.replace("like = ''", "")).to_toml()).backing.drive == own
+    )
 
 
 # --- no text makes a traceback ------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """A full disk, closed streams, odd names, signals: one message, no file that is half written."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,6 +123,7 @@ def test_wherever_it_is_killed_a_file_is_whole_or_not_there(part, tmp_path):
         ("$H trace info nowhere 2>/dev/full", 3, ""),
         ("$H trace info - <&-", 3, "nothing to read"),
         ("$H trace info a.csv >/dev/full", 2, "cannot write: No space left"),
+        ("$H trace info $'a\\nb\\e[31m'", 3, "a\\nb\\x1b[31m: no such file"),
         ("PYTHONIOENCODING=ascii:strict $H trace info \u2603.csv", 3, "\\u2603.csv: no such file"),
         ("(ulimit -f 1; $H trace gen random,requests=99 a.csv); cat a.csv", 0, ROWS),
         ("$H trace gen random,requests=9999 - | head -1; echo ${PIPESTATUS[0]}", 0, "141"),
@@ -130,6 +133,16 @@ def test_odd_surroundings(line, code, told, trace):
     returned, out, err = shell(line, trace)
     assert returned == code
     assert told in out + err
+
+
+def test_a_sweep_on_a_full_disk_goes_on_when_there_is_room(trace):
+    line = "$H sweep a.csv --vary cache.size=10%,20%,30% --workers 1 --folder f"
+    code, out, err = shell(f"ulimit -f 10; {line}", trace)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"hybridsim: error: cannot keep results in f: File too large; .*\n", err)
+    code, out, err = shell(f"{line} --json -", trace)
+    assert code == 0
+    assert json.loads(out)["replays"] == {"computed": 2, "known": 1, "failed": 0, "missing": 0}
 
 
 @pytest.mark.parametrize(

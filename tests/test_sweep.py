@@ -633,6 +633,19 @@ def test_an_interrupt_ends_it_soon_keeps_what_is_done_and_says_how_to_go_on(trac
     }  # fmt: skip
 
 
+def test_an_interrupt_before_anything_is_done_leaves_an_older_file(
+    trace, tmp_path, quick, monkeypatch
+):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(UnderWay, "run", interrupt)
+    (tmp_path / "a.csv").write_text("old")
+    done = run(trace, "--vary", SIZES, "--folder", tmp_path, "-o", tmp_path / "a.csv")
+    assert done.exit_code == 130
+    assert (tmp_path / "a.csv").read_text() == "old"
+
+
 @pytest.mark.long
 def test_an_interrupt_of_the_client_of_two_workers_keeps_what_is_done(trace, tmp_path):
     pytest.importorskip("distributed", reason="needs hybridsim[cluster]")

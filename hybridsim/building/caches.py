@@ -23,7 +23,8 @@ from hybridsim.codes import (
     Promotion,
     Reuse,
 )
-from hybridsim.language.units import parse_percent
+from hybridsim.errors import ScenarioError
+from hybridsim.language.units import human_size, parse_percent
 from hybridsim.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.scenario import Cache
 from hybridsim.scenario.bcache import BcacheTable
@@ -41,6 +42,7 @@ MODES = {
 FILLS = {"re-read": Fill.RE_READ, "piggyback": Fill.PIGGYBACK}
 FILLED_WHEN = {"background": FillWhen.BACKGROUND, "foreground": FillWhen.FOREGROUND}
 ELEVATOR = 128  # pages of which the next one on the disks is cleaned
+CORE_LINES_MAX = 1 << 36  # 8 GiB of bits
 IDS = 1 << 14  # pages that there is room for at first
 
 
@@ -153,7 +155,13 @@ def dm_writecache(said: WritecacheTable, place: Place) -> DmWritecache:
 
 
 def open_cas(said: OpenCasTable, place: Place) -> OpenCas:
-    """Build an empty Open CAS."""
+    """Build an empty Open CAS; it keeps a bit of each line of its disks."""
+    if place.origin_bytes // said.line_bytes > CORE_LINES_MAX:
+        raise ScenarioError(
+            f"Open CAS keeps a bit of each line of the disks: of {human_size(place.origin_bytes)} "
+            f"{human_size(place.origin_bytes // said.line_bytes // 8)}; longer lines "
+            "(--cache-line 64KiB) need less; or is an offset of the trace wrong?"
+        )
     return OpenCas.new(
         said.line_bytes,
         place.pages,

@@ -14,6 +14,7 @@ import click
 from hybridsim import __version__
 from hybridsim.cli.surroundings import heed_signals, let_go_of_streams, prepare_streams
 from hybridsim.errors import HybridsimError
+from hybridsim.language.printable import printable
 from hybridsim.language.suggest import hint
 
 # name: (module, one line of help shown by `hybridsim --help` without importing the module)
@@ -143,6 +144,6 @@ def _nobody_reads() -> NoReturn:
 
 def _stop(message: str, code: int) -> None:
     with contextlib.suppress(OSError):
-        print(f"hybridsim: {message}", file=sys.stderr)
+        print("hybridsim:", printable(message, keep="\n\t"), file=sys.stderr)
     let_go_of_streams()
     sys.exit(code)

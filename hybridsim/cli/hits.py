@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from hybridsim.verbs.hits import Hits
 
 SCHEMA = "hybridsim.hits/1"
+Command = TypeVar("Command", bound=Callable[..., Any])
+SECTOR_BYTES = 512
 LEAST_SHARE = 0.005  # of the accesses, to be told
 SKIPPED = "Requests before them, which fill the caches and are not counted:"
 REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
@@ -40,15 +43,32 @@ def policy_options(function: Any) -> Any:
         click.option(
             "--touches", type=click.IntRange(1, 255), default=2, help="Of --admission touches."
         ),
-        click.option(
-            "--page",
-            default="4KiB",
-            show_default=True,
-            help="What is cached at a time; of replay, size and advise it is 64KiB.",
-        ),
+        page_option("4KiB"),
     ):
         function = option(function)
     return function
+
+
+def page_option(default: str) -> Callable[[Command], Command]:
+    """Return the option of what is cached at a time."""
+    return click.option(
+        "--page",
+        default=default,
+        show_default=True,
+        help="What is cached at a time; of replay, size and advise it is 64KiB.",
+        callback=_page,
+    )
+
+
+def _page(context: click.Context, option: click.Parameter, said: str) -> str:
+    """Refuse pages that no machine has either."""
+    from hybridsim.errors import UsageError
+    from hybridsim.verbs.hits import size_bytes
+
+    page_bytes = size_bytes(said)
+    if page_bytes < SECTOR_BYTES or page_bytes % SECTOR_BYTES:
+        raise UsageError(f"--page {said}: a page is whole sectors of {SECTOR_BYTES} bytes")
+    return said
 
 
 def parameters(

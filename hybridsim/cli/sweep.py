@@ -107,7 +107,7 @@ def sweep(
     with telling(plan) as tell:
         found = find(plan, folder, workers, scheduler, tell)
     write_answer(found, text, json_file, html_file)
-    if output:
+    if output and found.records:  # none yet, if it was interrupted: an older file stays
         files.write(found.records, output)
         click.echo(f"wrote {output}", err=True)
     _leave(found)

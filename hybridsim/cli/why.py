@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hybridsim.cli.documents import echo_document
+from hybridsim.cli.hits import page_option
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 SCHEMA = "hybridsim.why/1"
@@ -32,7 +33,7 @@ SCHEMA = "hybridsim.why/1"
     metavar="SIZE",
     help="Bytes (64GiB), or a share of the distinct pages (10%).",
 )
-@click.option("--page", default="64KiB", show_default=True, help="What is cached at a time.")
+@page_option("64KiB")
 @click.option(
     "--sequential-cutoff",
     default="1MiB",

@@ -12,6 +12,7 @@ from hybridsim.drives.part import Part, Rate, Size, Time
 from hybridsim.language.units import format_time, parse_time
 
 GIB = 2**30
+MEDIAN = 50  # percent
 Percentiles = tuple[tuple[float, int], ...]  # (percent, ns), both ascending
 
 
@@ -20,8 +21,8 @@ def parse_percentiles(text: Any) -> Percentiles:
     if not isinstance(text, str):
         raise ValueError(f"{text!r} is no latency: write for instance '500us' or {EXAMPLE}")
     words = [point.split() for point in text.split(",")]
-    if words == [text.split()] and len(words[0]) == 1:
-        words = [["p50", text]]
+    if len(words) == 1 and not text.lstrip().startswith("p"):
+        words = [[f"p{MEDIAN}", text]]
     points = []
     for point in words:
         if len(point) != 2 or not point[0].startswith("p"):
@@ -47,9 +48,13 @@ def _percent(text: str) -> float:
 
 def format_percentiles(points: Percentiles) -> str:
     """Return the text that reads back as these points."""
-    if len(points) == 1:
+    if [percent for percent, _ in points] == [MEDIAN]:
         return format_time(points[0][1])
-    return ", ".join(f"p{percent:.12g} {format_time(time_ns)}" for percent, time_ns in points)
+    return ", ".join(f"p{_exact(percent)} {format_time(time_ns)}" for percent, time_ns in points)
+
+
+def _exact(percent: float) -> str:
+    return repr(percent).removesuffix(".0")
 
 
 Latency = Annotated[

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from hybridsim.errors import TraceError
 from hybridsim.formats.rows import Findings
+from hybridsim.language.printable import printable
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -47,7 +48,7 @@ CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 class Source:
     """A file that can be read again from its beginning; standard input is spooled to one."""
 
-    name: str
+    name: str  # as messages say it
     path: Path | None
     spool: IO[bytes] | None = None
 
@@ -71,17 +72,17 @@ class Source:
 
 def source(path: str | os.PathLike[str]) -> Source:
     """Return the source of a path, or of standard input for `-`."""
-    name = os.fspath(path)
+    name, shown = os.fspath(path), printable(os.fspath(path))
     if name == STDIN:
         return Source("standard input", None, _spooled(sys.stdin.buffer))
     try:
         regular = Path(name).is_file()
         if not regular and not Path(name).is_dir() and Path(name).exists():
             with Path(name).open("rb") as pipe:  # a pipe or a device: readable only once
-                return Source(name, None, _spooled(pipe))
+                return Source(shown, None, _spooled(pipe))
     except OSError as error:
-        raise TraceError(f"{name}: cannot be read: {error.strerror}") from None
-    return Source(name, Path(name))
+        raise TraceError(f"{shown}: cannot be read: {error.strerror}") from None
+    return Source(shown, Path(name))
 
 
 def inline(text: str) -> Source:

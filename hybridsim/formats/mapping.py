@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hybridsim.formats.columns import OPS, Field, To
 from hybridsim.formats.msr import TICK_NS, TICKS_TO_1970
 from hybridsim.language.suggest import hint
 from hybridsim.language.units import parse_size
+from hybridsim.toml.parsing import cleaned, parsed
 
 ROLES = {
     "time": To.TIME,
@@ -79,11 +79,12 @@ def _of_line(said: str) -> dict[str, str]:
 
 def _of_toml(name: str) -> dict[str, str]:
     try:
-        found = tomllib.loads(Path(name).read_text(encoding="utf-8"))
+        text = cleaned(Path(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise ColumnsError(f"--columns: {name}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ColumnsError(f"--columns: {name}: {error}") from None
+    found = parsed(text, name, ColumnsError)
     return {key: str(value) for key, value in found.items()}
 
 

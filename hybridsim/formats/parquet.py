@@ -5,6 +5,7 @@ Columns are taken by the names that they have in the CSV of `trace convert`; or 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ from hybridsim.formats.requests_csv import HEADER, LETTERS
 from hybridsim.formats.rows import UNKNOWN, Findings, Requests, no_requests
 from hybridsim.formats.text import no_dispatch, only
 from hybridsim.formats.volumes import Volumes
+from hybridsim.language.printable import printable
 
 MAGIC = b"PAR1"
 BATCH = 1 << 16
@@ -55,6 +57,20 @@ def pyarrow(name: str) -> Any:
     return pyarrow
 
 
+@contextlib.contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Say of a file that pyarrow cannot read why that is, as a TraceError."""
+    arrow = pyarrow(name)
+    try:
+        yield
+    except (OSError, arrow.ArrowException, UnicodeDecodeError) as error:
+        why = str(error).split("\n")[0]
+        raise TraceError(
+            f"{name}: cannot be read as Parquet: {printable(why)}; it is damaged, or compressed "
+            "once more: then decompress it first"
+        ) from None
+
+
 class Reader:
     """A file; each pass reads it anew, a group of rows at a time."""
 
@@ -65,8 +81,9 @@ class Reader:
         self.origin_unix_ns: int | None = None
         no_dispatch(self._source.name, use_dispatch)
         self._mapping = read(said) if said else OURS
-        self._file = self._opened()
-        have = self._file.schema_arrow.names
+        with readable(self._source.name):
+            self._file = self._opened()
+            have = self._file.schema_arrow.names
         wanted = [column for column, _ in self._mapping.columns.values()]
         missing = [column for column in wanted if column not in have]
         if missing:
@@ -78,7 +95,7 @@ class Reader:
         survey = Rows(self._mapping)
         named = [column for to, (column, _) in self._mapping.columns.items() if to == To.DEVICE]
         if named:
-            for _ in survey.requests(self._batches(), -1):
+            for _ in self._rows(survey, -1):
                 pass
         else:
             survey.names.append("0")
@@ -88,22 +105,18 @@ class Reader:
     def _opened(self) -> Any:
         arrow = pyarrow(self._source.name)
         place: Any = self._source.spool or self._source.path
-        try:
-            return arrow.parquet.ParquetFile(place)
-        except (OSError, arrow.ArrowException) as error:
-            raise TraceError(
-                f"{self._source.name}: cannot be read as Parquet: {error}; "
-                "if it is compressed once more, decompress it first"
-            ) from None
+        return arrow.parquet.ParquetFile(place)
 
-    def _batches(self) -> Iterator[Any]:
-        return iter(self._file.iter_batches(BATCH, columns=self._columns))
+    def _rows(self, rows: Rows, wanted: int) -> Iterator[Requests]:
+        with readable(self._source.name):
+            batches = self._file.iter_batches(BATCH, columns=self._columns)
+            yield from rows.requests(batches, wanted)
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests in order of arrival."""
         rows = Rows(self._mapping)
         origin_ns: int | None = None
-        for part in in_order(rows.requests(self._batches(), self.volumes.wanted), findings):
+        for part in in_order(self._rows(rows, self.volumes.wanted), findings):
             if origin_ns is None:
                 origin_ns = int(part.arrival_ns[0])
                 self.origin_unix_ns = origin_of(None, origin_ns)

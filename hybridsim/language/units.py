@@ -14,6 +14,7 @@ from fractions import Fraction
 from hybridsim.language.suggest import nearest
 
 LARGEST = 2**63 - 1  # what an int64 holds
+LENGTH_MAX = 400  # of a text
 SIZES: dict[str, int] = {
     "B": 1,
     **{letter: 1024**power for power, letter in enumerate("kmgt", 1)},
@@ -53,9 +54,9 @@ def parse_rate(text: str) -> int:
     return _parse(text, RATES, "rate", "270MB/s or 64KiB/s", "bytes a second")
 
 
-def parse_percent(text: str) -> Fraction:
+def parse_percent(text: object) -> Fraction:
     """Return the share that '10%' is, exactly."""
-    match = _NUMBER.fullmatch(text)
+    match = _matched(text)
     if match is None or match[2] != "%":
         raise ValueError(f"{text!r} is no percentage: write for instance '10%'")
     return Fraction(match[1].replace("_", "")) / 100
@@ -64,13 +65,20 @@ def parse_percent(text: str) -> Fraction:
 def _parse(
     text: object, units: Mapping[str, int], what: str, example: str, whole: str, bare: int = 0
 ) -> int:
-    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    match = _matched(text)
     if match is None:
         raise ValueError(f"{text!r} is no {what}: write for instance {example}")
     factor = _factor(match[2], units, bare)
     if factor == 0:
         raise ValueError(_unknown_unit(match[1], match[2], units, what, example))
     return _checked(Fraction(match[1].replace("_", "")) * factor, text, whole)
+
+
+def _matched(text: object) -> re.Match[str] | None:
+    """Return number and unit of a text; neither of one too long to be meant."""
+    if not isinstance(text, str) or len(text) > LENGTH_MAX:
+        return None
+    return _NUMBER.fullmatch(text)
 
 
 def _factor(unit: str, units: Mapping[str, int], bare: int) -> int:

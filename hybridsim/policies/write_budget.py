@@ -47,8 +47,8 @@ def parse_write_budget(text: str, page_bytes: int, drive_bytes: int | None = Non
         return WriteBudget(share, by_cache=False, by_access=True)
     if said.upper().endswith(DRIVE_WRITES):
         try:
-            writes = Fraction(said[: -len(DRIVE_WRITES)].strip())
-        except (ValueError, ZeroDivisionError):
+            writes = 100 * parse_percent(f"{said[: -len(DRIVE_WRITES)].strip()}%")
+        except ValueError:
             raise ValueError(
                 f"{text!r} is no number of drive writes: for instance '1 DWPD'"
             ) from None

@@ -177,7 +177,7 @@ class Controller:
         """Ask for the windows that follow, as far as there is room for them."""
         p = self.parameters
         stop = min(at + p.ahead_bytes, self.capacity_bytes)
-        if at >= self.capacity_bytes:
+        if at >= stop:
             return
         for number in range(at // p.window_bytes, -(-stop // p.window_bytes)):
             if number in self.windows:

@@ -22,6 +22,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from hybridsim.errors import ScenarioError
+from hybridsim.language.printable import printable
 from hybridsim.language.suggest import hint
 from hybridsim.scenario.assigned import SET, over, written
 from hybridsim.scenario.backing import Backing
@@ -31,6 +32,7 @@ from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.resolve import resolved
+from hybridsim.toml.parsing import cleaned
 
 __all__ = ["OPTIONS", "Backing", "Cache", "Host", "Price", "Replay", "Scenario"]
 
@@ -64,15 +66,16 @@ class Scenario:
         try:
             text = FilePath(path).read_text(encoding="utf-8")
         except OSError as error:
-            raise ScenarioError(f"cannot read {path}: {error.strerror}") from error
+            raise ScenarioError(f"cannot read {printable(path)}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise ScenarioError(f"{path} is not UTF-8 text (byte {error.start})") from error
+            place = f"byte {error.start}"
+            raise ScenarioError(f"{printable(path)} is not UTF-8 text ({place})") from error
         return cls.loads(text, str(path))
 
     @classmethod
     def loads(cls, text: str, name: str = "scenario") -> Scenario:
         """Read a scenario from text; `name` is what errors call it."""
-        return cls._of(Origin.read(text.replace("\r\n", "\n"), name))
+        return cls._of(Origin.read(cleaned(text), name))
 
     def with_options(self, **options: Any) -> Scenario:
         """Return the scenario with options of the command line over it; None changes nothing."""

@@ -58,12 +58,16 @@ class Backing(Part):
     controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
 
     @property
+    def held_of_drive(self) -> int:
+        """What is used of each drive: all of it, or as much as was said."""
+        if self.capacity not in ("trace", "drive"):
+            return parse_size(self.capacity)
+        return self.drive.capacity_bytes
+
+    @property
     def held_bytes(self) -> int:
         """What the array holds, of whole drives or of as much of them as was said."""
-        own = self.drive.capacity_bytes
-        if self.capacity not in ("trace", "drive"):
-            own = parse_size(self.capacity)
-        rows = own // self.chunk_bytes
+        rows = self.held_of_drive // self.chunk_bytes
         return levels.chunks_held(self.kind, self.members, self.layout, rows) * self.chunk_bytes
 
     def member_bytes(self, volume_bytes: int) -> int:
@@ -78,8 +82,7 @@ class Backing(Part):
                     f'{human_size(self.drive.capacity_bytes)}: stroke = "full" lets it'
                 )
             return needed
-        own = self.drive.capacity_bytes if self.capacity == "drive" else parse_size(self.capacity)
-        rows = own // self.chunk_bytes
+        rows = self.held_of_drive // self.chunk_bytes
         chunks = levels.chunks_held(self.kind, self.members, self.layout, rows)
         if chunks * self.chunk_bytes < volume_bytes:
             mend = 'capacity = "trace" fits it'
@@ -90,6 +93,13 @@ class Backing(Part):
                 f"{human_size(chunks * self.chunk_bytes)}: {mend}"
             )
         return rows * self.chunk_bytes
+
+    def _wrong_stroke(self) -> Iterator[tuple[str, str]]:
+        if self.drive.kind != "hdd":
+            yield "stroke", 'only a hard disk has outer cylinders: stroke = "full"'
+        elif self.held_of_drive > self.drive.capacity_bytes:
+            holds = format_size(self.drive.capacity_bytes)
+            yield "capacity", f'more than the drive holds ({holds}): stroke = "full" lets it'
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse arrays that do not exist."""
@@ -112,8 +122,8 @@ class Backing(Part):
             yield "window", 'first come, first served looks at 1 command: scheduler = "ncq" at more'
         if self.capacity not in ("trace", "drive") and parse_size(self.capacity) < self.chunk_bytes:
             yield "capacity", f"a member must hold a chunk ({format_size(self.chunk_bytes)})"
-        if self.stroke == "short" and self.drive.kind != "hdd":
-            yield "stroke", 'only a hard disk has outer cylinders: stroke = "full"'
+        if self.stroke == "short":
+            yield from self._wrong_stroke()
         if self.controller is not None and self.chunk_bytes % self.controller.line_bytes:
             line = format_size(self.controller.line_bytes)
             yield "chunk", f"a chunk is whole lines of the controller ({line})"

@@ -28,7 +28,7 @@ def _name_of(family: Mapping[str, Any]) -> BeforeValidator:
     """Take a name of a family of policies."""
 
     def check(name: Any) -> Any:
-        if name not in family:
+        if not isinstance(name, str) or name not in family:
             raise ValueError(f"no policy {str(name)[:40]!r}: {hint(str(name), family)}")
         return name
 

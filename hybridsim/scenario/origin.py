@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hybridsim.errors import ScenarioError
+from hybridsim.toml.parsing import parsed
 from hybridsim.toml.places import Path, Places
-from hybridsim.toml.problems import Problem, report
+from hybridsim.toml.problems import Problem
 
 # options of the command line and of `with_options`, and what they set
 OPTIONS: dict[str, Path] = {
@@ -75,13 +75,7 @@ class Origin:
     @classmethod
     def read(cls, text: str, name: str) -> Origin:
         """Parse a file's text."""
-        try:
-            said = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, ValueError) as error:
-            raise ScenarioError(report([Problem.of_syntax(str(error), text, name)])) from error
-        except RecursionError as error:
-            raise ScenarioError(f"{name}: brackets are nested too deep") from error
-        return cls(name, text, said, Places(text))
+        return cls(name, text, parsed(text, name, ScenarioError), Places(text))
 
     def over(self, options: Mapping[str, Any]) -> Origin:
         """Return this with options set over what the file says."""

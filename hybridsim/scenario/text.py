@@ -46,7 +46,8 @@ def _table(scenario: Scenario, path: Path, values: dict[str, Any]) -> Iterator[s
     yield ""
     yield f"[{'.'.join(map(str, path))}]"
     for key, value in values.items():
-        if not isinstance(value, dict):
+        is_own = key == "like" and not value  # a drive that is none of the catalog
+        if not isinstance(value, dict) and not is_own:
             yield _line(scenario, (*path, key), value)
     for key, value in values.items():
         if isinstance(value, dict):

@@ -18,7 +18,6 @@ backing.members = 8
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
@@ -32,6 +31,7 @@ from hybridsim.sweep.objectives import Objective
 from hybridsim.sweep.plan import OBJECTIVES, TRIALS, Axis, Plan, axis_of
 from hybridsim.sweep.point import TraceSaid
 from hybridsim.sweep.quantities import Range
+from hybridsim.toml.parsing import cleaned, parsed
 from hybridsim.toml.places import Path, Places
 from hybridsim.toml.problems import Problem, explain, report
 from hybridsim.trace import GENERATED
@@ -101,11 +101,8 @@ def load(path: str) -> Plan:
 
 def loads(text: str, name: str = "sweep.toml") -> Plan:
     """Read a plan from text; the files that it names are beside the file of this name."""
-    text = text.replace("\r\n", "\n")
-    try:
-        said = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(str(Problem.of_syntax(str(error), text, name))) from None
+    text = cleaned(text)
+    said = parsed(text, name, ScenarioError)
     origin = _Origin(text, name)
     try:
         file = SweepFile.model_validate(said)

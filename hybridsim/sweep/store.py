@@ -52,7 +52,8 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._results.close()
+        with contextlib.suppress(OSError):  # what could not be appended is told already
+            self._results.close()
         self._claims.close()
 
     def get(self, key: str) -> Row | None:
@@ -72,7 +73,10 @@ class Store:
         self._read_bytes += whole  # not sooner: an interrupt would lose what was read
 
     def add(self, key: str, row: Row) -> Row:
-        """Put a row on disk, and give the claim back; return the row as it is there."""
+        """Put a row on disk, and give the claim back; return the row as it is there.
+
+        Raises UsageError where the disk has no room for it.
+        """
         with self._alone():
             self.refresh()
             if key not in self._rows:
@@ -105,9 +109,15 @@ class Store:
         if end:
             self._results.seek(end - 1)
             torn = b"" if self._results.read(1) == b"\n" else b"\n"
-        self._results.write(torn + line + b"\n")
-        self._results.flush()
-        os.fsync(self._results.fileno())
+        try:
+            self._results.write(torn + line + b"\n")
+            self._results.flush()
+            os.fsync(self._results.fileno())
+        except OSError as error:
+            raise UsageError(
+                f"cannot keep results in {self.folder}: {error.strerror}; those that are there "
+                "stay, and the same command goes on when there is room"
+            ) from error
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

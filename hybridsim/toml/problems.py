@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from hybridsim.language.printable import printable
 from hybridsim.language.suggest import hint, nearest
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
+
+SHOWN = 200  # characters of a line on either side of what is wrong, and of a long message
+LONGEST = 4000  # message that is shown whole: the names of all drives are shorter
 
 
 class Problem(NamedTuple):
@@ -28,10 +32,15 @@ class Problem(NamedTuple):
     def at(cls, message: str, text: str, name: str, line: int, column: int) -> Problem:
         """Return a problem at a line and column of a file."""
         content = text.split("\n")[line - 1] if text else ""
-        under = "".join("\t" if c == "\t" else " " for c in content[: column - 1])
-        number = str(line)
-        source = f"  {number} | {content}\n  {' ' * len(number)} | {under}^"
-        return cls(message, f"{name}:{line}:{column}", source, line, column)
+        before, behind = content[: column - 1], content[column - 1 :]
+        if len(before) > SHOWN:
+            before = f"... {before[-SHOWN:]}"
+        if len(behind) > SHOWN:
+            behind = f"{behind[:SHOWN]} ..."
+        under = "".join("\t" if c == "\t" else " " for c in printable(before, "\t"))
+        number, shown = str(line), printable(before + behind, "\t")
+        source = f"  {number} | {shown}\n  {' ' * len(number)} | {under}^"
+        return cls(message, f"{printable(name)}:{line}:{column}", source, line, column)
 
     @classmethod
     def of_syntax(cls, error: str, text: str, name: str) -> Problem:
@@ -46,7 +55,10 @@ class Problem(NamedTuple):
         return cls.at(message + _remedy_of_syntax(lines[line - 1]), text, name, line, column)
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}" + (f"\n{self.source}" if self.source else "")
+        message = self.message
+        if len(message) > LONGEST:
+            message = f"{message[:SHOWN]} ... {message[-SHOWN:]}"
+        return f"{self.place}: {printable(message)}" + (f"\n{self.source}" if self.source else "")
 
 
 def _remedy_of_syntax(line: str) -> str:

@@ -19,6 +19,7 @@ from hybridsim.formats import Reader, open_reader
 from hybridsim.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.formats.files import STDIN, Source, inline, source
 from hybridsim.formats.rows import Device, Findings, Requests, TraceWarning, in_chunks
+from hybridsim.language.printable import printable
 from hybridsim.trace.summary import Summary, Tally, summarize
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
@@ -65,9 +66,11 @@ class Trace:
         if not paths:
             raise TraceError("no trace file given")
         found = [each for one in paths for each in sources_of(os.fspath(one))]
-        sources = list({each.name: each for each in found}.values())
+        sources = list({(each.name, each.path): each for each in found}.values())
         names = [os.fspath(each) for each in paths]
-        trace = cls(", ".join(names), *open_reader(sources, format, device, use_dispatch))
+        trace = cls(
+            printable(", ".join(names)), *open_reader(sources, format, device, use_dispatch)
+        )
         trace.arguments = arguments(names, format, device, use_dispatch)
         return trace
 
@@ -183,5 +186,6 @@ def sources_of(name: str) -> list[Source]:
             f"{name}: a directory without blktrace's per-CPU files (NAME.blktrace.0, ...)"
         )
     if not exists:
-        raise TraceError(f"{name}: no such file, and no {path.name}.blktrace.0 either")
+        shown = printable(name)
+        raise TraceError(f"{shown}: no such file, and no {printable(path.name)}.blktrace.0 either")
     return [source(name)]

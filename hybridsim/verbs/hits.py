@@ -28,7 +28,8 @@ from hybridsim.engine.residency import (
     run_pages,
 )
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.language.units import parse_percent, parse_size
+from hybridsim.language.units import format_size, parse_percent, parse_size
+from hybridsim.language.wording import counted
 from hybridsim.policies import (
     ADMISSION_METHODS,
     KNOWS_THE_FUTURE,
@@ -218,8 +219,11 @@ def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
     except ValueError as error:
         raise UsageError(f"{error}; {SIZES_SAID}") from None
     if pages < 1 and (distinct or "%" not in str(size)):
-        mend = f": a number alone is bytes; {SIZES_SAID}" if str(size).isdigit() else ""
-        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes{mend}")
+        least = f"at least {format_size(page_bytes)}"
+        if "%" in str(size):
+            least = f"one of {counted(distinct, 'page')} is {-(-10_000 // distinct) / 100:g}%"
+        mend = f"; a number alone is bytes; {SIZES_SAID}" if str(size).isdigit() else ""
+        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes: {least}{mend}")
     return pages
 
 

@@ -6,7 +6,6 @@ A line is `gen:KIND,key=value,...`, several loads joined with `+`.  Keys of the 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from hybridsim.errors import WorkloadError
 from hybridsim.language.suggest import hint
+from hybridsim.toml.parsing import cleaned, parsed
 from hybridsim.toml.places import Path, Places
 from hybridsim.toml.problems import Problem, explain, report
 from hybridsim.workloads import KINDS
@@ -29,14 +29,8 @@ def read(text: str, name: str) -> Workload:
     if text.startswith(SCHEME):
         said, places = _of_line(text.strip())
         return _checked(said, OfLine(text.strip(), places))
-    try:
-        said = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, ValueError) as error:
-        problem = Problem.of_syntax(str(error), text, name)
-        raise WorkloadError(report([problem], "workload")) from None
-    except RecursionError:
-        raise WorkloadError(f"{name}: brackets are nested too deep") from None
-    return _checked(said, OfToml(text, name))
+    text = cleaned(text)
+    return _checked(parsed(text, name, WorkloadError), OfToml(text, name))
 
 
 def _checked(said: Mapping[str, Any], origin: OfToml | OfLine) -> Workload:

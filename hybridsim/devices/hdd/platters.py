@@ -73,8 +73,13 @@ class Platters(NamedTuple):
 
     @method
     def is_on_track(self, zone, track, end):
-        """Tell whether the byte before `end` lies on a track of a zone, not beyond it."""
+        """Tell whether the byte before `end` lies on a track of a zone, not beyond it.
+
+        The last track of a zone may end where the next zone begins, before it is full.
+        """
         track_end = (track - self.zone_track[zone] + 1) * self.zone_track_bytes[zone]
+        if zone + 1 < len(self.zone_track) and end > self.zone_byte[zone + 1]:
+            return False
         return end <= self.zone_byte[zone] + track_end
 
     @method

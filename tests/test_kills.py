@@ -1,0 +1,128 @@
+"""Whole commands that are ended at any moment: their files are whole, the old ones, or not there.
+
+Some moments are random, some soon after an output has begun.  A seed that fails is printed with the
+line that runs it again.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
+REPLAY = "replay a.csv --json b.json --html b.html --save-cache b.cache"
+SWEEP = "sweep a.csv --vary cache.size=10%,20% --workers 1 -o b.csv --html b.html"
+COMMANDS = {  # and what they write
+    "replay": (REPLAY, ["b.json", "b.html", "b.cache"]),
+    "sweep": (SWEEP, ["b.csv"]),  # its page tells how long it took
+    "convert": ("trace convert a.csv b.csv.zst", ["b.csv.zst"]),
+    "gen": ("trace gen random,requests=20k b.csv", ["b.csv"]),
+}
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+HIDDEN = ".hybridsim-"
+OLD = b"what was there before"
+FIRST, LAST = map(int, os.environ.get("HYBRIDSIM_FUZZ", "0-30").split("-"))
+
+
+def started(line, folder):
+    env = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
+    env.pop("PYTHONUNBUFFERED", None)
+    return subprocess.Popen(
+        [sys.executable, "-m", "hybridsim", *line.split()],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def with_trace(folder):
+    folder.mkdir(exist_ok=True)
+    draw = random.Random(1)
+    rows = (f"{i * 10**6},{'RRW'[i % 3]},{draw.randrange(99) * 4096},4096,,\n" for i in range(99))
+    (folder / "a.csv").write_text(HEAD + "".join(rows))
+    return folder
+
+
+def undisturbed(name, folder):
+    """Return what a command writes, and how long it takes."""
+    line, outputs = COMMANDS[name]
+    begun = time.monotonic()
+    child = started(line, with_trace(folder))
+    _, told = child.communicate(timeout=300)
+    assert child.returncode == 0, told
+    return {each: (folder / each).read_bytes() for each in outputs}, time.monotonic() - begun
+
+
+def hidden(folder):
+    return sorted(each for each in os.listdir(folder) if each.startswith(HIDDEN))
+
+
+def wait_for_the_moment(child, folder, draw, usual_s):
+    """Wait until some time has passed, or until an output has begun and a little longer."""
+    end = time.monotonic() + draw.uniform(0, usual_s)
+    wants_output = draw.random() < 0.6
+    while child.poll() is None and (wants_output or time.monotonic() < end):
+        if wants_output and hidden(folder):
+            time.sleep(draw.choice([0, 0, 0.001, 0.01]))
+            return
+        time.sleep(0.0005)
+
+
+def check_killed(name, seed, folder, expected, usual_s):
+    line, outputs = COMMANDS[name]
+    draw = random.Random(f"{name} {seed}")
+    with_trace(folder)
+    had = {each for each in outputs if draw.random() < 0.5}
+    for each in had:
+        (folder / each).write_bytes(OLD)
+    number = draw.choice(SIGNALS)
+    child = started(line, folder)
+    wait_for_the_moment(child, folder, draw, usual_s)
+    child.send_signal(number)
+    _, told = child.communicate(timeout=300)
+    assert "Traceback" not in told
+    assert child.returncode in (0, -number, 128 + number)
+    assert number == signal.SIGKILL or hidden(folder) == []
+    for each in outputs:
+        found = (folder / each).read_bytes() if (folder / each).exists() else None
+        is_part = name == "sweep" and is_some_of(found, expected[each])  # interrupted, and says so
+        assert is_part or found in (expected[each], OLD if each in had else None), each
+    left = hidden(folder)
+    assert undisturbed(name, folder)[0] == expected
+    assert hidden(folder) == left
+
+
+def is_some_of(found, whole):
+    """Tell whether a table has a head and some of the rows of another."""
+    rows, of = (found or b"").splitlines(), whole.splitlines()
+    return len(rows) > 1 and rows[0] == of[0] and set(rows) <= set(of)
+
+
+def kill(name, seeds, folder):
+    expected, usual_s = undisturbed(name, folder / "whole")
+    for seed in seeds:
+        try:
+            check_killed(name, seed, folder / str(seed), expected, usual_s)
+        except BaseException:
+            print(f"HYBRIDSIM_FUZZ={seed}-{seed + 1} python -m pytest {__file__} -m long -k {name}")
+            raise
+
+
+def test_a_command_that_is_ended(tmp_path):
+    kill("gen", range(3), tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_that_are_ended_at_many_moments(name, tmp_path):
+    kill(name, range(FIRST, LAST), tmp_path)
