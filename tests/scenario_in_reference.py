@@ -1,4 +1,4 @@
-"""What a scenario file describes, as the reference takes it: what build.py does for the engine.
+"""What a scenario file describes, as the reference takes it: what building/ does for the engine.
 
 The timing of a drive comes from the functions that both share; what drives are put together to, and
 what the caches are told, is said here once more.
@@ -141,9 +141,9 @@ def dram(said: Backing) -> ControllerParameters | None:
 
 def cache_device(said: CacheTable, pages: int, seed: int) -> TierParameters:
     """The fast tier: the drives' own capacity, or what the cache needs of them."""
-    from hybridsim import build_caches
+    from hybridsim.building import caches
 
-    needed = max(pages, 1) * said.page_bytes + build_caches.metadata_bytes(said, pages)
+    needed = max(pages, 1) * said.page_bytes + caches.metadata_bytes(said, pages)
     rows = -(-needed // (said.members * said.chunk_bytes))
     member_bytes = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
     drive = device(said.drive, member_bytes, seed)

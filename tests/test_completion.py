@@ -47,7 +47,7 @@ def test_options_are_completed():
         ("hybridsim catalog show hgst", ["hgst-ultrastar-7k8"]),
         ("hybridsim catalog --kind ", list(catalog.KINDS)),
         ("hybridsim explain addr", ["address map"]),
-        ("hybridsim schema re", ["result"]),
+        ("hybridsim schema re", ["recording", "result"]),
         ("hybridsim sweep a.csv --preset ", catalog.systems()),
         ("hybridsim sweep a.csv --kind p", ["pareto"]),
     ],

@@ -17,7 +17,7 @@ from scenario_in_reference import in_reference
 from scenario_texts import scenario_text
 from scenarios import Workload
 
-from hybridsim import build
+from hybridsim import building
 from hybridsim.codes import Op, Replay
 from hybridsim.drives import ssd
 from hybridsim.errors import ScenarioError
@@ -90,7 +90,7 @@ def check_possible(seed):
 
 
 def check_simulated(seed):
-    """A short trace on the machine that build.py makes, and on the reference's."""
+    """A short trace on the machine that building/ makes, and on the reference's."""
     scenario = Scenario.loads(scenario_text(seed), "site.toml")
     if not is_quick(scenario):
         return
@@ -103,7 +103,7 @@ def check_simulated(seed):
     )  # fmt: skip
     said = in_reference(scenario, mode, VOLUME, pages, workload.requests(80))
     expected = said.run()
-    made = build.machine(scenario, mode.name.lower(), VOLUME, pages)
+    made = building.machine(scenario, mode.name.lower(), VOLUME, pages)
     facts, finished = simulate(said, interpreted=True, made=made)
     assert facts == expected.facts
     counted = counters(finished)

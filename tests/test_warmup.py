@@ -61,6 +61,12 @@ def test_a_flat_curve_has_nothing_to_warm_up():
     assert judged(np.full(300, 500.0), initial=None).state == State.FLAT
 
 
+def test_a_noisy_standstill_is_flat_although_its_first_bins_are_off():
+    curve = 200 + 14 * np.random.default_rng(1).standard_normal(300)
+    curve[:5] += 9
+    assert judged(curve, initial=None).state == State.FLAT
+
+
 def test_a_rise_is_no_standstill_because_the_end_is_unquiet():
     # Nine tenths of the reads hit, then the hot spot moves: the last fifth falls and recovers.
     curve = np.concatenate([0.9 * (1 - np.exp(-np.arange(80) / 15)), np.linspace(0.9, 0.1, 10)])

@@ -112,6 +112,7 @@ def judge(
     end_ns = int(times_ns[-1]) + bin_ns if len(times_ns) else 0
     last_fifth_ns = end_ns - end_ns // LAST_SHARE
     late = times_ns >= last_fifth_ns
+    is_known = initial is not None
     if initial is None and len(smooth):
         initial = float(np.median(curve[:MEDIAN_OF]))
 
@@ -141,7 +142,9 @@ def judge(
         needed = _needed(times_ns, smooth - initial, end_ns)
         return answer(state, why, level, noise, needed_ns=needed)
     # A level is surer than a drift: what noise feigns from end to end is sqrt(12) times its mean.
-    if abs(level - initial) <= max(noise / np.sqrt(12), tolerance, TOLERANCE * abs(level)):
+    # But where it began, if that is not known, is read off a few bins.
+    unsure = noise / np.sqrt(12) if is_known else noise
+    if abs(level - initial) <= max(unsure, tolerance, TOLERANCE * abs(level)):
         return answer(State.FLAT, f"the {measure} stayed where it began", level, noise)
     reached = {share: _reached(times_ns, smooth, bin_ns, initial, level, share) for share in SHARES}
     if reached[90] > last_fifth_ns:
