@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from captures import TRACES
 
-from hybridsim import Scenario, Trace, replay
+from hybridsim import Scenario, Trace, advise, replay, size
 from hybridsim.codes import Op
 from hybridsim.demo import CAPTURE, SITE, demo_file
 from hybridsim.errors import ScenarioError, TraceError, UsageError
@@ -112,6 +112,12 @@ def test_a_load_that_the_disks_can_serve_is_replayed_as_recorded(tmp_path):
 def test_a_trace_without_reads_or_writes_is_refused(tmp_path):
     with pytest.raises(TraceError, match="no reads or writes"):
         replay(csv_trace(tmp_path / "flush.csv", [(0, "F", 0, 0)]))
+
+
+@pytest.mark.parametrize("question", [replay, advise, lambda path: size(path, require=["hit>10%"])])
+def test_a_path_is_told_from_the_trace_that_it_names(question):
+    with pytest.raises(UsageError, match=r"'sda' is no trace yet: write Trace.read\('sda'\)"):
+        question("sda")
 
 
 def test_think_times_need_completions(tmp_path):

@@ -175,6 +175,7 @@ def test_figures_are_worded_for_the_eye():
         NONE, "0%", "<0.1%", "0.4%", "10%", "50%", "99.9%", ">99.9%", "100%",
     ]  # fmt: skip
     assert [times(x) for x in (1.54, 7.04, 23.4)] == ["1.5 times", "7.0 times", "23 times"]
+    assert times(233159) == "over 1,000 times"
     assert [latency(x) for x in (None, 1_400_000, LAST_NS)] == [NONE, "1.40 ms", "> 17 s"]
     assert [span(x * 10**9) for x in (8, 720, 5400, 3600)] == ["8 s", "12m", "1h 30m", "1h"]
     assert [lasting(x) for x in (0.5, 5.25, 99)] == [

@@ -47,7 +47,9 @@ def span(time_ns: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio for the eye: '7.0 times', '23 times'."""
+    """A ratio for the eye: '7.0 times', '23 times', 'over 1,000 times'."""
+    if ratio >= 1000:
+        return "over 1,000 times"
     return f"{ratio:.1f} times" if ratio < 9.95 else f"{ratio:.0f} times"
 
 

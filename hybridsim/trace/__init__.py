@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hybridsim.codes import Op
-from hybridsim.errors import TraceError
+from hybridsim.errors import TraceError, UsageError
 from hybridsim.formats import Reader, open_reader
 from hybridsim.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.formats.files import STDIN, Source, inline, source
@@ -189,3 +189,10 @@ def sources_of(name: str) -> list[Source]:
         shown = printable(name)
         raise TraceError(f"{shown}: no such file, and no {printable(path.name)}.blktrace.0 either")
     return [source(name)]
+
+
+def check_is_read(trace: object) -> None:
+    """Raise UsageError for a path where a trace is wanted."""
+    if isinstance(trace, str | os.PathLike):
+        path = os.fspath(trace)
+        raise UsageError(f"{path!r} is no trace yet: write Trace.read({path!r})")

@@ -30,7 +30,7 @@ from hybridsim.formats.rows import Requests, TraceWarning
 from hybridsim.jit import compiled
 from hybridsim.language.units import human_size
 from hybridsim.scenario import Scenario
-from hybridsim.trace import Trace
+from hybridsim.trace import Trace, check_is_read
 from hybridsim.trace.pages import Chunked, check_real
 from hybridsim.trace.summary import Summary
 from hybridsim.verbs.alone import Alone, Ran, disks
@@ -81,6 +81,7 @@ def replay(
     Raises TraceError for a trace that cannot be replayed, ScenarioError for an array that cannot
     hold it, UsageError for pages that do not fit the cache.
     """
+    check_is_read(trace)
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")

@@ -11,7 +11,7 @@ from hybridsim.answer.result import Result
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
 from hybridsim.scenario import Scenario
-from hybridsim.trace import Trace
+from hybridsim.trace import Trace, check_is_read
 from hybridsim.verbs.alone import Ran
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.recorded import RecordedLatencies
@@ -35,6 +35,7 @@ class Several:
 
     def __init__(self, trace: Trace, scenario: Scenario, report: Report | None = None) -> None:
         """Read the trace once; raise what `replay` raises for a trace that cannot be replayed."""
+        check_is_read(trace)
         self.trace = trace
         self.scenario = scenario
         self.report = report
