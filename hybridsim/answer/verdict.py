@@ -317,7 +317,7 @@ def _advice(case: Case) -> Iterator[Step]:
         yield Step('Keep what is written: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind", "page") != "page":
         return  # it decides by itself
-    if case.writes >= MANY and case.cache_mode not in ("write-back", "write-only"):
+    if case.writes >= MANY and case.cache_mode != "write-back":
         text = "Try write-back: writes wait for the SSD alone, which has the only copy for a while."
         yield Step(text, _replay(case, "--cache-mode write-back"))
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
