@@ -261,7 +261,7 @@ class Stream:
         parameters: dict[str, Any] = dict(policy.parameters)
         if budget:
             parameters["write_budget"] = parse_write_budget(budget, self.page_bytes)
-        cache = Cache(policy.admission, policy.replacement, pages, 0, parameters)
+        cache = Cache(policy.admission, policy.replacement, pages, self.page_bytes, 0, parameters)
         begin, first = time.thread_time(), 0
         found: list[Hits] = []
         for piece in self.pieces:
@@ -275,7 +275,12 @@ class Stream:
             found += [cache.result(self.page_bytes)] if first else []
         end = found[-1]
         counts = {name: getattr(end, name) for name in COUNTS}
-        counts |= {"pages": pages, "fills": end.admitted, "t90": warm(found)}
+        counts |= {
+            "pages": pages,
+            "fills": end.admitted,
+            "re_reads": end.re_read,
+            "t90": warm(found),
+        }
         counts["mean_bytes"] = float(self._rows.rows.length_bytes.mean())
         return self.about(share) | counts | {"cpu_s": round(time.thread_time() - begin, 3)}
 

@@ -65,7 +65,7 @@ def disk_ns(row: Row) -> float:
     positioned_ns = drive.seek_points_ns[1] + half_turn_ns + row["mean_bytes"] * per_byte_ns
     fill_ns = half_turn_ns + row["page_bytes"] * per_byte_ns
     misses = row["requests"] - row["request_hits"]
-    return (misses * positioned_ns + row["fills"] * fill_ns) / row["requests"]
+    return (misses * positioned_ns + row["re_reads"] * fill_ns) / row["requests"]
 
 
 def lines(rows: list[Row]) -> Iterator[str]:

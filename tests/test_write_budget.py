@@ -135,7 +135,7 @@ def test_policies_within_a_budget_equal_their_model(names, capacity, interval, b
             take_in(kinds, held, page, full, random.random() < 0.1)
         assert growing.policy.bucket.state[0] == model.budget.fills
     if names == ("learned", "learned"):
-        assert growing.policy.worth[1] == model.admission.price
+        assert growing.policy.admission.reuse.worth.price() == model.admission.price
 
 
 def both_kinds(names, capacity, interval, burst):

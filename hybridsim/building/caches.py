@@ -71,7 +71,7 @@ def page_cache(said: Cache, place: Place) -> PageCache:
     """Build a page cache, empty but for what it begins with."""
     pages = place.pages
     ids = doubled(IDS, IDS, len(place.warm.kept))
-    parameters = said.policy_parameters | {"seed": place.seed}
+    parameters = said.policy_parameters | {"seed": place.seed, "page_bytes": said.page_bytes}
     admission, replacement = pair(
         ADMISSION[said.admission], REPLACEMENT[said.replacement], ids, pages, parameters
     )

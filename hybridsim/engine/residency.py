@@ -17,7 +17,7 @@ from hybridsim.jit.prefetch import prefetch
 
 # counts: the first four by direction, reads before writes
 PAGES, PAGE_HITS, REQUESTS, REQUEST_HITS = 0, 2, 4, 6
-ADMITTED, EVICTED, HELD = 8, 9, 10
+ADMITTED, EVICTED, RE_READ, HELD = 8, 9, 10, 11
 AHEAD = 16  # accesses: memory answers after some dozens of instructions
 
 
@@ -26,6 +26,7 @@ class Residency(NamedTuple):
     """A cache of so many pages (at least one) under two policies."""
 
     pages: int
+    page_bytes: int
     cutoff_bytes: int  # longer sequential runs are not let in; 0: all are
     present: Bytes  # by page id
     counts: Ints
@@ -35,11 +36,19 @@ class Residency(NamedTuple):
 
     @classmethod
     def new(
-        cls, pages: int, cutoff_bytes: int, admission: Any, replacement: Any, ids: int
+        cls,
+        pages: int,
+        page_bytes: int,
+        cutoff_bytes: int,
+        admission: Any,
+        replacement: Any,
+        ids: int,
     ) -> Residency:
         """Make an empty cache; the policies have room for `ids` pages."""
-        present, counts = np.zeros(ids, np.uint8), np.zeros(11, np.int64)
-        return cls(pages, cutoff_bytes, present, counts, Streams.new(), admission, replacement)
+        present, counts = np.zeros(ids, np.uint8), np.zeros(12, np.int64)
+        return cls(
+            pages, page_bytes, cutoff_bytes, present, counts, Streams.new(), admission, replacement
+        )
 
     def grown(self, ids: int) -> Residency:
         """Return the same cache with room for `ids` pages."""
@@ -56,7 +65,7 @@ class Residency(NamedTuple):
         return self.streams.run_bytes[stream] >= self.cutoff_bytes
 
     @method
-    def access(self, now, page, write, sequential):
+    def access(self, now, page, write, sequential, whole):
         """Use a page; tell whether the cache held it (1 or 0)."""
         if self.present[page]:
             self.admission.consider(now, page, write, self.counts[HELD] == self.pages)
@@ -65,6 +74,7 @@ class Residency(NamedTuple):
         if not sequential:
             if self.admission.consider(now, page, write, self.counts[HELD] == self.pages):
                 self.take_in(page)
+                self.counts[RE_READ] += not whole
         return 0
 
     @method
@@ -102,7 +112,7 @@ def run_pages(cache, ids, reads, first):
         offset = numbers[at] * page_bytes
         cache.admission.request(offset, page_bytes, 0)
         sequential = cache.is_sequential(offset, page_bytes)
-        hits += cache.access(first + at, ids[at], 0, sequential)
+        hits += cache.access(first + at, ids[at], 0, sequential, True)
     cache.note(0, len(ids), hits, len(ids), hits)
 
 
@@ -117,10 +127,12 @@ def run(cache, ids, requests):
         now = requests.arrival_ns[i]
         cache.admission.request(offset, length, write)
         sequential = cache.is_sequential(offset, length)
-        hits = 0
+        hits, begin = 0, offset // cache.page_bytes * cache.page_bytes
         for at in range(start, ends[i]):
             prefetch(cache.present, ids[min(at + AHEAD, last)])
-            hits += cache.access(now, ids[at], write, sequential)
+            whole = begin >= offset and begin + cache.page_bytes <= offset + length
+            hits += cache.access(now, ids[at], write, sequential, whole)
+            begin += cache.page_bytes
         pages = ends[i] - start
         cache.note(write, pages, hits, 1, hits == pages)
         start = ends[i]
@@ -136,10 +148,12 @@ def run_foreseen(cache, ids, requests, next_use):
         now = requests.arrival_ns[i]
         cache.admission.request(offset, length, write)
         sequential = cache.is_sequential(offset, length)
-        hits = 0
+        hits, begin = 0, offset // cache.page_bytes * cache.page_bytes
         for at in range(start, requests.ends[i]):
             cache.replacement.upcoming[ids[at]] = next_use[at]
-            hits += cache.access(now, ids[at], write, sequential)
+            whole = begin >= offset and begin + cache.page_bytes <= offset + length
+            hits += cache.access(now, ids[at], write, sequential, whole)
+            begin += cache.page_bytes
         pages = requests.ends[i] - start
         cache.note(write, pages, hits, 1, hits == pages)
         start = requests.ends[i]

@@ -19,7 +19,7 @@ import numpy as np
 from hybridsim.arrays import Floats, Ints, grown_together
 from hybridsim.jit import method, state_machine
 from hybridsim.policies.learned import Learned
-from hybridsim.policies.learned.worth import PRICE
+from hybridsim.policies.learned.worth import OVER
 
 ACCESS = 1 << 20  # of the clock, where that counts accesses
 NONE = -1
@@ -68,14 +68,15 @@ class Budgeted(NamedTuple):
     admission: Any
     replacement: Any
     bucket: Bucket
-    price: Floats  # [of a fill with a full bucket]
     worth: Floats  # where the price stands, of a policy that has one
 
     @classmethod
     def new(cls, admission: Any, replacement: Any, bucket: Bucket) -> Budgeted:
         """Hold policies to a budget."""
-        worth = admission.reuse.worth.state if isinstance(admission, Learned) else np.zeros(2)
-        return cls(admission, replacement, bucket, worth[PRICE:].copy(), worth)
+        worth = (
+            admission.reuse.worth.state if isinstance(admission, Learned) else np.zeros(OVER + 1)
+        )
+        return cls(admission, replacement, bucket, worth)
 
     def grown(self, ids: int) -> Budgeted:
         """Return the same with room for `ids` pages."""
@@ -93,7 +94,7 @@ class Budgeted(NamedTuple):
         bucket = self.bucket
         bucket.go_on(now)
         bucket.state[GIVEN_UP] = NONE
-        self.worth[PRICE] = self.price[0] + bucket.overprice()
+        self.worth[OVER] = bucket.overprice()
         wanted = self.admission.consider(now, page, write, full)
         return bool(wanted) and bucket.state[FILLS] > 0
 

@@ -45,7 +45,6 @@ class Budgeted(Admission, Replacement):
         self.admission = admission
         self.replacement = replacement
         self.budget = budget
-        self.price = admission.price if isinstance(admission, Learned) else 0.0
         self.given_up: int | None = None
 
     def request(self, offset: int, length: int, write: bool) -> None:
@@ -57,7 +56,7 @@ class Budgeted(Admission, Replacement):
         self.given_up = None
         self.budget.go_on(now)
         if isinstance(self.admission, Learned):
-            self.admission.price = self.price + self.budget.overprice
+            self.admission.overprice = self.budget.overprice
         return self.admission.consider(now, page, write, full) and self.budget.fills > 0
 
     def evicted(self, page: int) -> None:

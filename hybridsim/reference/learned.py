@@ -20,6 +20,8 @@ from hybridsim.reference.policies import Admission, Replacement
 RING = 2**18
 EARLY = 2**16
 LOOKED = 16
+USUAL = 2**16  # bytes of a page that the price of writing is of
+TOGETHER = 64  # accesses
 PENDING = 64
 DRAWN = 32
 
@@ -51,9 +53,18 @@ class Learned(Admission, Replacement):
     """Both in one, or one of them beside another policy."""
 
     def __init__(
-        self, pages: int, price: int = 500, admits: bool = True, replaces: bool = True
+        self,
+        pages: int,
+        price: int = 500,
+        admits: bool = True,
+        replaces: bool = True,
+        page_bytes: int = USUAL,
     ) -> None:
-        self.price = price / 1000  # of a fill, in reads of the disks
+        self.page_bytes = page_bytes
+        self.reading = min(price / 1000 * 0.8, 0.4)  # what a fill costs, in reads of the disks
+        self.writing = (price / 1000 - self.reading) * page_bytes / USUAL
+        self.own_price = self.writing + self.reading  # of a fill of the request under way
+        self.overprice = 0.0
         self.most = max(pages, 1)
         self.taken = 0  # pages wanted while nothing is known yet
         self.admits = admits
@@ -73,6 +84,14 @@ class Learned(Admission, Replacement):
         self.held: list[int] = []
         self.promise: dict[int, tuple[Class, int, bool]] = {}  # of a page held; was it accessed
         self.victim: int | None = None
+        self.ring: list[int] = []  # pages of the request under way
+        self.before: dict[int, int] = {}
+        self.gone: tuple[int, Class, int] | None = None  # who left last, as it was last touched
+
+    @property
+    def price(self) -> float:
+        """Of a fill now."""
+        return self.own_price + self.overprice
 
     @property
     def border(self) -> int:
@@ -81,9 +100,16 @@ class Learned(Admission, Replacement):
 
     def request(self, offset: int, length: int, write: bool) -> None:
         """Learn what the last one's touches were worth; note where this one goes."""
+        if self.ring:
+            self.before[self.ring[0]] = self.ring[-1]
+        self.ring = []
         self.settle(self.accessed[False], self.accessed[True])
         self.accessed = {False: 0, True: 0}
         self.regions.request(offset, length, self.clock)
+        size, end = self.page_bytes, offset + length
+        pages = (end - 1) // size - offset // size + 1
+        whole = max(end // size - (offset + size - 1) // size, 0)
+        self.own_price = self.writing + self.reading * (pages - whole) / pages
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
         """Learn, and compare with the price and with who would have to leave."""
@@ -96,13 +122,16 @@ class Learned(Admission, Replacement):
             return False
         if not self.held:
             return True
-        self.victim = self.draw()
+        self.victim = self.choose()
         density = self.density(self.victim)
         self.rent += (density - self.rent) / 64
         return row.density[0] >= density
 
     def hear(self, page: int, write: bool) -> Class:
         """Learn from an access; its class."""
+        if self.ring:
+            self.before[page] = self.ring[-1]
+        self.ring.append(page)
         row = self.classify(page, int(write))
         row.is_used = True
         is_held = page in self.promise
@@ -229,6 +258,17 @@ class Learned(Admission, Replacement):
         row, clock, _ = self.promise[page]
         return row.density[age_of(self.clock - clock)]
 
+    def choose(self) -> int:
+        """Who was touched together with the last one that left, if that goes too; or draw."""
+        if self.gone is not None:
+            page, row, clock = self.gone
+            companion = self.before.get(page)
+            if companion in self.promise:
+                is_together = abs(self.promise[companion][1] - clock) < TOGETHER
+                if is_together and self.density(companion) <= row.density[age_of(self.clock - clock)]:
+                    return companion
+        return self.draw()
+
     def draw(self) -> int:
         """The least dense of 32, of equals the one untouched longest."""
         drawn = []
@@ -243,7 +283,8 @@ class Learned(Admission, Replacement):
             return -1
         victim, self.victim = self.victim, None
         if victim is None or victim not in self.promise:
-            victim = self.draw()
+            victim = self.choose()
+        self.gone = (victim, *self.promise[victim][:2])
         self.remove(victim)
         if not self.admits and victim in self.pages:
             self.evicted(victim)

@@ -240,7 +240,10 @@ class Machine:
                 return Touches(n)
             case ("learned", *price):
                 replaces = parameters.replacement == "learned"
-                return Learned(pages, int(price[0]) if price else 500, replaces=replaces)
+                said = int(price[0]) if price else 500
+                return Learned(
+                    pages, said, replaces=replaces, page_bytes=parameters.page_bytes
+                )
             case ("reject-first",):
                 return RejectFirst(pages)
             case ("larc",):
@@ -285,7 +288,9 @@ class Machine:
             case "w-tinylfu":
                 return WTinyLfu(pages)
             case "learned":
-                return admission if isinstance(admission, Learned) else Learned(pages, admits=False)
+                if isinstance(admission, Learned):
+                    return admission
+                return Learned(pages, admits=False, page_bytes=parameters.page_bytes)
             case _:
                 raise ValueError(f"unknown replacement policy {parameters.replacement}")
 

@@ -18,6 +18,7 @@ from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
     HELD,
+    RE_READ,
     PAGE_HITS,
     PAGES,
     REQUEST_HITS,
@@ -86,6 +87,7 @@ class Hits:
     read_request_hits: int
     admitted: int  # pages written to the cache to fill it
     evicted: int
+    re_read: int  # of the admitted, pages of which the request had not all
     learning: Learning | None = None  # with admission "learned"
     write_budget: str | None = None  # that it was held to
     skipped_requests: int = 0  # came first, and are in no count
@@ -151,7 +153,9 @@ def hits(
     cutoff = size_bytes(sequential_cutoff)
     if budget and (known := KNOWS_THE_FUTURE.keys() & set(several(replacement))):
         raise UsageError(f"{', '.join(known)} is a bound of all policies, and held to no budget")
-    caches = [Cache(*each, cutoff, parameters | {"write_budget": budget}) for each in wanted]
+    caches = [
+        Cache(*each, page_bytes, cutoff, parameters | {"write_budget": budget}) for each in wanted
+    ]
     skipped = _skipped(trace, skip, page_bytes)
     feed = Feed(caches, skipped)
     for part in accesses(trace, page_bytes):
@@ -243,6 +247,7 @@ class Cache:
         admission: Policy,
         replacement: Policy,
         pages: int,
+        page_bytes: int,
         cutoff_bytes: int = 0,
         parameters: dict[str, Any] | None = None,
     ) -> None:
@@ -251,9 +256,9 @@ class Cache:
         self.replacement, replaces = replacement_policy(replacement)
         self.knows_the_future = self.replacement in KNOWS_THE_FUTURE
         ids = Ids().capacity
-        given = parameters or {}
+        given = (parameters or {}) | {"page_bytes": page_bytes}
         policies = pair(admits, replaces, ids, pages, given)
-        self._state = Residency.new(pages, cutoff_bytes, *policies, ids)
+        self._state = Residency.new(pages, page_bytes, cutoff_bytes, *policies, ids)
         jit.check_part(self._state.admission, "an admission policy", ADMISSION_METHODS, ["grown"])
         jit.check_part(
             self._state.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"]
@@ -301,6 +306,7 @@ class Cache:
             counts[REQUEST_HITS],
             counts[ADMITTED],
             counts[EVICTED],
+            counts[RE_READ],
             learning(policy) if isinstance(policy, Learned) else None,
         )
 

@@ -350,7 +350,10 @@ def _simulated(
         shares = [1]
     else:
         shares = [1, *[QUARTERS] * QUARTERS]
-    caches = [_caches(policy, admission, sizes, sample.rate / each, parameters) for each in shares]
+    caches = [
+        _caches(policy, admission, sizes, sample.rate / each, page_bytes, parameters)
+        for each in shares
+    ]
     feeds = [Feed(each) for each in caches]
     seen = sampled = 0
     for part in parts:
@@ -381,10 +384,15 @@ def _simulated(
 
 
 def _caches(
-    policy: Policy, admission: Policy, sizes: Ints, rate: float, parameters: dict[str, Any]
+    policy: Policy,
+    admission: Policy,
+    sizes: Ints,
+    rate: float,
+    page: int,
+    parameters: dict[str, Any],
 ) -> list[Cache]:
     small = np.maximum((sizes * rate).round().astype(np.int64), 1)
-    return [Cache(admission, policy, int(pages), 0, parameters) for pages in small]
+    return [Cache(admission, policy, int(pages), page, 0, parameters) for pages in small]
 
 
 def _ratios(caches: list[Cache], page_bytes: int, expected: float) -> Floats:

@@ -12,7 +12,7 @@ from hybridsim.policies.learned.halfoctaves import STARTS, age_of
 from hybridsim.policies.learned.policy import Learned
 from hybridsim.policies.learned.regions import RESTS, SIZES
 from hybridsim.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS
-from hybridsim.policies.learned.worth import PRICE, RENT
+from hybridsim.policies.learned.worth import READING, RENT, WRITING
 
 OFTEN = ("for the 2nd time", "for the 3rd time", "for the 4th or 5th time")
 MORE = "more often"
@@ -42,7 +42,10 @@ class Learning:
 def learning(policy: Learned) -> Learning:
     """Return what a policy has learned; classes that were never seen are left out."""
     state, worth = policy.reuse.state, policy.reuse.worth
-    stays, price = int(state[HORIZON]) >> MEAN_BITS, float(worth.state[PRICE])
+    stays, price = (
+        int(state[HORIZON]) >> MEAN_BITS,
+        float(worth.state[WRITING] + worth.state[READING]),
+    )
     seen = policy.reuse.seen.astype(float)
     border = int(state[BORDER])
     touched = policy.reuse.touched[:, :border].sum(axis=1)

@@ -20,6 +20,7 @@ import numpy as np
 from hybridsim.arrays import Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
+from hybridsim.policies.learned.companions import GONE_STAMP, TOGETHER, Companions
 from hybridsim.policies.learned.habits import (
     CLASS_MAX,
     CLASSES,
@@ -34,7 +35,7 @@ from hybridsim.policies.learned.habits import (
 from hybridsim.policies.learned.halfoctaves import age_of
 from hybridsim.policies.learned.regions import REST, Regions
 from hybridsim.policies.learned.reuse import Reuse
-from hybridsim.policies.learned.worth import PRICE
+from hybridsim.policies.learned.worth import USUAL_BYTES, Worth
 
 DRAWN = 32
 DRAW_BITS = 31
@@ -49,7 +50,9 @@ class Learned(NamedTuple):
 
     admits: int
     is_alone: int  # admission, beside another replacement
+    page_bytes: int
     regions: Regions
+    companions: Companions
     reuse: Reuse
     stamp: Ints  # by page: of the last access, clock, mean gap, accesses, class; NONE never
     position: Int32s  # by page: in `held`, or NONE
@@ -67,14 +70,17 @@ class Learned(NamedTuple):
         write_price_per_thousand: int = PRICE_ONE // 2,
         admits: bool = True,
         replaces: bool = True,
+        page_bytes: int = USUAL_BYTES,
     ) -> Learned:
         """Know nothing; be admission, replacement or both."""
         price = write_price_per_thousand / PRICE_ONE
         return cls(
             int(admits),
             int(not replaces),
+            page_bytes,
             Regions.new(),
-            Reuse.new(ids, pages, parents(), CLASSES, price),
+            Companions.new(ids),
+            Reuse.new(ids, pages, parents(), CLASSES, Worth.new(CLASSES, price, page_bytes)),
             np.full(ids, NONE, np.int64),
             np.full(ids, NONE, np.int32),
             np.zeros(max(pages, 1), np.int32),
@@ -88,6 +94,7 @@ class Learned(NamedTuple):
         """Return the same knowledge with room for `ids` pages."""
         return self._replace(
             reuse=self.reuse.grown(ids),
+            companions=self.companions.grown(ids),
             stamp=longer(self.stamp, ids, NONE),
             position=longer(self.position, ids, NONE),
         )
@@ -95,9 +102,14 @@ class Learned(NamedTuple):
     @method
     def request(self, offset, length, write):
         """Hear of a request before its pages."""
+        self.companions.request()
         self.reuse.settle(self.state[MISSED], self.state[HIT])
         self.state[MISSED] = self.state[HIT] = 0
         self.regions.request(offset, length, self.state[CLOCK])
+        size = self.page_bytes
+        pages = (offset + length - 1) // size - offset // size + 1
+        whole = max((offset + length) // size - (offset + size - 1) // size, 0)
+        self.reuse.worth.prices(pages, whole)
 
     @method
     def consider(self, now, page, write, full):
@@ -109,11 +121,11 @@ class Learned(NamedTuple):
         if not full or (self.state[TAKEN] < len(self.held) and not is_new and not is_held):
             self.state[TAKEN] += not is_held
             return True
-        if is_held or worth.sure[group] < worth.state[PRICE]:
+        if is_held or worth.sure[group] < worth.price():
             return False
         if self.state[HELD] == 0:
             return True
-        victim = self.draw()
+        victim = self.choose()
         self.state[VICTIM] = self.held[victim]
         promise = self.promise(self.held_stamp[victim])
         worth.rents(promise)
@@ -167,12 +179,25 @@ class Learned(NamedTuple):
             return -1
         page = self.state[VICTIM]
         if page == NONE or self.position[page] == NONE:
-            page = np.int64(self.held[self.draw()])
+            page = np.int64(self.held[self.choose()])
         self.state[VICTIM] = NONE
+        self.companions.gone(page, self.held_stamp[self.position[page]])
         self.remove(page)
         if not self.admits and self.stamp[page] != NONE:
             self.evicted(page)
         return page
+
+    @method
+    def choose(self):
+        """Return the position of the page to leave: a companion of the last one, or one drawn."""
+        page = self.companions.next()
+        if page != NONE and self.position[page] != NONE:
+            at = np.int64(self.position[page])
+            stamp, gone = self.held_stamp[at], self.companions.state[GONE_STAMP]
+            apart = abs((stamp >> CLOCK_AT) - (gone >> CLOCK_AT))
+            if apart < TOGETHER and self.promise(stamp) <= self.promise(gone):
+                return at
+        return self.draw()
 
     @method
     def draw(self):
@@ -205,6 +230,7 @@ class Learned(NamedTuple):
     @method
     def hear(self, page, write):
         """Learn from an access; return its class."""
+        self.companions.hear(page)
         clock, before = self.state[CLOCK], self.stamp[page]
         known = self.regions.page()
         if before == NONE:

@@ -64,7 +64,7 @@ class Reuse(NamedTuple):
     state: Ints  # [HEAD, HORIZON in 64ths, BORDER: its age, SHARE sampled of 2^31, ROW, PENDING]
 
     @classmethod
-    def new(cls, ids: int, pages: int, parent: Ints, classes: int, price: float) -> Reuse:
+    def new(cls, ids: int, pages: int, parent: Ints, classes: int, worth: Worth) -> Reuse:
         """Know nothing."""
         rows = len(parent)
         made = cls(
@@ -78,7 +78,7 @@ class Reuse(NamedTuple):
             np.zeros(rows),
             np.zeros(rows, np.int64),
             np.zeros(classes, np.uint8),
-            Worth.new(classes, price),
+            worth,
             np.array(STARTS),
             np.full(ids, NONE, np.int32),
             np.zeros(RING, np.int32),

@@ -21,10 +21,12 @@ from hybridsim.arrays import Floats
 from hybridsim.jit import method, state_machine
 from hybridsim.policies.learned.halfoctaves import AGES, STARTS
 
+READING_SHARE, READING_MAX = 0.8, 0.4  # of a price, in reads: half a turn, and the page
+USUAL_BYTES = 1 << 16  # pages that the price of writing is of
 PRIOR = 8 * 16.0  # weight of what is known of the coarser class
 DOUBT = 16 * 16.0  # a class of which less is known is not trusted to be worth a fill
 RENT_WEIGHT = 1 / 64  # of the next page that leaves
-RENT, PRICE = 0, 1
+RENT, PRICE, OVER, WRITING, READING = range(5)
 CHANCE, TIME, SURVIVAL, BEST, BEST_TIME = range(5)
 
 
@@ -37,24 +39,36 @@ class Worth(NamedTuple):
     sure: Floats  # by class: value, less where little is known
     span: Floats  # by age: its accesses
     work: Floats  # [CHANCE.., depth or age]
-    state: Floats  # [RENT of a place for an access, PRICE of a fill in reads]
+    state: Floats  # [RENT of a place for an access; in reads: PRICE of a fill now, OVER it, parts]
 
     @classmethod
-    def new(cls, classes: int, price: float) -> Worth:
+    def new(cls, classes: int, price: float, page_bytes: int) -> Worth:
         """Know nothing."""
+        reading = min(price * READING_SHARE, READING_MAX)
+        writing = (price - reading) * page_bytes / USUAL_BYTES
         return cls(
             np.zeros((classes, AGES), np.float32),
             np.zeros(classes),
             np.zeros(classes),
             np.diff(np.array(STARTS)).astype(np.float64),
             np.zeros((5, AGES)),
-            np.array([0.0, price]),
+            np.array([0.0, writing + reading, 0.0, writing, reading]),
         )
 
     @method
     def kept(self, group):
         """Return what it saves that a page touched is in the cache already, beside the read."""
-        return min(self.value[group], self.state[PRICE])
+        return min(self.value[group], self.price())
+
+    @method
+    def price(self):
+        """Return what a fill of the request under way costs."""
+        return self.state[PRICE] + self.state[OVER]
+
+    @method
+    def prices(self, pages, whole):
+        """Hear of a request which covers so many of its pages as a whole."""
+        self.state[PRICE] = self.state[WRITING] + self.state[READING] * (pages - whole) / pages
 
     @method
     def rents(self, density):
