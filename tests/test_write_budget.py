@@ -181,7 +181,7 @@ def test_the_price_rises_as_the_bucket_empties():
     prices = []
     for page in range(12):
         both.consider(0, page % 8, 0, False)
-        prices.append(float(both.worth[1]))
+        prices.append(float(policy.reuse.worth.price()))
         both.missed(page % 8)
     both.consider(0, 0, 0, False)
     assert prices[:5] == [0.25] * 5  # the first fill of the cache is beside the budget

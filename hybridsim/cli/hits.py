@@ -31,7 +31,7 @@ def policy_options(function: Any) -> Any:
             "--write-price",
             type=click.FloatRange(0, 1000),
             default=0.5,
-            help="What a fill costs, in reads of the disks; of the policy learned.",
+            help="What a fill of 64 KiB costs, in reads of the disks; of the policy learned.",
         ),
         click.option("--seed", type=int, default=1, help="Of --admission probabilistic."),
         click.option(

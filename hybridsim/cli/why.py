@@ -46,7 +46,7 @@ SCHEMA = "hybridsim.why/1"
     type=click.FloatRange(0, 1000),
     default=0.5,
     show_default=True,
-    help="What a fill costs, in reads of the disks.",
+    help="What a fill of 64 KiB costs, in reads of the disks.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why(

@@ -60,7 +60,7 @@ class Cache(FastTier):
     probability: Annotated[str, BeforeValidator(_chance)] = "10%"  # with "probabilistic"
     request_max_bytes: Size = Field(64 * 1024, alias="request_max")  # with "request-size"
     replacement: Annotated[str, _name_of(REPLACEMENT)] = "learned"  # "lru" with another admission
-    write_price: float = Field(0.5, ge=0, le=1000)  # of a fill, in reads; with "learned"
+    write_price: float = Field(0.5, ge=0, le=1000)  # of a fill of 64 KiB, in reads; "learned"
     write_budget: str | None = None  # of fills: "500GB/day", "1 DWPD", "5%" of page accesses
     sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff")  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)

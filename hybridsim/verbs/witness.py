@@ -25,7 +25,7 @@ from hybridsim.policies.learned.decisions import (
 from hybridsim.policies.learned.habits import CLASS_MAX, CLOCK_AT
 from hybridsim.policies.learned.policy import CLOCK, NONE, VICTIM, Learned
 from hybridsim.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
-from hybridsim.policies.learned.worth import DOUBT, PRICE, RENT
+from hybridsim.policies.learned.worth import DOUBT, READING, RENT, WRITING
 from hybridsim.trace.pages import Accesses, Ids
 
 
@@ -102,7 +102,7 @@ class Witness:
         victim = int(policy.state[VICTIM])
         rival = None if victim == NONE else int(self._ids.numbers[victim]) * self._page_bytes
         value, sure = float(worth.value[group]), float(worth.sure[group])
-        price = float(worth.state[PRICE])
+        price = float(worth.price())
         is_known = known >= DOUBT and reuse.heard[group] > 0
         promise = None if victim == NONE else float(policy.promise(policy.stamp[victim]))
         found.append(
@@ -126,7 +126,7 @@ class Witness:
     def _passed_by(self, number: int, is_write: bool) -> None:
         """Note that the policy was not asked: the access continues a long run."""
         found = self.decisions[number]
-        price = float(self._cache.admission.reuse.worth.state[PRICE])
+        price = float(self._cache.admission.reuse.worth.price())
         found.append(
             Decision(
                 self._now, is_write, len(found) + 1, None, SCAN, 0.0, 0, 0.0, 0.0, price, 0.0,
@@ -151,7 +151,7 @@ class Witness:
                 admitted / max(accesses - hits, 1),
                 stays,
                 float(worth[RENT]) * stays,
-                float(worth[PRICE]),
+                float(worth[READING] + worth[WRITING]),
             )
         )
 
