@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from policy_bound import PRICES, bound, gaps
+from policy_curves import PIECES, WINDOWS, Followed, short
 from policy_traces import NUMBERED, Rows, Traced, digest
 
 import hybridsim
@@ -29,7 +30,7 @@ from hybridsim import building
 from hybridsim.answer.counters import Counters
 from hybridsim.answer.metrics import Collector
 from hybridsim.answer.outcome import Outcome
-from hybridsim.answer.warmup import judge, of_hits
+from hybridsim.answer.warmup import WarmUp, judge, of_hits
 from hybridsim.caches import CACHES
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE
 from hybridsim.policies.belady import NEVER
@@ -45,7 +46,7 @@ from hybridsim.verbs.replay import batches
 
 PACKAGE = Path(hybridsim.__file__).parent
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
-PIECES = 100  # of a trace, for its warm-up
+FORM = 2  # of the rows
 THREADS = 2
 COUNTS = (
     "page_accesses",
@@ -212,11 +213,21 @@ class Stream:
         self._ids = Ids()
         pieces = []
         rows, size = self._rows.rows, max(1, self._rows.rows.rows // PIECES)
+        at_once = -(-size // WINDOWS) if self.traced.moves else size
         for start in range(0, rows.rows, size):
-            piece = Rows("", rows.between(start, start + size))
+            piece = Rows("", rows.between(start, start + size), at_once)
             parts = accesses(piece, self.page_bytes)
             pieces.append([(self._ids.of(part.numbers), part) for part in parts])
         return pieces
+
+    @cached_property
+    def followed(self) -> Followed | None:
+        """What its accesses are after moves of the hot spot, where these are known."""
+        if not self.traced.moves:
+            return None
+        moves = self.traced.moves().seen_in(self._rows.rows.rows)
+        windows = (window for piece in self.pieces for window in piece)
+        return Followed(moves, windows, self.page_bytes)
 
     @cached_property
     def ids(self) -> Any:
@@ -240,7 +251,7 @@ class Stream:
 
     def prepared(self, policy: Policy) -> Any:
         """Return what the runs of a policy read, made once: threads would make it each."""
-        return self.future if policy.knows_the_future else self.pieces
+        return self.future if policy.knows_the_future else self.pieces, self.followed
 
     def pages(self, share: float) -> int:
         """Return the pages of a cache."""
@@ -262,29 +273,42 @@ class Stream:
         if budget:
             parameters["write_budget"] = parse_write_budget(budget, self.page_bytes)
         cache = Cache(policy.admission, policy.replacement, pages, 0, parameters)
-        begin, first = time.thread_time(), 0
+        begin, first, number = time.thread_time(), 0, 0
+        followed = self.followed
+        after = followed.empty() if followed else None
         found: list[Hits] = []
         for piece in self.pieces:
             for ids, part in piece:
+                if followed:
+                    followed.add(after, number, ids, cache)
                 if policy.knows_the_future:
                     future = self.future[first : first + len(ids)]
                     cache.take_foreseen(ids, part, future, self._ids.capacity)
                 else:
                     cache.take(ids, part, first, self._ids.capacity)
                 first += len(ids)
+                number += 1
             found += [cache.result(self.page_bytes)] if first else []
         end = found[-1]
         counts = {name: getattr(end, name) for name in COUNTS}
-        counts |= {"pages": pages, "fills": end.admitted, "t90": warm(found)}
+        curve = by_piece(found)
+        counts |= {"pages": pages, "fills": end.admitted, "t90": warm(curve)}
+        counts |= {"curve": short(curve)}
+        if followed:
+            counts |= {"window": followed.window, "followed": followed.curve(after)}
         counts["mean_bytes"] = float(self._rows.rows.length_bytes.mean())
         return self.about(share) | counts | {"cpu_s": round(time.thread_time() - begin, 3)}
 
 
-def warm(found: list[Hits]) -> float | None:
-    """Return after which share of the trace the cache is warm; None where it never is."""
+def by_piece(found: list[Hits]) -> np.ndarray:
+    """Return the hit ratio in each part, from what was counted at the end of each."""
     hits = np.diff([each.page_hits for each in found], prepend=0)
     touched = np.diff([each.page_accesses for each in found], prepend=0)
-    curve = hits / np.maximum(touched, 1)
+    return hits / np.maximum(touched, 1)
+
+
+def warm(curve: np.ndarray) -> float | None:
+    """Return after which share of the trace the cache is warm; None where it never is."""
     warm_up = judge(np.arange(len(curve)), curve, 1, "hit ratio", 0.0, 0.005)
     return warm_up.reached_ns[90] / len(curve) if 90 in warm_up.reached_ns else None
 
@@ -320,7 +344,7 @@ def _cached(
             if budget and not policy.can_be_held:
                 continue
             paths = version("hits", policy) | (of_class(Budgeted) if budget else set())
-            about = [stream.digest, stream.page_bytes]
+            about = [FORM, stream.digest, stream.page_bytes]
             keys = {share: key(level, [*about, share, _said(policy)], paths) for share in shares}
             missing = [share for share in shares if not kept.get(keys[share])]
             if missing:
@@ -347,7 +371,7 @@ def timed(
     for part in accesses(rows, page_bytes):
         ids.of(part.numbers)
     pages = max(1, int(share * ids.given))
-    about = [digest(rows.rows), traced.mode, page_bytes, share]
+    about = [FORM, digest(rows.rows), traced.mode, page_bytes, share]
     with ThreadPoolExecutor(THREADS) as threads:
         keys = {
             each: key("timed", [*about, machine_toml(each, page_bytes)], version("timed", each))
@@ -422,4 +446,14 @@ def figures(collector: Collector, counters: dict[str, Any], mode: str) -> dict[s
         "read_mean_ns": whole.reads.mean_ns,
         "read_p99_ns": whole.reads.percentile(99),
         "t90": None if t90_ns is None else t90_ns / max(collector.end_ns, 1),
+        "curve": in_pieces(warm_up, collector.end_ns),
     }
+
+
+def in_pieces(warm_up: WarmUp, end_ns: int) -> list[float]:
+    """Return the curve of hits in parts of the time; where nothing was read, as just before."""
+    if not len(warm_up.curve):
+        return []
+    at_ns = (np.arange(PIECES) + 0.5) * (end_ns / PIECES)
+    last = np.searchsorted(warm_up.times_ns, at_ns, "right") - 1
+    return short(warm_up.curve[np.maximum(last, 0)])

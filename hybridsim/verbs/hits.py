@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim import jit
-from hybridsim.arrays import Int32s, Ints
+from hybridsim.arrays import Bytes, Int32s, Ints
 from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
@@ -274,6 +274,14 @@ class Cache:
             self._state = self._state.grown(capacity)
         requests = part.as_requests() if isinstance(part, PageReads) else part
         jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
+
+    def holds(self, ids: Int32s) -> Bytes:
+        """Tell of each of these pages whether it is there now: 1 or 0."""
+        present = self._state.present
+        known = ids < len(present)
+        found = np.zeros(len(ids), np.uint8)
+        found[known] = present[ids[known]]
+        return found
 
     def forget(self) -> None:
         """Count from here on."""
