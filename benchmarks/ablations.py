@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from policy_runs import PACKAGE, POLICIES, Kept, cached
+from policy_kept import PACKAGE, Kept
+from policy_runs import POLICIES, cached
 from policy_table import (
     BASELINES,
     FREE,

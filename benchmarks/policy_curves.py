@@ -1,7 +1,7 @@
 """How soon is a cache warm, and how soon does it follow a hot spot that moves?  Read off curves.
 
-warm    The curve of a run is its hit ratio in PIECES parts of the trace; its *last* hit ratio is
-        the median of the last fifth.
+warm    The curve of a run is its hit ratio in 500 parts of the trace (under timing: in 100 of the
+        time); its *last* hit ratio is the median of the last fifth.
 follow  The curve is of what came after all moves of the hot spot together, in windows of a
         thousandth of the trace: of the page accesses to what had just grown hot, the share whose
         page the cache held when the window began.  (Of a hot spot that moves bit by bit the other
@@ -22,9 +22,10 @@ from hybridsim.arrays import Ints
 from hybridsim.verbs.hits import Cache
 
 PIECES, WINDOWS = 100, 10  # of a trace, of a piece
+MERGED = 2  # windows of a part
 STEADY = 5
 WARM = 0.9  # of the level
-DIGITS = 4
+DIGITS = 3
 NEVER = -1
 
 

@@ -1,4 +1,4 @@
-"""Runs of policies on traces, on two levels, and the file in which their results are kept.
+"""Runs of policies on traces, on two levels.
 
 hits    what a cache holds: no devices, no time, a page is there as soon as it is let in
 timed   the default machine, its cache of pages changed as the row says
@@ -8,24 +8,20 @@ pages are numbers, more of them may be filled at a time than by default: a reque
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import json
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from policy_bound import PRICES, bound, gaps
-from policy_curves import PIECES, WINDOWS, Followed, short
+from policy_curves import MERGED, PIECES, WINDOWS, Followed, short
+from policy_kept import Kept, key, of_class, version
 from policy_traces import NUMBERED, Rows, Traced, digest
 
-import hybridsim
 from hybridsim import building
 from hybridsim.answer.counters import Counters
 from hybridsim.answer.metrics import Collector
@@ -39,14 +35,13 @@ from hybridsim.policies.write_budget import parse_write_budget
 from hybridsim.scenario import Scenario
 from hybridsim.trace.pages import Ids, accesses, next_uses
 from hybridsim.trace.summary import summarize
-from hybridsim.verbs.hits import Cache, Hits
+from hybridsim.verbs.hits import Cache
 from hybridsim.verbs.policies_said import REPLACEMENTS
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
 
-PACKAGE = Path(hybridsim.__file__).parent
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
-FORM = 2  # of the rows
+FORM = 3  # of the rows
 THREADS = 2
 COUNTS = (
     "page_accesses",
@@ -59,12 +54,6 @@ COUNTS = (
 SAMPLES = 256
 PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0)  # beside the default
 FILLS_OF_SMALL = 512
-TIMED_SOURCES = (
-    "*.py", "answer/*.py", "engine/*.py", "caches/**/*.py", "controller/*.py",
-    "devices/**/*.py", "raid/*.py", "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
-    "building/*.py", "jit/*.py", "trace/*.py",
-)  # fmt: skip
-CACHED_SOURCES = ("trace/pages.py", "engine/residency.py", "answer/warmup.py", "caches/streams.py")
 
 
 @dataclass(frozen=True)
@@ -132,73 +121,6 @@ def systems() -> list[Policy]:
     return [each for each in SYSTEMS if each.toml.split('"')[1] in CACHES]
 
 
-class Kept:
-    """Results by the hash of all that they depend on, in a file of JSON lines."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._rows: dict[str, dict[str, Any]] = {}
-        if path.exists():
-            rows = map(json.loads, path.read_text().splitlines())
-            self._rows = {row["key"]: row for row in rows}
-
-    def get(self, key: str) -> dict[str, Any] | None:
-        """Return a result that there is, or None."""
-        return self._rows.get(key)
-
-    def add(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Keep a result."""
-        self._rows[row["key"]] = row
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a") as lines:
-            lines.write(json.dumps(row) + "\n")
-        return row
-
-
-def key(level: str, about: Any, paths: Iterable[Path]) -> str:
-    """Return the hash of what a result depends on: its inputs, and the code of these files."""
-    said = [level, about, [code_digest(path) for path in sorted(paths)]]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
-
-
-@cache
-def code_digest(path: Path) -> str:
-    """Return a hash of a file's code: other comments do not make other results."""
-    text = path.read_text()
-    code = ast.dump(ast.parse(text)) if path.suffix == ".py" else text
-    return hashlib.sha256(code.encode()).hexdigest()
-
-
-def version(level: str, policy: Policy) -> set[Path]:
-    """Return the files that a result of this policy comes from."""
-    patterns = TIMED_SOURCES if level == "timed" else CACHED_SOURCES
-    return policy.sources.union(*(PACKAGE.glob(pattern) for pattern in patterns))
-
-
-def of_class(policy: Any) -> set[Path]:
-    """Return the files of a policy: its own, those beside it in a folder of its own, imported."""
-    own = Path(sys.modules[policy.__module__].__file__ or "")
-    found: set[Path] = set()
-    ahead = [own] if own.parent.name == "policies" else list(own.parent.glob("*.py"))
-    while ahead:
-        path = ahead.pop()
-        if path not in found:
-            found.add(path)
-            ahead += imported(path)
-    return found
-
-
-def imported(path: Path) -> list[Path]:
-    """Return the files of policies that a file imports, and of what is made for them."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    names = [
-        name for name in names if name.startswith(("hybridsim.policies.", "hybridsim.jit.mixing"))
-    ]
-    files = [PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names]
-    return [file for file in files if file.exists()]
-
-
 class Stream:
     """A trace as the pages that it touches."""
 
@@ -213,7 +135,7 @@ class Stream:
         self._ids = Ids()
         pieces = []
         rows, size = self._rows.rows, max(1, self._rows.rows.rows // PIECES)
-        at_once = -(-size // WINDOWS) if self.traced.moves else size
+        at_once = -(-size // WINDOWS)
         for start in range(0, rows.rows, size):
             piece = Rows("", rows.between(start, start + size), at_once)
             parts = accesses(piece, self.page_bytes)
@@ -276,7 +198,7 @@ class Stream:
         begin, first, number = time.thread_time(), 0, 0
         followed = self.followed
         after = followed.empty() if followed else None
-        found: list[Hits] = []
+        served, ends = [cache.served()], [0]
         for piece in self.pieces:
             for ids, part in piece:
                 if followed:
@@ -288,22 +210,21 @@ class Stream:
                     cache.take(ids, part, first, self._ids.capacity)
                 first += len(ids)
                 number += 1
-            found += [cache.result(self.page_bytes)] if first else []
-        end = found[-1]
+                served.append(cache.served())
+            ends.append(number)
+        end = cache.result(self.page_bytes)
         counts = {name: getattr(end, name) for name in COUNTS}
-        curve = by_piece(found)
-        counts |= {"pages": pages, "fills": end.admitted, "t90": warm(curve)}
-        counts |= {"curve": short(curve)}
+        counts |= {"pages": pages, "fills": end.admitted, "t90": warm(between(served, ends))}
+        counts |= {"curve": short(between(served, range(0, number + 1, MERGED)))}
         if followed:
             counts |= {"window": followed.window, "followed": followed.curve(after)}
         counts["mean_bytes"] = float(self._rows.rows.length_bytes.mean())
         return self.about(share) | counts | {"cpu_s": round(time.thread_time() - begin, 3)}
 
 
-def by_piece(found: list[Hits]) -> np.ndarray:
-    """Return the hit ratio in each part, from what was counted at the end of each."""
-    hits = np.diff([each.page_hits for each in found], prepend=0)
-    touched = np.diff([each.page_accesses for each in found], prepend=0)
+def between(served: list[tuple[int, int]], ends: Iterable[int]) -> np.ndarray:
+    """Return the hit ratio between some of the moments at which it was counted."""
+    touched, hits = np.diff(np.array(served)[list(ends)], axis=0).T
     return hits / np.maximum(touched, 1)
 
 

@@ -283,6 +283,11 @@ class Cache:
         found[known] = present[ids[known]]
         return found
 
+    def served(self) -> tuple[int, int]:
+        """Return how many page accesses there were, and how many of them were hits."""
+        counts = self._state.counts
+        return int(counts[PAGES : PAGES + 2].sum()), int(counts[PAGE_HITS : PAGE_HITS + 2].sum())
+
     def forget(self) -> None:
         """Count from here on."""
         self._state.counts[:HELD] = 0
