@@ -105,16 +105,24 @@ PARTS: dict[str, list[Patch]] = {
 }  # fmt: skip
 
 
+def without(part: str) -> dict[str, str]:
+    """Return the source of files with a part switched off, by their path in the package."""
+    texts: dict[str, str] = {}
+    for name, old, new in PARTS[part]:
+        file = f"{FOLDER}/{name}"
+        text = texts.get(file) or (PACKAGE / file).read_text()
+        if text.count(old) != 1:
+            sys.exit(f"{part}: {file} has not once, but {text.count(old)} times: {old}")
+        texts[file] = text.replace(old, new)
+    return texts
+
+
 def patched(part: str, folder: Path) -> Path:
     """Copy the package with a part switched off; return the folder it lies in."""
     package = folder / "hybridsim"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, old, new in PARTS[part]:
-        file = package / FOLDER / name
-        text = file.read_text()
-        if text.count(old) != 1:
-            sys.exit(f"{part}: {FOLDER}/{name} has not once, but {text.count(old)} times: {old}")
-        file.write_text(text.replace(old, new))
+    for file, text in without(part).items():
+        (package / file).write_text(text)
     return folder
 
 

@@ -1,5 +1,7 @@
 """The yardstick of policies, benchmarks/policies.py, on a trace of seconds."""
 
+import ast
+import importlib
 import json
 from pathlib import Path
 
@@ -17,19 +19,9 @@ def yardstick():
     """Its modules, as a script in that folder sees them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
-        import policies
-        import policy_bound
-        import policy_curves
-        import policy_soon
-        import policy_table
-        import policy_traces
-
-        yield {
-            each.__name__: each
-            for each in (
-                policies, policy_bound, policy_curves, policy_soon, policy_table, policy_traces,
-            )
-        }  # fmt: skip
+        names = ("curves", "bound", "soon", "table", "traces")
+        names = ("ablations", "policies", *(f"policy_{name}" for name in names))
+        yield {name: importlib.import_module(name) for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +267,14 @@ def test_the_table_says_how_soon_a_moving_hot_spot_is_followed(yardstick, result
     at_first, at_last = np.mean(lru["followed"][:5]), np.mean(lru["followed"][100:])
     assert at_first < at_last - 0.1
     assert np.mean(belady["followed"][:5]) < np.mean(belady["followed"][100:]) - 0.1
+
+
+def test_each_part_of_the_learned_policy_can_be_switched_off(yardstick):
+    """A line that is no longer there is an error; what takes its place is other code."""
+    module = yardstick["ablations"]
+    for part in module.PARTS:
+        texts = module.without(part)
+        assert bool(texts) == (part != module.WHOLE)
+        for file, text in texts.items():
+            code = ast.dump(ast.parse(text))
+            assert code != ast.dump(ast.parse((module.PACKAGE / file).read_text()))
