@@ -23,10 +23,12 @@ from hybridsim.cli import cli
 from hybridsim.codes import Mode, Path, Reason
 from hybridsim.demo import CAPTURE, SITE, demo_file
 from hybridsim.errors import UsageError
-from hybridsim.policies import REPLACEMENT, Learned
+from hybridsim.policies import LRU, REPLACEMENT, Learned, pair
+from hybridsim.policies.larc import LARC
 from hybridsim.policies.learned.habits import CLASS_MAX
 from hybridsim.policies.learned.policy import CLOCK, HELD
-from hybridsim.policies.memory import Memory, noted, recall, remembered
+from hybridsim.policies.memory import Memory, learner, noted, recall, remembered
+from hybridsim.policies.write_budget import parse_write_budget
 from hybridsim.reference import simulate as simulate_reference
 from hybridsim.report.terminal import render
 from hybridsim.verbs.warm_start import begin, opened
@@ -330,6 +332,21 @@ class TestMemory:
         ignorant = memory._replace(learned=remembered(Learned.new(1, PAGES)),
                                    stamps=np.full(PAGES, -1))  # fmt: skip
         assert lived(memory, pages, 100)[1] < lived(ignorant, pages, 100)[1] / 2
+
+    @pytest.mark.parametrize(
+        ("admission", "replacement", "knows"),
+        [(Learned, Learned, True), (Learned, LRU, True), (LARC, Learned, True), (LARC, LRU, False)],
+    )
+    @pytest.mark.parametrize("budget", [None, parse_write_budget("5%", PAGE)])
+    def test_it_is_found_whatever_its_part_and_within_a_budget(
+        self, admission, replacement, knows, budget
+    ):
+        policies = pair(admission, replacement, 64, PAGES, {"write_budget": budget})
+        found = learner(*policies)
+        assert (found is not None) == knows
+        if found:
+            does = admission is Learned, replacement is Learned
+            assert Memory(*[np.zeros(0, np.int64)] * 2, remembered(found)).is_of(*does)
 
     def test_pages_are_known_by_number_whether_kept_or_loaded(self, past):
         memory = past[1]._replace(numbers=past[1].numbers + 7)
