@@ -29,7 +29,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from policy_runs import POLICIES, SHARES, Kept, cached, systems, timed
+from policy_kept import Kept
+from policy_runs import POLICIES, SHARES, cached, systems, timed
 from policy_table import BASELINES, compact, disk_ns, lines, summary
 from policy_traces import Traced, all_traces
 

@@ -1,4 +1,4 @@
-"""Runs of policies on traces, on two levels, and the file in which their results are kept.
+"""Runs of policies on traces, on two levels.
 
 hits    what a cache holds: no devices, no time, a page is there as soon as it is let in
 timed   the default machine, its cache of pages changed as the row says
@@ -8,28 +8,25 @@ pages are numbers, more of them may be filled at a time than by default: a reque
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import json
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from policy_bound import PRICES, bound, gaps
+from policy_curves import MERGED, PIECES, WINDOWS, Followed, short
+from policy_kept import Kept, key, of_class, version
 from policy_traces import NUMBERED, Rows, Traced, digest
 
-import hybridsim
 from hybridsim import building
 from hybridsim.answer.counters import Counters
 from hybridsim.answer.metrics import Collector
 from hybridsim.answer.outcome import Outcome
-from hybridsim.answer.warmup import judge, of_hits
+from hybridsim.answer.warmup import WarmUp, judge, of_hits
 from hybridsim.caches import CACHES
 from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE
 from hybridsim.policies.belady import NEVER
@@ -38,14 +35,13 @@ from hybridsim.policies.write_budget import parse_write_budget
 from hybridsim.scenario import Scenario
 from hybridsim.trace.pages import Ids, accesses, next_uses
 from hybridsim.trace.summary import summarize
-from hybridsim.verbs.hits import Cache, Hits
+from hybridsim.verbs.hits import Cache
 from hybridsim.verbs.policies_said import REPLACEMENTS
 from hybridsim.verbs.pump import Pump
 from hybridsim.verbs.replay import batches
 
-PACKAGE = Path(hybridsim.__file__).parent
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
-PIECES = 100  # of a trace, for its warm-up
+FORM = 3  # of the rows
 THREADS = 2
 COUNTS = (
     "page_accesses",
@@ -56,14 +52,8 @@ COUNTS = (
     "request_hits",
 )
 SAMPLES = 256
-PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0)  # beside the default
+PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0, 32.0, 128.0)  # beside the default
 FILLS_OF_SMALL = 512
-TIMED_SOURCES = (
-    "*.py", "answer/*.py", "engine/*.py", "caches/**/*.py", "controller/*.py",
-    "devices/**/*.py", "raid/*.py", "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
-    "building/*.py", "jit/*.py", "trace/*.py",
-)  # fmt: skip
-CACHED_SOURCES = ("trace/pages.py", "engine/residency.py", "answer/warmup.py", "caches/streams.py")
 
 
 @dataclass(frozen=True)
@@ -131,73 +121,6 @@ def systems() -> list[Policy]:
     return [each for each in SYSTEMS if each.toml.split('"')[1] in CACHES]
 
 
-class Kept:
-    """Results by the hash of all that they depend on, in a file of JSON lines."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._rows: dict[str, dict[str, Any]] = {}
-        if path.exists():
-            rows = map(json.loads, path.read_text().splitlines())
-            self._rows = {row["key"]: row for row in rows}
-
-    def get(self, key: str) -> dict[str, Any] | None:
-        """Return a result that there is, or None."""
-        return self._rows.get(key)
-
-    def add(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Keep a result."""
-        self._rows[row["key"]] = row
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a") as lines:
-            lines.write(json.dumps(row) + "\n")
-        return row
-
-
-def key(level: str, about: Any, paths: Iterable[Path]) -> str:
-    """Return the hash of what a result depends on: its inputs, and the code of these files."""
-    said = [level, about, [code_digest(path) for path in sorted(paths)]]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
-
-
-@cache
-def code_digest(path: Path) -> str:
-    """Return a hash of a file's code: other comments do not make other results."""
-    text = path.read_text()
-    code = ast.dump(ast.parse(text)) if path.suffix == ".py" else text
-    return hashlib.sha256(code.encode()).hexdigest()
-
-
-def version(level: str, policy: Policy) -> set[Path]:
-    """Return the files that a result of this policy comes from."""
-    patterns = TIMED_SOURCES if level == "timed" else CACHED_SOURCES
-    return policy.sources.union(*(PACKAGE.glob(pattern) for pattern in patterns))
-
-
-def of_class(policy: Any) -> set[Path]:
-    """Return the files of a policy: its own, those beside it in a folder of its own, imported."""
-    own = Path(sys.modules[policy.__module__].__file__ or "")
-    found: set[Path] = set()
-    ahead = [own] if own.parent.name == "policies" else list(own.parent.glob("*.py"))
-    while ahead:
-        path = ahead.pop()
-        if path not in found:
-            found.add(path)
-            ahead += imported(path)
-    return found
-
-
-def imported(path: Path) -> list[Path]:
-    """Return the files of policies that a file imports, and of what is made for them."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    names = [
-        name for name in names if name.startswith(("hybridsim.policies.", "hybridsim.jit.mixing"))
-    ]
-    files = [PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names]
-    return [file for file in files if file.exists()]
-
-
 class Stream:
     """A trace as the pages that it touches."""
 
@@ -212,11 +135,21 @@ class Stream:
         self._ids = Ids()
         pieces = []
         rows, size = self._rows.rows, max(1, self._rows.rows.rows // PIECES)
+        at_once = -(-size // WINDOWS)
         for start in range(0, rows.rows, size):
-            piece = Rows("", rows.between(start, start + size))
+            piece = Rows("", rows.between(start, start + size), at_once)
             parts = accesses(piece, self.page_bytes)
             pieces.append([(self._ids.of(part.numbers), part) for part in parts])
         return pieces
+
+    @cached_property
+    def followed(self) -> Followed | None:
+        """What its accesses are after moves of the hot spot, where these are known."""
+        if not self.traced.moves:
+            return None
+        moves = self.traced.moves().seen_in(self._rows.rows.rows)
+        windows = (window for piece in self.pieces for window in piece)
+        return Followed(moves, windows, self.page_bytes)
 
     @cached_property
     def ids(self) -> Any:
@@ -240,7 +173,7 @@ class Stream:
 
     def prepared(self, policy: Policy) -> Any:
         """Return what the runs of a policy read, made once: threads would make it each."""
-        return self.future if policy.knows_the_future else self.pieces
+        return self.future if policy.knows_the_future else self.pieces, self.followed
 
     def pages(self, share: float) -> int:
         """Return the pages of a cache."""
@@ -262,34 +195,42 @@ class Stream:
         if budget:
             parameters["write_budget"] = parse_write_budget(budget, self.page_bytes)
         cache = Cache(policy.admission, policy.replacement, pages, self.page_bytes, 0, parameters)
-        begin, first = time.thread_time(), 0
-        found: list[Hits] = []
+        begin, first, number = time.thread_time(), 0, 0
+        followed = self.followed
+        after = followed.empty() if followed else None
+        served, ends = [cache.served()], [0]
         for piece in self.pieces:
             for ids, part in piece:
+                if followed:
+                    followed.add(after, number, ids, cache)
                 if policy.knows_the_future:
                     future = self.future[first : first + len(ids)]
                     cache.take_foreseen(ids, part, future, self._ids.capacity)
                 else:
                     cache.take(ids, part, first, self._ids.capacity)
                 first += len(ids)
-            found += [cache.result(self.page_bytes)] if first else []
-        end = found[-1]
+                number += 1
+                served.append(cache.served())
+            ends.append(number)
+        end = cache.result(self.page_bytes)
         counts = {name: getattr(end, name) for name in COUNTS}
-        counts |= {
-            "pages": pages,
-            "fills": end.admitted,
-            "re_reads": end.re_read,
-            "t90": warm(found),
-        }
+        counts |= {"pages": pages, "fills": end.admitted, "re_reads": end.re_read}
+        counts |= {"t90": warm(between(served, ends))}
+        counts |= {"curve": short(between(served, range(0, number + 1, MERGED)))}
+        if followed:
+            counts |= {"window": followed.window, "followed": followed.curve(after)}
         counts["mean_bytes"] = float(self._rows.rows.length_bytes.mean())
         return self.about(share) | counts | {"cpu_s": round(time.thread_time() - begin, 3)}
 
 
-def warm(found: list[Hits]) -> float | None:
+def between(served: list[tuple[int, int]], ends: Iterable[int]) -> np.ndarray:
+    """Return the hit ratio between some of the moments at which it was counted."""
+    touched, hits = np.diff(np.array(served)[list(ends)], axis=0).T
+    return hits / np.maximum(touched, 1)
+
+
+def warm(curve: np.ndarray) -> float | None:
     """Return after which share of the trace the cache is warm; None where it never is."""
-    hits = np.diff([each.page_hits for each in found], prepend=0)
-    touched = np.diff([each.page_accesses for each in found], prepend=0)
-    curve = hits / np.maximum(touched, 1)
     warm_up = judge(np.arange(len(curve)), curve, 1, "hit ratio", 0.0, 0.005)
     return warm_up.reached_ns[90] / len(curve) if 90 in warm_up.reached_ns else None
 
@@ -325,7 +266,7 @@ def _cached(
             if budget and not policy.can_be_held:
                 continue
             paths = version("hits", policy) | (of_class(Budgeted) if budget else set())
-            about = [stream.digest, stream.page_bytes]
+            about = [FORM, stream.digest, stream.page_bytes]
             keys = {share: key(level, [*about, share, _said(policy)], paths) for share in shares}
             missing = [share for share in shares if not kept.get(keys[share])]
             if missing:
@@ -352,7 +293,7 @@ def timed(
     for part in accesses(rows, page_bytes):
         ids.of(part.numbers)
     pages = max(1, int(share * ids.given))
-    about = [digest(rows.rows), traced.mode, page_bytes, share]
+    about = [FORM, digest(rows.rows), traced.mode, page_bytes, share]
     with ThreadPoolExecutor(THREADS) as threads:
         keys = {
             each: key("timed", [*about, machine_toml(each, page_bytes)], version("timed", each))
@@ -427,4 +368,14 @@ def figures(collector: Collector, counters: dict[str, Any], mode: str) -> dict[s
         "read_mean_ns": whole.reads.mean_ns,
         "read_p99_ns": whole.reads.percentile(99),
         "t90": None if t90_ns is None else t90_ns / max(collector.end_ns, 1),
+        "curve": in_pieces(warm_up, collector.end_ns),
     }
+
+
+def in_pieces(warm_up: WarmUp, end_ns: int) -> list[float]:
+    """Return the curve of hits in parts of the time; where nothing was read, as just before."""
+    if not len(warm_up.curve):
+        return []
+    at_ns = (np.arange(PIECES) + 0.5) * (end_ns / PIECES)
+    last = np.searchsorted(warm_up.times_ns, at_ns, "right") - 1
+    return short(warm_up.curve[np.maximum(last, 0)])

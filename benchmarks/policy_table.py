@@ -5,9 +5,16 @@ that the SSD served, as pages are not the same in all kinds of cache.  SSD MB ar
 level `hits` the fills alone (all policies also write what they hit with a write), of `timed` all.
 
 Disk time of level `hits` is an **estimate** (marked ~): requests that are not wholly hits x a
-positioned read (average seek, half a turn, transfer of the mean request) + fills x a read of the
-page where the arm already is (half a turn, transfer), both of the default disk, reads and writes
-alike as if written back.  Of level `timed` it is the busy time of all disks of the array.
+positioned read (average seek, half a turn, transfer of the mean request) + fills of pages of which
+the request had not all x a read of the page where the arm already is (half a turn, transfer), both
+of the default disk, reads and writes alike as if written back.  Of level `timed` it is the busy
+time of all disks of the array.
+
+How soon, in shares of the trace: t90 is to 90 % of the policy's own last hit ratio; `to best` to
+90 % of the best baseline's (policy_soon.py).  Where a hot spot moves at known moments (moving, all
+200 moves; mariadb_moving_hot, three of its jumps) how many requests after a move it hits again what
+grew hot, at 90 % of its own settled level (`follow`) and of the best baseline's (`to best`).  In
+fileserver_newhot files grow old one by one, at no moment that is known.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from typing import Any
 import numpy as np
 from policy_bound import most_hits
 from policy_runs import HELD, POLICIES, SYSTEMS
+from policy_soon import fastest, follows, follows_alone, told_first, warms
 
 from hybridsim.policies.write_budget import ACCESS, parse_write_budget
 from hybridsim.scenario import Scenario
@@ -72,20 +80,31 @@ def lines(rows: list[Row]) -> Iterator[str]:
     """Yield the table, a line a policy."""
     yield (
         f"{'trace':20}{'page':>6}{'size':>6} {'level':13}{'policy':19}{'hits':>7}{'SSD MB':>9}"
-        f"{'disk ms':>9}{'mean ms':>9}{'p99 ms':>9}{'t90':>6}"
+        f"{'disk ms':>9}{'mean ms':>9}{'p99 ms':>9}{'t90':>6}{'to best':>8}"
+        f"{'follow':>8}{'to best':>8}"
     )
+    levels = {level: cells(rows, level) for level in {row["level"] for row in rows}}
     for row in rows:
         if row["level"] == "bound":
             continue
         trace, page, share = cell_of(row)
         size = f"{page // 1024}K" if page >= 1024 else f"{page}"
         mark = "" if row["level"] == "timed" else "~"
+        others = baselines(levels[row["level"]][cell_of(row)])
         yield (
             f"{trace:20}{size:>6}{share:>6.0%} {row['level']:13}{row['policy']:19}"
             f"{hit_ratio(row):>7.2%}{ssd_bytes(row) / 1e6:>9,.0f}"
             f"{mark + format(disk_ns(row) / 1e6, '.2f'):>9}"
             f"{_ms(row.get('mean_ns')):>9}{_ms(row.get('p99_ns')):>9}{_share(row['t90']):>6}"
-        )
+            f"{_share(warms(row, others)):>8}{_after_move(row, others)}"
+        ).rstrip()
+
+
+def _after_move(row: Row, others: list[Row]) -> str:
+    if "followed" not in row:
+        return ""
+    times = (follows_alone(row, others), follows(row, others))
+    return "".join(f"{'–' if each is None else format(each, ','):>8}" for each in times)
 
 
 def _ms(ns: float | None) -> str:
@@ -180,6 +199,22 @@ def targets(
         "t90 at most the fastest baseline's + 10 %, where both are",
         [w for w in warm if w is not None],
     )
+    yield from how_soon(held_out)
+
+
+def how_soon(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
+    """Yield how soon the learning policy is warm and follows, and who is first."""
+    hits, moving = "90 % of the best baseline's last hits", "a moving hot spot followed, to 90 % of"
+    for time, margin, what in (
+        (warms, WARM_MARGIN, f"{hits} no later than the first + 10 %"),
+        (follows_alone, 1.0, f"{moving} its own hits, as soon as the first"),
+        (follows, 1.0, f"{moving} the best baseline's, as soon as the first"),
+    ):
+        met, ratios, first = fastest(list(held_out.values()), LEARNED, baselines, time, margin)
+        if met:
+            late = f"; {mean(ratios):.2f} times the first's where it is" if ratios else ""
+            yield told(what, met) + late
+            yield from told_first(first, len(met))
 
 
 def within(held_out: dict[Cell, dict[str, Row]], budget: str) -> Iterator[str]:

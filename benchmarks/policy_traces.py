@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from policy_curves import Moves
 
 from hybridsim.codes import Op
 from hybridsim.formats.rows import UNKNOWN, Requests, joined, no_requests
@@ -41,6 +42,8 @@ SIZES, SIZE_SHARES = (4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB), (0.7, 0.15, 0.1, 0.
 ARRIVALS_PER_S = 60
 MOVES, SCANS, BURSTS = 200, 8, 200
 SCAN_BYTES, SCAN_READ = VOLUME // 8, 256 * KIB
+MARIADB_MOVES_S = (43.25, 103.25, 163.25, 223.25)  # to the quarter: its hot keys jump each 60 s
+MARIADB_STRETCH = 150_000  # requests, of 160,000 until the next
 
 
 @dataclass
@@ -67,6 +70,7 @@ class Traced:
     load: Callable[[], Requests]
     load_timed: Callable[[], Requests] | None = None  # where it is not the same
     mode: str = "open"
+    moves: Callable[[], Moves] | None = None  # of its hot spot, where it is known when
 
     def requests(self, timed: bool = False) -> Rows:
         """Read or generate its requests; for timing no more than the first TIMED_REQUESTS."""
@@ -111,11 +115,13 @@ def all_traces(requests: int = REQUESTS) -> list[Traced]:
         if table.exists():
             capture = _from(*sorted(table.parent.glob("*.blktrace.*")))
             read = functools.partial(read_table, table)
-            found.append(Traced(name, is_tuned, PAGES, read, capture, "think"))
+            moves = mariadb_moves(read) if name == "mariadb_moving_hot" else None
+            found.append(Traced(name, is_tuned, PAGES, read, capture, "think", moves))
     for seed in SEEDS:
         for kind in KINDS:
             make = functools.partial(hot_spot, kind, seed, requests)
-            found.append(Traced(f"{kind} {seed}", seed == SEEDS[0], PAGES, make))
+            moves = functools.partial(hot_spot_moves, seed, requests) if kind == "moving" else None
+            found.append(Traced(f"{kind} {seed}", seed == SEEDS[0], PAGES, make, moves=moves))
     return found
 
 
@@ -149,13 +155,24 @@ def _requests(arrival_ns, is_write, offset, length) -> Requests:
     )
 
 
+def mariadb_moves(read: Callable[[], Requests]) -> Callable[[], Moves]:
+    """Return when the hot keys jump, all of them: any access after that is to what grew hot."""
+
+    def found() -> Moves:
+        at_s = read().arrival_ns / SECOND
+        requests = np.searchsorted(at_s, MARIADB_MOVES_S)
+        return Moves(requests, np.zeros(len(requests), np.int64), 1 << 62, MARIADB_STRETCH)
+
+    return found
+
+
 def hot_spot(kind: str, seed: int, requests: int = REQUESTS) -> Requests:
     """Generate a hot spot; the more requests, the longer it takes."""
-    rng = np.random.Generator(np.random.PCG64([seed, list(KINDS).index(kind)]))
+    rng = generator(kind, seed)
     steps = MOVES if kind == "moving" else 0
     region = np.where(
         rng.random(requests) < HOT_SHARE,
-        hot_regions(rng, requests, steps),
+        hot_regions(rng, requests, steps)[0],
         rng.integers(VOLUME // REGION, size=requests),
     )
     length = rng.choice(SIZES, size=requests, p=SIZE_SHARES)
@@ -170,17 +187,36 @@ def hot_spot(kind: str, seed: int, requests: int = REQUESTS) -> Requests:
     return Requests._make(column[order] for column in rows)
 
 
+def generator(kind: str, seed: int) -> np.random.Generator:
+    """Return what a hot spot is drawn by."""
+    return np.random.Generator(np.random.PCG64([seed, list(KINDS).index(kind)]))
+
+
+def hot_spot_moves(seed: int, requests: int) -> Moves:
+    """Return the regions that become hot in the moving hot spot, drawn as there."""
+    rng = generator("moving", seed)
+    rng.random(requests)
+    at, regions = np.array(hot_regions(rng, requests, MOVES)[1]).T
+    return Moves(at, regions, REGION, requests // 5)
+
+
 def hot_regions(rng, requests: int, moves: int):
-    """Draw a hot region for each request, while `moves` times another becomes one."""
+    """Draw a hot region for each request, while `moves` times another becomes one.
+
+    Return also those moves: the first request after it, and the region, if that was not hot.
+    """
     weight = np.cumsum(np.arange(1, HOT_REGIONS + 1) ** -ZIPF)
     rank = np.searchsorted(weight / weight[-1], rng.random(requests))
     hot = rng.permutation(VOLUME // REGION)[:HOT_REGIONS]
-    drawn = np.empty(requests, np.int64)
+    drawn, moved = np.empty(requests, np.int64), []
     for step in range(moves + 1):
         part = slice(step * requests // (moves + 1), (step + 1) * requests // (moves + 1))
         drawn[part] = hot[rank[part]]
-        hot[step % HOT_REGIONS] = rng.integers(VOLUME // REGION)
-    return drawn
+        region = rng.integers(VOLUME // REGION)
+        if step < moves and region not in hot:
+            moved.append((part.stop, region))
+        hot[step % HOT_REGIONS] = region
+    return drawn, moved
 
 
 def nothing(rng, span_ns: int, requests: int) -> list[Requests]:

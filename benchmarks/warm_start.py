@@ -1,13 +1,15 @@
 """What a page cache should begin with: its own pages, or those that the past says, ranked how?
 
-    HYBRIDSIM_DATA=... python benchmarks/warm_start.py [--size 10%] [--json FILE]
+    HYBRIDSIM_DATA=... python benchmarks/warm_start.py [--size 10%] [--way WAY ...] [--json FILE]
     HYBRIDSIM_DATA=... python benchmarks/warm_start.py --ranking
 
 Each trace is cut in half: the first half is the past, the second is replayed.  The machine is the
-default one (RAID-5 of four disks, write-through, learned admission with LRU, pages of 64 KiB).
+default one (RAID-5 of four disks, write-through, the learned policy, pages of 64 KiB).
     cold         the cache begins empty
     kept         the SSD still has what it had at the end of the past
     state        that list, read from the disks anew
+    ... knowing  the same, and the policy goes on from what it had learned of accesses and of these
+    never ended  the machine of the past goes on
     ranked       the list that `--warm-start TRACE` makes of the past
     recent       the pages read last
     frequent     the pages read most often
@@ -45,6 +47,8 @@ from hybridsim.warm_start.saved_cache import SavedCache
 
 SECOND = 10**9
 SWEEPS = 4
+NEVER_ENDED = "never ended"
+NOT_TOLD = dict.fromkeys(("there", "used", "loaded_s", "reads", "t50%", "t90%"))
 TIMED_REQUESTS = 200_000
 
 
@@ -85,9 +89,35 @@ def simulate(site: Scenario, mode: str, volume: int, pages: int, rows: Rows, war
     pump = Pump(building.machine(site, mode, volume, pages, warm), max(span // 256, 1))
     for batch in batches(rows, 1.0, mode == "think"):
         pump.take(batch)
-    return Outcome(
-        pump.collector, Counters(pump.counters()), mode == "open"
-    ), pump.run.machine.cache
+    return outcome_of(pump, mode), pump.run.machine.cache
+
+
+def outcome_of(pump: Pump, mode: str) -> Outcome:
+    """Return what a machine did."""
+    return Outcome(pump.collector, Counters(pump.counters()), mode == "open")
+
+
+def never_ended(site: Scenario, mode: str, volume: int, pages: int, rows: Rows) -> dict[str, Any]:
+    """Return the figures of the later half of a trace on a machine that served the first."""
+    pump = Pump(building.machine(site, mode, volume, pages), SECOND // 4)
+    begin_ns = 0
+    for batch in batches(rows, 1.0, mode == "think"):
+        pump.take(batch)
+        begin_ns = begin_ns or pump.run.now_ns  # when the first half is issued
+    outcome = outcome_of(pump, mode)
+    later = outcome.phase(begin_ns, outcome.end_ns)
+    return NOT_TOLD | {
+        "hit_10s": outcome.phase(begin_ns, begin_ns + 10 * SECOND).figures.hit_ratio,
+        "hit_60s": outcome.phase(begin_ns, begin_ns + 60 * SECOND).figures.hit_ratio,
+        "hit": later.figures.hit_ratio,
+        "disk_ms": grown(outcome, "slow_busy_ns", begin_ns) / later.figures.requests / 1e6,
+        "ssd_gb": grown(outcome, "fast_bytes_written", begin_ns) / 1e9,
+    }
+
+
+def grown(outcome: Outcome, counter: str, begin_ns: int = 0) -> int:
+    """Return by how much a counter grew from a moment to the end."""
+    return outcome.counters.between(counter, begin_ns, outcome.end_ns) or 0
 
 
 def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
@@ -106,7 +136,6 @@ def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
     for share in (0.5, 0.9):
         late = np.flatnonzero(smooth >= share * level)
         found[f"t{share:.0%}"] = float(starts[late[0]] / SECOND) if len(late) else None
-    busy = outcome.counters.between("slow_busy_ns", 0, outcome.end_ns) or 0
     return found | {
         "there": there,
         "used": counters.get("warm_pages_used", 0) / there if there else None,
@@ -115,8 +144,8 @@ def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
         "hit_10s": outcome.phase(0, 10 * SECOND).figures.hit_ratio,
         "hit_60s": outcome.phase(0, 60 * SECOND).figures.hit_ratio,
         "hit": outcome.whole.figures.hit_ratio,
-        "disk_ms": busy / outcome.whole.figures.requests / 1e6,
-        "ssd_gb": (outcome.counters.between("fast_bytes_written", 0, outcome.end_ns) or 0) / 1e9,
+        "disk_ms": grown(outcome, "slow_busy_ns") / outcome.whole.figures.requests / 1e6,
+        "ssd_gb": grown(outcome, "fast_bytes_written") / 1e9,
     }
 
 
@@ -125,10 +154,10 @@ def swept(best: np.ndarray, sweeps: int = 1) -> WarmStart:
     return WarmStart(preload=np.concatenate([np.sort(x) for x in np.array_split(best, sweeps)]))
 
 
-def study(trace: Traced, size: str) -> dict[str, dict[str, Any]]:
+def study(trace: Traced, size: str, chosen: list[str]) -> dict[str, dict[str, Any]]:
     """Return the figures of all ways to begin."""
     past, present = halves(trace)
-    site = Scenario.default().with_options(cache_size=size, replacement="lru")
+    site = Scenario.default().with_options(cache_size=size)
     page_bytes = site.cache.page_bytes
     whole = summarize(iter([past.rows, present.rows]))
     pages = site.cache.pages(whole.footprint.bytes)
@@ -136,10 +165,13 @@ def study(trace: Traced, size: str) -> dict[str, dict[str, Any]]:
     _, cache = simulate(*how, past, COLD_START)
     state = SavedCache.of(cache, whole.max_end_bytes)
     best = ranked(past, page_bytes, pages, site.cache.sequential_cutoff_bytes)
+    kept = WarmStart(kept=state.pages[::-1].copy(), valid=state.valid[::-1].copy())
     ways = {
         "cold": COLD_START,
-        "kept": WarmStart(kept=state.pages[::-1].copy(), valid=state.valid[::-1].copy()),
+        "kept": kept,
+        "kept, knowing": kept._replace(memory=state.memory),
         "state": swept(state.pages),
+        "state, knowing": swept(state.pages)._replace(memory=state.memory),
         "ranked": swept(best),
         "ranked, hot 1st": swept(best, SWEEPS),
         "recent": swept(counted(past, page_bytes, pages, True)),
@@ -147,8 +179,13 @@ def study(trace: Traced, size: str) -> dict[str, dict[str, Any]]:
     }
     found: dict[str, dict[str, Any]] = {}
     for way, warm in ways.items():
-        level = found["cold"]["level"] if found else None
-        found[way] = figures(simulate(*how, present, warm)[0], level)
+        if way in (chosen or ways) or not found:
+            level = found["cold"]["level"] if found else None
+            found[way] = figures(simulate(*how, present, warm)[0], level)
+    if not chosen or NEVER_ENDED in chosen:
+        rows = trace.requests(timed=True).rows.between(0, TIMED_REQUESTS)
+        whole = Rows(trace.name, rows, past.rows.rows)
+        found[NEVER_ENDED] = never_ended(*how, whole)
     return found
 
 
@@ -164,7 +201,8 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> None:
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for trace, ways in found.items():
         for way, row in ways.items():
-            cells = [trace, way, f"{row['there']} / {shown(row['used'], '.0%')}"]
+            there = f"{row['there']} / {shown(row['used'], '.0%')}" if row["there"] else "–"
+            cells = [trace, way, there]
             cells += [shown(row["loaded_s"] if row["reads"] else None)]
             cells += [shown(row["hit_10s"], ".0%"), shown(row["hit_60s"], ".0%")]
             cells += [shown(row["t50%"]), shown(row["t90%"])]
@@ -219,6 +257,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", default="10%")
     parser.add_argument("--trace", default="", help="only those with this in their name")
+    parser.add_argument("--way", action="append", default=[], help="these only, beside cold")
     parser.add_argument("--json")
     parser.add_argument("--ranking", action="store_true")
     options = parser.parse_args()
@@ -226,7 +265,7 @@ def main() -> None:
         rankings()
         return
     found = {
-        trace.name: study(trace, options.size)
+        trace.name: study(trace, options.size, options.way)
         for trace in all_traces(TIMED_REQUESTS)
         if trace.pages != NUMBERED
         and options.trace in trace.name

@@ -18,6 +18,7 @@ from hybridsim.charts.labels import rows_of
 from hybridsim.charts.pareto import front
 from hybridsim.charts.policies import geometric_mean, relative
 from hybridsim.charts.reuse import reuse_times
+from hybridsim.charts.ticks import logarithmic
 from hybridsim.codes import Op
 from hybridsim.errors import UsageError
 from hybridsim.plot.drawing import drawn
@@ -250,6 +251,17 @@ def test_policies_are_held_against_the_best_in_each_cell():
         assert shown[f"mean-{name}"].get_xdata()[0] == pytest.approx(mean)
     order = [each.get_text() for each in figure.axes[0].get_yticklabels()]
     assert order == sorted(order, key=lambda name: shown[f"mean-{name}"].get_xdata()[0])
+
+
+def test_who_is_judged_by_baselines_stands_out_and_a_narrow_axis_has_ticks_enough():
+    figure = plot.policies(ROWS, baselines=["lru", "larc"])
+    place = figure.axes[0]
+    bold = [each.get_text() for each in place.get_yticklabels() if each.get_weight() == "bold"]
+    assert bold == ["learned"]
+    assert place.get_xlabel() == "disk time / that of the best baseline"
+    narrow = logarithmic(0.96, 1.7)
+    assert narrow == [1, 1.2, 1.4, 1.6]
+    assert logarithmic(0.9, 2) == [1, 1.5, 2]
 
 
 def test_a_real_and_a_simulated_run_lie_over_each_other(tmp_path):

@@ -1,5 +1,7 @@
 """The yardstick of policies, benchmarks/policies.py, on a trace of seconds."""
 
+import ast
+import importlib
 import json
 from pathlib import Path
 
@@ -17,14 +19,9 @@ def yardstick():
     """Its modules, as a script in that folder sees them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
-        import policies
-        import policy_bound
-        import policy_table
-        import policy_traces
-
-        yield {
-            each.__name__: each for each in (policies, policy_bound, policy_table, policy_traces)
-        }
+        names = ("curves", "bound", "soon", "table", "traces")
+        names = ("ablations", "policies", *(f"policy_{name}" for name in names))
+        yield {name: importlib.import_module(name) for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +161,120 @@ def test_who_misses_more_is_not_the_lowest(yardstick):
     rows = [held_row("LARC", 2000, 50_000), held_row("learned", 2000, 50_200)]
     found = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
     assert [line.split()[0] for line in found] == ["met", "missed", "met"]
+
+
+def test_regions_that_grow_hot_are_asked_for_from_their_moment_on(yardstick):
+    maker = yardstick["policy_traces"]
+    requests = 40_000
+    regions = maker.hot_spot("moving", 2, requests).offset_bytes // maker.REGION
+    moves = maker.hot_spot_moves(2, requests)
+    assert 150 < len(moves.requests) <= maker.MOVES
+    before = after = 0
+    for at, region in zip(moves.requests, moves.regions):
+        before += (regions[:at][-2000:] == region).mean()
+        after += (regions[at:][:2000] == region).mean()
+    assert after > 10 * before > 0
+
+
+class Holding:
+    """A cache that holds the even pages."""
+
+    def holds(self, ids):
+        return ids % 2 == 0
+
+
+def test_what_grew_hot_is_followed_by_its_age_whatever_else_is_hit(yardstick):
+    """Regions of two pages, windows of a request: region 1 is hot from request 1 on, 5 from 2."""
+    curves = yardstick["policy_curves"]
+    from hybridsim.trace.pages import Accesses
+
+    def window(*pages):
+        numbers = np.array(pages)
+        return numbers, Accesses(numbers, np.array([len(pages)]), *[np.zeros(1, np.int64)] * 4)
+
+    windows = [window(2), window(2, 0, 0), window(3, 10, 8), window(2, 11), window(2, 2)]
+    moves = curves.Moves(np.array([1, 2]), np.array([1, 5]), 2 * PAGE, 2)
+    followed = curves.Followed(moves, windows, PAGE)
+    counts = followed.empty()
+    for number, (ids, _) in enumerate(windows):
+        followed.add(counts, number, ids, Holding())
+    # At age 0 pages 2 and 10, both there; at age 1 pages 3 and 11, neither; later nobody looks.
+    assert counts.tolist() == [[2, 2], [2, 0]]
+    assert followed.curve(counts) == [1, 0]
+
+
+def test_only_moves_of_a_warm_cache_that_are_seen_whole_count(yardstick):
+    at = np.array([5, 20, 60, 95])
+    moves = yardstick["policy_curves"].Moves(at, at, PAGE, 10).seen_in(100)
+    assert moves.requests.tolist() == moves.regions.tolist() == [20, 60]
+
+
+def soon_row(policy, curve, followed=None):
+    row = {"policy": policy, "curve": curve, "t90": None}
+    return row | ({"followed": followed, "window": 400} if followed else {})
+
+
+def rising(parts, level, length=100):
+    """A curve that is at its level after so many parts."""
+    return [0.0] * parts + [level] * (length - parts)
+
+
+def test_who_goes_on_learning_is_not_late_by_the_best_baselines_hits(yardstick):
+    """At 0.5 like the best baseline after 10 parts, and at 0.8 after 60."""
+    soon = yardstick["policy_soon"]
+    ours = soon_row("learned", [*rising(10, 0.5)[:60], *[0.8] * 40])
+    theirs = [soon_row("lru", rising(2, 0.3)), soon_row("LARC", rising(10, 0.5))]
+    assert [soon.warms(row, theirs) for row in (ours, *theirs)] == [0.11, None, 0.11]
+    cell = {row["policy"]: row for row in (ours, *theirs)}
+    met, ratios, first = soon.fastest([cell], "learned", lambda rows: theirs, soon.warms, 1.1)
+    assert (met, ratios, dict(first)) == ([True], [1], {"LARC": 1, "learned": 1})
+
+
+def test_who_never_gets_there_is_late_and_a_short_peak_is_not_there(yardstick):
+    soon = yardstick["policy_soon"]
+    peak = [*rising(10, 0.8, 12), *[0.1] * 88]
+    theirs = [soon_row("LARC", rising(10, 0.5))]
+    cell = {"learned": soon_row("learned", peak), "LARC": theirs[0]}
+    met, ratios, first = soon.fastest([cell], "learned", lambda rows: theirs, soon.warms, 1.1)
+    assert (met, ratios, dict(first)) == ([False], [], {"LARC": 1})
+
+
+def test_a_hot_spot_is_followed_to_its_own_and_to_the_best_baselines_level(yardstick):
+    soon = yardstick["policy_soon"]
+    low = soon_row("lru", rising(0, 1), rising(1, 0.5))
+    high = soon_row("LARC", rising(0, 1), rising(20, 0.8))
+    assert [soon.follows_alone(row, [low, high]) for row in (low, high)] == [800, 8400]
+    assert [soon.follows(row, [low, high]) for row in (low, high)] == [None, 8400]
+    assert soon.follows(soon_row("lru", rising(0, 1)), [low, high]) is None
+
+
+def test_the_table_says_how_soon_a_moving_hot_spot_is_followed(yardstick, results, capsys):
+    maker = yardstick["policy_traces"]
+    requests = 20_000
+    moving = maker.Traced(
+        "moving", False, (PAGE,), lambda: maker.hot_spot("moving", 2, requests),
+        moves=lambda: maker.hot_spot_moves(2, requests),
+    )  # fmt: skip
+    text = printed(yardstick, [moving], results, capsys)
+    assert "a moving hot spot followed, to 90 % of its own hits, as soon as the first: in " in text
+    rows = [
+        json.loads(line)
+        for line in printed(yardstick, [moving], results, capsys, "--json").splitlines()
+    ]
+    lru, belady = (next(row for row in rows if row["policy"] == name and row["share"] == 0.2)
+                   for name in ("lru", "belady"))  # fmt: skip
+    assert len(lru["followed"]) == 200
+    at_first, at_last = np.mean(lru["followed"][:5]), np.mean(lru["followed"][100:])
+    assert at_first < at_last - 0.1
+    assert np.mean(belady["followed"][:5]) < np.mean(belady["followed"][100:]) - 0.1
+
+
+def test_each_part_of_the_learned_policy_can_be_switched_off(yardstick):
+    """A line that is no longer there is an error; what takes its place is other code."""
+    module = yardstick["ablations"]
+    for part in module.PARTS:
+        texts = module.without(part)
+        assert bool(texts) == (part != module.WHOLE)
+        for file, text in texts.items():
+            code = ast.dump(ast.parse(text))
+            assert code != ast.dump(ast.parse((module.PACKAGE / file).read_text()))

@@ -17,15 +17,21 @@ from test_page_cache import READ_ONLY, counted, paths
 from test_reference import MS, OPEN, PAGE, SECTOR, TestCache, read, write
 
 from hybridsim import Scenario as Site
-from hybridsim import Trace, replay
+from hybridsim import Trace, building, replay
+from hybridsim.caches.page.preload import WarmStart
 from hybridsim.cli import cli
 from hybridsim.codes import Mode, Path, Reason
 from hybridsim.demo import CAPTURE, SITE, demo_file
 from hybridsim.errors import UsageError
-from hybridsim.policies import REPLACEMENT
+from hybridsim.policies import LRU, REPLACEMENT, Learned, pair
+from hybridsim.policies.larc import LARC
+from hybridsim.policies.learned.habits import CLASS_MAX
+from hybridsim.policies.learned.policy import CLOCK, HELD
+from hybridsim.policies.memory import Memory, learner, noted, recall, remembered
+from hybridsim.policies.write_budget import parse_write_budget
 from hybridsim.reference import simulate as simulate_reference
 from hybridsim.report.terminal import render
-from hybridsim.verbs.warm_start import opened
+from hybridsim.verbs.warm_start import begin, opened
 from hybridsim.warm_start.ranking import Ranking, ranked
 from hybridsim.warm_start.saved_cache import SavedCache
 
@@ -272,6 +278,139 @@ def state(tmp_path_factory):
     return path, cold
 
 
+PAGES = 20
+
+
+def lived(knowing=None, pages=(), scans=2000):
+    """A learned policy after hot pages and scans, each page of which is read twice, far apart."""
+    policy = Learned.new(8192, PAGES)
+    if knowing:
+        recall(policy, knowing)
+    for page in pages:
+        policy.admit(page)
+    taken = 0
+    rng = np.random.default_rng(3)
+    for at in range(scans):
+        scanned = 1000 + 2000 * bool(knowing) + at
+        for page in (*rng.integers(0, PAGES, 2), scanned, scanned - 50):
+            policy.request(int(page) * PAGE, PAGE, 0)
+            wanted = policy.consider(0, page, 0, policy.state[HELD] == PAGES)
+            if policy.position[page] != -1:
+                policy.touch(page)
+            elif wanted:
+                if policy.state[HELD] == PAGES:
+                    policy.evicted(policy.evict())
+                policy.admit(page)
+                taken += page >= 1000
+    return policy, taken
+
+
+@pytest.fixture(scope="module")
+def past():
+    policy, _ = lived(scans=1500)
+    held = policy.held[:PAGES].astype(np.int64)
+    return policy, Memory(held, noted(policy, held), remembered(policy))
+
+
+class TestMemory:
+    """What a learned policy knew goes on after a restart."""
+
+    def test_it_goes_on_as_it_was(self, past):
+        before, memory = past
+        after = Learned.new(8192, PAGES)
+        recall(after, memory)
+        for page, name in enumerate(memory.numbers):
+            after.admit(page)
+            assert after.promise(after.held_stamp[page]) == before.promise(before.stamp[name])
+        assert after.state[CLOCK] == before.state[CLOCK]
+        assert np.array_equal(after.reuse.worth.sure, before.reuse.worth.sure)
+        assert (after.reuse.sample == -1).all()
+
+    def test_it_need_not_learn_again_what_is_worth_nothing(self, past):
+        """One that knows nothing takes in what it sees twice, as many as it holds."""
+        pages, memory = range(PAGES), past[1]
+        ignorant = memory._replace(learned=remembered(Learned.new(1, PAGES)),
+                                   stamps=np.full(PAGES, -1))  # fmt: skip
+        assert lived(memory, pages, 100)[1] < lived(ignorant, pages, 100)[1] / 2
+
+    @pytest.mark.parametrize(
+        ("admission", "replacement", "knows"),
+        [(Learned, Learned, True), (Learned, LRU, True), (LARC, Learned, True), (LARC, LRU, False)],
+    )
+    @pytest.mark.parametrize("budget", [None, parse_write_budget("5%", PAGE)])
+    def test_it_is_found_whatever_its_part_and_within_a_budget(
+        self, admission, replacement, knows, budget
+    ):
+        policies = pair(admission, replacement, 64, PAGES, {"write_budget": budget})
+        found = learner(*policies)
+        assert (found is not None) == knows
+        if found:
+            does = admission is Learned, replacement is Learned
+            assert Memory(*[np.zeros(0, np.int64)] * 2, remembered(found)).is_of(*does)
+
+    def test_pages_are_known_by_number_whether_kept_or_loaded(self, past):
+        memory = past[1]._replace(numbers=past[1].numbers + 7)
+        site = Site.default()
+        some = memory.numbers[:5].copy()
+        for warm in (WarmStart(some, np.ones(5, np.int64), memory=memory),
+                     WarmStart(preload=some, memory=memory)):  # fmt: skip
+            cache = building.machine(site, "open", 1 << 30, PAGES, warm).cache
+            ids = [cache.table.ids.find(number) for number in memory.numbers.tolist()]
+            assert cache.admission.stamp[ids].tolist() == memory.stamps.tolist()
+            assert cache.table.ids.used[0] == PAGES
+            assert [cache.table.has_slot(page) for page in ids[:5]] == [len(warm.kept) > 0] * 5
+
+    def test_it_is_read_as_it_was_written(self, past, tmp_path):
+        path = str(tmp_path / "state.npz")
+        memory = past[1]
+        ones = np.ones(PAGES, np.int64)
+        SavedCache("", PAGE, SECTOR, 1 << 30, memory.numbers, ones, memory).write(path)
+        found = opened(path).memory
+        assert found.stamps.tolist() == memory.stamps.tolist()
+        assert found.learned.keys() == memory.learned.keys()
+        for name, column in memory.learned.items():
+            assert found.learned[name].tobytes() == column.tobytes(), name
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("stamps", np.full(PAGES, CLASS_MAX)),  # no such class
+            ("stamps", np.full(PAGES, 1 << 60)),  # later than now
+            ("stamps", np.zeros(3, np.int64)),
+            ("learned.reuse.state", np.array([0, 99, 0, 0])),  # no such age
+            ("learned.worth.value", np.zeros(3)),
+            ("learned.worth.state", np.array([np.nan])),
+        ],
+    )
+    def test_what_cannot_be_so_is_refused(self, past, tmp_path, name, value):
+        path, memory = tmp_path / "state.npz", past[1]
+        ones = np.ones(PAGES, np.int64)
+        SavedCache("", PAGE, PAGE, 1 << 30, memory.numbers, ones, memory).write(str(path))
+        with np.load(path) as found:
+            told = dict(found)
+        assert told[name].dtype == value.dtype
+        np.savez(path, **(told | {name: value}))
+        with pytest.raises(UsageError, match="had learned cannot be so"):
+            opened(str(path))
+
+    def test_other_policies_begin_with_the_pages_only(self, past):
+        memory = past[1]
+        ones = np.ones(PAGES, np.int64)
+        page = Site.default().cache.page_bytes
+        saved = SavedCache("x", page, page, 1 << 30, memory.numbers, ones, memory)
+        trace = Trace.read(SMALL)
+        other = memory.learned | {"form": memory.learned["form"] + 1}
+        newer = replace(saved, memory=memory._replace(learned=other))
+        for source, options in ((saved, {"admission": "always", "replacement": "lru"}),
+                                (newer, {})):  # fmt: skip
+            begun = begin(source, Site.default().with_options(**options), trace.summary(), True)
+            assert begun.warm.memory is None
+            assert any("the pages only" in each.text for each in begun.warnings)
+        whole = begin(saved, Site.default(), trace.summary(), True)
+        assert whole.warm.memory.numbers.tolist() == memory.numbers.tolist()
+        assert not whole.warnings
+
+
 class TestReplay:
     def test_the_same_load_again_begins_warm(self, tmp_path):
         trace, site = Trace.read(demo_file(CAPTURE)), Site.load(demo_file(SITE))
@@ -281,6 +420,8 @@ class TestReplay:
             begun = replay(trace, site, warm_start=opened(path), ssd_kept=kept)
             found = begun.beginning
             assert found.is_kept == kept
+            assert found.remembers
+            assert "what the policy had learned" in render(begun)
             assert found.used_share > 0.1
             assert found.first_hit_ratio > found.cold_first_hit_ratio + 0.05
             assert found.warm_up.reached_ns[90] < found.cold_warm_up.reached_ns[90]

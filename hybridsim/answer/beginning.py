@@ -22,6 +22,7 @@ class Beginning:
     is_kept: bool  # else read from the disks
     listed: int  # pages that there were to begin with
     chosen: int  # of these the ones there was room for
+    remembers: bool  # what the learned policy knew that was saved with them
     counters: dict[str, int]  # at the end of the load
     loaded_ns: int | None  # when the last one had been read
     warm_up: WarmUp
@@ -64,6 +65,7 @@ def compared(
     is_kept: bool,
     listed: int,
     chosen: int,
+    remembers: bool,
     begun: Outcome,
     cold: Outcome,
     warm_ups: tuple[WarmUp, WarmUp],
@@ -81,6 +83,7 @@ def compared(
         is_kept,
         listed,
         chosen,
+        remembers,
         counters,
         _loaded_ns(begun),
         warm_up,

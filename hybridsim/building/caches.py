@@ -26,6 +26,7 @@ from hybridsim.codes import (
 from hybridsim.errors import ScenarioError
 from hybridsim.language.units import human_size, parse_percent
 from hybridsim.policies import ADMISSION, REPLACEMENT, pair
+from hybridsim.policies.memory import learner, recall
 from hybridsim.scenario import Cache
 from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.caches import CacheTable
@@ -69,12 +70,16 @@ def metadata_bytes(said: CacheTable, pages: int) -> int:
 
 def page_cache(said: Cache, place: Place) -> PageCache:
     """Build a page cache, empty but for what it begins with."""
-    pages = place.pages
-    ids = doubled(IDS, IDS, len(place.warm.kept))
+    pages, memory = place.pages, place.warm.memory
+    known = len(memory.numbers) if memory else 0
+    ids = doubled(IDS, IDS, known + len(place.warm.kept))
     parameters = said.policy_parameters | {"seed": place.seed, "page_bytes": said.page_bytes}
     admission, replacement = pair(
         ADMISSION[said.admission], REPLACEMENT[said.replacement], ids, pages, parameters
     )
+    policy = learner(admission, replacement) if memory else None
+    if policy and memory:
+        recall(policy, memory)
     return PageCache.new(
         page_bytes=said.page_bytes,
         pages=pages,

@@ -107,6 +107,7 @@ class Dots:
     rows: Sequence[tuple[str, Sequence[float]]]
     centres: Sequence[float]
     centre: str  # what it is
+    judged: Sequence[str] = ()  # rows that the figure is about
 
 
 @dataclass(frozen=True)

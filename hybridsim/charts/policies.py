@@ -36,14 +36,20 @@ def relative(
     return dict(found)
 
 
-def compared(ratios: Mapping[str, Sequence[float]], what: str = "disk time") -> Dots:
-    """Return a dot a cell for each policy, the best by its geometric mean first."""
+def compared(
+    ratios: Mapping[str, Sequence[float]], baselines: Sequence[str] = (), what: str = "disk time"
+) -> Dots:
+    """Return a dot a cell for each policy, the best by its geometric mean first.
+
+    Where there are baselines, the others are those that are judged.
+    """
     means = {name: geometric_mean(each) for name, each in ratios.items()}
     order = sorted(ratios, key=lambda name: means[name])
     rows = [(name, list(ratios[name])) for name in order]
-    x = Axis(f"{what} / that of the best", log=True)
+    x = Axis(f"{what} / that of the best{' baseline' if baselines else ''}", log=True)
+    judged = [name for name in order if baselines and name not in baselines]
     centres = [means[name] for name in order]
-    return Dots("policies", "Policies", x, rows, centres, "geometric mean")
+    return Dots("policies", "Policies", x, rows, centres, "geometric mean", judged)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -39,7 +39,12 @@ def doublings(low: float, high: float) -> list[float]:
 
 
 def logarithmic(low: float, high: float) -> list[float]:
-    """Return powers of ten from low to high: with numbers between where these are few."""
+    """Return powers of ten from low to high: with numbers between where these are few.
+
+    In less than an octave there would be two or three: round numbers, as if it were linear.
+    """
+    if low < high < 2 * low:
+        return linear(low, high)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     decades = math.log10(high / low)
     factors = (1, 1.5, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5) if decades < 2 else (1,)

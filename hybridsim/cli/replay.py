@@ -88,7 +88,11 @@ Examples:
     "loaded from the disks while they are idle.",
 )
 @click.option("--ssd-kept", is_flag=True, help="The SSD still has the pages of the saved cache.")
-@click.option("--save-cache", metavar="FILE", help="Save what the cache holds at the end.")
+@click.option(
+    "--save-cache",
+    metavar="FILE",
+    help="Save what the cache holds at the end, and what a learned policy knows then.",
+)
 @require_option
 @click.option(
     "--json",

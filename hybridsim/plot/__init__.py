@@ -144,12 +144,13 @@ def policies(
     """Return a value of policies over the best one's in each cell; a dot a cell, less is better.
 
     `rows` is a frame or a list of mappings.  What is the best of `baselines`, by default of all
-    policies, is 1; the bar of each policy is its geometric mean.
+    policies, is 1; the bar of each policy is its geometric mean, and the names of those that are no
+    baselines are bold.
     """
     found = policy_charts.relative(records(rows), value, policy, cell, baselines)
     if not found:
         raise UsageError(f"nothing to draw: no rows with {policy}, {value} and {', '.join(cell)}")
-    return drawn([policy_charts.compared(found)])
+    return drawn([policy_charts.compared(found, baselines)])
 
 
 def overlay(comparison: Any, curve: str = "") -> Figure:

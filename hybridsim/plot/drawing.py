@@ -187,6 +187,8 @@ def _(chart: Dots, place: Any) -> None:
         place.plot([mean], [row], "|", ms=10, mew=1.6, color=LIGHT[1],
                    gid=f"mean-{label}", label=chart.centre if row == 0 else "_")  # fmt: skip
     place.set_yticks(range(len(chart.rows)), [label for label, _ in chart.rows])
+    for (label, _), name in zip(chart.rows, place.get_yticklabels()):
+        name.set_fontweight("bold" if label in chart.judged else "normal")
     place.invert_yaxis()
     place.axvline(1 / chart.x.per, color="0.3", lw=0.7, ls=":")
     place.set_xlabel(chart.x.title)

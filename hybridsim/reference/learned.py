@@ -265,7 +265,10 @@ class Learned(Admission, Replacement):
             companion = self.before.get(page)
             if companion in self.promise:
                 is_together = abs(self.promise[companion][1] - clock) < TOGETHER
-                if is_together and self.density(companion) <= row.density[age_of(self.clock - clock)]:
+                if (
+                    is_together
+                    and self.density(companion) <= row.density[age_of(self.clock - clock)]
+                ):
                     return companion
         return self.draw()
 

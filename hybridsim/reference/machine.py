@@ -241,9 +241,7 @@ class Machine:
             case ("learned", *price):
                 replaces = parameters.replacement == "learned"
                 said = int(price[0]) if price else 500
-                return Learned(
-                    pages, said, replaces=replaces, page_bytes=parameters.page_bytes
-                )
+                return Learned(pages, said, replaces=replaces, page_bytes=parameters.page_bytes)
             case ("reject-first",):
                 return RejectFirst(pages)
             case ("larc",):

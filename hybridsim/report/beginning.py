@@ -35,6 +35,8 @@ def _done(found: Beginning) -> Iterator[str]:
             yield f"by {span(found.loaded_ns)}"
     yield f"{percent(found.used_share)} of them used"
     yield f"from {found.source}"
+    if found.remembers:
+        yield "which also knew what the policy had learned"
 
 
 def _worth(found: Beginning) -> Iterator[str]:

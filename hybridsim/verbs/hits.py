@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from hybridsim import jit
-from hybridsim.arrays import Int32s, Ints
+from hybridsim.arrays import Bytes, Int32s, Ints
 from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
     HELD,
-    RE_READ,
     PAGE_HITS,
     PAGES,
+    RE_READ,
     REQUEST_HITS,
     REQUESTS,
     Residency,
@@ -279,6 +279,19 @@ class Cache:
             self._state = self._state.grown(capacity)
         requests = part.as_requests() if isinstance(part, PageReads) else part
         jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
+
+    def holds(self, ids: Int32s) -> Bytes:
+        """Tell of each of these pages whether it is there now: 1 or 0."""
+        present = self._state.present
+        known = ids < len(present)
+        found = np.zeros(len(ids), np.uint8)
+        found[known] = present[ids[known]]
+        return found
+
+    def served(self) -> tuple[int, int]:
+        """Return how many page accesses there were, and how many of them were hits."""
+        counts = self._state.counts
+        return int(counts[PAGES : PAGES + 2].sum()), int(counts[PAGE_HITS : PAGE_HITS + 2].sum())
 
     def forget(self) -> None:
         """Count from here on."""

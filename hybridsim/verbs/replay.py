@@ -190,7 +190,8 @@ def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
     warm_up = warm_up_of(cold.collector, result.plain.collector, result.scenario["mode"])
     beginning = compared(
         first.source, len(first.warm.kept) > 0, first.listed, first.chosen,
-        result.cached, without, (result.warm_up, warm_up),
+        first.warm.memory is not None, result.cached, without,
+        (result.warm_up, warm_up),
     )  # fmt: skip
     warnings = [*result.warnings, *first.warnings]
     return dataclasses.replace(result, beginning=beginning, warnings=warnings)

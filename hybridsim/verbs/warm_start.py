@@ -18,6 +18,12 @@ from hybridsim.trace.summary import Summary
 from hybridsim.warm_start.ranking import ranked
 from hybridsim.warm_start.saved_cache import SavedCache, is_saved_cache
 
+OTHER_POLICY = (
+    "{} has also what a learned policy knew. The policies of this cache are others, or of another "
+    "version: it begins with the pages only."
+)
+SAME_POLICY = "with the admission and replacement of then, in [cache], it goes on from there"
+
 
 class Begin(NamedTuple):
     """Pages to begin with, and what the reader must know of them."""
@@ -82,15 +88,21 @@ def _saved(source: SavedCache, said: Cache, pages: int, ssd_kept: bool) -> Begin
         )
         warnings.append(Warning("warm-start", text, "a larger --cache-size takes all"))
     best = source.pages[:pages]
+    memory = source.memory.of_first(pages) if source.memory else None
+    if memory and not memory.is_of(said.admission == "learned", said.replacement == "learned"):
+        memory = None
+        warnings.append(Warning("warm-start", OTHER_POLICY.format(source.name), SAME_POLICY))
     if not ssd_kept:
-        return _preloaded(best, source.name, len(source.pages), said.page_bytes, warnings)
+        found = _preloaded(best, source.name, len(source.pages), said.page_bytes, warnings)
+        return found._replace(warm=found.warm._replace(memory=memory))
     if source.granule_bytes != said.granule_bytes:
         raise UsageError(
             f"--ssd-kept: {source.name} knows parts of pages of {human_size(source.granule_bytes)},"
             f" this cache of {human_size(said.granule_bytes)}: use the --cache-mode and sub_page "
             "that it was saved with, or have the pages loaded anew without --ssd-kept"
         )
-    warm = WarmStart(kept=best[::-1].copy(), valid=source.valid[:pages][::-1].copy())
+    valid = source.valid[:pages]
+    warm = WarmStart(kept=best[::-1].copy(), valid=valid[::-1].copy(), memory=memory)
     end_bytes = _end(best, said.page_bytes)
     return Begin(warm, source.name, len(source.pages), len(best), end_bytes, warnings)
 

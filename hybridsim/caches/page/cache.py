@@ -135,8 +135,12 @@ class PageCache(NamedTuple):
     def keep(self, warm: WarmStart) -> None:
         """Have pages in an empty cache that were there before, the last of them the most recent."""
         table = self.table
+        for number in warm.memory.numbers.tolist() if warm.memory else []:
+            table.ids.add(number)
         for slot, (number, valid) in enumerate(zip(warm.kept.tolist(), warm.valid.tolist())):
-            page = table.ids.add(number)
+            page = table.ids.find(number)
+            if page == NOTHING:
+                page = table.ids.add(number)
             table.state[page] = PRESENT
             table.slot[page] = slot
             table.valid[slot] = valid

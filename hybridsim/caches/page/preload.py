@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.limits import READS, Limit, Limits
+
+if TYPE_CHECKING:
+    from hybridsim.policies.memory import Memory
 
 NO_PAGES = np.zeros(0, np.int64)
 COUNTERS = (
@@ -27,6 +30,7 @@ class WarmStart(NamedTuple):
     kept: Ints = NO_PAGES  # on the SSD already, the least worth first; no more than it holds
     valid: Ints = NO_PAGES  # their granules, as bits
     preload: Ints = NO_PAGES  # to be read from the disks, in this order
+    memory: Memory | None = None  # what a learned policy knew; its pages get the first ids
 
 
 COLD_START = WarmStart()

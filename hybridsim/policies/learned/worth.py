@@ -66,9 +66,9 @@ class Worth(NamedTuple):
         return self.state[PRICE] + self.state[OVER]
 
     @method
-    def prices(self, pages, whole):
-        """Hear of a request which covers so many of its pages as a whole."""
-        self.state[PRICE] = self.state[WRITING] + self.state[READING] * (pages - whole) / pages
+    def prices(self, pages, cut):
+        """Hear of a request for so many pages, of which it has so many not as a whole."""
+        self.state[PRICE] = self.state[WRITING] + self.state[READING] * cut / pages
 
     @method
     def rents(self, density):

@@ -1,0 +1,218 @@
+"""What each part of the learned policy brings: each switched off in turn, on cells it was tuned on.
+
+    HYBRIDSIM_DATA=shared/data python benchmarks/ablations.py [--results FILE] [--part NAME ...]
+
+A part is switched off in the source: a copy of the package, some lines of it replaced, is run by a
+process of its own.  Machine code is kept by source, so none is mistaken for another's.  A line that
+is no longer there, or there twice, is an error: then say here how it is switched off now.
+
+Printed for each: estimated disk time at the default price beside the best baseline's (geometric
+mean of the cells); hits beside the best baseline's, in points (mean), at that price and with writes
+free.  Results are kept as those of policies.py are, and may be in the same file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from policy_kept import PACKAGE, Kept
+from policy_runs import POLICIES, cached
+from policy_table import (
+    BASELINES,
+    FREE,
+    LEARNED,
+    Cell,
+    Row,
+    baselines,
+    cells,
+    disk_ns,
+    hit_ratio,
+    mean,
+)
+from policy_traces import Traced, all_traces
+
+from hybridsim.formats.rows import Requests
+
+KIB = 1024
+CELLS = (  # trace, page, shares: twelve of those tuned on
+    ("OLTP", 512, (0.01, 0.05, 0.1)),
+    ("rocksdb_mixgraph", 4 * KIB, (0.05,)),
+    ("rocksdb_mixgraph", 64 * KIB, (0.01, 0.1)),
+    ("mariadb_moving_hot", 4 * KIB, (0.05,)),
+    ("mariadb_moving_hot", 64 * KIB, (0.01, 0.1)),
+    ("steady 1", 64 * KIB, (0.05,)),
+    ("moving 1", 64 * KIB, (0.01, 0.1)),
+)
+WHOLE = "all of it"
+FOLDER = "policies/learned"
+SAMPLED = ("reuse.py", "is_sampled = clock < EARLY or mixed(clock) < self.state[SHARE]")
+Patch = tuple[str, str, str]  # file, what it says, what it is to say
+PARTS: dict[str, list[Patch]] = {
+    WHOLE: [],
+    "no rent: room costs nothing": [("worth.py", "RENT_WEIGHT = 1 / 64", "RENT_WEIGHT = 0.0")],
+    "a sample of 64 accesses, also at first": [
+        ("reuse.py", "PERIOD_MIN = 2", "PERIOD_MIN = 64"),
+        (*SAMPLED, "is_sampled = mixed(clock) < self.state[SHARE]"),
+    ],
+    "a sample of 16 accesses, also at first": [
+        ("reuse.py", "PERIOD_MIN = 2", "PERIOD_MIN = 16"),
+        (*SAMPLED, "is_sampled = mixed(clock) < self.state[SHARE]"),
+    ],
+    "every access sampled": [(*SAMPLED, "is_sampled = True")],
+    "a hit saves the read only, not the fill too": [
+        ("worth.py", "return min(self.value[group], self.price())", "return 0.0"),
+    ],
+    "no optimism while places lie idle": [
+        (
+            "policy.py",
+            "if not full or (self.state[TAKEN] < len(self.held) and not is_new and not is_held):",
+            "if False:",
+        ),
+        ("policy.py", "if self.state[HELD] == 0:\n            return True", "if not full:\n"
+         "            return True"),
+    ],
+    "8 pages drawn instead of 32": [("policy.py", "DRAWN = 32", "DRAWN = 8")],
+    "a fill costs a read also where the request has all of the page": [
+        ("worth.py", "self.state[READING] * cut / pages", "self.state[READING]"),
+    ],
+    "pages touched together need not leave together": [
+        ("policy.py", "if apart < TOGETHER and", "if False and"),
+    ],
+    "each page of a request counts as a whole read": [
+        ("reuse.py", "1.0 / max(missed + others, 1) + self.kept[touch]", "1.0 + self.kept[touch]"),
+    ],
+    "not how long the region was at rest": [
+        ("regions.py", "self.state[REST] = self.rest(clock, self.touched[place])",
+         "self.state[REST] = 0"),
+    ],
+    "no coarser classes behind those that have seen little": [
+        ("worth.py", "PRIOR = 8 * 16.0", "PRIOR = 1e-3"),
+    ],
+    "unknown classes trusted": [
+        ("worth.py", "self.value[group] * (known / (known + DOUBT))", "self.value[group]"),
+    ],
+    "not whether the last gap was unusual": [
+        ("habits.py", "turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)", "turn = 1"),
+    ],
+    "a class's samples are never halved": [
+        ("reuse.py", "FORGET = 256 * WEIGHT", "FORGET = 1 << 30"),
+    ],
+}  # fmt: skip
+
+
+def without(part: str) -> dict[str, str]:
+    """Return the source of files with a part switched off, by their path in the package."""
+    texts: dict[str, str] = {}
+    for name, old, new in PARTS[part]:
+        file = f"{FOLDER}/{name}"
+        text = texts.get(file) or (PACKAGE / file).read_text()
+        if text.count(old) != 1:
+            sys.exit(f"{part}: {file} has not once, but {text.count(old)} times: {old}")
+        texts[file] = text.replace(old, new)
+    return texts
+
+
+def patched(part: str, folder: Path) -> Path:
+    """Copy the package with a part switched off; return the folder it lies in."""
+    package = folder / "hybridsim"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, text in without(part).items():
+        (package / file).write_text(text)
+    return folder
+
+
+def keep(folder: Path) -> None:
+    """Write down the traces: reading a capture takes longer than a run."""
+    names = {name for name, _, _ in CELLS}
+    for traced in all_traces():
+        if traced.name in names:
+            np.savez(folder / f"{traced.name}.npz", **traced.requests().rows._asdict())
+
+
+def at_hand(folder: Path) -> Iterator[tuple[Traced, int, tuple[float, ...]]]:
+    """Yield the cells, of traces that were kept in a folder."""
+    for name, page, shares in CELLS:
+        file = folder / f"{name}.npz"
+        if file.exists():
+            load = functools.partial(_loaded, file)
+            yield Traced(name, True, (page,), load), page, shares
+
+
+def _loaded(file: Path) -> Requests:
+    with np.load(file) as columns:
+        return Requests(**columns)
+
+
+def run(folder: Path, results: Path, names: set[str]) -> None:
+    """Print the rows of some policies as JSON lines: what the process of a part does."""
+    kept = Kept(results)
+    chosen = [each for each in POLICIES if each.name in names]
+    for traced, page, shares in at_hand(folder):
+        for row in cached(traced, page, shares, chosen, kept):
+            print(json.dumps(row))
+
+
+def rows_of(part: str, traces: Path, results: Path, names: set[str]) -> list[Row]:
+    """Return the rows of policies with a part switched off."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"PYTHONPATH": str(patched(part, Path(folder)))}
+        command = [sys.executable, __file__, "--rows-of", str(traces), "--results", str(results)]
+        command += [word for name in sorted(names) for word in ("--policy", name)]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def judged(found: dict[Cell, dict[str, Row]], whole: dict[Cell, dict[str, Row]]) -> tuple[Any, ...]:
+    """Return disk time, hits and hits with writes free, beside the best baselines."""
+    best = {cell: baselines(rows) for cell, rows in whole.items()}
+    most = {cell: max(map(hit_ratio, rows)) for cell, rows in best.items()}
+    least = {cell: min(map(disk_ns, rows)) for cell, rows in best.items()}
+
+    def points(policy: str) -> float:
+        return 100 * float(np.mean([hit_ratio(found[at][policy]) - most[at] for at in found]))
+
+    time = mean([disk_ns(rows[LEARNED]) / least[at] for at, rows in found.items()])
+    return time, points(LEARNED), points(FREE)
+
+
+def table(parts: list[str], results: Path, show: Callable[[str], None] = print) -> None:
+    """Print the table, a line as soon as it is known."""
+    with tempfile.TemporaryDirectory() as folder:
+        traces = Path(folder)
+        keep(traces)
+        whole = cells(rows_of(WHOLE, traces, results, BASELINES | {LEARNED, FREE}), "hits")
+        show(f"| {len(whole)} cells | disk time | hits | hits, writes free |\n|---|---|---|---|")
+        for part in parts:
+            found = whole
+            if part != WHOLE:
+                found = cells(rows_of(part, traces, results, {LEARNED, FREE}), "hits")
+            time, hits, free = judged(found, whole)
+            show(f"| {part} | {time:.3f} | {hits:+.1f} | {free:+.1f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=Path("policies.jsonl"))
+    parser.add_argument("--part", action="append", choices=list(PARTS), help="these only")
+    parser.add_argument("--rows-of", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--policy", action="append", default=[], help=argparse.SUPPRESS)
+    said = parser.parse_args()
+    if said.rows_of:
+        run(said.rows_of, said.results, set(said.policy))
+    else:
+        table(said.part or list(PARTS), said.results.absolute())
+
+
+if __name__ == "__main__":
+    main()

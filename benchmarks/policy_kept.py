@@ -1,0 +1,89 @@
+"""The file in which results are kept, by the hash of all that they depend on."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hybridsim
+
+PACKAGE = Path(hybridsim.__file__).parent
+TIMED_SOURCES = (
+    "*.py", "answer/*.py", "engine/*.py", "caches/**/*.py", "controller/*.py",
+    "devices/**/*.py", "raid/*.py", "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
+    "building/*.py", "jit/*.py", "trace/*.py",
+)  # fmt: skip
+CACHED_SOURCES = ("trace/pages.py", "engine/residency.py", "answer/warmup.py", "caches/streams.py")
+
+
+class Kept:
+    """Results by the hash of all that they depend on, in a file of JSON lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            rows = map(json.loads, path.read_text().splitlines())
+            self._rows = {row["key"]: row for row in rows}
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Return a result that there is, or None."""
+        return self._rows.get(key)
+
+    def add(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Keep a result."""
+        self._rows[row["key"]] = row
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a") as lines:
+            lines.write(json.dumps(row) + "\n")
+        return row
+
+
+def key(level: str, about: Any, paths: Iterable[Path]) -> str:
+    """Return the hash of what a result depends on: its inputs, and the code of these files."""
+    said = [level, about, [code_digest(path) for path in sorted(paths)]]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+@cache
+def code_digest(path: Path) -> str:
+    """Return a hash of a file's code: other comments do not make other results."""
+    text = path.read_text()
+    code = ast.dump(ast.parse(text)) if path.suffix == ".py" else text
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def version(level: str, policy: Any) -> set[Path]:
+    """Return the files that a result of this policy comes from."""
+    patterns = TIMED_SOURCES if level == "timed" else CACHED_SOURCES
+    return policy.sources.union(*(PACKAGE.glob(pattern) for pattern in patterns))
+
+
+def of_class(policy: Any) -> set[Path]:
+    """Return the files of a policy: its own, those beside it in a folder of its own, imported."""
+    own = Path(sys.modules[policy.__module__].__file__ or "")
+    found: set[Path] = set()
+    ahead = [own] if own.parent.name == "policies" else list(own.parent.glob("*.py"))
+    while ahead:
+        path = ahead.pop()
+        if path not in found:
+            found.add(path)
+            ahead += imported(path)
+    return found
+
+
+def imported(path: Path) -> list[Path]:
+    """Return the files of policies that a file imports, and of what is made for them."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = [
+        name for name in names if name.startswith(("hybridsim.policies.", "hybridsim.jit.mixing"))
+    ]
+    files = [PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names]
+    return [file for file in files if file.exists()]

@@ -1,0 +1,74 @@
+"""Which policy of a cell is warm first, and which follows its moving hot spot first?
+
+Two yardsticks for each: 90 % of what the policy itself comes to, by which who goes on learning is
+late and who never hits much is early; and 90 % of the most that any baseline of the cell comes to,
+which many never reach.  Times are the end of the first part of a curve (policy_curves.py) that is
+at the level: of the trace a share, after a move requests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from policy_curves import WARM, first_at, last, settled
+
+Row = dict[str, Any]
+Rows = dict[str, Row]  # of a cell, by policy
+Time = Callable[[Row, list[Row]], float | None]  # of a row among the baselines of its cell
+
+
+def warms(row: Row, baselines: list[Row]) -> float | None:
+    """Return after which share of the trace it is at 90 % of the best baseline's last hit ratio."""
+    level = WARM * max(map(last, (each["curve"] for each in baselines)), default=0.0)
+    return _share(first_at(row["curve"], level), row)
+
+
+def _share(part: int | None, row: Row) -> float | None:
+    return None if part is None else (part + 1) / len(row["curve"])
+
+
+def follows_alone(row: Row, baselines: list[Row]) -> int | None:
+    """Return how many requests after a move it is at 90 % of its own settled hits."""
+    return _requests(row, settled(row["followed"])) if "followed" in row else None
+
+
+def follows(row: Row, baselines: list[Row]) -> int | None:
+    """Return how many requests after a move it is at 90 % of the best baseline's settled hits."""
+    known = [each["followed"] for each in baselines if "followed" in each]
+    return _requests(row, max(map(settled, known))) if known and "followed" in row else None
+
+
+def _requests(row: Row, level: float) -> int | None:
+    part = first_at(row["followed"], WARM * level)
+    return None if part is None else (part + 1) * row["window"]
+
+
+def fastest(
+    cells: list[Rows], ours: str, baselines: Callable[[Rows], list[Row]], time: Time, margin: float
+) -> tuple[list[bool], list[float], Counter[str]]:
+    """Tell where a policy is as fast as the fastest baseline, its times over those, who is fastest.
+
+    Cells in which no baseline has a time are left out; one without a time is late.
+    """
+    met, ratios, first = [], [], Counter[str]()
+    for rows in cells:
+        theirs = baselines(rows)
+        times = {row["policy"]: time(row, theirs) for row in theirs}
+        known = [each for each in times.values() if each is not None]
+        if not known:
+            continue
+        least, our = min(known), time(rows[ours], theirs)
+        met.append(our is not None and our <= margin * least)
+        ratios += [our / least] if our is not None else []
+        first.update(name for name, each in times.items() if each == least)
+        first.update([ours] * (our is not None and our <= least))
+    return met, ratios, first
+
+
+def told_first(first: Counter[str], cells: int) -> Iterator[str]:
+    """Yield who is first how often, ties counted for each."""
+    names = ", ".join(f"{name} {count}" for name, count in first.most_common(5))
+    if first:
+        yield f"          first of all in how many of {cells} cells: {names}"
