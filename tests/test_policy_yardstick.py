@@ -137,7 +137,8 @@ def held_row(policy, fills, misses):
     return {
         "trace": "t", "is_tuned": False, "page_bytes": PAGE, "share": 0.1, "level": "fills <= 5%",
         "policy": policy, "pages": 400, "page_accesses": 100_000, "page_hits": 100_000 - misses,
-        "requests": 100_000, "request_hits": 100_000 - misses, "fills": fills, "mean_bytes": 4096.0,
+        "requests": 100_000, "request_hits": 100_000 - misses, "fills": fills, "re_reads": fills,
+        "mean_bytes": 4096.0,
     }  # fmt: skip
 
 

@@ -424,7 +424,8 @@ class TestReplay:
             assert "what the policy had learned" in render(begun)
             assert found.used_share > 0.1
             assert found.first_hit_ratio > found.cold_first_hit_ratio + 0.05
-            assert found.warm_up.reached_ns[90] < found.cold_warm_up.reached_ns[90]
+            for share in (50, 95):  # of what it has at the end, which is more than of the cold one
+                assert found.warm_up.reached_ns[share] < found.cold_warm_up.reached_ns[share]
             assert found.cold_warm_up.reached_ns == cold.warm_up.reached_ns
             assert ("kept on the SSD" in render(begun)) == kept
 

@@ -351,7 +351,10 @@ def _simulated(
     else:
         shares = [1, *[QUARTERS] * QUARTERS]
     caches = [
-        _caches(policy, admission, sizes, sample.rate / each, page_bytes, parameters)
+        [
+            Cache(admission, policy, int(pages), page_bytes, 0, parameters)
+            for pages in np.maximum((sizes * sample.rate / each).round(), 1)
+        ]
         for each in shares
     ]
     feeds = [Feed(each) for each in caches]
@@ -381,18 +384,6 @@ def _simulated(
         first.replacement, first.admission, page_bytes, sizes, ratios[0], error, seen, sampled,
         round(distinct / sample.rate), sample.rate,
     )  # fmt: skip
-
-
-def _caches(
-    policy: Policy,
-    admission: Policy,
-    sizes: Ints,
-    rate: float,
-    page: int,
-    parameters: dict[str, Any],
-) -> list[Cache]:
-    small = np.maximum((sizes * rate).round().astype(np.int64), 1)
-    return [Cache(admission, policy, int(pages), page, 0, parameters) for pages in small]
 
 
 def _ratios(caches: list[Cache], page_bytes: int, expected: float) -> Floats:
