@@ -165,9 +165,13 @@ class ByteStream:
         """Fill `target`; fewer bytes only at the end."""
         if len(self._layers) == 1 and not self._ahead:
             return self._read_plain(target)
-        data = self.read(len(target))
-        target[: len(data)] = data
-        return len(data)
+        held = 0
+        while held < len(target) and (part := self._ahead or self._read_some(len(target) - held)):
+            taken = part[: len(target) - held]
+            self._ahead = self._ahead[len(taken) :]
+            target[held : held + len(taken)] = taken
+            held += len(taken)
+        return held
 
     def _read_plain(self, target: memoryview) -> int:
         try:
