@@ -270,6 +270,19 @@ class TestVscsi:
         assert read(path).rows == 1
         assert codes(path) == {"other-commands": 1, "truncated": 1}
 
+    def test_a_trace_may_begin_with_another_command(self, tmp_path):
+        path = tmp_path / "x"
+        path.write_bytes(self.record(0x35, length=0) + self.record(0x2E, 20))
+        assert Trace.read(path).format == "vscsi"
+        assert as_rows(read(path)) == [(0, -1, -1, "W", 4096, 4096)]
+
+    def test_the_version_is_the_higher_byte(self, tmp_path):
+        """As libCacheSim's reader takes it (traceReader/include/vscsi.h: ver >> 8)."""
+        path = tmp_path / "x"
+        path.write_bytes(self.record(version=0x103) * 2)
+        assert Trace.read(path).format == "vscsi"
+        assert read(path).rows == 2
+
     def test_none_is_refused(self, tmp_path):
         path = tmp_path / "x"
         path.write_bytes(self.record(version=0x200))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.errors import TraceError
-from hybridsim.formats.columns import BLANKS, Table, To
+from hybridsim.formats.columns import BLANKS, BOM, Table, To
 from hybridsim.formats.eight_bytes import BEYOND
 from hybridsim.formats.files import ByteStream, Source
 from hybridsim.formats.kept import MOST_BYTES, UNTOLD, Kept
@@ -39,7 +39,7 @@ LINE_BYTES = 24  # about; shorter ones take a turn more
 TAIL_BYTES = 4096
 WINDOW_MIN = 1 << 14
 SURVEY_BYTES = 4 * BLOCK_BYTES
-HEADER = re.compile(rb'[\s"\xef\xbb\xbf]*[A-Za-z_]')
+HEADER = re.compile(rb'[\s"]*[A-Za-z_]')
 
 
 class ColumnReader:
@@ -193,7 +193,7 @@ class Lines:
         """
         with self._source.open(self._findings) as stream:
             while stop := self._fill(stream):
-                at, parts = 0, []
+                at, parts = self._after_mark(), []
                 while at < stop:
                     at, out = self._parse(at, stop, wanted)
                     parts.append(out)
@@ -219,6 +219,11 @@ class Lines:
             self._block[self._held] = ord("\n")
             self._held += 1
         return self._held
+
+    def _after_mark(self) -> int:
+        """Return where the lines of the block begin: behind the byte order mark of the first."""
+        is_first = self.seen.tally[Tally.LINES] == 0
+        return len(BOM) if is_first and self._block[: len(BOM)].tobytes() == BOM else 0
 
     def _end_of_lines(self) -> int:
         for begin in (max(self._held - TAIL_BYTES, 0), 0):

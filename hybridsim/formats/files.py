@@ -30,6 +30,21 @@ __all__ = ["STDIN", "ByteStream", "Source", "source", "zstd"]
 STDIN = "-"
 HEAD_BYTES = 1 << 16
 NESTING_MAX = 4
+UNPACK = "unpack it first; gz, bz2, xz and zst are read as they are"
+UNREAD = (  # what many files are that are no traces yet: first bytes, where, what, mend
+    (b"PK\x03\x04", 0, "a zip archive", UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", 0, "a 7-Zip archive", UNPACK),
+    (b"Rar!", 0, "a RAR archive", UNPACK),
+    (b"\x04\x22\x4d\x18", 0, "compressed with lz4", UNPACK),
+    (
+        b"ustar",
+        257,
+        "a tar archive",
+        "unpack it, or pipe one file: tar xOf IT FILE | hybridsim ... -",
+    ),
+    (b"\xff\xfe", 0, "text of 16 bits a letter", "write it as UTF-8: iconv -f utf-16 -t utf-8"),
+)
+UNREAD_BYTES = max(at + len(magic) for magic, at, _, _ in UNREAD)
 
 
 def _open_zstd(file: IO[bytes]) -> Any:
@@ -115,11 +130,19 @@ class ByteStream:
             self._ahead = self._take(6)
             codec = next((c for magic, c in CODECS.items() if self._ahead.startswith(magic)), None)
             if codec is None:
+                self._refuse_unread()
                 return
             below = io.BufferedReader(_Joined(self._ahead, self._layers[-1]), 1 << 17)
             self._layers.append(codec(below))
             self._ahead = b""
         raise TraceError(f"{self.name}: compressed more than {NESTING_MAX} times over")
+
+    def _refuse_unread(self) -> None:
+        """Raise TraceError if the first bytes show what is known not to be read."""
+        self._ahead = self._take(UNREAD_BYTES)
+        for magic, at, what, mend in UNREAD:
+            if self._ahead[at:].startswith(magic):
+                raise TraceError(f"{self.name}: {what}, which is not read: {mend}")
 
     def _take(self, size: int) -> bytes:
         parts = [self._ahead]
