@@ -327,6 +327,11 @@ class TestOracleGeneral:
         head[4] += 1
         assert not detect_oracle(bytes(head))
 
+    def test_another_file_is_refused(self, tmp_path):
+        path = written(tmp_path / "x", "64,R,126703644672,4096,1577808000000046\n" * 9)
+        with pytest.raises(TraceError, match="15 of 15 records make no sense as oracle-general"):
+            read(path, format="oracle-general")
+
     @given(st.lists(st.integers(0, 5), max_size=20))
     def test_what_is_written_knows_the_next_access(self, objects):
         following = next_accesses(np.array(objects, np.int64)).tolist()

@@ -23,6 +23,7 @@ RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("nex
 PAGE_BYTES = 4096
 OBJECTS = 1 << 48  # numbers of objects beyond this wrap around: they are hashes
 NEVER = (-1, np.iinfo(np.int64).max)
+ACCESSES = 1 << 48  # more are in no trace
 CHECKED_MIN = 3
 BATCH = 1 << 16
 
@@ -63,7 +64,7 @@ class Reader:
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""
-        rows = 0
+        self._nonsense = rows = 0
         origin_ns: int | None = None
         for part in spread_seconds(in_order(self._records(findings), findings)):
             if origin_ns is None:
@@ -72,6 +73,11 @@ class Reader:
             yield from_origin(part, origin_ns)
         if not rows:
             raise TraceError(f"{self._source.name}: no request found in it as oracle-general")
+        if self._nonsense > rows // 2:
+            raise TraceError(
+                f"{self._source.name}: {self._nonsense:,} of {rows:,} records make no sense as "
+                "oracle-general; is it another --format?"
+            )
         self.devices = [Device("0", rows, rows * PAGE_BYTES, chosen=True)]
         findings.add(
             "whole-seconds",
@@ -95,6 +101,9 @@ class Reader:
                         place=self._source.name,
                         fix="copy the file again",
                     )
+                following = records["next"]
+                possible = np.isin(following, NEVER) | (following >= 0) & (following < ACCESSES)
+                self._nonsense += int((~possible).sum())
                 if len(records):
                     yield in_columns(records["second"], records["object"] % OBJECTS)
 
