@@ -1,5 +1,6 @@
 """Whether the requests of a trace are kept on disk, or its lines are parsed again, nobody sees."""
 
+import os
 import tempfile
 
 import numpy as np
@@ -65,6 +66,12 @@ def test_without_a_place_for_them_lines_are_parsed_again(file, monkeypatch):
     kept = told(file, "all")
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     assert told(file, "all") == kept
+
+
+def test_a_full_disk_makes_no_difference(file, monkeypatch):
+    as_before = told(file, "all")
+    monkeypatch.setattr(os, "pwritev", lambda *_: 0)
+    assert told(file, "all") == as_before
 
 
 def part(rows, first=0):

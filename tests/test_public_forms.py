@@ -104,6 +104,12 @@ class TestFiles:
         with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
             archive.writestr("io.csv", self.TEXT)
         written(tmp_path / "utf-16", self.TEXT.encode("utf-16"))
-        for name, told in (("zip", "a zip archive"), ("utf-16", "write it as UTF-8")):
+        # libCacheSim, traceReader/customizedReader/lcs.h: LCS_TRACE_START_MAGIC
+        written(tmp_path / "lcs", bytes.fromhex("f0debc9a78563412") + bytes(1016))
+        for name, told in (
+            ("zip", "a zip archive"),
+            ("utf-16", "write it as UTF-8"),
+            ("lcs", "libCacheSim's lcs, which is not read: make it oracleGeneral"),
+        ):
             with pytest.raises(TraceError, match=told):
                 Trace.read(tmp_path / name, format="alibaba")

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -31,20 +32,16 @@ STDIN = "-"
 HEAD_BYTES = 1 << 16
 NESTING_MAX = 4
 UNPACK = "unpack it first; gz, bz2, xz and zst are read as they are"
-UNREAD = (  # what many files are that are no traces yet: first bytes, where, what, mend
-    (b"PK\x03\x04", 0, "a zip archive", UNPACK),
-    (b"7z\xbc\xaf\x27\x1c", 0, "a 7-Zip archive", UNPACK),
-    (b"Rar!", 0, "a RAR archive", UNPACK),
-    (b"\x04\x22\x4d\x18", 0, "compressed with lz4", UNPACK),
-    (
-        b"ustar",
-        257,
-        "a tar archive",
-        "unpack it, or pipe one file: tar xOf IT FILE | hybridsim ... -",
-    ),
-    (b"\xff\xfe", 0, "text of 16 bits a letter", "write it as UTF-8: iconv -f utf-16 -t utf-8"),
+UNREAD = (  # what many files are that are no traces yet: how they begin, what it is, the mend
+    (rb"PK\x03\x04", "a zip archive", UNPACK),
+    (rb"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", UNPACK),
+    (rb"Rar!\x1a\x07", "a RAR archive", UNPACK),
+    (rb"\x04\x22\x4d\x18", "compressed with lz4", UNPACK),
+    (rb"(?s).{257}ustar", "a tar archive", "unpack it, or: tar xOf IT FILE | hybridsim ... -"),
+    (rb"\xff\xfe([ -~\t\r\n]\0){9}", "UTF-16", "write it as UTF-8: iconv -f utf-16 -t utf-8"),
+    (rb"\xf0\xde\xbc\x9a\x78\x56\x34\x12", "libCacheSim's lcs", "make it oracleGeneral: traceConv"),
 )
-UNREAD_BYTES = max(at + len(magic) for magic, at, _, _ in UNREAD)
+UNREAD_BYTES = 262
 
 
 def _open_zstd(file: IO[bytes]) -> Any:
@@ -140,8 +137,8 @@ class ByteStream:
     def _refuse_unread(self) -> None:
         """Raise TraceError if the first bytes show what is known not to be read."""
         self._ahead = self._take(UNREAD_BYTES)
-        for magic, at, what, mend in UNREAD:
-            if self._ahead[at:].startswith(magic):
+        for beginning, what, mend in UNREAD:
+            if re.match(beginning, self._ahead):
                 raise TraceError(f"{self.name}: {what}, which is not read: {mend}")
 
     def _take(self, size: int) -> bytes:
