@@ -63,7 +63,7 @@ def billionths(block, at):
     value, end = digits(block, at)
     places = end - at
     if places <= PLACES:
-        return value * POWERS[PLACES - places], end
+        return value * np.int64(POWERS[PLACES - places]), end
     value = np.int64(worth(eight(block, np.uint64(at)) ^ ZEROS))
     return value * 10 + (np.int64(block[at + PLACES - 1]) ^ ZERO), end
 
