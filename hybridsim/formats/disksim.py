@@ -49,6 +49,6 @@ def requests_per_second(head: bytes, unit_ns: int) -> float:
 
 
 class Reader(ColumnReader):
-    """A trace; each pass reads the file anew."""
+    """A trace in this form."""
 
     table = TABLE

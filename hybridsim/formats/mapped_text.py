@@ -20,7 +20,7 @@ def detect(head: bytes) -> bool:
 
 
 class Reader(ColumnReader):
-    """A table; each pass reads the file anew."""
+    """A table whose columns were said."""
 
     def __init__(
         self, sources: list[Source], device: str | None, use_dispatch: bool, said: str = ""
