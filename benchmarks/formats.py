@@ -3,12 +3,12 @@
     python benchmarks/formats.py [--rows 5_000_000] [--folder DIR] [--peer PYTHON]
 
 Makes a trace of Alibaba's form (some 41 bytes a line, 1,000 volumes), and the same requests in
-other forms, then reads each in fresh processes, all in turn, three times; the best counts.  A trace
-of several volumes (all but msr, spc and fiu) is read twice: to see what they are, and for its
-requests.
+other forms, then reads each in fresh processes, all in turn, three times; the best counts.  All
+but msr, spc and fiu are of several volumes, which are laid one behind the other: the requests of
+these are kept on disk until it is known how far each volume reaches.
 CPU time is user + system of all threads: it is what stays comparable on a busy machine, and the
 ratios, all of one run, are sounder than the figures.  `--peer` is a Python that has pyarrow, which
-reads the same files, once, to integers, floats and strings.
+reads the same files to integers, floats and strings; the compressed one too.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from hybridsim.formats.files import source
 from hybridsim.formats.rows import Findings
 from pathlib import Path
 def rows(path):
-    return sum(part.rows for part in Lines(source(path), TABLE, Findings()).requests(-1))
+    return sum(part.rows for part in Lines(source(path), TABLE, Findings()).parts())
 rows(Path(sys.argv[1]).with_name("sample"))
 begun = time.process_time()
 print(rows(sys.argv[1]), time.process_time() - begun, 0)
@@ -86,6 +86,8 @@ KINDS = {
     "fiu": (" ", "int64,int64,string,int64,int64,string,int64,int64,string"),
     "mqsim": (" ", "int64,int64,int64,int64,int64"),
 }
+ZST = "alibaba.zst"  # by its name pyarrow knows that it is compressed
+FORMS = {form: form for form in KINDS} | {"zst": ZST}  # form: its file
 PYTHON = """
 import sys, time
 begun = time.process_time()
@@ -132,11 +134,11 @@ def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]
     for name in KINDS:
         write(folder / name, name, rows)
     (folder / "sample").write_bytes(SAMPLE)
-    (folder / "zst").write_bytes(zstd.compress((folder / "alibaba").read_bytes()))
+    (folder / ZST).write_bytes(zstd.compress((folder / "alibaba").read_bytes()))
     programs = [
         Program("hybridsim, the parser alone", sys.executable, PARSER, "alibaba"),
-        *(Program(f"hybridsim, {name}", sys.executable, OURS, name) for name in (*KINDS, "zst")),
-        *(pyarrow(peer, name, threads) for name in KINDS for threads in (1, 2) if peer),
+        *(Program(f"hybridsim, {name}", sys.executable, OURS, name) for name in FORMS),
+        *(pyarrow(peer, name, threads) for name in FORMS for threads in (1, 2) if peer),
         Program("Python, split and int", sys.executable, PYTHON, "alibaba"),
     ]
     runs: dict[Program, list[tuple[float, int, int]]] = {each: [] for each in programs}
@@ -154,12 +156,12 @@ def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]
 def pyarrow(python: str, form: str, threads: int) -> Program:
     """Its CSV reader with so many threads."""
     title = f"pyarrow's CSV reader, {form}, {threads} thread{'s' * (threads > 1)}"
-    return Program(title, python, PYARROW, form, (str(threads), *KINDS[form]))
+    kinds = KINDS.get(form, KINDS["alibaba"])
+    return Program(title, python, PYARROW, form, (str(threads), *kinds))
 
 
 def peer_s(best: dict[Program, Reading], form: str) -> float | None:
     """CPU seconds of pyarrow's better way to read a form; None where it was not asked."""
-    form = "alibaba" if form == "zst" else form
     found = [
         took.cpu_s for each, took in best.items() if each.code == PYARROW and each.form == form
     ]
@@ -181,7 +183,7 @@ def show(best: dict[Program, Reading]) -> None:
 
 def run(program: Program, folder: Path) -> tuple[float, int, int]:
     """Run a program; return its CPU seconds, rows and peak memory in KiB."""
-    path = str(folder / program.form)
+    path = str(folder / FORMS[program.form])
     command = [program.python, "-c", program.code, path, *program.arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows, seconds, peak_kib = done.stdout.split()

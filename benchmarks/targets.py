@@ -182,9 +182,7 @@ def text(asked: Asked) -> Iterator[Row]:
         name = "pyarrow's CSV reader" if asked.peer else INSTALL.format("pyarrow")
         peer = (name, spent and rows / spent / 1e6)
         speed = rows / took.cpu_s / 1e6
-        row = times(f"lines of {form}", speed, "M/CPU s", peer, 1)
-        is_same = form in formats.KINDS  # and not compressed, which the peer's is never
-        yield row if is_same else replace(row, target="", met=None)
+        yield times(f"lines of {form}", speed, "M/CPU s", peer, 1)
     peak = max(took.peak_kib for took in ours.values()) * KIB
     yield at_most("– largest peak memory", peak / MB, "MB", 300)
 

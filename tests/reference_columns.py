@@ -6,7 +6,7 @@ import re
 
 from hybridsim.codes import Op
 from hybridsim.formats.columns import BLANKS, NUMBERS, Table, To
-from hybridsim.formats.line_fields import DECIMALS
+from hybridsim.formats.line_fields import PLACES
 from hybridsim.formats.line_parser import LENGTH_MAX, RESPONSE_MAX_NS, limit_of
 
 NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?")
@@ -67,7 +67,7 @@ def values_of(table: Table, fields: list[str] | None) -> dict[To, object] | None
             value = int(match[1]) - field.zero
             if not 0 <= value <= limit_of(field.to) // field.scale:
                 return None
-            part = (match[2] or "")[: len(str(DECIMALS)) - 1]
+            part = (match[2] or "")[:PLACES]
             values[field.to] = value * field.scale + int(part or 0) * field.scale // 10 ** len(part)
         elif field.to == To.OP:
             if text.lower() not in table.ops:

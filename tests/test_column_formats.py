@@ -20,6 +20,7 @@ from hybridsim.errors import ColumnsError, TraceError
 from hybridsim.formats import ordering
 from hybridsim.formats.columns import BLANKS, SKIPPED, Field, Table, To
 from hybridsim.formats.columns import NUMBERS as NUMERIC
+from hybridsim.formats.eight_bytes import BEYOND
 from hybridsim.formats.fiu import TABLE as FIU
 from hybridsim.formats.line_parser import Of, Tally, nothing_seen, parse, plan_of
 from hybridsim.formats.msr import TABLE as MSR
@@ -282,9 +283,12 @@ COMMA, SPACED = (
 )
 NUMBERS = ["0", "8", "300", "4096", "0.5", "128166372003061629"] * 7 + [
     "1456095145.133076000", "7.", "1.12345678912", ".5", "1e3", "-1", "", "9" * 18, "9" * 19,
-    "9" * 20, "0" * 20, str(2**61), str(2**40), str(2**40 + 1), "116444735999999999",
+    "9" * 20, "0" * 20, "12345678", "123456789", "1234567812345678", "12345678.12345678",
+    "3.123456789", "3.1234567891", "3.12345678912345678", "1" * 24, str(2**61),
+    str(2**40), str(2**40 + 1), "116444735999999999",
 ]  # fmt: skip
-WORDS = ["R", "w", "r", "Write", "READ", "F", "", "RW", "rewrites", "1", "f0", "x1", "a b"]
+WORDS = ["R", "w", "r", "Write", "READ", "F", "", "RW", "rewrites", "1", "f0", "x1", "a b",
+    "volume7", "volume78", "volume-2345678", "volume-23456789", "é", "W!"]  # fmt: skip
 PADDING = ["", "", "", "", " ", "\t", "\r"]
 
 
@@ -328,9 +332,15 @@ def test_quotes_stand_between_fields_that_blanks_separate():
 
 
 def agree(table, texts):
-    """Parse lines both ways."""
-    text = "\n".join(texts) + "\n"
-    block = np.frombuffer(text.encode(), np.uint8)
+    """Parse lines as the reference does, compiled and as plain Python."""
+    agreed(table, texts, parse)
+    with np.errstate(over="ignore"):
+        agreed(table, texts, getattr(parse, "py_func", parse))
+
+
+def agreed(table, texts, parse):
+    text = ("\n".join(texts) + "\n").encode()
+    block = np.frombuffer(text + bytes(BEYOND), np.uint8)
     seen, out = nothing_seen(), no_requests(len(texts))
     at, rows = parse(block, 0, len(text), plan_of(table), seen, -1, out)
     assert at == len(text)
@@ -380,6 +390,14 @@ class TestMapper:
             tmp_path / "map.toml", 'time = "when:us"\noffset = "lba:4KiB"\nlength = "kb:KiB"\n'
         )
         assert as_rows(read(path, format=f"columns:{said}")) == [(0, -1, -1, "R", 32768, 4096)]
+
+    def test_a_number_counts_columns_though_the_first_line_holds_it(self, tmp_path):
+        path = written(tmp_path / "x", "5,4096,1\n6,0,2\n")
+        said = "columns:time=1:s,offset=2,length=3:sectors"
+        assert as_rows(read(path, format=said)) == [
+            (0, -1, -1, "R", 4096, 512),
+            (S, -1, -1, "R", 0, 1024),
+        ]
 
     def test_without_times_and_directions_there_are_no_times_and_only_reads(self, tmp_path):
         path = written(tmp_path / "x", "8 4096\n9 4096\n")

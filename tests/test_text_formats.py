@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import io
 import os
-import struct
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from captures import CASES, TRACES, as_rows, capture, codes, read, reference_rows
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hybridsim.codes import Flag, Op
 from hybridsim.errors import TraceError, UsageError
 from hybridsim.formats import FORMATS, writer
 from hybridsim.formats.blkparse import parse_rwbs
-from hybridsim.formats.oracle_general import detect as detect_oracle
-from hybridsim.formats.oracle_general import next_accesses
 from hybridsim.formats.requests_csv import HEADER, write
 from hybridsim.trace import Trace
 
@@ -247,79 +241,6 @@ class TestFtrace:
             pytest.skip("HYBRIDSIM_DATA does not say where the captures are")
         found = Trace.read(Path(folder) / "ftrace_text" / "trace.txt.zst").summary()
         assert (found.requests, found.incomplete) == (901, 0)
-
-
-class TestVscsi:
-    def record(self, command=0x28, time_us=10, version=0x100, block=8, length=4096):
-        return struct.pack("<IIIHHQQ", 1, length, 1, command, version, block, time_us)
-
-    def test_reads_and_writes_in_microseconds(self, tmp_path):
-        path = tmp_path / "x"
-        path.write_bytes(self.record() + self.record(0x8A, 25) + self.record(0x28, 15, block=0))
-        assert Trace.read(path).format == "vscsi"
-        assert as_rows(read(path)) == [
-            (0, -1, -1, "R", 4096, 4096),
-            (15_000, -1, -1, "W", 4096, 4096),
-            (15_000, -1, -1, "R", 0, 4096),
-        ]
-        assert codes(path) == {"disorder": 1}
-
-    def test_other_commands_and_half_a_record_are_left_out(self, tmp_path):
-        path = tmp_path / "x"
-        path.write_bytes(self.record() + self.record(0x12) + self.record()[:9])
-        assert read(path).rows == 1
-        assert codes(path) == {"other-commands": 1, "truncated": 1}
-
-    def test_none_is_refused(self, tmp_path):
-        path = tmp_path / "x"
-        path.write_bytes(self.record(version=0x200))
-        with pytest.raises(TraceError, match="no request found"):
-            read(path, format="vscsi")
-
-    def test_version_2_tells_response_times(self, tmp_path):
-        path = tmp_path / "x"
-        path.write_bytes(
-            struct.pack("<HHIIIQQQ", 0x2A, 0x200, 1, 4096, 1, 8, 10, 250)
-            + struct.pack("<HHIIIQQQ", 0x88, 0x200, 2, 512, 1, 0, 35, 1 << 60)
-        )
-        assert Trace.read(path).format == "vscsi"
-        assert as_rows(read(path)) == [
-            (0, -1, 250_000, "W", 4096, 4096),
-            (25_000, -1, -1, "R", 0, 512),
-        ]
-
-
-class TestOracleGeneral:
-    ACCESSES = ((5, 7, 4), (5, 9, 5), (5, 8, -1), (6, 7, -1), (6, 9, 6), (6, 9, -1))
-
-    def records(self, base=0):
-        return b"".join(
-            struct.pack("<IQIq", second, thing, 4096, following - base * (following > 0))
-            for second, thing, following in self.ACCESSES
-        )
-
-    @pytest.mark.parametrize("base", [0, 1])
-    def test_objects_are_pages_and_seconds_are_spread(self, base, tmp_path):
-        path = tmp_path / "x"
-        path.write_bytes(self.records(base))
-        assert Trace.read(path).format == "oracle-general"
-        requests = read(path)
-        assert (requests.offset_bytes // 4096).tolist() == [7, 9, 8, 7, 9, 9]
-        assert requests.arrival_ns.tolist()[:4] == [0, 333_333_333, 666_666_666, 10**9]
-        assert codes(path) == {"whole-seconds": 1, "all-reads": 1}
-
-    def test_records_that_are_wrong_about_the_next_access_are_not_recognised(self):
-        head = bytearray(self.records())
-        assert detect_oracle(bytes(head))
-        head[4] += 1
-        assert not detect_oracle(bytes(head))
-
-    @given(st.lists(st.integers(0, 5), max_size=20))
-    def test_what_is_written_knows_the_next_access(self, objects):
-        following = next_accesses(np.array(objects, np.int64)).tolist()
-        for number, each in enumerate(objects):
-            later = [i + 1 for i in range(number + 1, len(objects)) if objects[i] == each]
-            assert following[number] == (later[0] if later else -1)
 
 
 class TestWriters:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from hybridsim.cli.trace import trace
 from hybridsim.cli.trace_text import diagnose, duration
 from hybridsim.errors import TraceError, UsageError
-from hybridsim.trace import TraceWarning
+from hybridsim.trace import Trace, TraceWarning
 
 ERRORS = str(capture("loop_errors"))
 SPLITS = str(capture("loop_raw_split_discard_flush"))
@@ -114,12 +114,19 @@ def test_head_shows_the_first_requests():
 
 
 class TestConvert:
-    @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst"])
+    @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst", ".xz", ".csv.bz2"])
     def test_what_is_written_reads_back_the_same(self, suffix, tmp_path):
         target = tmp_path / f"out{suffix}"
         assert run("convert", ERRORS, target).stdout == f"{target}: 22 requests\n"
         assert as_rows(read(target)) == reference_rows("loop_errors")
         assert list(tmp_path.iterdir()) == [target]
+
+    @pytest.mark.parametrize(
+        ("name", "format"), [("a.spc", "spc"), ("a.msr.gz", "msr"), ("spc", "csv"), ("a.b", "csv")]
+    )
+    def test_the_name_says_the_format(self, name, format, tmp_path):
+        run("convert", ERRORS, tmp_path / name)
+        assert Trace.read(tmp_path / name).format == format
 
     def test_to_standard_output(self):
         lines = run("convert", ERRORS, "-").stdout.splitlines()

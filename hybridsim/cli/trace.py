@@ -124,12 +124,12 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
 )
 @trace_options
 @as_option
-def convert(paths: tuple[str, ...], written: str, **options: Any) -> None:
+def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None:
     """Write the requests of a trace in another format.
 
-    The last path is what is written, as CSV: .csv, .csv.gz, .csv.zst, or -.
+    The last path is what is written, compressed if it ends with .gz, .zst, .xz or .bz2; or -.
 
-    Columns: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
+    Columns of .csv: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
     F (flush) or Z (write zeroes); times are from the first event, empty if unknown.
     Processes are not kept: think times of the CSV are those of all requests as one process.
     Other formats (--as) keep less: msr and spc reads and writes alone, spc no completions.

@@ -77,11 +77,10 @@ def as_option(function: Command) -> Command:
     """Add the option that chooses the format to write."""
     text = (
         "Format to write: csv; fio-iolog (version 3), which fio's read_iolog takes; msr; spc; "
-        "oracle-general, of 4 KiB pages; parquet."
+        "oracle-general, of 4 KiB pages; parquet.  Default: as the name ends (OUT.spc, "
+        "OUT.parquet), else csv."
     )
-    return click.option(
-        "--as", "written", type=click.Choice(WRITTEN), default="csv", help=text
-    )(function)  # fmt: skip
+    return click.option("--as", "written", type=click.Choice(WRITTEN), help=text)(function)
 
 
 def examples(*lines: str) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
+import lzma
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hybridsim.errors import UsageError
-from hybridsim.formats import writer
+from hybridsim.formats import WRITTEN, writer
 from hybridsim.formats.files import zstd
 from hybridsim.writing import whole_file
 
@@ -19,11 +22,17 @@ if TYPE_CHECKING:
     from hybridsim.trace import Requests, Trace
 
 PATIENCE_S = 1.0
+PACKED: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0),
+    ".zst": partial(zstd.ZstdFile, mode="wb"),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+}
 
 
-def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str = "csv") -> int:
-    """Write `opened` to `output` in a format; return the number of requests."""
-    write = writer(format)
+def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | None = None) -> int:
+    """Write `opened` to `output` in a format, by default as it is named; return how many."""
+    write = writer(format or format_of(output))
     if output == "-":
         return write(watched(opened.chunks()), _to_stdout)
     target = Path(output)
@@ -32,6 +41,12 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str = 
             raise UsageError(f"{output}: is also the input; choose another name")
     with whole_file(output) as raw, _packed(raw, target.suffix) as file:
         return write(watched(opened.chunks()), lambda part: file.write(as_bytes(part)))
+
+
+def format_of(output: str) -> str:
+    """Return the format that the end of a file's name says, before that of its compression."""
+    suffixes = [each[1:] for each in Path(output).suffixes if each not in PACKED]
+    return suffixes[-1] if suffixes and suffixes[-1] in WRITTEN else "csv"
 
 
 def as_bytes(part: str | bytes) -> bytes:
@@ -47,11 +62,7 @@ def _to_stdout(part: str | bytes) -> None:
 
 
 def _packed(raw: IO[bytes], suffix: str) -> Any:
-    if suffix == ".gz":
-        return gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0)
-    if suffix == ".zst":
-        return zstd.ZstdFile(raw, "wb")
-    return contextlib.nullcontext(raw)
+    return PACKED[suffix](raw) if suffix in PACKED else contextlib.nullcontext(raw)
 
 
 def watched(chunks: Iterator[Requests]) -> Iterator[Requests]:

@@ -25,10 +25,10 @@ HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
 @click.argument("output", metavar="OUTPUT", required=False)
 @as_option
 @click.option("--keys", is_flag=True, help="List the kinds of load and their keys.")
-def gen(workload: str | None, output: str | None, written: str, keys: bool) -> None:
+def gen(workload: str | None, output: str | None, written: str | None, keys: bool) -> None:
     """Make requests nobody captured, of a WORKLOAD.
 
-    OUTPUT is .csv, .csv.gz, .csv.zst, or - for standard output.
+    OUTPUT is a file, compressed if it ends with .gz, .zst, .xz or .bz2, or - for standard output.
 
     WORKLOAD is a TOML file with one [[load]] or more, or a line: KIND,key=value,... Several loads
     are joined with +: they run side by side, so their rates are the mix.  The kinds: random,

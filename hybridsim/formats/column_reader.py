@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.errors import TraceError
-from hybridsim.formats.columns import BLANKS, Table, To
+from hybridsim.formats.columns import BLANKS, BOM, Table, To
+from hybridsim.formats.eight_bytes import BEYOND
 from hybridsim.formats.files import ByteStream, Source
+from hybridsim.formats.kept import MOST_BYTES, UNTOLD, Kept
 from hybridsim.formats.line_parser import (
     DEVICES_MAX,
     Of,
@@ -28,21 +30,24 @@ from hybridsim.formats.ordering import (
     origin_of,
     spread_seconds,
 )
-from hybridsim.formats.rows import DTYPES, UNKNOWN, Findings, Requests
+from hybridsim.formats.rows import DTYPES, UNKNOWN, Findings, Requests, joined
 from hybridsim.formats.text import Malformed, no_dispatch
 from hybridsim.formats.volumes import Volumes
 
 BLOCK_BYTES = 1 << 20
-LINE_BYTES = 32  # about; shorter ones take a turn more
+LINE_BYTES = 24  # about; shorter ones take a turn more
 TAIL_BYTES = 4096
 WINDOW_MIN = 1 << 14
-NONE = 1 << 30  # the index of no device
 SURVEY_BYTES = 4 * BLOCK_BYTES
-HEADER = re.compile(rb'[\s"\xef\xbb\xbf]*[A-Za-z_]')
+HEADER = re.compile(rb'[\s"]*[A-Za-z_]')
 
 
 class ColumnReader:
-    """A trace of one request a line, in one file or several; each pass reads them anew."""
+    """A trace of one request a line, in one file or several.
+
+    Which volumes there are is known at its end.  What was read to find out is kept on disk; if it
+    is too long for that, or a beginning was enough, each pass reads the files anew.
+    """
 
     table: Table
 
@@ -51,23 +56,37 @@ class ColumnReader:
         self._name = ", ".join(each.name for each in sources)
         no_dispatch(self._name, use_dispatch)
         self.origin_unix_ns: int | None = None
-        files = self._files(Findings(), nothing_seen())
-        for lines in files:
-            for _ in lines.parts(NONE):
-                is_enough = lines.read_bytes >= SURVEY_BYTES and len(files) == 1
-                if is_enough and _is_clear(lines.names, device):
-                    break
-        self._known = files[0]
+        self._found = Findings()
+        self._known, *_ = self._files = self._opened(self._found, nothing_seen())
+        self._kept = [Kept(never_told(self.table), MOST_BYTES // len(sources)) for _ in sources]
+        for lines, kept in zip(self._files, self._kept):
+            self._survey(lines, kept, device)
         if not self._known.names:
-            raise files[0].malformed.refuse(self.table.name)
+            raise self._known.malformed.refuse(self.table.name)
         self.volumes = Volumes(self._name, device, self._known.names, self._known.seen.devices)
         self.devices = self.volumes.devices
 
+    def _survey(self, lines: Lines, kept: Kept, device: str | None) -> None:
+        """Read a file and keep its requests, or its beginning and none."""
+        for part in lines.parts():
+            kept.add(part)
+            is_enough = lines.read_bytes >= SURVEY_BYTES and len(self._files) == 1
+            if is_enough and _is_clear(lines.names, device):
+                kept.drop()
+                break
+
     def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Read the files and yield their requests in order of arrival."""
-        files = self._files(findings, nothing_seen(self._known.seen, again=True))
+        """Yield the requests of all files in order of arrival."""
+        wanted = self.volumes.wanted
+        if all(each.is_whole for each in self._kept):
+            files = self._files
+            findings.take(self._found)
+            unsorted = [each.parts(wanted) for each in self._kept]
+        else:
+            files = self._opened(findings, nothing_seen(self._known.seen, again=True))
+            unsorted = [each.parts(wanted) for each in files]
         window = max(WINDOW // len(files), WINDOW_MIN)
-        streams = [in_order(each.requests(self.volumes.wanted), findings, window) for each in files]
+        streams = [in_order(each, findings, window) for each in unsorted]
         parts = merged(streams)
         if self.table.whole_seconds:
             parts = spread_seconds(parts)
@@ -81,8 +100,8 @@ class ColumnReader:
         self.devices = self.volumes.devices
         self._report(files, findings)
 
-    def _files(self, findings: Findings, seen: Seen) -> list[Lines]:
-        """Return all files, which have the same devices."""
+    def _opened(self, findings: Findings, seen: Seen) -> list[Lines]:
+        """Return all files anew, which have the same devices."""
         names = list(self._known.names) if seen.known[0] else []
         shared = [seen, *(nothing_seen(seen) for _ in self._sources[1:])]
         return [
@@ -104,16 +123,18 @@ class ColumnReader:
                 "lines say neither read nor write and were left out",
                 "none needed for a few",
             ),
-            (
-                Tally.ABSURD,
-                "absurd-latency",
-                "response times are longer than an hour; these requests count as incomplete",
-                "none needed for a few",
-            ),
         ):
             count = sum(int(each.seen.tally[what]) for each in files)
             if count:
                 findings.add(code, text, count=count, fix=fix)
+        absurd = self.volumes.of_chosen(files[0].seen.devices[:, Of.ABSURD])
+        if absurd:
+            findings.add(
+                "absurd-latency",
+                "response times are longer than an hour; these requests count as incomplete",
+                count=absurd,
+                fix="none needed for a few",
+            )
         self.volumes.report(findings)
         for code, text, fix in untold(self.table):
             findings.add(code, text, fix=fix)
@@ -137,6 +158,12 @@ def untold(table: Table) -> Iterator[tuple[str, str, str]]:
         )
 
 
+def never_told(table: Table) -> set[str]:
+    """Return the columns of requests of which a format says nothing."""
+    telling = {"stream": To.PROCESS, "complete_ns": To.RESPONSE}
+    return {name for name in UNTOLD if name not in telling or not table.has(telling[name])}
+
+
 class Lines:
     """One pass over the lines of a file."""
 
@@ -157,20 +184,20 @@ class Lines:
         self._plan = plan_of(table)
         self._findings = findings
         self._held = 0
-        self._block = np.empty(BLOCK_BYTES + 1, np.uint8)
+        self._block = np.empty(BLOCK_BYTES + 1 + BEYOND, np.uint8)
 
-    def requests(self, wanted: int) -> Iterator[Requests]:
-        """Yield the requests of the wanted device (an index; -1: of all), times as they are."""
-        return (part for part in self.parts(wanted) if part.rows)
+    def parts(self, wanted: int = -1) -> Iterator[Requests]:
+        """Yield the requests of the wanted device (an index; -1: of all), times as they are.
 
-    def parts(self, wanted: int) -> Iterator[Requests]:
-        """Yield the same; now and then no requests."""
+        A part is a block of the file, so that no choice of the reader tells on their order.
+        """
         with self._source.open(self._findings) as stream:
             while stop := self._fill(stream):
-                at = 0
+                at, parts = self._after_mark(), []
                 while at < stop:
                     at, out = self._parse(at, stop, wanted)
-                    yield out
+                    parts.append(out)
+                yield joined(parts)
                 self._held -= stop
                 self._block[: self._held] = self._block[stop : stop + self._held].copy()
 
@@ -193,6 +220,11 @@ class Lines:
             self._held += 1
         return self._held
 
+    def _after_mark(self) -> int:
+        """Return where the lines of the block begin: behind the byte order mark of the first."""
+        is_first = self.seen.tally[Tally.LINES] == 0
+        return len(BOM) if is_first and self._block[: len(BOM)].tobytes() == BOM else 0
+
     def _end_of_lines(self) -> int:
         for begin in (max(self._held - TAIL_BYTES, 0), 0):
             found = self._block[begin : self._held].tobytes().rfind(b"\n")
@@ -204,7 +236,8 @@ class Lines:
         tally = self.seen.tally
         before = tally.copy()
         out = room_for((stop - at) // LINE_BYTES + 1)
-        at, rows = parse(self._block, at, stop, self._plan, self.seen, wanted, out)
+        with np.errstate(over="ignore"):  # of hashes, where the parser is not compiled
+            at, rows = parse(self._block, at, stop, self._plan, self.seen, wanted, out)
         bad = int(tally[Tally.MALFORMED] - before[Tally.MALFORMED])
         if bad:
             self._show(int(before[Tally.MALFORMED]), bad)

@@ -11,6 +11,7 @@ from hybridsim.codes import Op
 
 LINES_SEEN = 20
 COMMENT = b"#"
+BOM = b"\xef\xbb\xbf"  # Windows programs begin a text with it
 
 
 class To(IntEnum):
@@ -71,12 +72,14 @@ class Table:
         return any(each.to == what for each in self.fields)
 
     def detects(self, head: bytes) -> bool:
-        """Tell whether the first lines are of this format, after a header and comments."""
-        first = head.split(b"\n")[: LINES_SEEN + 1]
+        """Tell whether the first lines are of this format, after a header and comments.
+
+        A header alone is one too: of a trace without requests.
+        """
+        first = head.removeprefix(BOM).split(b"\n")[: LINES_SEEN + 1]
         whole = first[:-1] if len(first) > 1 else first
         lines = [line.strip() for line in whole]
         lines = [line for line in lines if line and not line.startswith(COMMENT)]
-        if lines and self.header and lines[0] == self.header:
-            lines = lines[1:]
+        has_header = bool(lines and self.header) and lines[0] == self.header
         like = re.compile(self.line)
-        return bool(lines) and all(like.fullmatch(line) for line in lines)
+        return bool(lines) and all(like.fullmatch(line) for line in lines[has_header:])

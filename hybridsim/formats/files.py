@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -30,6 +31,17 @@ __all__ = ["STDIN", "ByteStream", "Source", "source", "zstd"]
 STDIN = "-"
 HEAD_BYTES = 1 << 16
 NESTING_MAX = 4
+UNPACK = "unpack it first; gz, bz2, xz and zst are read as they are"
+UNREAD = (  # what many files are that are no traces yet: how they begin, what it is, the mend
+    (rb"PK\x03\x04", "a zip archive", UNPACK),
+    (rb"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", UNPACK),
+    (rb"Rar!\x1a\x07", "a RAR archive", UNPACK),
+    (rb"\x04\x22\x4d\x18", "compressed with lz4", UNPACK),
+    (rb"(?s).{257}ustar", "a tar archive", "unpack it, or: tar xOf IT FILE | hybridsim ... -"),
+    (rb"\xff\xfe([ -~\t\r\n]\0){9}", "UTF-16", "write it as UTF-8: iconv -f utf-16 -t utf-8"),
+    (rb"\xf0\xde\xbc\x9a\x78\x56\x34\x12", "libCacheSim's lcs", "make it oracleGeneral: traceConv"),
+)
+UNREAD_BYTES = 262
 
 
 def _open_zstd(file: IO[bytes]) -> Any:
@@ -115,11 +127,19 @@ class ByteStream:
             self._ahead = self._take(6)
             codec = next((c for magic, c in CODECS.items() if self._ahead.startswith(magic)), None)
             if codec is None:
+                self._refuse_unread()
                 return
             below = io.BufferedReader(_Joined(self._ahead, self._layers[-1]), 1 << 17)
             self._layers.append(codec(below))
             self._ahead = b""
         raise TraceError(f"{self.name}: compressed more than {NESTING_MAX} times over")
+
+    def _refuse_unread(self) -> None:
+        """Raise TraceError if the first bytes show what is known not to be read."""
+        self._ahead = self._take(UNREAD_BYTES)
+        for beginning, what, mend in UNREAD:
+            if re.match(beginning, self._ahead):
+                raise TraceError(f"{self.name}: {what}, which is not read: {mend}")
 
     def _take(self, size: int) -> bytes:
         parts = [self._ahead]
@@ -165,9 +185,13 @@ class ByteStream:
         """Fill `target`; fewer bytes only at the end."""
         if len(self._layers) == 1 and not self._ahead:
             return self._read_plain(target)
-        data = self.read(len(target))
-        target[: len(data)] = data
-        return len(data)
+        held = 0
+        while held < len(target) and (part := self._ahead or self._read_some(len(target) - held)):
+            taken = part[: len(target) - held]
+            self._ahead = self._ahead[len(taken) :]
+            target[held : held + len(taken)] = taken
+            held += len(taken)
+        return held
 
     def _read_plain(self, target: memoryview) -> int:
         try:

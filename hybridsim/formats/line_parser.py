@@ -12,7 +12,6 @@ from hybridsim.formats.columns import NUMBERS, Table, To
 from hybridsim.formats.line_fields import (
     BAD,
     HASH,
-    HASH_START,
     NEWLINE,
     NO_OP,
     after_blanks,
@@ -33,7 +32,8 @@ NUMBER_MAX = 1 << 61
 LENGTH_MAX = 1 << 40
 RESPONSE_MAX_NS = 3_600_000_000_000  # a longer one is a fault of the trace
 DEVICES_MAX = 0xFFFF
-SLOTS = 1 << 18
+SLOTS = 1 << 17  # of open addressing
+HIGHEST = 64 - 17  # bits
 SHOWN = 3
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
@@ -48,12 +48,11 @@ class Tally(IntEnum):
     MALFORMED = 1
     EMPTY = 2  # no length
     NO_DIRECTION = 3
-    ABSURD = 4  # response times
-    OVER = 5  # lines of devices beyond DEVICES_MAX
-    BLANK_LINES = 6
+    OVER = 4  # lines of devices beyond DEVICES_MAX
+    BLANK_LINES = 5
 
 
-LINES, MALFORMED, EMPTY, NO_DIRECTION, ABSURD, OVER, BLANK_LINES = range(7)
+LINES, MALFORMED, EMPTY, NO_DIRECTION, OVER, BLANK_LINES = range(6)
 
 
 class Of(IntEnum):
@@ -64,9 +63,10 @@ class Of(IntEnum):
     END = 2
     FIRST_AT = 3  # its name, in the block in which it was first seen
     FIRST_END = 4
+    ABSURD = 5  # response times
 
 
-REQUESTS, BYTES, END, FIRST_AT, FIRST_END = range(5)
+REQUESTS, BYTES, END, FIRST_AT, FIRST_END, ABSURD = range(6)
 
 
 class Plan(NamedTuple):
@@ -76,7 +76,7 @@ class Plan(NamedTuple):
     scale: Any  # int64 [field]
     zero: Any  # int64 [field]
     limit: Any  # int64 [field]: of (number - zero)
-    words: Any  # int64: up to seven small letters, the last one lowest
+    words: Any  # int64: up to seven small letters, the first one lowest
     codes: Any  # int64, of the words
     separator: int
     elastic: int
@@ -89,23 +89,22 @@ class Seen(NamedTuple):
 
     tally: Any  # int64, see Tally
     bad: Any  # int64 [SHOWN, 3]: line (of this block), begin, end
-    keys: Any  # int64 [SLOTS]: hash of a device's name, by open addressing
-    slots: Any  # int64 [SLOTS]: the device's index and one; 0: free
+    slots: Any  # int64 [SLOTS, 2]: hash of a device's name; its index and one, 0: free
     known: Any  # int64 [1]: how many devices there are
     devices: Any  # int64 [device, Of]
 
     @method
     def device(self, key, begin, end):
         """Index of a device, which may be new; DEVICES_MAX if there are too many."""
-        slot = (key ^ key >> 32) & (SLOTS - 1)
-        while self.slots[slot] != 0:
-            if self.keys[slot] == key:
-                return self.slots[slot] - 1
+        slot = key >> HIGHEST & SLOTS - 1
+        while self.slots[slot, 1] != 0:
+            if self.slots[slot, 0] == key:
+                return self.slots[slot, 1] - 1
             slot = (slot + 1) & (SLOTS - 1)
         known = self.known[0]
         if known < DEVICES_MAX:
-            self.keys[slot] = key
-            self.slots[slot] = known + 1
+            self.slots[slot, 0] = key
+            self.slots[slot, 1] = known + 1
             self.devices[known, FIRST_AT] = begin
             self.devices[known, FIRST_END] = end
             self.known[0] = known + 1
@@ -126,13 +125,13 @@ def plan_of(table: Table) -> Plan:
     """Return a table as numbers."""
     fields = table.fields
     known = list(table.ops.items())
-    words = [int.from_bytes(bytes(letter | 32 for letter in w.encode()), "big") for w, _ in known]
+    small = [bytes(letter | 32 for letter in word.encode()) for word, _ in known]
     return Plan(
         to=np.array([each.to for each in fields], np.int64),
         scale=np.array([each.scale for each in fields], np.int64),
         zero=np.array([each.zero for each in fields], np.int64),
         limit=np.array([limit_of(each.to) // each.scale for each in fields], np.int64),
-        words=np.array(words, np.int64),
+        words=np.array([int.from_bytes(word, "little") for word in small], np.int64),
         codes=np.array([NO_OP if op is None else int(op) for _, op in known], np.int64),
         separator=ord(table.separator),
         elastic=table.elastic,
@@ -156,8 +155,7 @@ def nothing_seen(other: Seen | None = None, again: bool = False) -> Seen:
         return Seen(
             tally,
             bad,
-            keys=np.zeros(SLOTS, np.int64),
-            slots=np.zeros(SLOTS, np.int64),
+            slots=np.zeros((SLOTS, 2), np.int64),
             known=np.zeros(1, np.int64),
             devices=np.zeros((DEVICES_MAX, len(Of)), np.int64),
         )
@@ -166,7 +164,6 @@ def nothing_seen(other: Seen | None = None, again: bool = False) -> Seen:
     return Seen(
         tally,
         bad,
-        keys=other.keys.copy(),
         slots=other.slots.copy(),
         known=other.known.copy(),
         devices=np.zeros_like(other.devices),
@@ -191,7 +188,7 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
     while at < stop and rows < len(arrivals):
         line = at
         tally[LINES] += 1
-        key, name_at, name_end = np.int64(HASH_START), at, at
+        key, name_at, name_end = np.int64(0), at, at
         for field in range(fields):
             at = after_blanks(block, at, separator)
             to = plan.to[field]
@@ -249,11 +246,11 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
         devices[device, REQUESTS] += 1
         devices[device, BYTES] += length
         devices[device, END] = max(devices[device, END], offset + length)
+        if response > RESPONSE_MAX_NS:
+            devices[device, ABSURD] += 1
+            response = np.int64(UNKNOWN)
         if wanted >= 0 and device != wanted:
             continue
-        if response > RESPONSE_MAX_NS:
-            tally[ABSURD] += 1
-            response = np.int64(UNKNOWN)
         arrivals[rows] = time
         offsets[rows] = offset
         lengths[rows] = length

@@ -20,7 +20,7 @@ def detect(head: bytes) -> bool:
 
 
 class Reader(ColumnReader):
-    """A table; each pass reads the file anew."""
+    """A table whose columns were said."""
 
     def __init__(
         self, sources: list[Source], device: str | None, use_dispatch: bool, said: str = ""
@@ -63,11 +63,12 @@ def _likely(line: str) -> str:
 
 
 def _place(column: str, names: Sequence[str], widest: int, file: str) -> int:
-    """Return the index of a column."""
-    if column in names:
+    """Return the index of a column; a number is one, even if the first line holds it."""
+    if column.isdigit():
+        if 1 <= int(column) <= min(widest, COLUMNS_MAX):
+            return int(column) - 1
+    elif column in names:
         return list(names).index(column)
-    if column.isdigit() and 1 <= int(column) <= min(widest, COLUMNS_MAX):
-        return int(column) - 1
     raise ColumnsError(
         f"--columns: {file} has no column {column!r}; its first line is "
         f"{', '.join(names[:12])}; a number counts columns from 1"

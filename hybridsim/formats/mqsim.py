@@ -23,6 +23,6 @@ def detect(head: bytes) -> bool:
 
 
 class Reader(ColumnReader):
-    """A trace; each pass reads the file anew."""
+    """A trace in this form."""
 
     table = TABLE

@@ -2,7 +2,8 @@
 
 As its documentation tells the layout, lowest byte first and without gaps: seconds (32 bits), object
 (64), bytes (32), number of the object's next access (64; none: -1).  Each object is taken for a
-page of 4 KiB, at its number; there are no directions: all are reads.
+page of 4 KiB, at its number; there are no directions: all are reads.  Accesses of no bytes are left
+out, as libCacheSim does (ignore_size_zero_req).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("nex
 PAGE_BYTES = 4096
 OBJECTS = 1 << 48  # numbers of objects beyond this wrap around: they are hashes
 NEVER = (-1, np.iinfo(np.int64).max)
+ACCESSES = 1 << 48  # more are in no trace
 CHECKED_MIN = 3
 BATCH = 1 << 16
 
@@ -37,7 +39,7 @@ def detect(head: bytes) -> bool:
         return False
     number, following = np.arange(len(records)), records["next"]
     never = np.isin(following, NEVER)
-    if not (records["bytes"] > 0).all() or not (never | (following > number)).all():
+    if not (records["bytes"] > 0).any() or not (never | (following > number)).all():
         return False
     return any(_agrees(records["object"], following - base, never) for base in (0, 1))
 
@@ -63,7 +65,7 @@ class Reader:
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""
-        rows = 0
+        self._empty = self._nonsense = rows = 0
         origin_ns: int | None = None
         for part in spread_seconds(in_order(self._records(findings), findings)):
             if origin_ns is None:
@@ -72,7 +74,19 @@ class Reader:
             yield from_origin(part, origin_ns)
         if not rows:
             raise TraceError(f"{self._source.name}: no request found in it as oracle-general")
+        if self._nonsense > rows // 2:
+            raise TraceError(
+                f"{self._source.name}: {self._nonsense:,} of {rows:,} records make no sense as "
+                "oracle-general; is it another --format?"
+            )
         self.devices = [Device("0", rows, rows * PAGE_BYTES, chosen=True)]
+        if self._empty:
+            findings.add(
+                "empty",
+                "accesses of no bytes were left out",
+                count=self._empty,
+                fix="none needed: libCacheSim leaves them out too",
+            )
         findings.add(
             "whole-seconds",
             "times are whole seconds: the requests of each are spread evenly over it",
@@ -95,6 +109,11 @@ class Reader:
                         place=self._source.name,
                         fix="copy the file again",
                     )
+                following = records["next"]
+                possible = np.isin(following, NEVER) | (following >= 0) & (following < ACCESSES)
+                self._nonsense += int((~possible).sum())
+                self._empty += int((records["bytes"] == 0).sum())
+                records = records[records["bytes"] > 0]
                 if len(records):
                     yield in_columns(records["second"], records["object"] % OBJECTS)
 

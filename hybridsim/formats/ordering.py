@@ -25,6 +25,8 @@ def in_order(
     held: deque[Requests] = deque()
     rows, is_sorted, last_ns = 0, True, -(1 << 62)
     for part in parts:
+        if not part.rows:
+            continue
         before = held[-1].arrival_ns[-1] if held else part.arrival_ns[0]
         is_sorted &= before <= part.arrival_ns[0] and _is_sorted(part)
         held.append(part)
@@ -130,8 +132,10 @@ def origin_of(since_1970: bool | None, first_ns: int) -> int | None:
 
 def from_origin(part: Requests, origin_ns: int) -> Requests:
     """Return requests with times from the first one's."""
+    part = part._replace(arrival_ns=part.arrival_ns - origin_ns)
     known = part.complete_ns >= 0
+    if not known.any():
+        return part
     return part._replace(
-        arrival_ns=part.arrival_ns - origin_ns,
-        complete_ns=np.where(known, part.complete_ns - origin_ns, part.complete_ns),
+        complete_ns=np.where(known, part.complete_ns - origin_ns, part.complete_ns)
     )

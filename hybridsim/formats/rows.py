@@ -115,6 +115,11 @@ class Findings:
             place = "; ".join([*places, place]) if place and len(places) < 3 else known.place
         self._found[code] = TraceWarning(code, text, count, place, fix)
 
+    def take(self, others: Findings) -> None:
+        """Add all of others."""
+        for each in others.list():
+            self.add(each.code, each.text, count=each.count, place=each.place, fix=each.fix)
+
     def list(self) -> list[TraceWarning]:
         """Return the warnings in the order in which they were first met."""
         return list(self._found.values())

@@ -37,7 +37,7 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace; each pass reads the file anew."""
+    """A trace in this form."""
 
     table = TABLE
 

@@ -32,6 +32,6 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace; each pass reads the file anew."""
+    """A trace in this form."""
 
     table = TABLE

@@ -53,6 +53,10 @@ class Volumes:
             return part
         return part._replace(offset_bytes=part.offset_bytes - self._begin_bytes[part.device])
 
+    def of_chosen(self, counts: NDArray[np.int64]) -> int:
+        """Return the sum of a count of each device over the chosen ones."""
+        return int(counts.sum() if self._all else counts[self.wanted])
+
     def count(self, names: list[str], seen: NDArray[np.int64]) -> None:
         """Take the numbers of a pass."""
         self.devices = [

@@ -3,7 +3,8 @@
 The layout is as libCacheSim's documentation of its vscsi reader tells it.  Version 1, as in the
 CloudPhysics corpus: serial number, bytes, scatter-gather entries (32 bits each), SCSI command,
 version (16 bits), block, microseconds (64).  Version 2: command, version, serial number, bytes,
-entries, block, microseconds, and the response time in microseconds (64).
+entries, block, microseconds, and the response time in microseconds (64).  The version is the
+higher byte of its field.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ RECORD_2 = np.dtype(
         ("response_us", "<u8"),
     ]
 )
-RECORDS = {0x200: RECORD_2, 0x100: RECORD}  # by version, in the order in which they are tried
+RECORDS = {2: RECORD_2, 1: RECORD}  # by version, in the order in which they are tried
 BLOCK_BYTES = 512
-# READ and WRITE of 6, 10, 12 and 16 bytes, as the SCSI block commands number them
-READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A)
+# READ, WRITE, WRITE AND VERIFY of 6, 10, 12 and 16 bytes, as the SCSI block commands number them
+READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A, 0x2E, 0xAE, 0x8E)
 BATCH = 1 << 16
 BLOCK_MAX = 1 << 52
 SECONDS_MAX = 1 << 32
@@ -53,7 +54,7 @@ RESPONSE_MAX_US = 3_600_000_000
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the first records are of one version and the first a SCSI command of data."""
+    """Tell whether the first records are of one version, and one of them moves data."""
     return version_of(head) is not None
 
 
@@ -61,8 +62,8 @@ def version_of(head: bytes) -> int | None:
     """Return the version of the first records, by the layout that they fit; None: of none."""
     for version, layout in RECORDS.items():
         records = np.frombuffer(head, layout, min(len(head) // layout.itemsize, 16))
-        is_data = len(records) > 0 and records["command"][0] in READS + WRITES
-        if is_data and (records["version"] == version).all():
+        is_data = np.isin(records["command"], READS + WRITES)
+        if is_data.any() and (records["version"] >> 8 == version).all():
             return version
     return None
 
@@ -74,7 +75,7 @@ class Reader:
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "vscsi")
-        self._version = version_of(self._source.head()) or 0x100
+        self._version = version_of(self._source.head()) or 1
         self.devices = [Device("0", 0, 0, chosen=True)]
         one_device(self._source.name, "a vscsi trace", device)
         no_dispatch(self._source.name, use_dispatch)
@@ -134,7 +135,7 @@ def _report(findings: Findings, others: int, disorder: int) -> None:
 def is_sound(records: NDArray[np.void], version: int) -> NDArray[np.bool_]:
     """Tell which records are reads or writes at a possible place and time."""
     sound = np.isin(records["command"], READS + WRITES)
-    sound &= (records["version"] == version) & (records["block"] < BLOCK_MAX)
+    sound &= (records["version"] >> 8 == version) & (records["block"] < BLOCK_MAX)
     return sound & (records["time_us"] < SECONDS_MAX * 10**6)
 
 
