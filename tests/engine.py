@@ -134,7 +134,7 @@ def cache_of(scenario):
     kept = np.array(cache.kept, np.uint64).reshape(-1, 2).view(np.int64)
     warm = WarmStart(*kept.T, np.array(cache.preload, np.int64))
     ids = doubled(IDS, IDS, len(kept))
-    parameters = dict(zip(TOLD.get(name, ()), said, strict=False))
+    parameters = {"page_bytes": cache.page_bytes, **dict(zip(TOLD.get(name, ()), said))}
     policies = pair(ADMISSION[name], REPLACEMENT[cache.replacement], ids, cache.pages, parameters)
     if cache.budget and cache.pages:
         bucket = Bucket.new(cache.pages, *vars(cache.budget).values())

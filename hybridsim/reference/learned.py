@@ -87,6 +87,7 @@ class Learned(Admission, Replacement):
         self.ring: list[int] = []  # pages of the request under way
         self.before: dict[int, int] = {}
         self.gone: tuple[int, Class, int] | None = None  # who left last, as it was last touched
+        self.gone_at = 0  # clock
 
     @property
     def price(self) -> float:
@@ -226,13 +227,16 @@ class Learned(Admission, Replacement):
             self.rent += (self.class_of(page).density[age_of(age)] - self.rent) / 64
 
     def missed(self, page: int) -> None:
-        """Alone, this is how an access is heard of."""
+        """Alone, this is how an access is heard of.  Who left just now could not go."""
+        if self.gone is not None and (self.gone[0], self.gone_at) == (page, self.clock):
+            self.gone = None
         if not self.admits:
             self.hear(page, False)
 
     def touch(self, page: int) -> None:
         """The page promises something else now."""
-        self.missed(page)
+        if not self.admits:
+            self.hear(page, False)
         self.note(page)
 
     def note(self, page: int) -> None:
@@ -287,7 +291,7 @@ class Learned(Admission, Replacement):
         victim, self.victim = self.victim, None
         if victim is None or victim not in self.promise:
             victim = self.choose()
-        self.gone = (victim, *self.promise[victim][:2])
+        self.gone, self.gone_at = (victim, *self.promise[victim][:2]), self.clock
         self.remove(victim)
         if not self.admits and victim in self.pages:
             self.evicted(victim)

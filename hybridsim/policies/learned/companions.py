@@ -16,7 +16,7 @@ from hybridsim.jit import method, state_machine
 
 NONE = -1
 TOGETHER = 64  # accesses
-FIRST, LATEST, GONE, GONE_STAMP = range(4)
+FIRST, LATEST, GONE, GONE_STAMP, GONE_CLOCK = range(5)
 
 
 @state_machine
@@ -24,12 +24,12 @@ class Companions(NamedTuple):
     """Who was accessed in the same request, and who left last."""
 
     before: Int32s  # by page: accessed before it in its last request; of the first the last one
-    state: Ints  # [FIRST, LATEST of the request under way; GONE: who left last, GONE_STAMP]
+    state: Ints  # [FIRST, LATEST of the request under way; GONE: who left last, GONE_STAMP, when]
 
     @classmethod
     def new(cls, ids: int) -> Companions:
         """Know no request."""
-        return cls(np.full(ids, NONE, np.int32), np.full(4, NONE, np.int64))
+        return cls(np.full(ids, NONE, np.int32), np.full(5, NONE, np.int64))
 
     def grown(self, ids: int) -> Companions:
         """Return the same with room for `ids` pages."""
@@ -54,10 +54,17 @@ class Companions(NamedTuple):
         state[LATEST] = page
 
     @method
-    def gone(self, page, stamp):
-        """Hear that a page leaves, and of its last access."""
+    def gone(self, page, stamp, clock):
+        """Hear that a page leaves now, and of its last access."""
         self.state[GONE] = page
         self.state[GONE_STAMP] = stamp
+        self.state[GONE_CLOCK] = clock
+
+    @method
+    def missed(self, page, clock):
+        """Hear of a page that is to come in; if it is who left at this clock, it could not go."""
+        if page == self.state[GONE] and clock == self.state[GONE_CLOCK]:
+            self.state[GONE] = NONE
 
     @method
     def next(self):

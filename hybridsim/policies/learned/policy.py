@@ -142,6 +142,7 @@ class Learned(NamedTuple):
     @method
     def missed(self, page):
         """Learn from a miss, if the page was not considered."""
+        self.companions.missed(page, self.state[CLOCK])
         if not self.admits:
             self.hear(page, 0)
 
@@ -182,7 +183,7 @@ class Learned(NamedTuple):
         if page == NONE or self.position[page] == NONE:
             page = np.int64(self.held[self.choose()])
         self.state[VICTIM] = NONE
-        self.companions.gone(page, self.held_stamp[self.position[page]])
+        self.companions.gone(page, self.held_stamp[self.position[page]], self.state[CLOCK])
         self.remove(page)
         if not self.admits and self.stamp[page] != NONE:
             self.evicted(page)
