@@ -7,7 +7,8 @@ follow  The curve is of what came after all moves of the hot spot together, in w
         page the cache held when the window began.  (Of a hot spot that moves bit by bit the other
         accesses say nothing of it.)  Its *settled* level is the mean of the later half.
 
-A curve is *at* a level from the first place on from which STEADY parts in a row have it on average.
+A curve is *at* a level from the first place on from which as much as lasts has it on average: a
+twentieth of the trace, so that a moment in which everything hits is none; five windows after moves.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from hybridsim.verbs.hits import Cache
 
 PIECES, WINDOWS = 100, 10  # of a trace, of a piece
 MERGED = 2  # windows of a part
-STEADY = 5
+LASTS = 20  # a trace has so many times what lasts
+STEADY = 5  # windows
 WARM = 0.9  # of the level
 DIGITS = 3
 NEVER = -1
@@ -96,8 +98,8 @@ def settled(curve: list[float]) -> float:
     return float(np.mean(curve[len(curve) // 2 :]))
 
 
-def first_at(curve: list[float], level: float) -> int | None:
-    """Return from which part on the curve is at a level; None if it never is."""
-    means = np.convolve(curve, np.ones(STEADY) / STEADY, "valid")
+def first_at(curve: list[float], level: float, parts: int) -> int | None:
+    """Return from which part on so many have a level on average; None if none do."""
+    means = np.convolve(curve, np.ones(parts) / parts, "valid")
     reached = np.flatnonzero(means >= level)
     return int(reached[0]) if len(reached) else None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from policy_curves import WARM, first_at, last, settled
+from policy_curves import LASTS, STEADY, WARM, first_at, last, settled
 
 Row = dict[str, Any]
 Rows = dict[str, Row]  # of a cell, by policy
@@ -22,11 +22,9 @@ Time = Callable[[Row, list[Row]], float | None]  # of a row among the baselines 
 def warms(row: Row, baselines: list[Row]) -> float | None:
     """Return after which share of the trace it is at 90 % of the best baseline's last hit ratio."""
     level = WARM * max(map(last, (each["curve"] for each in baselines)), default=0.0)
-    return _share(first_at(row["curve"], level), row)
-
-
-def _share(part: int | None, row: Row) -> float | None:
-    return None if part is None else (part + 1) / len(row["curve"])
+    parts = len(row["curve"])
+    part = first_at(row["curve"], level, max(parts // LASTS, 1)) if parts else None
+    return None if part is None else (part + 1) / parts
 
 
 def follows_alone(row: Row, baselines: list[Row]) -> int | None:
@@ -41,7 +39,7 @@ def follows(row: Row, baselines: list[Row]) -> int | None:
 
 
 def _requests(row: Row, level: float) -> int | None:
-    part = first_at(row["followed"], WARM * level)
+    part = first_at(row["followed"], WARM * level, STEADY)
     return None if part is None else (part + 1) * row["window"]
 
 
