@@ -62,7 +62,7 @@ class Learned(Admission, Replacement):
     ) -> None:
         self.page_bytes = page_bytes
         self.reading = min(price / 1000 * 0.8, 0.4)  # what a fill costs, in reads of the disks
-        self.writing = (price / 1000 - self.reading) * page_bytes / USUAL
+        self.writing = (price / 1000 - self.reading) * min(page_bytes / USUAL, 1.0)
         self.own_price = self.writing + self.reading  # of a fill of the request under way
         self.overprice = 0.0
         self.most = max(pages, 1)

@@ -22,7 +22,7 @@ from hybridsim.jit import method, state_machine
 from hybridsim.policies.learned.halfoctaves import AGES, STARTS
 
 READING_SHARE, READING_MAX = 0.8, 0.4  # of a price, in reads: half a turn, and the page
-USUAL_BYTES = 1 << 16  # pages that the price of writing is of
+USUAL_BYTES = 1 << 16  # a page for which the price of writing is said; larger ones cost no more
 PRIOR = 8 * 16.0  # weight of what is known of the coarser class
 DOUBT = 16 * 16.0  # a class of which less is known is not trusted to be worth a fill
 RENT_WEIGHT = 1 / 64  # of the next page that leaves
@@ -45,7 +45,7 @@ class Worth(NamedTuple):
     def new(cls, classes: int, price: float, page_bytes: int) -> Worth:
         """Know nothing."""
         reading = min(price * READING_SHARE, READING_MAX)
-        writing = (price - reading) * page_bytes / USUAL_BYTES
+        writing = (price - reading) * min(page_bytes / USUAL_BYTES, 1.0)
         return cls(
             np.zeros((classes, AGES), np.float32),
             np.zeros(classes),
