@@ -155,6 +155,8 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ),
         ("--name=a --rw=radread", "rw=radread is not supported"),
         ("--name=a --bs=4x", "unknown unit 'x'"),
+        ("--name=a --latency_window=1s", "latency_window says nothing without a latency_target"),
+        ("--name=a --latency_target=1ms --latency_percentile=101", "is from 0 to 100"),
         ("--name=a --verify=md5", "verify=md5 is not supported; verify=0 or verify=none is"),
         ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
         ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
@@ -482,6 +484,33 @@ def test_the_command_writes_json_to_a_file(tmp_path):
     document = json.loads(output.read_text())
     assert document["fio version"] == "fio-3.33"
     assert document["jobs"][0]["read"]["total_ios"] == 400
+
+
+def test_the_depth_that_meets_a_latency_is_found_and_told(site):
+    asked = "--latency_target=200us --latency_window=5ms --latency_percentile=90"
+    load = "--ioengine=libaio --direct=1 --rw=randread --size=1G --iodepth=64"
+    result = fio(read(f"--name=a {load} {asked}".split()), site, interpreted=True)
+    (found,) = result.of_jobs
+    depths = [fio(read(f"--name=a {load} --iodepth={depth} --number_ios=400".split()), site,
+                  interpreted=True) for depth in (found.depth, 2 * found.depth)]  # fmt: skip
+    late = [each.of_jobs[0].directions[READ].latency.percentile(90) for each in depths]
+    assert late[0] <= 200_000 < late[1]
+    text = fio_text.text(result)
+    assert f"target=200000, window=5000, percentile=90.00%, depth={found.depth}" in text
+    assert f"note: job a: 90% within latency_target=200us up to depth {found.depth}, not" in text
+    (one,) = fio_json.document(result, False)["jobs"]
+    assert one["latency_depth"] == found.depth
+    assert one["read"]["clat_ns"]["N"] == sum(each.count for each in found.directions)
+    assert found.span_ns < 12 * 10**6, "results are those of the last window"
+
+
+def test_a_request_beyond_max_latency_ends_the_job_with_an_error(site):
+    load = "--name=a --ioengine=libaio --direct=1 --rw=randread --size=1G --iodepth=64"
+    result = fio(read(f"{load} --max_latency=200us".split()), site, interpreted=True)
+    assert "err=110 (func=max latency exceeded" in fio_text.text(result)
+    assert fio_json.document(result, False)["jobs"][0]["error"] == 110
+    assert "more than max_latency=200us" in result.notes[-1]
+    assert result.of_jobs[0].directions[READ].count < 200
 
 
 def test_a_job_larger_than_the_array_is_refused(site):

@@ -82,7 +82,7 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "jobname": job.name,
         "groupid": job.group,
-        "error": 0,
+        "error": result.error,
         "eta": 0,
         "elapsed": -(-result.end_ns // SECOND),
         "job options": {"name": job.name, **ALWAYS_SAID, **job.said},
@@ -94,9 +94,9 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     found |= {"job_runtime": result.span_ms * len(result.jobs)}
     found |= {"usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0, "majf": 0, "minf": 0}
     found |= _depths(result) | _coarse(result)
-    depth = max(each.depth for each in result.jobs)
-    found |= {"latency_depth": depth, "latency_target": 0}
-    return found | {"latency_percentile": 100.0, "latency_window": 0}
+    goal = job.goal
+    found |= {"latency_depth": result.depth, "latency_target": goal.target_ns}
+    return found | {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
 
 
 def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:

@@ -66,7 +66,10 @@ def _heading(result: FioResult) -> Iterator[str]:
 
 def _job(result: JobResult) -> Iterator[str]:
     job = result.jobs[0]
-    yield f"{job.name}: (groupid={job.group}, jobs={len(result.jobs)}): err= 0: pid=0: simulated"
+    error = "err= 0"
+    if result.error:
+        error = f"err={result.error} (func=max latency exceeded, error=Connection timed out)"
+    yield f"{job.name}: (groupid={job.group}, jobs={len(result.jobs)}): {error}: pid=0: simulated"
     for name, measured in zip(NAMES, result.directions):
         if measured.count:
             yield from _direction(name, measured, result, job)
@@ -83,7 +86,9 @@ def _job(result: JobResult) -> Iterator[str]:
     yield f"     complete  : {one_by_one}"
     counts = ",".join(str(each.count) for each in result.directions)
     yield f"     issued rwts: total={counts} short=0,0,0,0 dropped=0,0,0,0"
-    yield f"     latency   : target=0, window=0, percentile=100.00%, depth={job.depth}"
+    goal = job.goal
+    asked = f"target={goal.target_ns}, window={goal.window_ns // 1000}"
+    yield f"     latency   : {asked}, percentile={goal.percent:.2f}%, depth={result.depth}"
 
 
 def _direction(name: str, measured: Measured, result: JobResult, job: Job) -> Iterator[str]:

@@ -1,0 +1,54 @@
+"""random_distribution: how random blocks are spread, in a syntax of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hybridsim.fio import options
+from hybridsim.fio.pattern import Distribution, Pattern
+from hybridsim.fio.reader import Reader
+
+
+def distributed(reader: Reader, pattern: Pattern) -> Pattern:
+    """Return the pattern with random_distribution, which has a syntax of its own."""
+
+    def parse(text: str) -> Pattern:
+        kind, _, rest = text.partition(":")
+        shapes = {
+            "zipf": (Distribution.ZIPF, "1.1"),
+            "pareto": (Distribution.PARETO, "0.2"),
+            "normal": (Distribution.NORMAL, "0"),
+        }
+        if kind == "random":
+            return pattern
+        if kind in shapes:
+            which, default = shapes[kind]
+            shape, _, center = (rest or default).partition(":")
+            if which == Distribution.ZIPF and float(shape) == 1:
+                raise ValueError("zipf:1 is not defined; write zipf:0.999 or zipf:1.001")
+            return replace(
+                pattern,
+                distribution=which,
+                shape=float(shape),
+                center=float(center) if center else None,
+            )
+        if kind not in ("zoned", "zoned_abs"):
+            raise ValueError(f"{text}: random, zipf, pareto, normal, zoned and zoned_abs are known")
+        is_percent = kind == "zoned"
+        zones = [_zones(part, is_percent) for part in options.each_direction(rest)]
+        which = Distribution.ZONED if is_percent else Distribution.ZONED_ABS
+        return replace(pattern, distribution=which, zones=(zones[0], zones[1], zones[2]))
+
+    return reader.read("random_distribution", parse, pattern)
+
+
+def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
+    parts = [part.split("/") for part in text.split(":") if part]
+    if not parts or any(len(part) != 2 for part in parts):
+        raise ValueError(f"{text!r} is no list of zones: write 60/10:40/90")
+    zones = [(int(share), int(size) if is_percent else options.size(size)) for share, size in parts]
+    if sum(share for share, _ in zones) != 100:
+        raise ValueError(f"{text!r}: the shares of accesses must add up to 100")
+    if is_percent and sum(size for _, size in zones) > 100:
+        raise ValueError(f"{text!r}: the zones are more than 100 percent of the file")
+    return tuple(zones)
