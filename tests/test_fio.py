@@ -161,13 +161,10 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
         ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
         (
-            "--name=a --size=1m --nrfiles=2 --file_service_type=random",
-            "of 2 files file_service_type=roundrobin is supported",
+            "--name=a --size=1m --nrfiles=2 --file_service_type=rand",
+            "file_service_type: rand: roundrobin, sequential, random, zipf, pareto",
         ),
-        (
-            "--name=a --size=1m --nrfiles=2 --rw=randread --random_distribution=zipf:1.2",
-            "random_distribution is not supported with 2 files a job",
-        ),
+        ("--name=a --size=1m --nrfiles=2 --openfiles=1", "openfiles is not supported with 2 files"),
         ("--name=a --steadystate=x", "steadystate is not supported, and without it fio would do"),
         ("--name=a --rate_process=burst", "rate_process: burst: linear and poisson are known"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': 0 to 6"),
@@ -216,6 +213,40 @@ SEVERAL = {
     ),
     "--rw=randread --size=64k --nrfiles=2 --norandommap --number_ios=10": (
         "00 15 06 13 03 16 03 12 07 10"
+    ),
+    "--rw=randread --size=64k --nrfiles=3 --file_service_type=roundrobin:3": (
+        "00 03 04 12 13 14 21 22 24 01 02 10 11 23 20"
+    ),
+    "--rw=read --size=48k --nrfiles=3 --file_service_type=sequential": (
+        "00 01 02 03 10 11 12 13 20 21 22 23"
+    ),
+    "--rw=randread --size=64k --nrfiles=4 --file_service_type=random:2 --loops=2": (
+        "30 32 33 31 01 03 02 00 23 20 22 21 12 11 13 10 30 32 33 31 01 03 02 00 23 20 "
+        "22 21 12 11 13 10"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --file_service_type=zipf:1.2 --number_ios=16": (
+        "05 062 071 039 034 072 132 030 177 06 073 055 078 020 033 047"
+    ),
+    "--rw=randread --size=48k --nrfiles=3 --file_service_type=pareto:0.2 --io_size=100k": (
+        "00 02 03 01 03 01 21 00 20 02 03 00 01 22 02 01 02 00 03 02 03 00 01 01 13"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --file_service_type=normal:20 --number_ios=12": (
+        "15 162 171 139 134 172 132 130 177 16 173 155"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --random_distribution=zipf:0.9 --number_ios=12": (
+        "065 18 210 065 164 231 050 183 270 050 151 210"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --random_distribution=normal:10:0.2 --number_ios=12": (
+        "08 151 266 051 138 281 023 181 251 081 18 223"
+    ),
+    "--rw=randread --size=1m --nrfiles=2 --random_distribution=zoned:60/10:40/90 --number_ios=12": (
+        "00 18 010 166 058 110 055 14 0116 119 0110 17"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --random_generator=lfsr --number_ios=12": (
+        "027 127 227 077 177 277 019 119 219 073 173 273"
+    ),
+    "--rw=read:8k --size=48k --loops=2": (
+        "00 03 06 09 00 03 06 09 00 03 06 09 00 03 06 09 00 03 06 09 00 03 06 09"
     ),
 }
 

@@ -1,12 +1,56 @@
-"""random_distribution: how random blocks are spread, in a syntax of its own."""
+"""random_distribution and file_service_type: which blocks come, of which files."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from hybridsim.fio import options
-from hybridsim.fio.pattern import Distribution, Pattern
+from hybridsim.fio.pattern import Distribution, Pattern, Service
 from hybridsim.fio.reader import Reader
+
+
+class Served(NamedTuple):
+    """In which order a job goes to its files."""
+
+    service: Service = Service.ROUNDROBIN
+    requests: int = 1
+    shape: float = 0.0
+
+
+SERVICES = {
+    "roundrobin": Service.ROUNDROBIN,
+    "sequential": Service.SEQUENTIAL,
+    "random": Service.RANDOM,
+    "zipf": Service.ZIPF,
+    "pareto": Service.PARETO,
+    "normal": Service.NORMAL,
+    "gauss": Service.NORMAL,
+}
+SHAPES = {Service.ZIPF: "1.1", Service.PARETO: "0.2", Service.NORMAL: "0"}
+
+
+def served(reader: Reader) -> Served:
+    """Return file_service_type: an order, and how often in a row or how unevenly."""
+
+    def parse(text: str) -> Served:
+        kind, _, rest = text.partition(":")
+        if kind not in SERVICES:
+            raise ValueError(f"{text}: {', '.join(SERVICES)} are known")
+        service = SERVICES[kind]
+        if service not in SHAPES:
+            return Served(service, max(1, int(rest or 1)))
+        shape = float(rest or SHAPES[service])
+        if service == Service.ZIPF:
+            _check_zipf(shape)
+        return Served(service, 1, shape)
+
+    return reader.read("file_service_type", parse, Served())
+
+
+def _check_zipf(theta: float) -> None:
+    if theta == 1:
+        raise ValueError("zipf:1 is not defined; write zipf:0.999 or zipf:1.001")
 
 
 def distributed(reader: Reader, pattern: Pattern) -> Pattern:
@@ -24,8 +68,8 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
         if kind in shapes:
             which, default = shapes[kind]
             shape, _, center = (rest or default).partition(":")
-            if which == Distribution.ZIPF and float(shape) == 1:
-                raise ValueError("zipf:1 is not defined; write zipf:0.999 or zipf:1.001")
+            if which == Distribution.ZIPF:
+                _check_zipf(float(shape))
             return replace(
                 pattern,
                 distribution=which,

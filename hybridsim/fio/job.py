@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from hybridsim.errors import UsageError
 from hybridsim.fio import options
 from hybridsim.fio.arrivals import Pace
-from hybridsim.fio.distribution import distributed
+from hybridsim.fio.distribution import distributed, served
 from hybridsim.fio.goal import NO_GOAL, Goal, goal_of
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.pattern import (
     READ,
     TRIM,
     WRITE,
-    Distribution,
     Generator,
     Pattern,
 )
@@ -140,21 +139,14 @@ def _of_files(
 ) -> Pattern:
     """Return a process's own pattern; note what is not supported with several files."""
     number = len(files)
-    own = replace(pattern, file_name=files[0], thread=thread, offset_bytes=begin, files=number)
+    own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin)
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.given else "filename"
     if not pattern.file_bytes:
         reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
-    odd = pattern.distribution != Distribution.RANDOM or pattern.generator == Generator.LFSR
-    if odd or "openfiles" in reader.given:
-        which = ("random_distribution", "random_generator", "openfiles")
-        said = next(each for each in which if each in reader.given)
-        reader.refuse(said, f"{said} is not supported with {number} files a job")
-    if reader.read("file_service_type", str, "roundrobin") != "roundrobin":
-        reader.refuse(
-            "file_service_type", f"of {number} files file_service_type=roundrobin is supported"
-        )
+    if "openfiles" in reader.given:
+        reader.refuse("openfiles", f"openfiles is not supported with {number} files a job")
     each = pattern.file_bytes // number
     each -= each % pattern.block_bytes  # whole blocks, as fio lays them out
     if pattern.file_bytes and not each:
@@ -235,6 +227,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     moved = reader.read("io_size", options.size, 0) or size
     mixed = reader.number("rwmixread", 100 - reader.number("rwmixwrite", 50))
     randomness = reader.three("percentage_random", int, 100)
+    order = served(reader)
     pattern = Pattern(
         directions=DIRECTIONS[plain],
         is_random=is_random,
@@ -253,8 +246,13 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         pass_bytes=moved,
         passes=reader.number("loops", 1, 1),
         is_endless=reader.flag("time_based"),
-        requests=reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # so many a loop
+        requests=0
+        if reader.flag("time_based")
+        else reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # so many a loop
         writes_between_syncs=reader.number("fsync", 0) or reader.number("fdatasync", 0),
+        service=order.service,
+        service_requests=order.requests,
+        service_shape=order.shape,
     )
     if pattern.is_endless and "runtime" not in reader.given:
         reader.refuse("time_based", "time_based needs a runtime: runtime=60 is a minute")
