@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from test_fio_offsets import DATA
 
 from hybridsim.cli.fio import fio as command
+from hybridsim.codes import Op
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio import options
 from hybridsim.fio.arrivals import Poisson
@@ -155,6 +156,8 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ),
         ("--name=a --rw=radread", "rw=radread is not supported"),
         ("--name=a --bs=4x", "unknown unit 'x'"),
+        ("--name=a --size=1m --offset=10%", "offset in percent is of a whole file; with size="),
+        ("--name=a --size=120%", "size: 120%: a share is from 0% to 100%"),
         ("--name=a --latency_window=1s", "latency_window says nothing without a latency_target"),
         ("--name=a --latency_target=1ms --latency_percentile=101", "is from 0 to 100"),
         ("--name=a --verify=md5", "verify=md5 is not supported; verify=0 or verify=none is"),
@@ -188,6 +191,36 @@ def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
         jobs_of(read([str(path)]))
     lines = str(error.value).splitlines()
     assert [line.split(": ")[0] for line in lines] == [f"{path}:{n}" for n in (1, 4, 5, 3)]
+
+
+# What fio 3.33 made of shares of a file of 256 blocks: first block, last block, blocks in all.
+SHARES = {
+    "--size=50%": [(0, 127, 128)],
+    "--offset=25% --size=50%": [(64, 191, 128)],
+    "--offset=30% --size=37%": [(77, 170, 94)],
+    "--offset=30% --size=90%": [(77, 255, 179)],
+    "--size=20% --io_size=50%": [(0, 50, 26)],
+    "--numjobs=2 --offset=10% --offset_increment=25% --size=20%": [(26, 76, 51), (90, 140, 51)],
+}
+
+
+@pytest.mark.parametrize("options", SHARES)
+def test_shares_of_a_file_are_those_of_fio(options):
+    laid = lay_out(jobs(f"--name=a --filename=/dev/sdb {options}"), 1 << 20)
+    found = []
+    for one in laid.jobs:
+        begin, size = one.pattern.offset_bytes, one.pattern.file_bytes
+        moved = -(-one.pattern.pass_bytes // 4096)
+        found.append((begin // 4096, (begin + size) // 4096 - 1, moved))
+    assert found == SHARES[options]
+
+
+def test_what_is_trimmed_is_written_next():
+    batch = batch_of("--name=a --rw=randtrimwrite --size=40k")
+    # As fio 3.33 logged it.
+    blocks = [0, 7, 8, 4, 5, 9, 3, 6, 1, 2]
+    assert (batch.offset // 4096).tolist() == [block for block in blocks for _ in range(2)]
+    assert batch.op.tolist() == [int(Op.DISCARD), int(Op.WRITE)] * 10
 
 
 # Where files lie, and when requests are due.

@@ -2,7 +2,7 @@
 
     options              which options there are, and their values
     jobfile              what the user wrote, in files or on the command line, with places
-    job, reader, replay, goal, sizes, distribution
+    job, reader, replay, goal, sizes, distribution, shares
                          what each job is to do, option by option
     places               where its files lie
     replaying, arrivals  requests from a log instead, and when they are due

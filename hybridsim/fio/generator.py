@@ -16,12 +16,12 @@ from hybridsim.fio.pattern import (
     MASK32,
     READ,
     SYNC,
+    TRIM,
     WRITE,
     Distribution,
     Pattern,
     Stream,
 )
-from hybridsim.fio.pattern import Generator as Kind
 from hybridsim.fio.random import draw, draw_below, draw_percent, seed_stream
 from hybridsim.fio.register import Register
 from hybridsim.fio.spread import Spread
@@ -38,6 +38,7 @@ SIZES, COINS = 0, 6
 # The state.
 TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, MADE = range(8)
 ISSUED = 8  # by direction
+TRIMMED, TRIMMED_BYTES = 11, 12  # what is to be written next
 FILE_SHIFT = 50  # an offset tells which file it is in above this bit
 HUNDREDTH = MASK32 // 100
 EVEN, ZONED = int(Distribution.RANDOM), int(Distribution.ZONED)
@@ -53,6 +54,7 @@ class Generator(NamedTuple):
     files: int
     rest_bytes: int
     first_direction: int
+    is_paired: int
     is_mixed: int
     is_random: int
     uses_map: int
@@ -87,10 +89,8 @@ class Generator(NamedTuple):
     def new(cls, pattern: Pattern) -> Generator:
         """Make the generator of a pattern."""
         streams = np.zeros((9, 3), np.int64)
-        uses_register = pattern.is_random and pattern.generator == Kind.LFSR
         blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_map else 0
-        unit = pattern.sizes[pattern.directions[0]].unit
-        state = np.zeros(11, np.int64)
+        state = np.zeros(13, np.int64)
         state[TURN], state[LAST] = 1, END
         generator = cls(
             pattern.offset_bytes,
@@ -98,10 +98,11 @@ class Generator(NamedTuple):
             pattern.files,
             pattern.rest_bytes,
             pattern.directions[0],
+            int(pattern.writes_what_it_trims),
             int(len(pattern.directions) > 1),
             int(pattern.is_random),
             int(pattern.uses_map),
-            int(uses_register),
+            int(pattern.uses_register),
             int(pattern.distribution),
             pattern.read_percent,
             pattern.every,
@@ -118,11 +119,7 @@ class Generator(NamedTuple):
             seeds_of(pattern),
             streams,
             BlockMap.new(blocks * pattern.files),
-            Register.new(
-                pattern.file_bytes // unit if uses_register else 0,
-                pattern.seeds()[Stream.BLOCK],
-                pattern.files,
-            ),
+            Register.of(pattern),
             Spread.new(pattern),
             Turns.new(pattern),
             state,
@@ -161,6 +158,10 @@ class Generator(NamedTuple):
     def next(self, direction, offset, length, row):
         """Write the next request into a row; return whether there is one."""
         state = self.state
+        if self.is_paired and state[LAST] == TRIM:
+            state[LAST] = WRITE
+            direction[row], offset[row], length[row] = WRITE, state[TRIMMED], state[TRIMMED_BYTES]
+            return True
         while True:
             if not self.is_endless and state[IN_ALL] >= self.passes * self.pass_bytes:
                 return False
@@ -240,6 +241,7 @@ class Generator(NamedTuple):
         state[PASSED] += size
         state[IN_ALL] += size
         direction[row], offset[row], length[row] = kind, at + (file << FILE_SHIFT), size
+        state[TRIMMED], state[TRIMMED_BYTES] = offset[row], size
         return at
 
     @method
@@ -386,7 +388,8 @@ def fill(generator, direction: Bytes, offset: Ints, length: Ints) -> int:
     """Make requests up to the end of the columns; return how many there are."""
     for row in range(len(offset)):
         if generator.requests > 0 and generator.state[MADE] >= generator.requests:
-            return row
+            if generator.is_paired == 0 or generator.state[LAST] != TRIM:
+                return row
         if not generator.next(direction, offset, length, row):
             return row
     return len(offset)

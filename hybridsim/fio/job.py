@@ -20,12 +20,13 @@ from hybridsim.fio.pattern import (
 )
 from hybridsim.fio.reader import Reader
 from hybridsim.fio.replay import Replay, replay_of
+from hybridsim.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.fio.sizes import sizes_of
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
-    "readwrite": (READ, WRITE),
+    "readwrite": (READ, WRITE), "trimwrite": (TRIM,),
 }  # fmt: skip
 PERCENTS = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
@@ -43,9 +44,10 @@ class Job:
     reported_with: int  # group_reporting: results of equal numbers are one
     said: Mapping[str, str]  # all that was said for it, global or not
     own: Mapping[str, str]  # in its own section
-    pattern: Pattern  # file_bytes is 0 if no size was said
+    pattern: Pattern  # file_bytes is 0 if no size was said, or a share of the file
     files: tuple[str, ...]  # all of pattern.file_bytes; requests go to one after the other
     has_size: bool
+    shares: Shares = WHOLE
     depth: int = 1
     low: int = 1
     reap_least: int = 1
@@ -101,6 +103,7 @@ def jobs_of(written: Written) -> list[Job]:
         for clone in range(count):
             thread = len(jobs) + 1
             files, begin = _of_clone(reader, one, name, clone)
+            _, share = amount(reader, "offset_increment")
             jobs.append(
                 replace(
                     one,
@@ -109,6 +112,7 @@ def jobs_of(written: Written) -> list[Job]:
                     reported_with=reported if together else -thread,
                     own=own,
                     files=files,
+                    shares=one.shares.further(clone * share),
                     pattern=_of_files(reader, one.pattern, files, thread, begin),
                 )
             )
@@ -130,7 +134,7 @@ def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[st
     files = files or tuple(f"{name}.{clone}.{file}" for file in range(number))
     if folder:
         files = tuple(f"{folder.rstrip('/')}/{file}" for file in files)
-    increment = reader.read("offset_increment", options.size, 0)
+    increment, _ = amount(reader, "offset_increment")
     return files, one.pattern.offset_bytes + clone * increment
 
 
@@ -145,6 +149,8 @@ def _of_files(
     name = "nrfiles" if "nrfiles" in reader.given else "filename"
     if not pattern.file_bytes:
         reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
+    if own.writes_what_it_trims:
+        reader.refuse(name, f"{name}: of {number} files none is written as soon as it is trimmed")
     if "openfiles" in reader.given:
         reader.refuse("openfiles", f"openfiles is not supported with {number} files a job")
     each = pattern.file_bytes // number
@@ -180,6 +186,7 @@ def _job(reader: Reader, name: str) -> Job:
         pattern=pattern,
         files=(),
         has_size=has_size,
+        shares=shares_of(reader, has_size),
         depth=depth,
         low=min(reader.number("iodepth_low", depth), depth),
         reap_least=bounded,
@@ -219,20 +226,22 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     plain = kind.removeprefix("rand")
     is_random = kind != plain
     if plain not in DIRECTIONS:
-        known = "read, write, randread, randwrite, rw, randrw, trim and randtrim are"
+        known = "read, write, randread, randwrite, rw, randrw, trim, randtrim, "
+        known += "trimwrite and randtrimwrite are"
         reader.refuse("rw", f"rw={kind} is not supported; {known}")
         plain = "read"
     seed = reader.read("randseed", int, -1)
-    size = reader.read("size", _size, 0)
-    moved = reader.read("io_size", options.size, 0) or size
+    size, _ = amount(reader, "size")
+    moved = amount(reader, "io_size")[0] or size
     mixed = reader.number("rwmixread", 100 - reader.number("rwmixwrite", 50))
     randomness = reader.three("percentage_random", int, 100)
     order = served(reader)
     pattern = Pattern(
         directions=DIRECTIONS[plain],
+        writes_what_it_trims=plain == "trimwrite",
         is_random=is_random,
         file_bytes=size,
-        offset_bytes=reader.read("offset", options.size, 0),
+        offset_bytes=amount(reader, "offset")[0],
         sizes=sizes_of(reader),
         unaligned_sizes=reader.flag("bs_unaligned"),
         read_percent=mixed,
@@ -278,12 +287,6 @@ def _is_poisson(text: str) -> bool:
     if text not in ("linear", "poisson"):
         raise ValueError(f"{text}: linear and poisson are known")
     return text == "poisson"
-
-
-def _size(text: str) -> int:
-    if text.strip().endswith("%"):
-        raise ValueError(f"{text}: a share of a file that is not there; write for instance 10G")
-    return options.size(text)
 
 
 def _percents(text: str) -> tuple[float, ...]:

@@ -39,8 +39,8 @@ MEANINGLESS = frozenset({
     "log_entries", "log_max_value", "log_store_compressed", "mem", "nice", "numa_cpu_nodes",
     "numa_mem_policy", "openfiles", "overwrite", "per_job_logs", "prio", "prioclass",
     "rate_cycle", "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
-    "significant_figures",
-    "slat_percentiles", "softrandommap", "sqthread_poll", "stats", "thread", "uid", "unit_base",
+    "significant_figures", "slat_percentiles", "softrandommap", "sqthread_poll", "stats",
+    "thinktime_spin", "thread", "uid", "unit_base",
     "unlink", "unlink_each_loop", "userspace_reap", "write_hint", "zero_buffers",
 })  # fmt: skip
 # Passed over with these values, refused with others.
@@ -60,7 +60,6 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "pre_read": ("0",),
     "create_only": ("0",),
     "exitall": ("0",),
-    "thinktime_spin": ("0",),
     "thinktime_blocks_type": ("complete", "issue"),
 }
 # They would change the load, or what is to be written, and are not supported.

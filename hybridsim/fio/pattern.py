@@ -84,6 +84,7 @@ class Pattern:
     """One job's requests to a file, or to several of one size in turn, as offsets in the file."""
 
     directions: tuple[int, ...] = (READ,)
+    writes_what_it_trims: bool = False  # each block is written as soon as it is trimmed
     is_random: bool = False
     file_names: tuple[str, ...] = ("",)
     file_bytes: int = 0  # from `offset_bytes` on
@@ -134,6 +135,11 @@ class Pattern:
             and self.distribution == Distribution.RANDOM
             and self.generator != Generator.LFSR
         )
+
+    @property
+    def uses_register(self) -> bool:
+        """Whether blocks come from a shift register."""
+        return self.is_random and self.generator == Generator.LFSR
 
     @property
     def block_bytes(self) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Ints
+from hybridsim.fio.pattern import Pattern, Stream
 from hybridsim.jit import method, state_machine
 
 # For each number of bits, which of them turn when a one is shifted out.  Found in the sequences of
@@ -43,6 +44,13 @@ class Register(NamedTuple):
         for file in range(files):
             register.restart(file)
         return register
+
+    @classmethod
+    def of(cls, pattern: Pattern) -> Register:
+        """Make those of a pattern's files."""
+        unit = pattern.sizes[pattern.directions[0]].unit
+        blocks = pattern.file_bytes // unit if pattern.uses_register else 0
+        return cls.new(blocks, pattern.seeds()[Stream.BLOCK], pattern.files)
 
     @method
     def restart(self, file):
