@@ -20,7 +20,6 @@ from hybridsim.fio.pattern import (
     WRITE,
     Distribution,
     Pattern,
-    Stream,
 )
 from hybridsim.fio.random import draw, draw_below, draw_percent, seed_stream
 from hybridsim.fio.register import Register
