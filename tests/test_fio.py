@@ -48,6 +48,7 @@ directory=/testdb/fio
 write_bw_log=logresults
 bwavgtime=3000
 """
+RW = ("read", "write")
 QUICK = "--ioengine=libaio --direct=1 --rw=randread --bs=4k --size=64M --iodepth=8 --number_ios=400"
 SSD = """
 [backing]
@@ -157,6 +158,10 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ("--name=a --rw=radread", "rw=radread is not supported"),
         ("--name=a --bs=4x", "unknown unit 'x'"),
         ("--name=a --size=1m --offset=10%", "offset in percent is of a whole file; with size="),
+        (
+            "--name=a --rw=randread --random_distribution=zoned:50/5:/15:20/",
+            "random_distribution",
+        ),
         ("--name=a --size=120%", "size: 120%: a share is from 0% to 100%"),
         ("--name=a --latency_window=1s", "latency_window says nothing without a latency_target"),
         ("--name=a --latency_target=1ms --latency_percentile=101", "is from 0 to 100"),
@@ -566,6 +571,21 @@ def test_the_depth_that_meets_a_latency_is_found_and_told(site):
     assert one["latency_depth"] == found.depth
     assert one["read"]["clat_ns"]["N"] == sum(each.count for each in found.directions)
     assert found.span_ns < 12 * 10**6, "results are those of the last window"
+
+
+def test_reads_and_writes_are_told_as_one_where_that_is_asked(site):
+    load = "--ioengine=libaio --direct=1 --rw=randrw --size=1G --iodepth=8 --number_ios=200"
+    both, one = (
+        fio(read(f"--name=a {load} {more}".split()), site, interpreted=True)
+        for more in ("", "--unified_rw_reporting=mixed")
+    )
+    (apart,), (together,) = (fio_json.document(each, False)["jobs"] for each in (both, one))
+    assert "read" not in together
+    assert together["mixed"]["total_ios"] == sum(apart[each]["total_ios"] for each in RW) == 200
+    text = fio_text.text(one)
+    assert "  mixed: IOPS=" in text
+    assert "  MIXED: bw=" in text
+    assert "READ:" not in text
 
 
 def test_a_request_beyond_max_latency_ends_the_job_with_an_error(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -86,11 +87,22 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
     return reader.read("random_distribution", parse, pattern)
 
 
+def _filled(percents: Sequence[str]) -> list[int]:
+    """Return percents; those left out share what is left."""
+    known = [int(each) if each.strip() else None for each in percents]
+    left = max(0, 100 - sum(each or 0 for each in known))
+    return [left // known.count(None) if each is None else each for each in known]
+
+
 def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
     parts = [part.split("/") for part in text.split(":") if part]
     if not parts or any(len(part) != 2 for part in parts):
         raise ValueError(f"{text!r} is no list of zones: write 60/10:40/90")
-    zones = [(int(share), int(size) if is_percent else options.size(size)) for share, size in parts]
+    if is_percent:
+        sizes = _filled([size for _, size in parts])
+        zones = [(int(share), size) for (share, _), size in zip(parts, sizes)]
+    else:
+        zones = [(int(share), options.size(size)) for share, size in parts]
     if sum(share for share, _ in zones) != 100:
         raise ValueError(f"{text!r}: the shares of accesses must add up to 100")
     if is_percent and sum(size for _, size in zones) > 100:

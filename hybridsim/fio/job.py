@@ -62,6 +62,7 @@ class Job:
     is_direct: bool = False
     is_durable: bool = False  # each write is on the medium before it is complete
     syncs_at_end: bool = False
+    is_unified: bool = False  # reads, writes and trims are told as one
     goal: Goal = NO_GOAL
     percents: tuple[float, ...] = PERCENTS
     logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
@@ -201,6 +202,7 @@ def _job(reader: Reader, name: str) -> Job:
         is_direct=reader.flag("direct"),
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
         syncs_at_end=reader.flag("end_fsync"),
+        is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
         goal=goal_of(reader),
         percents=reader.read("percentile_list", _percents, PERCENTS),
         logs=logs,

@@ -52,7 +52,7 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "log_unix_epoch": ("0",),
     "verify": ("0", "none"),
     "zonemode": ("none",),
-    "unified_rw_reporting": ("0", "none"),
+    "unified_rw_reporting": ("0", "none", "1", "mixed"),
     "serialize_overlap": ("0",),
     "file_append": ("0",),
     "fill_device": ("0",),

@@ -18,6 +18,7 @@ from hybridsim.fio.jobfile import Written
 from hybridsim.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.histogram import Distribution
 
+NAMES, MIXED = ("read", "write", "trim"), "mixed"
 TIMED_OUT = 110  # errno
 Mask = npt.NDArray[np.bool_]
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
@@ -148,6 +149,14 @@ class JobResult:
     def span_ms(self) -> int:
         """The same as fio tells it."""
         return max(1, round(self.span_ns / MILLISECOND))
+
+    @property
+    def told(self) -> list[tuple[str, Measured]]:
+        """What is told of reads, writes and trims, by name; unified_rw_reporting adds them up."""
+        directions = self.directions[:SYNC]
+        if self.jobs[0].is_unified:
+            return [(MIXED, sum(directions[1:], directions[0]))]
+        return list(zip(NAMES, directions))
 
     @property
     def depth(self) -> int:

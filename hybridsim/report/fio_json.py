@@ -17,7 +17,6 @@ from hybridsim.measurements.gathering import settled
 from hybridsim.measurements.measurement import Measurement
 
 FORM = "fio-3.33"
-DIRECTIONS = ("read", "write", "trim")
 WINDOWS_MAX = 2048
 ALWAYS_SAID = {"rw": "read", "bs": "4k", "iodepth": "1", "numjobs": "1"}  # readers look for these
 
@@ -58,7 +57,7 @@ def measurement(result: FioResult, name: str) -> Measurement:
 def _windows(result: FioResult) -> Iterator[dict[str, Any]]:
     """Yield what each job did in equal stretches of time, as its logs would tell."""
     for number, each in enumerate(result.reported):
-        for name, measured in zip(DIRECTIONS, each.directions):
+        for name, measured in each.told:
             if measured.count:
                 done, moved = (w.whole(each.span_ns) for w in (measured.done, measured.moved))
                 wider = -(-max(len(done), len(moved)) // WINDOWS_MAX)
@@ -87,8 +86,8 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
         "elapsed": -(-result.end_ns // SECOND),
         "job options": {"name": job.name, **ALWAYS_SAID, **job.said},
     }
-    for number, name in enumerate(DIRECTIONS):
-        found[name] = _direction(result, result.directions[number], job, with_bins)
+    for name, measured in result.told:
+        found[name] = _direction(result, measured, job, with_bins)
     syncs = result.directions[SYNC]
     found["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
     found |= {"job_runtime": result.span_ms * len(result.jobs)}
