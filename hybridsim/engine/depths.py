@@ -30,6 +30,7 @@ STABLE_MAX = 3
 class Depths(NamedTuple):
     """The depth of each job (DESIGN.md 2.2.2)."""
 
+    listens: bool  # whether a latency matters to any job
     given: Ints  # [job, DEPTH ... KEEPS_ON]
     state: Ints  # [job, NOW ... BROKE_OP]
 
@@ -39,7 +40,8 @@ class Depths(NamedTuple):
         state = np.zeros((len(given), COLUMNS), np.int64)
         state[:, NOW] = np.where(given[:, TARGET_NS] > 0, 1, given[:, DEPTH])
         state[:, LOWEST], state[:, HIGHEST] = 1, given[:, DEPTH]
-        return cls(np.ascontiguousarray(given, np.int64), state)
+        listens = bool(given[:, [LIMIT_READ_NS, LIMIT_WRITE_NS, LIMIT_TRIM_NS, TARGET_NS]].any())
+        return cls(listens, np.ascontiguousarray(given, np.int64), state)
 
     @method
     def begin(self, start_ns, job):

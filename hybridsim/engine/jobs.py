@@ -221,7 +221,8 @@ class Jobs(NamedTuple):
         job = requests.number[slot] % len(self.given)
         standing = self.standing
         self.counts[OUTSTANDING] -= 1
-        self.depths.hear(now, job, requests.op[slot], now - requests.issue_ns[slot])
+        if self.depths.listens:
+            self.depths.hear(now, job, requests.op[slot], now - requests.issue_ns[slot])
         if standing[job, FLUSH_SLOT] == slot:
             standing[job, FLUSH_SLOT] = NOT_YET
             standing[job, AWAITS_FLUSH] = 0

@@ -55,6 +55,8 @@ class Turns(NamedTuple):
     def next(self, is_done):
         """Return the file that is next, of those that are not done; one at least is not."""
         state = self.state
+        if self.files == 1:
+            return 0
         if state[IS_ON] == 1:
             if self.kind == IN_A_ROW:
                 return state[FILE]
