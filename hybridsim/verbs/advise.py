@@ -198,7 +198,8 @@ def advise(
     """Answer the five questions for an application whose trace this is, on a scenario's disks.
 
     `compare` names the alternatives that are replayed too; each holds `data_bytes`, by default what
-    the scenario's drives hold.  Raises what `replay` raises, UsageError for an unknown alternative.
+    the scenario's drives hold.  Raises what `replay` raises, UsageError for a scenario
+    that says no cache or an unknown alternative.
     """
     scenario = scenario or Scenario.default()
     names = chosen(compare)

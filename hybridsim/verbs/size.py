@@ -129,7 +129,7 @@ def size(
     """Find the smallest cache with which the machine of a scenario meets all of `require`.
 
     `say` hears what is done, `report` how far each pass over the trace is.  Raises UsageError for a
-    wrong requirement, and what `replay` raises.
+    wrong requirement or a scenario that says no cache, and what `replay` raises.
     """
     scenario = scenario or Scenario.default()
     wanted = parse_all(require)
@@ -264,9 +264,16 @@ def _refused(scenario: Scenario, size_bytes: int) -> str:
 
 
 def with_some_cache(scenario: Scenario) -> tuple[Scenario, list[str]]:
-    """Return a scenario with a cache in front of its disks, and what was assumed for that."""
+    """Return a scenario with a cache in front of its disks, and what was assumed for that.
+
+    A system of the catalog may have none; raises UsageError where it was said that there is none.
+    """
     if scenario.cache.kind != "none":
         return scenario, []
+    if scenario.origin.says(("cache", "kind")):
+        raise UsageError(
+            "the scenario says that there is no cache: --cache page, or another kind under [cache]"
+        )
     scenario = scenario.with_options(cache="page")
     cache = scenario.cache
     return scenario, [
