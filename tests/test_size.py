@@ -72,6 +72,8 @@ def test_in_front_of_a_system_without_a_cache_one_is_assumed_and_told():
         assert site.cache.drive.name in told
         assert "--cache takes another kind" in told
     assert with_some_cache(Scenario.default()) == (Scenario.default(), [])
+    with pytest.raises(UsageError, match="--cache page"):
+        with_some_cache(Scenario.default().with_options(cache="none"))
 
 
 def test_before_it_says_that_nothing_meets_it_looks_between():

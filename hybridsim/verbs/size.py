@@ -270,7 +270,8 @@ def with_some_cache(scenario: Scenario) -> tuple[Scenario, list[str]]:
     """
     if scenario.cache.kind != "none":
         return scenario, []
-    if scenario.origin.says(("cache", "kind")):
+    origin, kind = scenario.origin, ("cache", "kind")
+    if origin.says(kind) or origin.option(kind):
         raise UsageError(
             "the scenario says that there is no cache: --cache page, or another kind under [cache]"
         )
