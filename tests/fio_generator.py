@@ -100,6 +100,8 @@ class Job:
                 if self.is_sync_due():
                     self.last = SYNC
                     file = self.next_file  # whose turn it is
+                    while self.is_done[file]:
+                        file = (file + 1) % pattern.files
                     self.next_file = (file + 1) % pattern.files
                     yield SYNC, file << FILE_SHIFT, 0
                     continue
@@ -135,6 +137,13 @@ class Job:
         self.is_done = [False] * self.pattern.files
         if self.pattern.is_repeated and not self.pattern.is_endless:
             self.seed_all()
+        if self.register:
+            self.register.restart()
+
+    def begin_file_again(self) -> None:
+        """Where a job does not end, each file begins anew when all of it was used."""
+        self.at[self.file] = [self.pattern.offset_bytes] * 3
+        self.used[self.file] = set()
         if self.register:
             self.register.restart()
 
@@ -201,13 +210,13 @@ class Job:
         pattern = self.pattern
         end = pattern.offset_bytes + pattern.file_bytes
         at = self.at[self.file][direction]
-        if pattern.hole_bytes and at > pattern.offset_bytes:
-            at += pattern.hole_bytes
         if at >= end:
-            if not pattern.is_endless and not pattern.hole_bytes:
+            if not pattern.is_endless:
                 raise End
             return pattern.offset_bytes
-        return at
+        if pattern.hole_bytes and at > pattern.offset_bytes:
+            at += pattern.hole_bytes
+        return at if at < end else pattern.offset_bytes
 
     def random(self, direction: int) -> int:
         pattern = self.pattern
@@ -219,7 +228,13 @@ class Job:
             case Distribution.ZONED | Distribution.ZONED_ABS:
                 block = self.zoned(direction, last)
             case Distribution.RANDOM:
-                block = self.even(last)
+                try:
+                    block = self.even(last)
+                except End:
+                    if not pattern.is_endless:
+                        raise
+                    self.begin_file_again()
+                    block = self.even(last)
             case _:
                 block = self.spread.next()
         if block * unit >= pattern.file_bytes:
@@ -305,11 +320,11 @@ class Spread:
 
     def __init__(self, pattern: Pattern) -> None:
         self.kind = pattern.distribution
-        self.bits = Taus88(pattern.distribution_seed).bits
+        self.bits = Taus88(pattern.distribution_seeds[0]).bits
         self.blocks = -(-pattern.file_bytes // pattern.block_bytes)
         self.shape = pattern.shape
         if self.kind == Distribution.NORMAL:
-            self.shift = int(self.blocks * ((pattern.center or 0.5) - 0.5))
+            self.shift = int(self.blocks * ((pattern.center or 0.5) - 0.5)) & 0xFFFFFFFF
             self.width = min(math.ceil(self.blocks * self.shape / 100), self.blocks // 2)
             return
         self.shift = self.bits()

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from test_fio_offsets import DATA
 
 from hybridsim.cli.fio import fio as command
+from hybridsim.codes import Op
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio import options
 from hybridsim.fio.arrivals import Poisson
@@ -47,6 +48,7 @@ directory=/testdb/fio
 write_bw_log=logresults
 bwavgtime=3000
 """
+RW = ("read", "write")
 QUICK = "--ioengine=libaio --direct=1 --rw=randread --bs=4k --size=64M --iodepth=8 --number_ios=400"
 SSD = """
 [backing]
@@ -155,17 +157,22 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ),
         ("--name=a --rw=radread", "rw=radread is not supported"),
         ("--name=a --bs=4x", "unknown unit 'x'"),
+        ("--name=a --size=1m --offset=10%", "offset in percent is of a whole file; with size="),
+        (
+            "--name=a --rw=randread --random_distribution=zoned:50/5:/15:20/",
+            "random_distribution",
+        ),
+        ("--name=a --size=120%", "size: 120%: a share is from 0% to 100%"),
+        ("--name=a --latency_window=1s", "latency_window says nothing without a latency_target"),
+        ("--name=a --latency_target=1ms --latency_percentile=101", "is from 0 to 100"),
         ("--name=a --verify=md5", "verify=md5 is not supported; verify=0 or verify=none is"),
         ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
         ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
         (
-            "--name=a --size=1m --nrfiles=2 --file_service_type=random",
-            "of 2 files file_service_type=roundrobin is supported",
+            "--name=a --size=1m --nrfiles=2 --file_service_type=rand",
+            "file_service_type: rand: roundrobin, sequential, random, zipf, pareto",
         ),
-        (
-            "--name=a --size=1m --nrfiles=2 --rw=randread --random_distribution=zipf:1.2",
-            "random_distribution is not supported with 2 files a job",
-        ),
+        ("--name=a --size=1m --nrfiles=2 --openfiles=1", "openfiles is not supported with 2 files"),
         ("--name=a --steadystate=x", "steadystate is not supported, and without it fio would do"),
         ("--name=a --rate_process=burst", "rate_process: burst: linear and poisson are known"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': 0 to 6"),
@@ -191,6 +198,36 @@ def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
     assert [line.split(": ")[0] for line in lines] == [f"{path}:{n}" for n in (1, 4, 5, 3)]
 
 
+# What fio 3.33 made of shares of a file of 256 blocks: first block, last block, blocks in all.
+SHARES = {
+    "--size=50%": [(0, 127, 128)],
+    "--offset=25% --size=50%": [(64, 191, 128)],
+    "--offset=30% --size=37%": [(77, 170, 94)],
+    "--offset=30% --size=90%": [(77, 255, 179)],
+    "--size=20% --io_size=50%": [(0, 50, 26)],
+    "--numjobs=2 --offset=10% --offset_increment=25% --size=20%": [(26, 76, 51), (90, 140, 51)],
+}
+
+
+@pytest.mark.parametrize("options", SHARES)
+def test_shares_of_a_file_are_those_of_fio(options):
+    laid = lay_out(jobs(f"--name=a --filename=/dev/sdb {options}"), 1 << 20)
+    found = []
+    for one in laid.jobs:
+        begin, size = one.pattern.offset_bytes, one.pattern.file_bytes
+        moved = -(-one.pattern.pass_bytes // 4096)
+        found.append((begin // 4096, (begin + size) // 4096 - 1, moved))
+    assert found == SHARES[options]
+
+
+def test_what_is_trimmed_is_written_next():
+    batch = batch_of("--name=a --rw=randtrimwrite --size=40k")
+    # As fio 3.33 logged it.
+    blocks = [0, 7, 8, 4, 5, 9, 3, 6, 1, 2]
+    assert (batch.offset // 4096).tolist() == [block for block in blocks for _ in range(2)]
+    assert batch.op.tolist() == [int(Op.DISCARD), int(Op.WRITE)] * 10
+
+
 # Where files lie, and when requests are due.
 
 
@@ -214,6 +251,40 @@ SEVERAL = {
     ),
     "--rw=randread --size=64k --nrfiles=2 --norandommap --number_ios=10": (
         "00 15 06 13 03 16 03 12 07 10"
+    ),
+    "--rw=randread --size=64k --nrfiles=3 --file_service_type=roundrobin:3": (
+        "00 03 04 12 13 14 21 22 24 01 02 10 11 23 20"
+    ),
+    "--rw=read --size=48k --nrfiles=3 --file_service_type=sequential": (
+        "00 01 02 03 10 11 12 13 20 21 22 23"
+    ),
+    "--rw=randread --size=64k --nrfiles=4 --file_service_type=random:2 --loops=2": (
+        "30 32 33 31 01 03 02 00 23 20 22 21 12 11 13 10 30 32 33 31 01 03 02 00 23 20 "
+        "22 21 12 11 13 10"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --file_service_type=zipf:1.2 --number_ios=16": (
+        "05 062 071 039 034 072 132 030 177 06 073 055 078 020 033 047"
+    ),
+    "--rw=randread --size=48k --nrfiles=3 --file_service_type=pareto:0.2 --io_size=100k": (
+        "00 02 03 01 03 01 21 00 20 02 03 00 01 22 02 01 02 00 03 02 03 00 01 01 13"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --file_service_type=normal:20 --number_ios=12": (
+        "15 162 171 139 134 172 132 130 177 16 173 155"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --random_distribution=zipf:0.9 --number_ios=12": (
+        "065 18 210 065 164 231 050 183 270 050 151 210"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --random_distribution=normal:10:0.2 --number_ios=12": (
+        "08 151 266 051 138 281 023 181 251 081 18 223"
+    ),
+    "--rw=randread --size=1m --nrfiles=2 --random_distribution=zoned:60/10:40/90 --number_ios=12": (
+        "00 18 010 166 058 110 055 14 0116 119 0110 17"
+    ),
+    "--rw=randread --size=1m --nrfiles=3 --random_generator=lfsr --number_ios=12": (
+        "027 127 227 077 177 277 019 119 219 073 173 273"
+    ),
+    "--rw=read:8k --size=48k --loops=2": (
+        "00 03 06 09 00 03 06 09 00 03 06 09 00 03 06 09 00 03 06 09 00 03 06 09"
     ),
 }
 
@@ -482,6 +553,48 @@ def test_the_command_writes_json_to_a_file(tmp_path):
     document = json.loads(output.read_text())
     assert document["fio version"] == "fio-3.33"
     assert document["jobs"][0]["read"]["total_ios"] == 400
+
+
+def test_the_depth_that_meets_a_latency_is_found_and_told(site):
+    asked = "--latency_target=200us --latency_window=5ms --latency_percentile=90"
+    load = "--ioengine=libaio --direct=1 --rw=randread --size=1G --iodepth=64"
+    result = fio(read(f"--name=a {load} {asked}".split()), site, interpreted=True)
+    (found,) = result.of_jobs
+    depths = [fio(read(f"--name=a {load} --iodepth={depth} --number_ios=400".split()), site,
+                  interpreted=True) for depth in (found.depth, 2 * found.depth)]  # fmt: skip
+    late = [each.of_jobs[0].directions[READ].latency.percentile(90) for each in depths]
+    assert late[0] <= 200_000 < late[1]
+    text = fio_text.text(result)
+    assert f"target=200000, window=5000, percentile=90.00%, depth={found.depth}" in text
+    assert f"note: job a: 90% within latency_target=200us up to depth {found.depth}, not" in text
+    (one,) = fio_json.document(result, False)["jobs"]
+    assert one["latency_depth"] == found.depth
+    assert one["read"]["clat_ns"]["N"] == sum(each.count for each in found.directions)
+    assert found.span_ns < 12 * 10**6, "results are those of the last window"
+
+
+def test_reads_and_writes_are_told_as_one_where_that_is_asked(site):
+    load = "--ioengine=libaio --direct=1 --rw=randrw --size=1G --iodepth=8 --number_ios=200"
+    both, one = (
+        fio(read(f"--name=a {load} {more}".split()), site, interpreted=True)
+        for more in ("", "--unified_rw_reporting=mixed")
+    )
+    (apart,), (together,) = (fio_json.document(each, False)["jobs"] for each in (both, one))
+    assert "read" not in together
+    assert together["mixed"]["total_ios"] == sum(apart[each]["total_ios"] for each in RW) == 200
+    text = fio_text.text(one)
+    assert "  mixed: IOPS=" in text
+    assert "  MIXED: bw=" in text
+    assert "READ:" not in text
+
+
+def test_a_request_beyond_max_latency_ends_the_job_with_an_error(site):
+    load = "--name=a --ioengine=libaio --direct=1 --rw=randread --size=1G --iodepth=64"
+    result = fio(read(f"{load} --max_latency=200us".split()), site, interpreted=True)
+    assert "err=110 (func=max latency exceeded" in fio_text.text(result)
+    assert fio_json.document(result, False)["jobs"][0]["error"] == 110
+    assert "more than max_latency=200us" in result.notes[-1]
+    assert result.of_jobs[0].directions[READ].count < 200
 
 
 def test_a_job_larger_than_the_array_is_refused(site):

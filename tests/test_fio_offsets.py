@@ -35,7 +35,7 @@ BLOCKS_64K = (Sizes(64 * KIB, 64 * KIB, (), 64 * KIB),) * 3
 
 def pattern(size=64 * MIB, **more):
     """A pattern of the file `testfile`, which all of fio's logs here are of."""
-    return Pattern(**{"file_name": "testfile", "file_bytes": size, "pass_bytes": size} | more)
+    return Pattern(**{"file_names": ("testfile",), "file_bytes": size, "pass_bytes": size} | more)
 
 
 def spread(kind, shape, **more):
@@ -144,7 +144,7 @@ def patterns(draw):
         kinds.append(Kind.LFSR)
     return pattern(
         size,
-        files=files,
+        file_names=tuple(f"testfile.{file}" for file in range(files)),
         is_random=is_random,
         directions=draw(st.sampled_from([(READ,), (WRITE,), (TRIM,), (READ, WRITE)])),
         sizes=(sized, others, sized),

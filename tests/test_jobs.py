@@ -95,6 +95,23 @@ def jobs(draw):
         "reap_most": draw(st.sampled_from([1, 2, 100])),
         "delay_ns": draw(st.sampled_from([0, 0, 10**6, 10**8])),
         "run_ns": draw(st.sampled_from([0, 0, 0, 10**7, 10**9])),
+    } | draw(st.just({}) | searches())
+
+
+@st.composite
+def searches(draw):
+    """What makes a job look for its depth, or end behind a slow request."""
+    return {
+        "depth": draw(st.sampled_from([1, 3, 8, 9])),
+        "low": 9,
+        "ramp_ns": draw(st.sampled_from([0, 0, 10**7])),
+        "limit_read_ns": draw(st.sampled_from([0, 0, 3 * 10**7])),
+        "limit_write_ns": draw(st.sampled_from([0, 0, 10**7])),
+        "limit_trim_ns": draw(st.sampled_from([0, 0, 0, 10**6])),
+        "target_ns": draw(st.sampled_from([0, 10**5, 4 * 10**6, 2 * 10**7, 10**9])),
+        "window_ns": draw(st.sampled_from([0, 10**5, 10**7, 10**8])),
+        "share": draw(st.sampled_from([10**6, 10**6, 9 * 10**5, 6 * 10**5])),
+        "keeps_on": draw(st.sampled_from([0, 0, 1])),
     }
 
 
@@ -192,6 +209,44 @@ def test_a_job_that_is_full_may_drain_first():
 def test_completions_are_looked_at_in_portions():
     job = JobParameters(depth=4, low=4, reap_least=3, reap_most=3)
     assert issued_ms(reads(7), job, dies=1) == [[0, 0, 0, 0, 3, 3, 3]]
+
+
+def issued_in_each_ms(target_ms, window_ms, **others):
+    """How many reads a job issues while it looks for its depth, four of them served at a time."""
+    job = JobParameters(
+        depth=64, low=64, target_ns=round(target_ms * MS), window_ns=window_ms * MS, **others
+    )
+    (issued,) = issued_ms(reads(400), job, dies=4)
+    return [issued.count(ms) for ms in range(round(issued[-1]) + 1)]
+
+
+# 1, 2, 4 at a time; 8 are too many, also 6 and 5: each time all that waits goes through first.
+UP_AND_DOWN = [1] * 4 + [2] * 4 + [4] * 4 + [8, 4, 4, 4, 0, 6, 4, 4, 4, 0, 5, 4, 4, 4, 0]
+
+
+def test_a_depth_is_doubled_until_it_is_too_much_and_then_looked_for_between():
+    assert issued_in_each_ms(1.5, 4, share=900_000) == UP_AND_DOWN + [4] * 8
+
+
+def test_where_all_must_meet_the_target_each_late_one_counts_even_while_it_goes_down():
+    # Of 12 that wait for 4 places 8 are late: 6, 5, 4, 3, 2, 1 and no lower, as with fio.
+    assert issued_in_each_ms(1.5, 4) == UP_AND_DOWN[:14]
+
+
+def test_below_one_there_is_no_depth():
+    assert issued_in_each_ms(0.5, 4) == [1]
+    assert issued_in_each_ms(0.5, 4, share=900_000) == [1] * 400
+
+
+def test_a_search_that_keeps_on_tries_more_now_and_then():
+    issued = issued_in_each_ms(1.5, 4, share=900_000, keeps_on=1)
+    assert sum(issued) == 400
+    assert max(issued[35:]) == 5
+
+
+def test_a_request_beyond_the_limit_ends_the_job():
+    job = JobParameters(depth=4, low=4, limit_read_ns=round(2.5 * MS))
+    assert issued_ms(reads(40), job, dies=1) == [[0, 0, 0, 0, 1, 2]]
 
 
 def test_a_flush_is_waited_for():

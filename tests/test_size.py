@@ -16,7 +16,17 @@ from hybridsim.answer.result import plain
 from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.report.size import text
 from hybridsim.verbs.mrc import Curve
-from hybridsim.verbs.size import Search, Sizing, Tried, first_sizes, possible, size, sized, sizes_of
+from hybridsim.verbs.size import (
+    Search,
+    Sizing,
+    Tried,
+    first_sizes,
+    possible,
+    size,
+    sized,
+    sizes_of,
+    with_some_cache,
+)
 
 GRID = list(range(100, 200))
 
@@ -53,6 +63,17 @@ def test_whatever_meets_the_answer_was_tried_and_so_was_its_neighbour(meets):
         assert meets[search.answer - 100]
         assert search.below == (search.answer - 1 if search.answer > 100 else None)
         assert search.below is None or not meets[search.below - 100]
+
+
+def test_in_front_of_a_system_without_a_cache_one_is_assumed_and_told():
+    for volume in ("digitalocean-volume", "alibaba-ultra"):
+        site, (told,) = with_some_cache(Scenario.default().with_options(preset=volume))
+        assert site.cache.kind == "page"
+        assert site.cache.drive.name in told
+        assert "--cache takes another kind" in told
+    assert with_some_cache(Scenario.default()) == (Scenario.default(), [])
+    with pytest.raises(UsageError, match="--cache page"):
+        with_some_cache(Scenario.default().with_options(cache="none"))
 
 
 def test_before_it_says_that_nothing_meets_it_looks_between():

@@ -19,6 +19,7 @@ from hybridsim.trace import Trace
 from hybridsim.workloads.draws import Draws, PowerLaw, Scattered
 
 KIB, MIB, GIB, SECOND = 1 << 10, 1 << 20, 1 << 30, 10**9
+ICF = TRACES / "workloads" / "web.icf"
 MAIL = TRACES / "workloads" / "mail.toml"
 
 
@@ -255,6 +256,80 @@ def test_what_is_wrong_with_a_file_is_told_with_line_and_caret(tmp_path):
     path.write_text('[[load]]\nkind = "zipf"\nread = "120%"\n')
     with pytest.raises(WorkloadError, match=r"my.toml:3:8: 120% is more than all(.|\n)*\^"):
         Trace.read(path)
+
+
+class TestIometersFiles:
+    """Two tests of 5 s ramp and 20 s run, by one worker with 8 requests on 4 GiB."""
+
+    def written(self, tmp_path, *changes):
+        text = ICF.read_text()
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "its.icf"
+        path.write_text(text.replace("\n", "\r\n"))
+        return path
+
+    def test_its_tests_follow_one_another(self):
+        rows = read(ICF)
+        turn, end = np.searchsorted(rows.arrival_ns, [25 * SECOND, 50 * SECOND])
+        first, second = rows.between(0, turn), rows.between(turn, end)
+        assert rows.rows == first.rows + second.rows
+        assert set(first.length_bytes) == {4 * KIB}
+        assert np.mean(first.op == Op.READ) == pytest.approx(0.75, abs=0.03)
+        following = first.offset_bytes[1:] == first.offset_bytes[:-1] + 4 * KIB
+        assert following.all()
+        assert np.mean(second.length_bytes == 64 * KIB) == pytest.approx(0.3, abs=0.03)
+        assert set(second.offset_bytes[second.length_bytes == 64 * KIB] % (64 * KIB)) == {0}
+        assert second.offset_bytes.max() < 4 * GIB
+        assert len(set(rows.stream)) == 2 * 8
+
+    def test_one_access_specification_by_name_with_a_rate(self):
+        rows = made(f"iometer,icf={ICF},spec=file SERVER,rate=400,requests=9k")
+        assert set(rows.length_bytes) == {512, 4 * KIB, 64 * KIB}
+        assert rows.arrival_ns[-1] == pytest.approx(9000 / 400 * SECOND, rel=0.05)
+
+    def test_depths_and_targets(self, tmp_path):
+        two = "sda\n'Target type\n\tDISK\n'End target\n'Target\n\tsdb"
+        path = self.written(tmp_path, ("\tNORMAL", "\tCYCLE_OUTSTANDING_IOS"), ("sda", two))
+        rows = read(path)
+        assert rows.arrival_ns[-1] == pytest.approx(2 * 6 * 25 * SECOND, rel=0.01)
+        assert np.mean(rows.offset_bytes < 4 * GIB) == pytest.approx(0.5, abs=0.02)
+
+    def test_a_worker_pauses_after_a_burst(self, tmp_path):
+        path = self.written(tmp_path, ("4096,100,75,0,0,1,", "4096,100,75,0,500,20,"))
+        rows = read(path)
+        worker = rows.stream == rows.stream[0]
+        arrival, complete = rows.arrival_ns[worker], rows.complete_ns[worker]
+        pauses = arrival[1:60] - complete[:59]
+        assert np.flatnonzero(pauses).tolist() == [19, 39]
+        assert set(pauses[pauses > 0]) == {SECOND // 2}
+
+    @pytest.mark.parametrize(
+        ("change", "line", "message"),
+        [
+            (("60,80,100,0,1,4096,0", "60,80,100,0,1,4096,512"), 43, "replies go over a network"),
+            (("\tDISK\n'End target", "\tNETWORK,TCP\n'End target"), 69, "a network is no disk"),
+            (("\tNORMAL", "\tCYCLE_TARGETS"), 26, "tests that cycle over workers or targets"),
+            (("512,10,80", "512,11,80"), 40, "the lines' % of size make 100 together"),
+            (("\tFile server\n'End", "\tFile servers\n'End"), 63, "did you mean 'File server'?"),
+            (("65536,30,80,100,0,1,65536,0", "65536,30"), 44, "no line of an access specification"),
+            (("8388608,0,0", "8,0,0"), 63, "a request does not fit into 8 sectors"),
+            (("512,10,80,100,0,1", "512,10,80,100,9,1"), 40, "delays are made where all lines"),
+        ],
+    )
+    def test_what_cannot_be_made_is_told_with_its_line(self, change, line, message, tmp_path):
+        path = self.written(tmp_path, change)
+        with pytest.raises(WorkloadError) as caught:
+            read(path)
+        assert f"its.icf:{line}:2: " in str(caught.value)
+        assert message in str(caught.value)
+
+    def test_a_name_that_is_not_in_the_file(self, tmp_path):
+        with pytest.raises(WorkloadError, match=r"workload:1:\d+: no access specification 'web'"):
+            made(f"iometer,icf={ICF},spec=web")
+        with pytest.raises(WorkloadError, match=r"workload:1:13: cannot read .*nowhere\.icf"):
+            made(f"iometer,icf={tmp_path}/nowhere.icf")
 
 
 class TestDraws:

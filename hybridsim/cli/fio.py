@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.cli.trace_arguments import examples
-from hybridsim.errors import UsageError
+from hybridsim.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.fio.results import FioResult
@@ -57,6 +57,8 @@ def fio(
     jobs, --output=FILE, --output-format=normal, json or json+.  Offsets are those of fio 3.33.
     Files lie one after the other from the beginning of the volume.  An option that means nothing
     here is named once; one that would change the load and is not supported is an error.
+    With latency_target it tells the greatest queue depth that meets it.  Exit code 4: a job ended
+    because a request took longer than max_latency, or than a latency_target that all must meet.
     """
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.fio.job import jobs_of
@@ -75,6 +77,8 @@ def fio(
     with progress_of_jobs() as tell:
         result = run(written, site.with_options(preset=preset), runs, tell, seeding=seeding)
     _write(result, form, written.program.get("output"))
+    if any(each.error for each in result.of_jobs):
+        raise SystemExit(RequirementError.exit_code)
 
 
 def _write(result: FioResult, form: str, output: str | None) -> None:

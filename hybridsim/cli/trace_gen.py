@@ -16,6 +16,7 @@ HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
         "hybridsim trace gen random,rate=150+sequential,rate=50,duration=1m - | head -3",
         "hybridsim trace gen --as fio-iolog zipf,theta=1.1,size=4k/70:64k/30,seed=7 zipf.iolog",
         "hybridsim trace gen iometer,depth=1-8,ramp=30s,run=10s steps.csv.zst",
+        "hybridsim trace gen 'iometer,icf=traces/workloads/web.icf,spec=File server' web.csv.zst",
         "hybridsim trace gen sysbench,test-mode=rndrw,threads=16,duration=5m sysbench.csv.zst",
         f"hybridsim mrc gen:{HOT}",
         "hybridsim trace gen --keys",
@@ -30,7 +31,8 @@ def gen(workload: str | None, output: str | None, written: str | None, keys: boo
 
     OUTPUT is a file, compressed if it ends with .gz, .zst, .xz or .bz2, or - for standard output.
 
-    WORKLOAD is a TOML file with one [[load]] or more, or a line: KIND,key=value,... Several loads
+    WORKLOAD is a TOML file with one [[load]] or more, a configuration file of Iometer (.icf), whose
+    tests follow one another, or a line: KIND,key=value,... Several loads
     are joined with +: they run side by side, so their rates are the mix.  The kinds: random,
     hot-spot (which may move), zipf, zoned, sequential, iometer, sysbench.
 
@@ -58,5 +60,6 @@ def as_said(workload: str) -> str:
     """Return what names a workload: a file where there is one, else a line."""
     from pathlib import Path
 
-    is_line = not Path(workload).exists() and not workload.endswith(".toml") and workload != "-"
+    is_named = workload.endswith((".toml", ".icf")) and "=" not in workload
+    is_line = not (is_named or workload == "-" or Path(workload).exists())
     return workload if not is_line or workload.startswith("gen:") else f"gen:{workload}"

@@ -42,6 +42,8 @@ MEANINGS = {
     "streams": "how many take turns",
     "run": "bytes until a stream begins somewhere else; of iometer, how long a depth is measured",
     "access": "lines of size,% of size,% reads,% random,delay,burst,align,reply; / for , on a line",
+    "icf": "Iometer's own file, which says access, depth, ramp, run, begin, end, at and span",
+    "spec": "one access specification of that file by name, instead of its tests",
     "ramp": "how long a depth runs before it is measured",
     "test_mode": "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
     "total_size": "of all files",

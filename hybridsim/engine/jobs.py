@@ -8,13 +8,15 @@ import numpy as np
 
 from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import Op
+from hybridsim.engine.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
 from hybridsim.engine.source import NEVER, WANTS_BATCH
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.heap import Heap
 
 FLUSH = int(Op.FLUSH)
 # What is given of a job, by column.
-DEPTH, LOW, REAP_LEAST, REAP_MOST, GROUP, DELAY_NS, RUN_NS = range(7)
+DEPTH, LOW, REAP_LEAST, REAP_MOST, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
+OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # what `depths` wants to know of these
 # How a job stands, by column.  ISSUED: not reaped.  UNREAPED: complete, and not looked at.
 (
     ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
@@ -52,12 +54,13 @@ class JobBatch(NamedTuple):
 class Jobs(NamedTuple):
     """Issues the requests of jobs (DESIGN.md 2.2.1)."""
 
-    given: Ints  # [job, DEPTH ... RUN_NS]
+    given: Ints  # [job, DEPTH ... RAMP_NS, and behind it what `depths` is given]
     standing: Ints  # [job, ISSUED ... FLUSH_SLOT]
     levels: Ints  # [job, level]: requests that made so many, to a power of two, issued at a time
     counts: Ints  # [OUTSTANDING ... HAS_BEGUN]
     asking: Ints  # ring: jobs that are to say when they go on
     ready: Heap  # jobs that know, by time and rank
+    depths: Depths
 
     @classmethod
     def new(cls, given: Ints) -> Jobs:
@@ -72,6 +75,7 @@ class Jobs(NamedTuple):
             np.zeros(7, np.int64),
             np.zeros(jobs, np.int64),
             Heap.new(jobs),
+            Depths.new(given[:, OF_DEPTHS]),
         )
 
     @property
@@ -114,6 +118,7 @@ class Jobs(NamedTuple):
                 self.counts[LEFT_IN_GROUP] += 1
                 self.standing[job, START_NS] = now + self.given[job, DELAY_NS]
                 self.standing[job, IDLE_SINCE_NS] = self.standing[job, START_NS]
+                self.depths.begin(self.standing[job, START_NS], job)
                 self.wake(job)
 
     @method
@@ -134,7 +139,8 @@ class Jobs(NamedTuple):
         start_ns = standing[job, START_NS]
         time_ns = max(now, start_ns)
         row = batch.next[job]
-        is_over = row == batch.end[job]
+        of_depth = self.depths.state
+        is_over = row == batch.end[job] or of_depth[job, IS_DONE] == 1
         if not is_over:
             time_ns = max(time_ns, start_ns + batch.due_ns[row])
             if batch.think_ns[row] > 0:
@@ -143,7 +149,8 @@ class Jobs(NamedTuple):
                     return
                 time_ns = max(time_ns, standing[job, IDLE_SINCE_NS] + batch.think_ns[row])
             run_ns = self.given[job, RUN_NS]
-            is_over = run_ns > 0 and time_ns >= start_ns + run_ns
+            begun_ns = max(start_ns, of_depth[job, MEASURED_NS] - self.given[job, RAMP_NS])
+            is_over = run_ns > 0 and time_ns >= begun_ns + run_ns
         if not is_over:
             self.ready.push(time_ns, standing[job, RANK], job)
             return
@@ -179,7 +186,7 @@ class Jobs(NamedTuple):
         if requests.op[slot] == FLUSH:
             standing[job, AWAITS_FLUSH] = 1
             standing[job, FLUSH_SLOT] = slot
-        if standing[job, ISSUED] == self.given[job, DEPTH]:
+        if standing[job, ISSUED] >= self.depths.state[job, NOW]:
             standing[job, IS_FULL] = 1
             self.reap(job)
         self.go_on(job)
@@ -204,6 +211,7 @@ class Jobs(NamedTuple):
         """Wake a job unless it waits for something."""
         standing = self.standing
         waits = standing[job, IS_FULL] + standing[job, AWAITS_FLUSH] + standing[job, IS_AWAKE]
+        waits += self.depths.state[job, DRAINS]
         if waits == 0 and standing[job, IS_OVER] == 0:
             self.wake(job)
 
@@ -213,6 +221,8 @@ class Jobs(NamedTuple):
         job = requests.number[slot] % len(self.given)
         standing = self.standing
         self.counts[OUTSTANDING] -= 1
+        if self.depths.listens:
+            self.depths.hear(now, job, requests.op[slot], now - requests.issue_ns[slot])
         if standing[job, FLUSH_SLOT] == slot:
             standing[job, FLUSH_SLOT] = NOT_YET
             standing[job, AWAITS_FLUSH] = 0
@@ -224,6 +234,8 @@ class Jobs(NamedTuple):
         if standing[job, ISSUED] == standing[job, UNREAPED]:
             standing[job, IDLE_SINCE_NS] = now
             standing[job, ISSUED] = standing[job, UNREAPED] = 0
+            if self.depths.state[job, DRAINS] == 1 and self.depths.drained(now, job):
+                self.levels[job, :] = 0
             if standing[job, IS_OVER] == 1:
                 self.leave(now, job)
         self.go_on(job)

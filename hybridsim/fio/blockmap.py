@@ -39,6 +39,18 @@ class BlockMap(NamedTuple):
         self.used[0] = 0
 
     @method
+    def clear_between(self, begin, end):
+        """Forget these blocks."""
+        for block in range(begin, end):
+            if self.has(block):
+                self.used[0] -= 1
+                place = block
+                for level in range(len(self.begin) - 1):
+                    word = self.begin[level] + place // BITS
+                    self.words[word] = np.int64(self.words[word]) & ~(1 << (place % BITS))
+                    place //= BITS
+
+    @method
     def has(self, block):
         """Tell whether a block was touched."""
         return (np.int64(self.words[block // BITS]) >> (block % BITS)) & 1 == 1

@@ -16,16 +16,16 @@ from hybridsim.fio.pattern import (
     MASK32,
     READ,
     SYNC,
+    TRIM,
     WRITE,
     Distribution,
     Pattern,
-    Stream,
 )
-from hybridsim.fio.pattern import Generator as Kind
 from hybridsim.fio.random import draw, draw_below, draw_percent, seed_stream
 from hybridsim.fio.register import Register
 from hybridsim.fio.spread import Spread
 from hybridsim.fio.tables import seeds_of, tables_of
+from hybridsim.fio.turns import Turns
 from hybridsim.jit import loop, method, state_machine
 
 END = -1  # of this pass
@@ -35,8 +35,9 @@ SHARE, BEGIN, SIZE = range(3)  # of a zone; a split is (SHARE, BEGIN: bytes)
 MIX, BLOCKS, ZONE = 3, 4, 5
 SIZES, COINS = 0, 6
 # The state.
-TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, MADE, FILE = range(9)
-ISSUED = 9  # by direction
+TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, MADE = range(8)
+ISSUED = 8  # by direction
+TRIMMED, TRIMMED_BYTES = 11, 12  # what is to be written next
 FILE_SHIFT = 50  # an offset tells which file it is in above this bit
 HUNDREDTH = MASK32 // 100
 EVEN, ZONED = int(Distribution.RANDOM), int(Distribution.ZONED)
@@ -52,6 +53,7 @@ class Generator(NamedTuple):
     files: int
     rest_bytes: int
     first_direction: int
+    is_paired: int
     is_mixed: int
     is_random: int
     uses_map: int
@@ -76,6 +78,7 @@ class Generator(NamedTuple):
     map: BlockMap
     register: Register
     spread: Spread
+    turns: Turns
     state: Ints
     at: Ints  # [file, direction]: where the last request ended
     began: Ints  # [file, direction]
@@ -85,10 +88,8 @@ class Generator(NamedTuple):
     def new(cls, pattern: Pattern) -> Generator:
         """Make the generator of a pattern."""
         streams = np.zeros((9, 3), np.int64)
-        uses_register = pattern.is_random and pattern.generator == Kind.LFSR
         blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_map else 0
-        unit = pattern.sizes[pattern.directions[0]].unit
-        state = np.zeros(12, np.int64)
+        state = np.zeros(13, np.int64)
         state[TURN], state[LAST] = 1, END
         generator = cls(
             pattern.offset_bytes,
@@ -96,10 +97,11 @@ class Generator(NamedTuple):
             pattern.files,
             pattern.rest_bytes,
             pattern.directions[0],
+            int(pattern.writes_what_it_trims),
             int(len(pattern.directions) > 1),
             int(pattern.is_random),
             int(pattern.uses_map),
-            int(uses_register),
+            int(pattern.uses_register),
             int(pattern.distribution),
             pattern.read_percent,
             pattern.every,
@@ -116,10 +118,9 @@ class Generator(NamedTuple):
             seeds_of(pattern),
             streams,
             BlockMap.new(blocks * pattern.files),
-            Register.new(
-                pattern.file_bytes // unit if uses_register else 0, pattern.seeds()[Stream.BLOCK]
-            ),
+            Register.of(pattern),
             Spread.new(pattern),
+            Turns.new(pattern),
             state,
             np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
             np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
@@ -143,20 +144,23 @@ class Generator(NamedTuple):
     @method
     def begin_again(self):
         """Go on after the last free block, or at the end of the files."""
-        for file in range(self.files):
-            self.is_done[file] = 0
-            for direction in range(3):
-                self.at[file, direction] = self.begin
+        self.turns.begin_again(self.is_done, self.is_reseeded)
+        self.at[:, :] = self.begin
         self.map.clear()
         if self.is_reseeded:
             self.seed_all()
         if self.uses_register:
-            self.register.restart()
+            for file in range(self.files):
+                self.register.restart(file)
 
     @method
     def next(self, direction, offset, length, row):
         """Write the next request into a row; return whether there is one."""
         state = self.state
+        if self.is_paired and state[LAST] == TRIM:
+            state[LAST] = WRITE
+            direction[row], offset[row], length[row] = WRITE, state[TRIMMED], state[TRIMMED_BYTES]
+            return True
         while True:
             if not self.is_endless and state[IN_ALL] >= self.passes * self.pass_bytes:
                 return False
@@ -164,8 +168,7 @@ class Generator(NamedTuple):
                 return False
             if self.is_sync_due():
                 state[LAST] = SYNC
-                file = state[FILE]  # whose turn it is
-                state[FILE] = (file + 1) % self.files
+                file = self.turns.next(self.is_done) if self.turns.has_any() else 0
                 direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
                 return True
             if self.place(direction, offset, length, row) != END:
@@ -191,15 +194,25 @@ class Generator(NamedTuple):
     @method
     def place(self, direction, offset, length, row):
         """Make the next request, of the next file that has one; END if none has in this pass."""
-        for _ in range(self.files):
-            file = self.state[FILE]
-            self.state[FILE] = (file + 1) % self.files
-            if self.is_done[file] == 0:
-                found = self.place_in(file, direction, offset, length, row)
-                if found != END:
-                    return found
-                self.is_done[file] = 1
+        while self.turns.has_any():
+            file = self.turns.next(self.is_done)
+            found = self.place_in(file, direction, offset, length, row)
+            if found != END:
+                self.is_done[file] = 0
+                return found
+            if self.turns.ended(file, self.is_done):
+                self.clear(file)
         return END
+
+    @method
+    def clear(self, file):
+        """Begin a file anew."""
+        self.at[file, :] = self.begin
+        if self.uses_map:
+            blocks = self.map.blocks // self.files
+            self.map.clear_between(file * blocks, (file + 1) * blocks)
+        if self.uses_register:
+            self.register.restart(file)
 
     @method
     def place_in(self, file, direction, offset, length, row):
@@ -227,6 +240,7 @@ class Generator(NamedTuple):
         state[PASSED] += size
         state[IN_ALL] += size
         direction[row], offset[row], length[row] = kind, at + (file << FILE_SHIFT), size
+        state[TRIMMED], state[TRIMMED_BYTES] = offset[row], size
         return at
 
     @method
@@ -262,11 +276,11 @@ class Generator(NamedTuple):
     def sequential(self, file, kind):
         """Return the offset behind the last request, or the first; END at the end."""
         at = self.at[file, kind]
+        if at >= self.end:
+            return self.begin if self.is_endless else END
         if self.hole_bytes > 0 and at > self.begin:
             at += self.hole_bytes
-        if at < self.end:
-            return at
-        return self.begin if self.is_endless or self.hole_bytes > 0 else END
+        return at if at < self.end else self.begin
 
     @method
     def random(self, file, kind):
@@ -279,8 +293,11 @@ class Generator(NamedTuple):
             block = self.zoned(kind)
         elif self.distribution == EVEN:
             block = self.even(file, last)
+            if block == END and (self.is_endless or self.turns.is_by_share()):
+                self.clear(file)
+                block = self.even(file, last)
         else:
-            block = self.spread.next()
+            block = self.spread.next(file)
         if block == END or block * unit >= self.end - self.begin:
             return END
         return self.begin + block * unit
@@ -295,7 +312,7 @@ class Generator(NamedTuple):
     def even(self, file, last):
         """Return a block, each as often as others."""
         if self.uses_register:
-            return self.register.next()
+            return self.register.next(file)
         block = draw_below(self.streams, BLOCKS, last)
         if self.uses_map:
             blocks = self.map.blocks // self.files
@@ -370,7 +387,8 @@ def fill(generator, direction: Bytes, offset: Ints, length: Ints) -> int:
     """Make requests up to the end of the columns; return how many there are."""
     for row in range(len(offset)):
         if generator.requests > 0 and generator.state[MADE] >= generator.requests:
-            return row
+            if generator.is_paired == 0 or generator.state[LAST] != TRIM:
+                return row
         if not generator.next(direction, offset, length, row):
             return row
     return len(offset)

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hybridsim.errors import UsageError
 from hybridsim.fio import options
 from hybridsim.fio.arrivals import Pace
+from hybridsim.fio.distribution import distributed, served
+from hybridsim.fio.goal import NO_GOAL, Goal, goal_of
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.pattern import (
     READ,
     TRIM,
     WRITE,
-    Distribution,
     Generator,
     Pattern,
-    Sizes,
 )
 from hybridsim.fio.reader import Reader
 from hybridsim.fio.replay import Replay, replay_of
+from hybridsim.fio.shares import WHOLE, Shares, amount, shares_of
+from hybridsim.fio.sizes import sizes_of
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
-    "readwrite": (READ, WRITE),
+    "readwrite": (READ, WRITE), "trimwrite": (TRIM,),
 }  # fmt: skip
 PERCENTS = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
     99.95, 99.99,
 )  # fmt: skip
-Split = tuple[tuple[int, int], ...]  # (bytes, percent)
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,10 @@ class Job:
     reported_with: int  # group_reporting: results of equal numbers are one
     said: Mapping[str, str]  # all that was said for it, global or not
     own: Mapping[str, str]  # in its own section
-    pattern: Pattern  # file_bytes is 0 if no size was said
+    pattern: Pattern  # file_bytes is 0 if no size was said, or a share of the file
     files: tuple[str, ...]  # all of pattern.file_bytes; requests go to one after the other
     has_size: bool
+    shares: Shares = WHOLE
     depth: int = 1
     low: int = 1
     reap_least: int = 1
@@ -60,6 +62,8 @@ class Job:
     is_direct: bool = False
     is_durable: bool = False  # each write is on the medium before it is complete
     syncs_at_end: bool = False
+    is_unified: bool = False  # reads, writes and trims are told as one
+    goal: Goal = NO_GOAL
     percents: tuple[float, ...] = PERCENTS
     logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
     log_window_ns: int = 0  # 0: a line a request
@@ -100,6 +104,7 @@ def jobs_of(written: Written) -> list[Job]:
         for clone in range(count):
             thread = len(jobs) + 1
             files, begin = _of_clone(reader, one, name, clone)
+            _, share = amount(reader, "offset_increment")
             jobs.append(
                 replace(
                     one,
@@ -108,6 +113,7 @@ def jobs_of(written: Written) -> list[Job]:
                     reported_with=reported if together else -thread,
                     own=own,
                     files=files,
+                    shares=one.shares.further(clone * share),
                     pattern=_of_files(reader, one.pattern, files, thread, begin),
                 )
             )
@@ -129,7 +135,7 @@ def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[st
     files = files or tuple(f"{name}.{clone}.{file}" for file in range(number))
     if folder:
         files = tuple(f"{folder.rstrip('/')}/{file}" for file in files)
-    increment = reader.read("offset_increment", options.size, 0)
+    increment, _ = amount(reader, "offset_increment")
     return files, one.pattern.offset_bytes + clone * increment
 
 
@@ -138,21 +144,16 @@ def _of_files(
 ) -> Pattern:
     """Return a process's own pattern; note what is not supported with several files."""
     number = len(files)
-    own = replace(pattern, file_name=files[0], thread=thread, offset_bytes=begin, files=number)
+    own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin)
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.given else "filename"
     if not pattern.file_bytes:
         reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
-    odd = pattern.distribution != Distribution.RANDOM or pattern.generator == Generator.LFSR
-    if odd or "openfiles" in reader.given:
-        which = ("random_distribution", "random_generator", "openfiles")
-        said = next(each for each in which if each in reader.given)
-        reader.refuse(said, f"{said} is not supported with {number} files a job")
-    if reader.read("file_service_type", str, "roundrobin") != "roundrobin":
-        reader.refuse(
-            "file_service_type", f"of {number} files file_service_type=roundrobin is supported"
-        )
+    if own.writes_what_it_trims:
+        reader.refuse(name, f"{name}: of {number} files none is written as soon as it is trimmed")
+    if "openfiles" in reader.given:
+        reader.refuse("openfiles", f"openfiles is not supported with {number} files a job")
     each = pattern.file_bytes // number
     each -= each % pattern.block_bytes  # whole blocks, as fio lays them out
     if pattern.file_bytes and not each:
@@ -186,6 +187,7 @@ def _job(reader: Reader, name: str) -> Job:
         pattern=pattern,
         files=(),
         has_size=has_size,
+        shares=shares_of(reader, has_size),
         depth=depth,
         low=min(reader.number("iodepth_low", depth), depth),
         reap_least=bounded,
@@ -193,13 +195,15 @@ def _job(reader: Reader, name: str) -> Job:
         delay_ns=reader.time("startdelay", SECOND),
         ramp_ns=reader.time("ramp_time", SECOND),
         run_ns=reader.time("runtime", SECOND),
-        bytes_per_s=_three(reader, "rate", options.size),
-        requests_per_s=_three(reader, "rate_iops", options.whole),
+        bytes_per_s=reader.three("rate", options.size, 0),
+        requests_per_s=reader.three("rate_iops", options.whole, 0),
         think_ns=reader.time("thinktime", MICROSECOND),
         think_blocks=reader.number("thinktime_blocks", 1, 1),
         is_direct=reader.flag("direct"),
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
         syncs_at_end=reader.flag("end_fsync"),
+        is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
+        goal=goal_of(reader),
         percents=reader.read("percentile_list", _percents, PERCENTS),
         logs=logs,
         log_window_ns=reader.time("log_avg_msec", MILLISECOND),
@@ -224,20 +228,23 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     plain = kind.removeprefix("rand")
     is_random = kind != plain
     if plain not in DIRECTIONS:
-        known = "read, write, randread, randwrite, rw, randrw, trim and randtrim are"
+        known = "read, write, randread, randwrite, rw, randrw, trim, randtrim, "
+        known += "trimwrite and randtrimwrite are"
         reader.refuse("rw", f"rw={kind} is not supported; {known}")
         plain = "read"
     seed = reader.read("randseed", int, -1)
-    size = reader.read("size", _size, 0)
-    moved = reader.read("io_size", options.size, 0) or size
+    size, _ = amount(reader, "size")
+    moved = amount(reader, "io_size")[0] or size
     mixed = reader.number("rwmixread", 100 - reader.number("rwmixwrite", 50))
-    randomness = _three(reader, "percentage_random", int, 100)
+    randomness = reader.three("percentage_random", int, 100)
+    order = served(reader)
     pattern = Pattern(
         directions=DIRECTIONS[plain],
+        writes_what_it_trims=plain == "trimwrite",
         is_random=is_random,
         file_bytes=size,
-        offset_bytes=reader.read("offset", options.size, 0),
-        sizes=_sizes(reader),
+        offset_bytes=amount(reader, "offset")[0],
+        sizes=sizes_of(reader),
         unaligned_sizes=reader.flag("bs_unaligned"),
         read_percent=mixed,
         random_percent=randomness,
@@ -250,8 +257,13 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         pass_bytes=moved,
         passes=reader.number("loops", 1, 1),
         is_endless=reader.flag("time_based"),
-        requests=reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # so many a loop
+        requests=0
+        if reader.flag("time_based")
+        else reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # so many a loop
         writes_between_syncs=reader.number("fsync", 0) or reader.number("fdatasync", 0),
+        service=order.service,
+        service_requests=order.requests,
+        service_shape=order.shape,
     )
     if pattern.is_endless and "runtime" not in reader.given:
         reader.refuse("time_based", "time_based needs a runtime: runtime=60 is a minute")
@@ -259,103 +271,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         pattern = replace(pattern, hole_bytes=reader.read("rw", _hole, 0), every=1)
     if pattern.generator == Generator.LFSR and len(set(pattern.sizes)) > 1:
         reader.refuse("random_generator", "random_generator=lfsr needs one block size")
-    return _distributed(reader, pattern), size > 0
-
-
-def _distributed(reader: Reader, pattern: Pattern) -> Pattern:
-    """Return the pattern with random_distribution, which has a syntax of its own."""
-
-    def parse(text: str) -> Pattern:
-        kind, _, rest = text.partition(":")
-        shapes = {
-            "zipf": (Distribution.ZIPF, "1.1"),
-            "pareto": (Distribution.PARETO, "0.2"),
-            "normal": (Distribution.NORMAL, "0"),
-        }
-        if kind == "random":
-            return pattern
-        if kind in shapes:
-            which, default = shapes[kind]
-            shape, _, center = (rest or default).partition(":")
-            if which == Distribution.ZIPF and float(shape) == 1:
-                raise ValueError("zipf:1 is not defined; write zipf:0.999 or zipf:1.001")
-            return replace(
-                pattern,
-                distribution=which,
-                shape=float(shape),
-                center=float(center) if center else None,
-            )
-        if kind not in ("zoned", "zoned_abs"):
-            raise ValueError(f"{text}: random, zipf, pareto, normal, zoned and zoned_abs are known")
-        is_percent = kind == "zoned"
-        zones = [_zones(part, is_percent) for part in options.each_direction(rest)]
-        which = Distribution.ZONED if is_percent else Distribution.ZONED_ABS
-        return replace(pattern, distribution=which, zones=(zones[0], zones[1], zones[2]))
-
-    return reader.read("random_distribution", parse, pattern)
-
-
-def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
-    parts = [part.split("/") for part in text.split(":") if part]
-    if not parts or any(len(part) != 2 for part in parts):
-        raise ValueError(f"{text!r} is no list of zones: write 60/10:40/90")
-    zones = [(int(share), int(size) if is_percent else options.size(size)) for share, size in parts]
-    if sum(share for share, _ in zones) != 100:
-        raise ValueError(f"{text!r}: the shares of accesses must add up to 100")
-    if is_percent and sum(size for _, size in zones) > 100:
-        raise ValueError(f"{text!r}: the zones are more than 100 percent of the file")
-    return tuple(zones)
-
-
-def _sizes(reader: Reader) -> tuple[Sizes, Sizes, Sizes]:
-    exact = _three(reader, "bs", options.size, 4096)
-    ranges = reader.read("bsrange", _ranges, [(size, size) for size in exact])
-    unsplit: list[Split] = [(), (), ()]
-    splits = reader.read("bssplit", _splits, unsplit)
-    units = _three(reader, "ba", options.size, 0)
-    found = []
-    for (least, most), split, unit in zip(ranges, splits, units):
-        if split:
-            least, most = min(size for size, _ in split), max(size for size, _ in split)
-        if least <= 0 or most < least:
-            name = "bsrange" if "bsrange" in reader.given else "bs"
-            reader.refuse(name, f"{name}: a block is at least a byte, and the least comes first")
-        found.append(Sizes(least, most, split, unit or least))
-    return found[0], found[1], found[2]
-
-
-def _ranges(text: str) -> list[tuple[int, int]]:
-    found = []
-    for part in options.each_direction(text):
-        least, dash, most = part.partition("-")
-        if not dash:
-            raise ValueError(f"{part!r} is no range: write 4k-64k")
-        found.append((options.size(least), options.size(most)))
-    return found
-
-
-def _splits(text: str) -> list[Split]:
-    found: list[Split] = []
-    for part in options.each_direction(text):
-        pairs = [pair.partition("/") for pair in part.split(":")]
-        given = [(options.size(size), int(share) if share else -1) for size, _, share in pairs]
-        left = 100 - sum(share for _, share in given if share >= 0)
-        empty = sum(share < 0 for _, share in given)
-        if left < 0 or (left > 0 and not empty):
-            raise ValueError(f"{part!r}: the shares must add up to 100")
-        filled = [(size, share if share >= 0 else left // empty) for size, share in given]
-        found.append(tuple(sorted(filled, key=lambda pair: pair[1])))
-    return found
-
-
-def _three(
-    reader: Reader, name: str, parse: Callable[[str], int], default: int = 0
-) -> tuple[int, int, int]:
-    def each(text: str) -> tuple[int, int, int]:
-        parts = [parse(part) if part else default for part in options.each_direction(text)]
-        return parts[0], parts[1], parts[2]
-
-    return reader.read(name, each, (default,) * 3)
+    return distributed(reader, pattern), size > 0
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -373,12 +289,6 @@ def _is_poisson(text: str) -> bool:
     if text not in ("linear", "poisson"):
         raise ValueError(f"{text}: linear and poisson are known")
     return text == "poisson"
-
-
-def _size(text: str) -> int:
-    if text.strip().endswith("%"):
-        raise ValueError(f"{text}: a share of a file that is not there; write for instance 10G")
-    return options.size(text)
 
 
 def _percents(text: str) -> tuple[float, ...]:

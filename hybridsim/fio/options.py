@@ -12,8 +12,9 @@ MODELLED = frozenset({
     "end_fsync", "fdatasync", "file_service_type", "filename", "fsync", "group_reporting",
     "io_size", "iodepth",
     "iodepth_batch", "iodepth_batch_complete_max", "iodepth_batch_complete_min", "iodepth_low",
-    "ioengine", "iopsavgtime", "log_avg_msec", "log_hist_coarseness", "log_hist_msec",
-    "log_offset", "loops", "name", "new_group", "norandommap", "nrfiles",
+    "ioengine", "iopsavgtime", "latency_percentile", "latency_run", "latency_target",
+    "latency_window", "log_avg_msec", "log_hist_coarseness", "log_hist_msec",
+    "log_offset", "loops", "max_latency", "name", "new_group", "norandommap", "nrfiles",
     "number_ios", "numjobs", "offset", "offset_increment", "percentage_random",
     "percentile_list", "ramp_time", "random_distribution", "random_generator", "randrepeat",
     "randseed", "rate", "rate_iops", "rate_process", "read_iolog",
@@ -38,8 +39,8 @@ MEANINGLESS = frozenset({
     "log_entries", "log_max_value", "log_store_compressed", "mem", "nice", "numa_cpu_nodes",
     "numa_mem_policy", "openfiles", "overwrite", "per_job_logs", "prio", "prioclass",
     "rate_cycle", "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
-    "significant_figures",
-    "slat_percentiles", "softrandommap", "sqthread_poll", "stats", "thread", "uid", "unit_base",
+    "significant_figures", "slat_percentiles", "softrandommap", "sqthread_poll", "stats",
+    "thinktime_spin", "thread", "uid", "unit_base",
     "unlink", "unlink_each_loop", "userspace_reap", "write_hint", "zero_buffers",
 })  # fmt: skip
 # Passed over with these values, refused with others.
@@ -51,8 +52,7 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "log_unix_epoch": ("0",),
     "verify": ("0", "none"),
     "zonemode": ("none",),
-    "latency_target": ("0",),
-    "unified_rw_reporting": ("0", "none"),
+    "unified_rw_reporting": ("0", "none", "1", "mixed"),
     "serialize_overlap": ("0",),
     "file_append": ("0",),
     "fill_device": ("0",),
@@ -60,14 +60,12 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "pre_read": ("0",),
     "create_only": ("0",),
     "exitall": ("0",),
-    "thinktime_spin": ("0",),
     "thinktime_blocks_type": ("complete", "issue"),
 }
 # They would change the load, or what is to be written, and are not supported.
 REFUSED = frozenset({
     "exit_what", "experimental_verify", "filesize", "flow", "flow_id", "flow_sleep",
-    "latency_percentile", "latency_run", "latency_window", "log_prio",
-    "max_latency", "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
+    "log_prio", "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "offset_align", "opendir", "profile", "rate_ignore_thinktime",
     "rate_iops_min", "rate_min",
     "steadystate", "steadystate_duration", "steadystate_ramp_time", "sync_file_range",
@@ -101,9 +99,9 @@ ALIASES = {
 SWITCHES = frozenset({
     "bs_unaligned", "clat_percentiles", "create_on_open", "direct", "disk_util", "end_fsync",
     "exitall", "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
-    "invalidate", "lat_percentiles", "lockmem", "log_offset", "new_group", "norandommap",
-    "overwrite",
-    "randrepeat", "refill_buffers", "replay_no_stall", "slat_percentiles", "stonewall", "sync",
+    "invalidate", "lat_percentiles", "latency_run", "lockmem", "log_offset",
+    "new_group", "norandommap", "overwrite", "randrepeat",
+    "refill_buffers", "replay_no_stall", "slat_percentiles", "stonewall", "sync",
     "thread",
     "time_based", "unlink", "zero_buffers",
 })  # fmt: skip

@@ -24,6 +24,7 @@ class Stream(IntEnum):
     WRITE_SIZE = 1
     TRIM_SIZE = 2
     MIX = 4
+    FILE = 5
     BLOCK = 6
     IS_RANDOM = 10
     POISSON_READ = 15
@@ -50,6 +51,17 @@ class Generator(IntEnum):
     LFSR = 1
 
 
+class Service(IntEnum):
+    """Which of several files is next; behind RANDOM some come more often than others."""
+
+    ROUNDROBIN = 0
+    SEQUENTIAL = 1
+    RANDOM = 2
+    ZIPF = 3
+    PARETO = 4
+    NORMAL = 5
+
+
 class Seeding(IntEnum):
     """Whose seeds: those of fio 3.33, or of releases since seeds are one chain."""
 
@@ -72,11 +84,11 @@ class Pattern:
     """One job's requests to a file, or to several of one size in turn, as offsets in the file."""
 
     directions: tuple[int, ...] = (READ,)
+    writes_what_it_trims: bool = False  # each block is written as soon as it is trimmed
     is_random: bool = False
-    file_name: str = ""
+    file_names: tuple[str, ...] = ("",)
     file_bytes: int = 0  # from `offset_bytes` on
     offset_bytes: int = 0
-    files: int = 1
     rest_bytes: int = 0  # of what was said for all of them, but is no whole block of each
     thread: int = 1  # from 1: the how-manieth job of all
 
@@ -105,6 +117,15 @@ class Pattern:
     requests: int = 0  # number_ios; 0: any number
     writes_between_syncs: int = 0
 
+    service: Service = Service.ROUNDROBIN
+    service_requests: int = 1  # to a file, one after the other
+    service_shape: float = 0.0
+
+    @property
+    def files(self) -> int:
+        """How many files there are."""
+        return len(self.file_names)
+
     @property
     def uses_map(self) -> bool:
         """Whether it is remembered what was touched."""
@@ -114,6 +135,11 @@ class Pattern:
             and self.distribution == Distribution.RANDOM
             and self.generator != Generator.LFSR
         )
+
+    @property
+    def uses_register(self) -> bool:
+        """Whether blocks come from a shift register."""
+        return self.is_random and self.generator == Generator.LFSR
 
     @property
     def block_bytes(self) -> int:
@@ -133,13 +159,15 @@ class Pattern:
         return found
 
     @property
-    def distribution_seed(self) -> int:
-        """The seed of zipf, pareto and normal: by the file's name, where no seed is said."""
+    def distribution_seeds(self) -> list[int]:
+        """The seeds of zipf, pareto and normal: by the files' names, where no seed is said."""
         block_seed = self.seeds()[Stream.BLOCK]
-        by_name = hash_of(self.file_name) * self.thread
+        by_name = [hash_of(name) * self.thread for name in self.file_names]
         if self.seeding == Seeding.CHAINED:
-            return by_name * block_seed & MASK64
-        return by_name & MASK64 if self.is_repeated and self.seed is None else block_seed
+            return [each * block_seed & MASK64 for each in by_name]
+        if self.is_repeated and self.seed is None:
+            return [each & MASK64 for each in by_name]
+        return [block_seed] * self.files
 
 
 HASH_BEGIN = 0x61C88647

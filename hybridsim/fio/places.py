@@ -45,9 +45,7 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
 def _sized(job: Job, extent_bytes: int) -> Job:
     pattern = job.pattern
     if not job.has_size:
-        left = extent_bytes - pattern.offset_bytes
-        moved = pattern.pass_bytes or left
-        pattern = replace(pattern, file_bytes=left, pass_bytes=moved)
+        pattern = job.shares.of(pattern, extent_bytes)
     least = pattern.block_bytes
     if pattern.file_bytes < max(pattern.sizes[kind].least for kind in pattern.directions):
         raise UsageError(

@@ -52,6 +52,15 @@ class Reader:
         """Return a time in ns; a bare number counts in `unit_ns`."""
         return self.read(name, lambda text: options.time_ns(text, unit_ns), 0)
 
+    def three(self, name: str, parse: Callable[[str], T], default: T) -> tuple[T, T, T]:
+        """Return a value for reads, writes and trims."""
+
+        def each(text: str) -> tuple[T, T, T]:
+            parts = [parse(part) if part else default for part in options.each_direction(text)]
+            return parts[0], parts[1], parts[2]
+
+        return self.read(name, each, (default,) * 3)
+
     def refuse(self, name: str, text: str) -> None:
         """Note what is wrong with an option."""
         self._wrong.append(f"{self.given[name].place}: {text}")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.arrays import Ints
+from hybridsim.fio.pattern import Pattern, Stream
 from hybridsim.jit import method, state_machine
 
 # For each number of bits, which of them turn when a one is shifted out.  Found in the sequences of
@@ -24,43 +25,53 @@ STATE, GIVEN = range(2)
 
 @state_machine
 class Register(NamedTuple):
-    """The register; numbers behind the last block are passed over."""
+    """The register, one a file, all alike; numbers behind the last block are passed over."""
 
     blocks: int
     ones: int
     taps: int
     first: int
-    state: Ints  # [STATE, GIVEN: blocks of this round]
+    state: Ints  # [file, (STATE, GIVEN: blocks of this round)]
 
     @classmethod
-    def new(cls, blocks: int, seed: int) -> Register:
-        """Make a register for a file; of no blocks: one that is not used."""
+    def new(cls, blocks: int, seed: int, files: int = 1) -> Register:
+        """Make registers for files; of no blocks: such that are not used."""
         bits = max(3, blocks.bit_length())
         ones = (1 << bits) - 1
-        register = cls(blocks, ones, TAPS[bits], ones ^ (seed & ones), np.zeros(2, np.int64))
-        register.restart()
+        register = cls(
+            blocks, ones, TAPS[bits], ones ^ (seed & ones), np.zeros((files, 2), np.int64)
+        )
+        for file in range(files):
+            register.restart(file)
         return register
 
+    @classmethod
+    def of(cls, pattern: Pattern) -> Register:
+        """Make those of a pattern's files."""
+        unit = pattern.sizes[pattern.directions[0]].unit
+        blocks = pattern.file_bytes // unit if pattern.uses_register else 0
+        return cls.new(blocks, pattern.seeds()[Stream.BLOCK], pattern.files)
+
     @method
-    def restart(self):
+    def restart(self, file):
         """Begin a new round."""
-        self.state[STATE] = self.first
-        self.state[GIVEN] = 0
-        self.step()
+        self.state[file, STATE] = self.first
+        self.state[file, GIVEN] = 0
+        self.step(file)
 
     @method
-    def step(self):
+    def step(self, file):
         """Shift by one bit."""
-        state = self.state[STATE]
-        self.state[STATE] = (state >> 1) ^ (self.taps if state & 1 else 0)
+        state = self.state[file, STATE]
+        self.state[file, STATE] = (state >> 1) ^ (self.taps if state & 1 else 0)
 
     @method
-    def next(self):
-        """Return the next block, -1 after the last."""
-        if self.state[GIVEN] >= self.blocks:
+    def next(self, file):
+        """Return the next block of a file, -1 after the last."""
+        if self.state[file, GIVEN] >= self.blocks:
             return -1
-        self.state[GIVEN] += 1
-        self.step()
-        while self.ones ^ self.state[STATE] >= self.blocks:
-            self.step()
-        return self.ones ^ self.state[STATE]
+        self.state[file, GIVEN] += 1
+        self.step(file)
+        while self.ones ^ self.state[file, STATE] >= self.blocks:
+            self.step(file)
+        return self.ones ^ self.state[file, STATE]

@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.arrays import Ints
+from hybridsim.arrays import Bytes, Ints
 from hybridsim.codes import Op
+from hybridsim.engine.depths import BROKE_NS, MEASURED_NS, NOW
 from hybridsim.engine.inflight import Facts
+from hybridsim.engine.jobs import START_NS, Jobs
 from hybridsim.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.histogram import Distribution
 
+NAMES, MIXED = ("read", "write", "trim"), "mixed"
+TIMED_OUT = 110  # errno
+Mask = npt.NDArray[np.bool_]
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
 # The ends of fio's coarse bins of latency, and behind the last of them all else.
 EDGES_NS = np.array(
@@ -124,9 +129,16 @@ class JobResult:
     levels: Ints
     begin_ns: int = 0  # when measuring began
     end_ns: int = 0  # the last completion
+    depths: list[Ints] = field(default_factory=list)  # by job, as the machine has them
     log: list[npt.NDArray[np.int64]] = field(default_factory=list)
     issued: list[npt.NDArray[np.int64]] = field(default_factory=list)  # order, ns: for write_iolog
     made: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
+
+    def forget(self) -> None:
+        """Begin to measure anew; logs go on."""
+        self.directions = _directions(self.jobs[0])
+        self.coarse[:] = 0
+        self.end_ns = 0
 
     @property
     def span_ns(self) -> int:
@@ -138,6 +150,24 @@ class JobResult:
         """The same as fio tells it."""
         return max(1, round(self.span_ns / MILLISECOND))
 
+    @property
+    def told(self) -> list[tuple[str, Measured]]:
+        """What is told of reads, writes and trims, by name; unified_rw_reporting adds them up."""
+        directions = self.directions[:SYNC]
+        if self.jobs[0].is_unified:
+            return [(MIXED, sum(directions[1:], directions[0]))]
+        return list(zip(NAMES, directions))
+
+    @property
+    def depth(self) -> int:
+        """How many requests were under way at the end: with latency_target, what was found."""
+        return int(self.depths[-1][NOW])
+
+    @property
+    def error(self) -> int:
+        """What fio ends with: 0, or the number of an error."""
+        return TIMED_OUT if any(each[BROKE_NS] for each in self.depths) else 0
+
     def __add__(self, other: JobResult) -> JobResult:
         """Return both as one."""
         return JobResult(
@@ -147,6 +177,7 @@ class JobResult:
             self.levels + other.levels,
             min(self.begin_ns, other.begin_ns),
             max(self.end_ns, other.end_ns),
+            self.depths + other.depths,
         )
 
 
@@ -167,33 +198,41 @@ class FioResult:
 class Results:
     """The results of all jobs, as facts come in.
 
-    `start_ns` and `levels`, of each job, are the machine's own, which it keeps.
+    It keeps what the machine's `source` knows of each job: when it began, at which depths it is.
     """
 
-    def __init__(self, jobs: Sequence[Job], start_ns: Ints, levels: Ints) -> None:
-        self.of_jobs = [_empty(job, of_job) for job, of_job in zip(jobs, levels)]
-        self._start_ns = start_ns
+    def __init__(self, jobs: Sequence[Job], source: Jobs) -> None:
+        rows = zip(jobs, source.levels, source.depths.state)
+        self.of_jobs = [_empty(job, levels, depths) for job, levels, depths in rows]
+        self._start_ns = source.standing[:, START_NS]
+        self._measured_ns = np.zeros(len(jobs), np.int64)
 
     def add(self, facts: Facts) -> None:
         """Add facts."""
         owner = facts.number % len(self.of_jobs)
         for number, result in enumerate(self.of_jobs):
             job = result.jobs[0]
-            begin_ns = int(self._start_ns[number]) + job.ramp_ns
+            ramped_ns = int(self._start_ns[number]) + job.ramp_ns
+            measured_ns = int(result.depths[0][MEASURED_NS])
+            if measured_ns > self._measured_ns[number]:
+                self._measured_ns[number] = measured_ns
+                result.forget()
+            begin_ns = max(ramped_ns, measured_ns)
             if job.iolog:
                 each = owner == number
                 order = facts.number[each] // len(self.of_jobs)
                 since_ns = facts.issue_ns[each] - int(self._start_ns[number])
                 result.issued.append(np.stack([order, since_ns]))
-            mine = (owner == number) & (facts.done_ns >= begin_ns)
+            mine = (owner == number) & (facts.done_ns >= ramped_ns)
+            if job.logs:
+                result.log.append(_logged(facts, mine, ramped_ns, len(self.of_jobs)))
+            mine &= facts.issue_ns >= measured_ns
             if not mine.any():
                 continue
             done_ns = facts.done_ns[mine]
             latency_ns = done_ns - facts.issue_ns[mine]
             length = facts.length[mine]
-            kind = np.zeros(len(done_ns), np.int64)
-            for op, direction in KINDS.items():
-                kind[facts.op[mine] == op] = direction
+            kind = _kinds(facts.op[mine])
             for direction, measured in enumerate(result.directions):
                 chosen = kind == direction
                 measured.add(latency_ns[chosen], done_ns[chosen] - begin_ns, length[chosen])
@@ -201,9 +240,6 @@ class Results:
             result.coarse += np.bincount(coarse, minlength=len(EDGES_NS) + 1)
             result.begin_ns = begin_ns
             result.end_ns = max(result.end_ns, int(done_ns[-1]))
-            if job.logs:
-                order = facts.number[mine] // len(self.of_jobs)
-                result.log.append(np.stack([done_ns - begin_ns, latency_ns, kind, length, order]))
 
     def reported(self) -> list[JobResult]:
         """Return what is reported as one."""
@@ -214,9 +250,29 @@ class Results:
         return list(found.values())
 
 
-def _empty(job: Job, levels: Ints) -> JobResult:
-    directions = [
+def _empty(job: Job, levels: Ints, depths: Ints) -> JobResult:
+    coarse = np.zeros(len(EDGES_NS) + 1, np.int64)
+    return JobResult([job], _directions(job), coarse, levels, depths=[depths])
+
+
+def _directions(job: Job) -> list[Measured]:
+    return [
         Measured(done=Windows(job.iops_window_ns), moved=Windows(job.rate_window_ns))
         for _ in range(4)
     ]
-    return JobResult([job], directions, np.zeros(len(EDGES_NS) + 1, np.int64), levels)
+
+
+def _kinds(op: Bytes) -> Ints:
+    kind = np.zeros(len(op), np.int64)
+    for each, direction in KINDS.items():
+        kind[op == each] = direction
+    return kind
+
+
+def _logged(facts: Facts, mine: Mask, begin_ns: int, jobs: int) -> Ints:
+    """Return what logs tell of some facts."""
+    done_ns = facts.done_ns[mine]
+    latency_ns = done_ns - facts.issue_ns[mine]
+    order = facts.number[mine] // jobs
+    columns = (done_ns - begin_ns, latency_ns, _kinds(facts.op[mine]), facts.length[mine], order)
+    return np.stack(columns)

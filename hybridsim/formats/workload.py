@@ -1,4 +1,4 @@
-"""A workload to be generated, as if it had been captured: a TOML file or a `gen:` line."""
+"""A workload to be generated, as if it had been captured: a TOML file, Iometer's, a `gen:` line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LOAD = re.compile(rb"(?m)^\s*\[\[load\]\]")
 
 def detect(head: bytes) -> bool:
     """Tell whether the text says a workload."""
-    return head.startswith(b"gen:") or LOAD.search(head) is not None
+    is_of_iometer = head.startswith(b"Version ") and b"\n'" in head
+    return head.startswith(b"gen:") or is_of_iometer or LOAD.search(head) is not None
 
 
 class Reader:

@@ -7,6 +7,7 @@ from itertools import count
 
 from hybridsim.codes import Op
 from hybridsim.reference.clock import Clock
+from hybridsim.reference.depths import Depth
 from hybridsim.reference.parameters import JobParameters, Request, SourceParameters
 from hybridsim.reference.source import Source
 
@@ -27,6 +28,8 @@ class Job:
         self.is_over = False
         self.start = 0
         self.idle_since = 0
+        self.depth = Depth(parameters)
+        self.issued_at: dict[int, int] = {}  # by number of those under way
 
     @property
     def under_way(self) -> int:
@@ -80,6 +83,7 @@ class JobsSource(Source):
         self.group = [job for job in self.jobs if job.parameters.group == group]
         for job in self.group:
             job.start = job.idle_since = self.clock.now + job.parameters.delay_ns
+            job.depth.window(job.start + job.parameters.ramp_ns)
         ranked = [(job, next(self.ranks)) for job in self.group]
         for job, rank in ranked:
             self.go_on(job, rank)
@@ -87,7 +91,7 @@ class JobsSource(Source):
     def go_on(self, job: Job, rank: int) -> None:
         """Find out when a job issues its next request."""
         now = self.clock.now
-        if job.next == len(job.requests):
+        if job.next == len(job.requests) or job.depth.is_done:
             self.end(job)
             return
         request = job.requests[job.next]
@@ -97,7 +101,8 @@ class JobsSource(Source):
                 return
             time = max(time, job.idle_since + request.think_ns)
         run_ns = job.parameters.run_ns
-        if run_ns > 0 and time >= job.start + run_ns:
+        begun = max(job.start, job.depth.measured - job.parameters.ramp_ns)
+        if run_ns > 0 and time >= begun + run_ns:
             self.end(job)
             return
         job.knows_next = True
@@ -109,7 +114,8 @@ class JobsSource(Source):
         job.next += 1
         job.knows_next = False
         job.issued += 1
-        if job.issued == job.parameters.depth:
+        job.issued_at[number] = self.clock.now
+        if job.issued >= job.depth.now:
             job.is_full = True
         if self.request(number).op == Op.FLUSH:
             job.flush = number
@@ -120,6 +126,8 @@ class JobsSource(Source):
     def completed(self, number: int) -> None:
         """Let the job go on that waited for this one."""
         job = self.jobs[number % len(self.jobs)]
+        now = self.clock.now
+        job.depth.hear(now, self.request(number).op, now - job.issued_at.pop(number))
         if job.flush == number:
             job.flush = None
         if job.is_full:
@@ -129,14 +137,16 @@ class JobsSource(Source):
             job.issued -= 1
         if job.under_way == 0:
             job.issued = job.unreaped = 0
-            job.idle_since = self.clock.now
+            job.idle_since = now
+            job.depth.empty(now)
             if job.is_over:
                 self.leave(job)
         self.go_on_unless_waiting(job)
 
     def go_on_unless_waiting(self, job: Job) -> None:
-        """Go on, unless the job is full, waits for a FLUSH, knows when, or is over."""
-        if not (job.is_full or job.flush is not None or job.knows_next or job.is_over):
+        """Go on, unless the job is full, drains, waits for a FLUSH, knows when, or is over."""
+        waits = job.is_full or job.flush is not None or job.knows_next or job.depth.drains
+        if not (waits or job.is_over):
             self.go_on(job, next(self.ranks))
 
     def end(self, job: Job) -> None:

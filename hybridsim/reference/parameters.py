@@ -329,7 +329,10 @@ class BcacheParameters(_Plain):
 
 @dataclass
 class JobParameters(_Plain):
-    """One of several closed loops (2.2.1); its requests are those whose stream is its number."""
+    """One of several closed loops (2.2.1); its requests are those whose stream is its number.
+
+    What is behind run_ns is of a depth that is found (2.2.2).
+    """
 
     depth: int = 1
     low: int = 1
@@ -338,6 +341,14 @@ class JobParameters(_Plain):
     group: int = 0
     delay_ns: int = 0
     run_ns: int = 0
+    ramp_ns: int = 0
+    limit_read_ns: int = 0
+    limit_write_ns: int = 0
+    limit_trim_ns: int = 0
+    target_ns: int = 0
+    window_ns: int = 0
+    share: int = 10**6
+    keeps_on: int = 0
 
 
 @dataclass

@@ -17,7 +17,6 @@ from hybridsim.measurements.gathering import settled
 from hybridsim.measurements.measurement import Measurement
 
 FORM = "fio-3.33"
-DIRECTIONS = ("read", "write", "trim")
 WINDOWS_MAX = 2048
 ALWAYS_SAID = {"rw": "read", "bs": "4k", "iodepth": "1", "numjobs": "1"}  # readers look for these
 
@@ -58,7 +57,7 @@ def measurement(result: FioResult, name: str) -> Measurement:
 def _windows(result: FioResult) -> Iterator[dict[str, Any]]:
     """Yield what each job did in equal stretches of time, as its logs would tell."""
     for number, each in enumerate(result.reported):
-        for name, measured in zip(DIRECTIONS, each.directions):
+        for name, measured in each.told:
             if measured.count:
                 done, moved = (w.whole(each.span_ns) for w in (measured.done, measured.moved))
                 wider = -(-max(len(done), len(moved)) // WINDOWS_MAX)
@@ -82,21 +81,21 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "jobname": job.name,
         "groupid": job.group,
-        "error": 0,
+        "error": result.error,
         "eta": 0,
         "elapsed": -(-result.end_ns // SECOND),
         "job options": {"name": job.name, **ALWAYS_SAID, **job.said},
     }
-    for number, name in enumerate(DIRECTIONS):
-        found[name] = _direction(result, result.directions[number], job, with_bins)
+    for name, measured in result.told:
+        found[name] = _direction(result, measured, job, with_bins)
     syncs = result.directions[SYNC]
     found["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
     found |= {"job_runtime": result.span_ms * len(result.jobs)}
     found |= {"usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0, "majf": 0, "minf": 0}
     found |= _depths(result) | _coarse(result)
-    depth = max(each.depth for each in result.jobs)
-    found |= {"latency_depth": depth, "latency_target": 0}
-    return found | {"latency_percentile": 100.0, "latency_window": 0}
+    goal = job.goal
+    found |= {"latency_depth": result.depth, "latency_target": goal.target_ns}
+    return found | {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
 
 
 def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from hybridsim import __version__
 from hybridsim.fio.job import SECOND, Job
 from hybridsim.fio.pattern import SYNC
-from hybridsim.fio.results import FioResult, JobResult, Measured
+from hybridsim.fio.results import MIXED, NAMES, FioResult, JobResult, Measured
 from hybridsim.report.fio_json import FORM, coarse, percentiles, shares
 
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 DECIMAL = ("", "k", "M", "G", "T", "P")
 UNITS = {"nsec": 1, "usec": 10**3, "msec": 10**6}
-NAMES = ("read", "write", "trim")
 A_LINE = 4  # percentiles
 DEPTHS = ("1", "2", "4", "8", "16", "32", ">=64")
 
@@ -66,8 +65,11 @@ def _heading(result: FioResult) -> Iterator[str]:
 
 def _job(result: JobResult) -> Iterator[str]:
     job = result.jobs[0]
-    yield f"{job.name}: (groupid={job.group}, jobs={len(result.jobs)}): err= 0: pid=0: simulated"
-    for name, measured in zip(NAMES, result.directions):
+    error = "err= 0"
+    if result.error:
+        error = f"err={result.error} (func=max latency exceeded, error=Connection timed out)"
+    yield f"{job.name}: (groupid={job.group}, jobs={len(result.jobs)}): {error}: pid=0: simulated"
+    for name, measured in result.told:
         if measured.count:
             yield from _direction(name, measured, result, job)
     yield from _coarse(result)
@@ -83,7 +85,9 @@ def _job(result: JobResult) -> Iterator[str]:
     yield f"     complete  : {one_by_one}"
     counts = ",".join(str(each.count) for each in result.directions)
     yield f"     issued rwts: total={counts} short=0,0,0,0 dropped=0,0,0,0"
-    yield f"     latency   : target=0, window=0, percentile=100.00%, depth={job.depth}"
+    goal = job.goal
+    asked = f"target={goal.target_ns}, window={goal.window_ns // 1000}"
+    yield f"     latency   : {asked}, percentile={goal.percent:.2f}%, depth={result.depth}"
 
 
 def _direction(name: str, measured: Measured, result: JobResult, job: Job) -> Iterator[str]:
@@ -149,18 +153,23 @@ def _groups(result: FioResult) -> Iterator[str]:
         yield ""
         yield f"Run status group {group} (all jobs):"
         members = [each for each in result.of_jobs if each.jobs[0].group == group]
-        for number, name in enumerate(NAMES):
-            active = [each for each in members if each.directions[number].count]
-            if not active:
+        for wanted in (*NAMES, MIXED):
+            told = [
+                (each, part.moved_bytes)
+                for each in members
+                for name, part in each.told
+                if name == wanted and part.count
+            ]
+            if not told:
                 continue
-            moved = sum(each.directions[number].moved_bytes for each in active)
-            begin = min(each.begin_ns for each in active)
-            span = max(max(each.end_ns for each in active) - begin, 1)
-            rates = [each.directions[number].moved_bytes * SECOND / each.span_ns for each in active]
-            spans = [each.span_ms for each in active]
+            moved = sum(part for _, part in told)
+            begin = min(each.begin_ns for each, _ in told)
+            span = max(max(each.end_ns for each, _ in told) - begin, 1)
+            rates = [part * SECOND / each.span_ns for each, part in told]
+            spans = [each.span_ms for each, _ in told]
             low, high = min(rates), max(rates)
             yield (
-                f"{name.upper():>7}: bw={_both(moved * SECOND / span)}, "
+                f"{wanted.upper():>7}: bw={_both(moved * SECOND / span)}, "
                 f"{short(low, 1024)}B/s-{short(high, 1024)}B/s "
                 f"({short(low, 1000)}B/s-{short(high, 1000)}B/s), "
                 f"io={short(moved, 1024)}B ({short(moved, 1000)}B), "

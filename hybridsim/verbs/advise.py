@@ -25,7 +25,6 @@ from hybridsim.advice.hot_spot import HotSpot, hot_spot
 from hybridsim.answer.metrics import Kind
 from hybridsim.answer.outcome import SECOND, Outcome, Phase
 from hybridsim.answer.result import Result
-from hybridsim.errors import UsageError
 from hybridsim.language.units import human_size
 from hybridsim.scenario import Scenario
 from hybridsim.trace import Trace
@@ -33,7 +32,7 @@ from hybridsim.trace.summary import Summary
 from hybridsim.verbs.mrc import Curve, miss_ratio_curve
 from hybridsim.verbs.replay import Report
 from hybridsim.verbs.several import Several
-from hybridsim.verbs.size import Say, possible, sized, sizes_of
+from hybridsim.verbs.size import Say, possible, sized, sizes_of, with_some_cache
 
 SCHEMA = "hybridsim.advice/1"
 TARGET = 0.9  # of what the curve falls by in all; of what the largest cache saves
@@ -199,15 +198,12 @@ def advise(
     """Answer the five questions for an application whose trace this is, on a scenario's disks.
 
     `compare` names the alternatives that are replayed too; each holds `data_bytes`, by default what
-    the scenario's drives hold.  Raises what `replay` raises, UsageError for a scenario without a
-    cache or an unknown alternative.
+    the scenario's drives hold.  Raises what `replay` raises, UsageError for a scenario
+    that says no cache or an unknown alternative.
     """
     scenario = scenario or Scenario.default()
     names = chosen(compare)
-    if scenario.cache.kind == "none":
-        raise UsageError(
-            "the scenario has no cache to advise on: --cache page, or its kind under [cache]"
-        )
+    scenario, assumed = with_some_cache(scenario)
     several = Several(trace, scenario, report)
     summary = several.summary
     say("the application's own time, its processes and its hot spot")
@@ -235,11 +231,11 @@ def advise(
     compared_mode = "think" if summary.incomplete < summary.requests else several.mode
     compared = _compared(several, options, compared_mode, say)
     about = results[0]
-    notes = [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
+    told = [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
     return Advice(
         dict(about.trace), dict(about.scenario), several.mode, compared_mode, activity, hot, curve,
         sizes, pick, compared, data_bytes, prices, scenario.replay.depth,
-        notes,
+        [*assumed, *told],
     )  # fmt: skip
 
 

@@ -12,10 +12,11 @@ from hybridsim.arrays import Ints
 from hybridsim.codes import Op, Path
 from hybridsim.engine import loops
 from hybridsim.engine.inflight import Facts
-from hybridsim.engine.jobs import START_NS, Jobs
+from hybridsim.engine.jobs import Jobs
 from hybridsim.engine.machine import Run
 from hybridsim.engine.source import NEVER
 from hybridsim.errors import ScenarioError, UsageError
+from hybridsim.fio.endings import endings
 from hybridsim.fio.job import SECOND, Job
 from hybridsim.fio.jobfile import Written
 from hybridsim.fio.options import MEANINGLESS, SYNC_ENGINES
@@ -71,7 +72,7 @@ def fio(
         volume_bytes = capacity_bytes
     machine = building.machine(scenario, "closed", volume_bytes, pages)
     loops_of_jobs = Jobs.new(_given(jobs))
-    results = Results(jobs, loops_of_jobs.standing[:, START_NS], loops_of_jobs.levels)
+    results = Results(jobs, loops_of_jobs)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
     run.machine.clock[0] = real.lead_ns
     watch = Watch(pages > 0, real.lead_ns)
@@ -85,8 +86,9 @@ def fio(
     cache_bytes = pages * scenario.cache.page_bytes
     words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
     return FioResult(
-        jobs, results.of_jobs, results.reported(), written, words, _notes(once, laid), end_ns,
-        watch.counters(),
+        jobs, results.of_jobs, results.reported(), written, words,
+        [*_notes(once, laid), *(said for each in results.of_jobs for said in endings(each))],
+        end_ns, watch.counters(),
     )  # fmt: skip
 
 
@@ -175,7 +177,9 @@ def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64
             raise UsageError(f"job {job.name}: iodepth={job.depth} is more than {TOO_DEEP}")
         run_ns = job.run_ns + job.ramp_ns if job.run_ns else 0
         row = (job.depth, job.low, job.reap_least, job.reap_most, job.group, job.delay_ns, run_ns)
-        rows.append(row)
+        goal = job.goal
+        searched = (goal.target_ns, goal.window_ns, goal.share, int(goal.keeps_on))
+        rows.append((*row, job.ramp_ns, *goal.most_ns, *searched))
     return np.array(rows, np.int64)
 
 
@@ -196,7 +200,7 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         )
     if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
         notes.append("write_iolog is passed over where read_iolog is said, as in fio")
-    unsaid = sorted({job.files[0] for job in jobs if not job.has_size})
+    unsaid = sorted({job.files[0] for job in jobs if not (job.has_size or job.shares.size)})
     if unsaid:
         notes.append(
             f"no size= for {', '.join(unsaid)}: it is all of the volume, "

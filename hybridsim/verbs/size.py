@@ -129,16 +129,13 @@ def size(
     """Find the smallest cache with which the machine of a scenario meets all of `require`.
 
     `say` hears what is done, `report` how far each pass over the trace is.  Raises UsageError for a
-    wrong requirement or a scenario without a cache, and what `replay` raises.
+    wrong requirement or a scenario that says no cache, and what `replay` raises.
     """
     scenario = scenario or Scenario.default()
     wanted = parse_all(require)
     if not wanted:
         raise UsageError("say what must be reached: --require 'p99.warm<8ms'")
-    if scenario.cache.kind == "none":
-        raise UsageError(
-            "the scenario has no cache to be sized: --cache page, or its kind under [cache]"
-        )
+    scenario, assumed = with_some_cache(scenario)
     several = Several(trace, scenario, report)
     check_answerable(wanted, several.summary.reads, several.summary.writes)
     page_bytes = scenario.cache.page_bytes
@@ -169,7 +166,7 @@ def size(
             break
     by_size = {each.size_bytes: each for each in tried}
     answer, below = search.answer, search.below
-    notes += _doubts(by_size, answer)
+    notes = [*assumed, *notes, *_doubts(by_size, answer)]
     return Sizing(
         about["trace"], _site(scenario, several.mode), wanted, alone, curve,
         [by_size[each] for each in sorted(by_size)],
@@ -264,6 +261,26 @@ def _refused(scenario: Scenario, size_bytes: int) -> str:
     except ScenarioError as error:
         return str(error).removeprefix("--cache-size: ")
     return ""
+
+
+def with_some_cache(scenario: Scenario) -> tuple[Scenario, list[str]]:
+    """Return a scenario with a cache in front of its disks, and what was assumed for that.
+
+    A system of the catalog may have none; raises UsageError where it was said that there is none.
+    """
+    if scenario.cache.kind != "none":
+        return scenario, []
+    origin, kind = scenario.origin, ("cache", "kind")
+    if origin.says(kind) or origin.option(kind):
+        raise UsageError(
+            "the scenario says that there is no cache: --cache page, or another kind under [cache]"
+        )
+    scenario = scenario.with_options(cache="page")
+    cache = scenario.cache
+    return scenario, [
+        f"this system has no cache: one of pages is put in front of it ({cache.words}, on "
+        f"{cache.drive.name}); --cache takes another kind"
+    ]
 
 
 def sized(scenario: Scenario, size_bytes: int) -> Scenario:

@@ -2,7 +2,8 @@
 
 quantities, load   the tables; what all kinds of load have in common
 draws              numbers by chance, whole columns at once
-said               a workload from TOML or from a line, and what is wrong with it
+icf, icf_loads     Iometer's own files, and the loads that they come to
+said, of_files     a workload from TOML or from a line, and what is wrong with it
 generated          its loads side by side, as one stream of requests
 """
 

@@ -1,8 +1,9 @@
-"""An access specification of Iometer, line by line as its .icf files have it.
+"""An access specification of Iometer, line by line as its .icf files have it, or from such a file.
 
 A line is size, % of size, % reads, % random, delay, burst, align, reply.  As there, a request that
-is not random goes on where the one before it ended.  Delays and replies are not made: the rate says
-how fast requests come.  `ramp` and `run` give a depth its time, `depth = "1-512"` doubles it.
+is not random goes on where the one before it ended, and each worker pauses for `delay` milliseconds
+after `burst` requests.  Replies are of networks, and not made.  The rate says how fast requests
+come; `ramp` and `run` give a depth its time, `depth = "1-512"` doubles it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from pydantic import BeforeValidator
 from hybridsim.codes import Op
 from hybridsim.formats.rows import Requests
 from hybridsim.workloads.draws import Draws, Ints, Weighted
+from hybridsim.workloads.icf import COLUMNS
 from hybridsim.workloads.load import Load, Places
 from hybridsim.workloads.quantities import Depths, Time
 
 EXAMPLE = "4096,100,100,100,0,1,4096,0"
-COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")
+MILLISECOND = 10**6
 SECTOR = 512
 
 
@@ -32,7 +34,7 @@ class Line(NamedTuple):
     of_size: int  # per cent of the requests
     reads: int  # per cent
     random: int  # per cent
-    delay: int = 0
+    delay: int = 0  # ms
     burst: int = 1
     align: int = 0  # bytes; 0: sectors
     reply: int = 0
@@ -51,8 +53,12 @@ def _lines(said: Any) -> tuple[Line, ...]:
     for line in found:
         if line.size < 1 or max(line.of_size, line.reads, line.random) > 100:
             raise ValueError(f"{line.size}: a size from 1 byte on, and shares up to 100")
-        if line.delay or line.reply or line.burst != 1:
-            raise ValueError("delay, burst and reply are not made: write 0, 1 and 0")
+        if line.reply or line.burst < 1:
+            raise ValueError("replies are of networks: reply is 0; and a burst is 1 at least")
+    if len({(line.delay, line.burst) for line in found if line.delay}) > 1 or (
+        any(line.delay for line in found) and not all(line.delay for line in found)
+    ):
+        raise ValueError("delays are made where all lines have the same delay and burst")
     if sum(line.of_size for line in found) != 100:
         raise ValueError("the lines' % of size make 100 together")
     return tuple(found)
@@ -66,6 +72,8 @@ class Iometer(Load):
     depth: Depths | None = (1,)
     ramp: Time = 0
     run: Time = 60 * 10**9
+    icf: str = ""  # a file that says all this
+    spec: str = ""  # which of its access specifications; else all tests of the file
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse what the access specification says otherwise."""
@@ -77,11 +85,21 @@ class Iometer(Load):
             yield "access", "a request does not fit into the span"
         if self.ramp + self.run == 0:
             yield "run", "a depth must last"
+        if self.spec:
+            yield "spec", "icf=FILE says where this access specification is"
+        if self.access[0].delay and (self.flush_every or self.depth is None or len(self.depth) > 1):
+            yield "access", "delays are made at one depth, without flushes"
 
     @property
     def step_ns(self) -> int:
         """Return how long a depth lasts."""
         return self.ramp + self.run
+
+    def paused_ns(self, number: Ints) -> Ints:
+        """Return how long the worker of each request has paused before it, in all."""
+        line, depth = self.access[0], self.depth or (1,)
+        done: Ints = number // depth[0] // line.burst
+        return done * line.delay * MILLISECOND
 
     def places(self, seed: int) -> Places:
         """Return places, each by its line and the request before."""

@@ -89,7 +89,7 @@ class Load(Part, ABC):
     def requests(self, seed: int, number: int) -> Iterator[Requests]:
         """Yield the load's requests in order of arrival, without end unless it has one."""
         blocks = self._blocks(seed, number)
-        yield from blocks if self.depth is None else in_workers(blocks, self.depth, self._steps())
+        yield from blocks if self.depth is None else in_workers(blocks, self, self._steps())
 
     def _blocks(self, seed: int, number: int) -> Iterator[Requests]:
         places = self.places(int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
@@ -101,7 +101,9 @@ class Load(Part, ABC):
             gaps = draws.exponential(BLOCK_ROWS) if self.arrivals == "poisson" else 1.0
             done = work + np.cumsum(np.broadcast_to(gaps, BLOCK_ROWS))
             work = float(done[-1])
-            rows = no_requests(BLOCK_ROWS)._replace(arrival_ns=self.begin + self._times(done))
+            arrival_ns = self.begin + self._times(done)
+            arrival_ns += self.paused_ns(block * BLOCK_ROWS + np.arange(BLOCK_ROWS))
+            rows = no_requests(BLOCK_ROWS)._replace(arrival_ns=arrival_ns)
             rows.stream[:] = number << WORKER_BITS
             rows.dispatch_ns[:] = rows.complete_ns[:] = UNKNOWN
             self.fill(rows, places, draws)
@@ -118,6 +120,10 @@ class Load(Part, ABC):
         rows.length_bytes[:] = sizes[choice.choose(draws, rows.rows)]
         rows.op[:] = np.where(draws.happens(self.read, rows.rows), Op.READ, Op.WRITE)
         rows.offset_bytes[:] = places.offsets(draws, rows.arrival_ns, rows.length_bytes)
+
+    def paused_ns(self, number: Ints) -> Ints:
+        """Return how long pauses before each request last, together; they are counted from 0."""
+        return np.zeros_like(number)
 
     def _times(self, done: Floats) -> Ints:
         """Return when so many requests are due."""
@@ -171,15 +177,16 @@ class Flushes:
         return Requests._make(column[order] for column in joined([rows, flushes]))
 
 
-def in_workers(
-    blocks: Iterator[Requests], depths: tuple[int, ...], ends_ns: Ints
-) -> Iterator[Requests]:
+def in_workers(blocks: Iterator[Requests], load: Load, ends_ns: Ints) -> Iterator[Requests]:
     """Deal requests to as many workers as are outstanding at a time, each with one at a time.
 
-    A request's recorded completion is its worker's next arrival: a replay after think times lets
-    the worker issue it as soon as the machine has completed the one before.
+    A request's recorded completion is its worker's next arrival, or when it pauses before that: a
+    replay after think times lets the worker issue it as soon as the machine has completed the one
+    before, and the pause is over.
     """
+    depths = load.depth or (1,)
     held: Requests | None = None
+    before = 0  # requests in the blocks before `held`
     seen = np.zeros(len(depths), np.int64)  # requests in each step
     for block in itertools.chain(blocks, [no_requests()]):
         step = np.minimum(np.searchsorted(ends_ns, block.arrival_ns, "right"), len(depths) - 1)
@@ -190,16 +197,21 @@ def in_workers(
             seen[each] += int(mine.sum())
         block.stream[:] += (within % np.array(depths)[step]).astype(np.int32)
         if held is not None:
-            yield _completed(held, block, depths, ends_ns)
+            yield _completed(held, block, load, ends_ns, before)
+            before += held.rows
         held = block
 
 
-def _completed(held: Requests, after: Requests, depths: tuple[int, ...], ends_ns: Ints) -> Requests:
+def _completed(held: Requests, after: Requests, load: Load, ends_ns: Ints, before: int) -> Requests:
+    depths = load.depth or (1,)
     arrival = joined([held, after]).arrival_ns
     step = np.minimum(np.searchsorted(ends_ns, held.arrival_ns, "right"), len(depths) - 1)
     successor = np.arange(held.rows) + np.array(depths)[step]
     known = successor < len(arrival)
-    following = np.where(known, arrival[np.minimum(successor, len(arrival) - 1)], LATEST_NS)
+    paused_ns = load.paused_ns(before + np.arange(len(arrival)))
+    successor = np.minimum(successor, len(arrival) - 1)
+    pause_ns = paused_ns[successor] - paused_ns[: held.rows]
+    following = np.where(known, arrival[successor] - pause_ns, LATEST_NS)
     complete = np.minimum(following, ends_ns[step])
     return held._replace(complete_ns=np.where(complete == LATEST_NS, UNKNOWN, complete))
 

@@ -108,7 +108,15 @@ def _sizes(said: Any) -> tuple[tuple[int, float], ...]:
 
 
 def _depths(said: Any) -> tuple[int, ...]:
-    """Return the depths that '8' or '1-512' is: from the first, doubled up to the last."""
+    """Return the depths that '8' or '1-512' is: from the first, doubled up to the last.
+
+    A list names them.
+    """
+    if isinstance(said, list) and said:
+        depths = tuple(parse_count(each) for each in said)
+        if not all(1 <= depth <= DEEPEST for depth in depths):
+            raise ValueError(f"{said!r}: a depth is from 1 to {DEEPEST}")
+        return depths
     first, dash, last = str(said).partition("-")
     low = parse_count(first)
     high = parse_count(last) if dash else low

@@ -15,8 +15,9 @@ from hybridsim.errors import WorkloadError
 from hybridsim.language.suggest import hint
 from hybridsim.toml.parsing import cleaned, parsed
 from hybridsim.toml.places import Path, Places
-from hybridsim.toml.problems import Problem, explain, report
-from hybridsim.workloads import KINDS
+from hybridsim.toml.problems import Locates, Problem, explain, report
+from hybridsim.workloads import KINDS, icf
+from hybridsim.workloads.of_files import of_icf, with_files
 from hybridsim.workloads.workload import TABLES, Workload
 
 SCHEME = "gen:"
@@ -28,12 +29,14 @@ def read(text: str, name: str) -> Workload:
     """Return the workload that a text says."""
     if text.startswith(SCHEME):
         said, places = _of_line(text.strip())
-        return _checked(said, OfLine(text.strip(), places))
+        return _checked(*with_files(said, OfLine(text.strip(), places)))
     text = cleaned(text)
-    return _checked(parsed(text, name, WorkloadError), OfToml(text, name))
+    if icf.detect(text):
+        return _checked(*of_icf(text, name))
+    return _checked(*with_files(parsed(text, name, WorkloadError), OfToml(text, name)))
 
 
-def _checked(said: Mapping[str, Any], origin: OfToml | OfLine) -> Workload:
+def _checked(said: Mapping[str, Any], origin: Locates) -> Workload:
     problems = []
     loads = said.get("load")
     for number, load in enumerate(loads if isinstance(loads, list) else []):
@@ -48,7 +51,7 @@ def _checked(said: Mapping[str, Any], origin: OfToml | OfLine) -> Workload:
         return Workload.model_validate(said)
     except ValidationError as error:
         found = explain(error, origin, known_keys, path_in_text)
-        raise WorkloadError(report(found, "workload")) from None
+        raise WorkloadError(report(dict.fromkeys(found), "workload")) from None
 
 
 class OfToml:

@@ -1,0 +1,216 @@
+"""Iometer's configuration files (.icf): what each worker is to do, test after test.
+
+The file is lines of `'comment` that say what the lines after them are; its sections are known by
+the first of these.  Results displays and addresses of managers say nothing about the load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hybridsim.errors import WorkloadError
+from hybridsim.language.suggest import nearest
+from hybridsim.toml.problems import Problem, report
+
+SECOND = 10**9
+COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")
+EXAMPLE = "4096,100,67,100,0,1,0,0"
+NORMAL, CYCLED = ("NORMAL", "0"), ("CYCLE_OUTSTANDING_IOS", "6")
+NO_DISK = re.compile(r"\s*NETWORK|\s*TCP|\s*VI\b", re.I)
+
+
+def detect(text: str) -> bool:
+    """Tell whether the text is of such a file."""
+    return text.startswith("Version ") and "\n'" in text
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An access specification: lines as numbers, by COLUMNS."""
+
+    name: str
+    line: int  # of the file
+    access: tuple[tuple[int, ...], ...]
+
+
+@dataclass
+class Worker:
+    """One worker: its targets, and what it does in each test."""
+
+    line: int
+    outstanding: int = 1
+    most_sectors: int = 0  # of each target; 0: all of it
+    first_sector: int = 0
+    specs: list[tuple[str, int]] = field(default_factory=list)  # name, line
+    targets: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Icf:
+    """What a file says."""
+
+    run_ns: int = 0
+    ramp_ns: int = 0
+    depths: tuple[int, ...] = ()  # in place of each worker's own
+    specs: dict[str, Spec] = field(default_factory=dict)  # by name in small letters
+    workers: list[Worker] = field(default_factory=list)
+
+
+def read(text: str, name: str) -> Icf:
+    """Return what a file says; raise WorkloadError that names every line that cannot be made."""
+    reading = _Reading(text, name)
+    reading.all()
+    if reading.problems:
+        raise WorkloadError(report(reading.problems, "Iometer file"))
+    return reading.icf
+
+
+class _Reading:
+    """A file, line by line."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text, self._name = text, name
+        self._lines = text.split("\n")
+        self.icf = Icf()
+        self.problems: list[Problem] = []
+        self._cycle: tuple[int, ...] = ()
+        self._worker: Worker | None = None
+
+    def wrong(self, line: int, message: str) -> None:
+        """Note what is wrong with a line, counted from 1."""
+        content = self._lines[line - 1]
+        column = len(content) - len(content.lstrip()) + 1
+        self.problems.append(Problem.at(message, self._text, self._name, line, column))
+
+    def all(self) -> None:
+        """Read all of it."""
+        for key, line, values in self._entries():
+            word = key.split(",")[0].strip().lower()
+            if word == "access specification name":
+                self._name_spec(line, values)
+            elif word == "size":
+                self._fill_spec(line, values)
+            elif values:
+                self._one(word, line + 1, values)
+        for spec in self.icf.specs.values():
+            if all(spec.access) and sum(row[1] for row in spec.access) != 100:
+                self.wrong(spec.line, "the lines' % of size make 100 together")
+        if not self.icf.specs and not self.problems:
+            self.wrong(1, "no access specification is in it")
+        for worker in self.icf.workers:
+            self._check(worker)
+
+    def _entries(self) -> Iterator[tuple[str, int, list[str]]]:
+        """Yield each comment with its line, and the lines that follow it."""
+        at = 0
+        while at < len(self._lines):
+            line, at = at + 1, at + 1
+            content = self._lines[line - 1].strip()
+            if not content.startswith("'"):
+                continue
+            values = []
+            while at < len(self._lines) and not self._lines[at].lstrip().startswith("'"):
+                values.append(self._lines[at].strip())
+                at += 1
+            yield content.removeprefix("'").strip(), line, values
+
+    def _one(self, word: str, line: int, values: list[str]) -> None:
+        """Take an entry whose value is one line."""
+        value = values[0]
+        if word.startswith("hours"):
+            hours, minutes, seconds = self._numbers(line, value, 3)
+            self.icf.run_ns = ((hours * 60 + minutes) * 60 + seconds) * SECOND
+        elif word.startswith("ramp up time"):
+            self.icf.ramp_ns = self._numbers(line, value, 1)[0] * SECOND
+        elif re.fullmatch(r"start\s+end\s+step\s+step type", word):
+            self._cycle = self._depths(line, value)
+        elif word == "test type":
+            self._test_type(line, value.upper())
+        elif word == "worker":
+            self._worker = Worker(line)
+            self.icf.workers.append(self._worker)
+        elif self._worker is not None:
+            self._of_worker(self._worker, word, line, values)
+
+    def _test_type(self, line: int, value: str) -> None:
+        if value in CYCLED:
+            self.icf.depths = self._cycle
+        elif value not in NORMAL:
+            known = f"{NORMAL[0]} and {CYCLED[0]} are"
+            self.wrong(line, f"tests that cycle over workers or targets are not made; {known}")
+
+    def _of_worker(self, worker: Worker, word: str, line: int, values: list[str]) -> None:
+        value = values[0]
+        if word in ("worker type", "target type") and NO_DISK.match(value):
+            self.wrong(line, f"a network is no disk: take out this {word.split()[0]}")
+        elif word == "number of outstanding ios":
+            worker.outstanding = self._numbers(line, value, 1)[0]
+            if worker.outstanding < 1:
+                self.wrong(line, "at least one request is outstanding")
+        elif word == "disk maximum size":
+            worker.most_sectors, worker.first_sector = self._numbers(line, value, 2)
+        elif word == "assigned access specs":
+            worker.specs = [(each, line + i) for i, each in enumerate(values) if each]
+        elif word == "target":
+            worker.targets.append(value)
+
+    def _name_spec(self, line: int, values: list[str]) -> None:
+        name = values[0].rsplit(",", 1)[0].strip() if values else ""
+        if not name:
+            self.wrong(line, "a name and its default assignment follow, as 'Web server,NONE'")
+        self.icf.specs[name.lower()] = Spec(name, min(line + 1, len(self._lines)), ())
+
+    def _fill_spec(self, line: int, values: list[str]) -> None:
+        name = next(reversed(self.icf.specs), None)
+        if name is None:
+            self.wrong(line, "lines of an access specification that has no name")
+            return
+        rows = [self._row(line + 1 + i, value) for i, value in enumerate(values) if value]
+        spec = self.icf.specs[name]
+        self.icf.specs[name] = Spec(spec.name, spec.line, tuple(rows))
+
+    def _row(self, line: int, value: str) -> tuple[int, ...]:
+        fields = [each.strip() for each in value.split(",")]
+        if len(fields) != len(COLUMNS) or not all(each.isdigit() for each in fields):
+            columns = ", ".join(COLUMNS).replace("of_size", "% of size")
+            self.wrong(line, f"no line of an access specification ({columns}): {EXAMPLE}")
+            return ()
+        row = dict(zip(COLUMNS, map(int, fields)))
+        if row["size"] < 1 or max(row[each] for each in COLUMNS[1:4]) > 100:
+            self.wrong(line, "a size from 1 byte on, and shares up to 100")
+        if row["reply"]:
+            self.wrong(line, "replies go over a network, which is no disk: reply is 0")
+        return tuple(row.values())
+
+    def _depths(self, line: int, value: str) -> tuple[int, ...]:
+        begin, end, step = self._numbers(line, value, 3)
+        is_linear = value.upper().endswith("LINEAR")
+        if begin < 1 or end < begin or step < (1 if is_linear else 2):
+            self.wrong(line, "depths go up: start is at least 1, and step leads on to end")
+            return (1,)
+        found = [begin]
+        while (more := found[-1] + step if is_linear else found[-1] * step) <= end:
+            found.append(more)
+        return tuple(found)
+
+    def _numbers(self, line: int, value: str, count: int) -> list[int]:
+        numbers = [int(each) for each in re.findall(r"\d+", value)]
+        if len(numbers) < count:
+            which = "a whole number" if count == 1 else f"{count} whole numbers"
+            self.wrong(line, f"{which} must stand here")
+            numbers += [1] * count
+        return numbers[:count]
+
+    def _check(self, worker: Worker) -> None:
+        for name, line in worker.specs:
+            spec = self.icf.specs.get(name.lower())
+            if spec is None and name.lower() != "idle":
+                near = nearest(name, [each.name for each in self.icf.specs.values()])
+                meant = f": did you mean {near!r}?" if near else ""
+                self.wrong(line, f"no access specification {name!r} is in the file{meant}")
+            most_bytes = worker.most_sectors * 512
+            sizes = [row[0] for row in spec.access if row] if spec else []
+            if most_bytes and max(sizes, default=0) > most_bytes:
+                self.wrong(line, f"a request does not fit into {worker.most_sectors} sectors")
