@@ -15,7 +15,6 @@ HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
         "hybridsim trace gen traces/workloads/mail.toml mail.csv.zst",
         "hybridsim trace gen random,rate=150+sequential,rate=50,duration=1m - | head -3",
         "hybridsim trace gen --as fio-iolog zipf,theta=1.1,size=4k/70:64k/30,seed=7 zipf.iolog",
-        "hybridsim trace gen iometer,depth=1-8,ramp=30s,run=10s steps.csv.zst",
         "hybridsim trace gen 'iometer,icf=traces/workloads/web.icf,spec=File server' web.csv.zst",
         "hybridsim trace gen sysbench,test-mode=rndrw,threads=16,duration=5m sysbench.csv.zst",
         f"hybridsim mrc gen:{HOT}",
