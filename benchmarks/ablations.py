@@ -84,7 +84,7 @@ PARTS: dict[str, list[Patch]] = {
     ],
     "8 pages drawn instead of 32": [("policy.py", "DRAWN = 32", "DRAWN = 8")],
     "a fill costs a read also where the request has all of the page": [
-        ("worth.py", "self.state[READING] * cut / pages", "self.state[READING]"),
+        ("worth.py", "self.state[READING] * cut / (last - first + 1)", "self.state[READING]"),
     ],
     "pages touched together need not leave together": [
         ("policy.py", "if apart < TOGETHER and", "if False and"),

@@ -106,11 +106,7 @@ class Learned(NamedTuple):
         self.reuse.settle(self.state[MISSED], self.state[HIT])
         self.state[MISSED] = self.state[HIT] = 0
         self.regions.request(offset, length, self.state[CLOCK])
-        end, size = offset + length, self.page_bytes
-        first, last = offset // size, (end - 1) // size
-        is_cut, is_cut_short = first * size < offset, end < (last + 1) * size
-        cut = int(is_cut or is_cut_short) if first == last else int(is_cut) + int(is_cut_short)
-        self.reuse.worth.prices(last - first + 1, cut)
+        self.reuse.worth.prices(offset, offset + length, self.page_bytes)
 
     @method
     def consider(self, now, page, write, full):

@@ -66,9 +66,12 @@ class Worth(NamedTuple):
         return self.state[PRICE] + self.state[OVER]
 
     @method
-    def prices(self, pages, cut):
-        """Hear of a request for so many pages, of which it has so many not as a whole."""
-        self.state[PRICE] = self.state[WRITING] + self.state[READING] * cut / pages
+    def prices(self, begin, end, page_bytes):
+        """Hear of a request, which may have its first and last page not as a whole."""
+        first, last = begin // page_bytes, (end - 1) // page_bytes
+        is_late, is_short = first * page_bytes < begin, end < (last + 1) * page_bytes
+        cut = int(is_late or is_short) if first == last else int(is_late) + int(is_short)
+        self.state[PRICE] = self.state[WRITING] + self.state[READING] * cut / (last - first + 1)
 
     @method
     def rents(self, density):
