@@ -9,7 +9,16 @@ from hybridsim.errors import ScenarioError, UsageError
 from hybridsim.fio.job import jobs_of
 from hybridsim.fio.results import JobResult, Measured
 from hybridsim.report.bench import text
-from hybridsim.verbs.bench import PARAMETERS, Bench, Point, Setting, bench, job, written
+from hybridsim.verbs.bench import (
+    PARAMETERS,
+    Bench,
+    Point,
+    Setting,
+    bench,
+    job,
+    warm_up,
+    written,
+)
 
 SECOND, MS = 10**9, 10**6
 SITE = Scenario.default()
@@ -27,6 +36,23 @@ def test_measurements_run_one_after_the_other_on_one_volume():
     assert (first.group, second.group) == (0, 1)
     assert first.files == second.files
     assert first.depth == 8
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_measurement_ends_with_its_requests_or_its_time(name):
+    """A job of fio that is time_based would go on, whatever number of requests is said."""
+    is_sequential = BY_NAME[name].is_sequential
+    size, number = (1 << 20, 100) if is_sequential else (4096, 1000)
+    for each in jobs(name):
+        assert (each.pattern.pass_bytes, each.pattern.passes) == (number * size, 1)
+        assert not each.pattern.is_endless
+        assert each.run_ns == 120 * SECOND
+
+
+def test_a_cache_is_warmed_with_so_many_reads():
+    (each,) = jobs_of(written([warm_up(SETTING)]))
+    assert each.pattern.pass_bytes == SETTING.warm_up * SETTING.block_bytes
+    assert not each.pattern.is_endless
 
 
 def test_hot_reads_stay_in_the_hot_spot_and_cold_ones_out_of_it():

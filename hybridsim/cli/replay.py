@@ -133,6 +133,8 @@ def replay(
 
     required = parse_all(require)
     site = machine(scenario_file, settings, seed=seed, **options)
+    if options["depth"] is not None and site.replay.mode != "closed":
+        raise UsageError("--depth is of a replay at a queue depth: say --mode closed too")
     if ssd_kept and not warm_start:
         raise UsageError("--ssd-kept says how to begin with a saved cache: give it by --warm-start")
     load = Trace.read(trace, format_, device, use_dispatch)

@@ -132,7 +132,8 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
     Columns of .csv: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
     F (flush) or Z (write zeroes); times are from the first event, empty if unknown.
     Processes are not kept: think times of the CSV are those of all requests as one process.
-    Other formats (--as) keep less: msr and spc reads and writes alone, spc no completions.
+    Other formats (--as) keep less: msr and spc reads and writes alone, spc no completions,
+    oracle-general not even whether it is a read.
     """
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hybridsim.trace import Requests, Trace
 
 PATIENCE_S = 1.0
+NAMED = {"iolog": "fio-iolog"}  # by how names of files end
 PACKED: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0),
     ".zst": partial(zstd.ZstdFile, mode="wb"),
@@ -46,7 +47,8 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | 
 def format_of(output: str) -> str:
     """Return the format that the end of a file's name says, before that of its compression."""
     suffixes = [each[1:] for each in Path(output).suffixes if each not in PACKED]
-    return suffixes[-1] if suffixes and suffixes[-1] in WRITTEN else "csv"
+    said = NAMED.get(suffixes[-1], suffixes[-1]) if suffixes else ""
+    return said if said in WRITTEN else "csv"
 
 
 def as_bytes(part: str | bytes) -> bytes:

@@ -132,7 +132,7 @@ def _since(opened: Trace) -> str:
 
 def diagnose(summary: Summary) -> str:
     """Return the verdict on a trace."""
-    if not summary.requests:
+    if not summary.reads + summary.writes:
         return "unusable"
     few = FEW * summary.requests
     found = [

@@ -207,8 +207,8 @@ def _setting(
     _check(scenario, hot_bytes, block_bytes, sequential_bytes)
     hot_bytes -= hot_bytes % block_bytes
     pages = -(-hot_bytes // max(scenario.cache.page_bytes, block_bytes))
-    warm_up = min(max(WARM_UP_TOUCHES * pages, WARM_UP_LEAST), WARM_UP_MOST)
-    return Setting(hot_bytes, block_bytes, sequential_bytes, depths, requests, warm_up)
+    reads = min(max(WARM_UP_TOUCHES * pages, WARM_UP_LEAST), WARM_UP_MOST)
+    return Setting(hot_bytes, block_bytes, sequential_bytes, depths, requests, reads)
 
 
 def _check(scenario: Scenario, hot_bytes: int, block_bytes: int, sequential_bytes: int) -> None:
@@ -235,7 +235,7 @@ def _row(scenario: Scenario, setting: Setting, state: str, tell: Tell) -> tuple[
     twice = [each for each in wanted for _ in range(2)]
     jobs = [job(scenario, setting, *each, turn) for turn, each in enumerate(twice)]
     if state == "warm":
-        jobs.insert(0, _warm_up(setting))
+        jobs.insert(0, warm_up(setting))
     result = fio(written(jobs), scenario, tell=tell, cached=state == "warm")
     measured = result.of_jobs[len(jobs) - len(twice) :]
     pairs = zip(measured[::2], measured[1::2])
@@ -277,7 +277,8 @@ def job(
     ]
 
 
-def _warm_up(setting: Setting) -> list[str]:
+def warm_up(setting: Setting) -> list[str]:
+    """Return the options of fio that read the hot spot until a cache has it."""
     number = setting.warm_up
     size, hot_bytes = setting.block_bytes, setting.hot_bytes
     options = _options("randread", size, 0, hot_bytes, WARM_UP_DEPTH, number, "30d")
@@ -293,7 +294,7 @@ def _options(
 ) -> list[str]:
     return [
         f"--rw={rw}", f"--bs={size}", f"--offset={begin}", f"--size={span}", f"--iodepth={depth}",
-        f"--number_ios={number}", f"--runtime={runtime}", "--time_based=1", "--norandommap=1",
+        f"--io_size={number * size}", f"--runtime={runtime}", "--norandommap=1",
         "--filename=volume", "--ioengine=libaio", "--direct=1", "--stonewall",
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from hybridsim.answer.result import Warning
 from hybridsim.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.preload import WarmStart
-from hybridsim.errors import UsageError
+from hybridsim.errors import TraceError, UsageError
 from hybridsim.language.units import format_size, human_count, human_size
 from hybridsim.scenario import Cache, Scenario
 from hybridsim.trace import Trace
@@ -61,7 +61,7 @@ def begin(
     # A few more than there is room for tell nothing: the trace is ranked for this size.
     best = ranked(source, said.page_bytes, pages, said.sequential_cutoff_bytes)
     if not len(best):
-        raise UsageError(f"{source.name}: no reads in it that a cache would keep")
+        raise TraceError(f"{source.name}: no reads in it that a cache would keep")
     return _preloaded(best, source.name, len(best), said.page_bytes, [])
 
 
