@@ -147,6 +147,8 @@ def doctor_text(opened: Trace, summary: Summary) -> str:
     """Return the answer of `trace doctor`."""
     verdict = diagnose(summary)
     lines = [f"{verdict}  {opened.name}: {plural(summary.requests, 'request')} ({opened.format})"]
+    if summary.requests and not summary.reads + summary.writes:
+        lines.append("  no read and no write among them: nothing to replay")
     for each in summary.warnings:
         lines += ["", f"{each.code} x {each.count:,}", f"  {each.text}"]
         if each.place:
