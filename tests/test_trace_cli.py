@@ -233,4 +233,9 @@ def test_files_are_written_also_when_nobody_reads_the_text(tmp_path):
 @pytest.mark.parametrize(("number", "verdict"), [(200, "sound"), (201, "usable with reservations")])
 def test_requests_cut_off_at_the_ends_of_a_capture_are_no_reservation(number, verdict):
     cut_off = TraceWarning("incomplete", "no completion", number, "", "")
-    assert diagnose(SimpleNamespace(requests=200_000, warnings=[cut_off])) == verdict
+    summary = SimpleNamespace(requests=200_000, reads=200_000, writes=0, warnings=[cut_off])
+    assert diagnose(summary) == verdict
+
+
+def test_a_trace_of_flushes_alone_is_unusable():
+    assert diagnose(SimpleNamespace(requests=20, reads=0, writes=0, warnings=[])) == "unusable"
