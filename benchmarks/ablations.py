@@ -42,7 +42,7 @@ from policy_table import (
 )
 from policy_traces import Traced, all_traces
 
-from hybridsim.formats.rows import Requests
+from hybridsim.requests.rows import Requests
 
 KIB = 1024
 CELLS = (  # trace, page, shares: twelve of those tuned on

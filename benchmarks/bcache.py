@@ -29,10 +29,10 @@ from fio_offsets import mixed_reads, zoned
 
 from hybridsim.caches import Bcache
 from hybridsim.caches.bcache.statistics import INTERVAL_NS
-from hybridsim.codes import SYNC, BcacheMode, Op, Replay
-from hybridsim.engine.inflight import Batch
+from hybridsim.common.codes import SYNC, BcacheMode, Op, Replay
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.engine.source import Source
+from hybridsim.requests.source import Source
 
 COUNTERS = ("cache_hits", "cache_misses", "bypassed_sectors")
 REQUESTS_MAX = 200_000

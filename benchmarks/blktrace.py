@@ -51,7 +51,7 @@ AFTER_NS = np.array([0, 600, 900, 1_300, 1_700, 2_400, 90_000], np.uint64)
 # The peak is read from /proc, as getrusage's may be that of the parent before exec.
 STREAM = """
 import re, sys, time
-from hybridsim.trace import Trace
+from hybridsim.traces.trace import Trace
 for chunk in Trace.read(sys.argv[2]).chunks():  # numba and the machine code are loaded
     pass
 begun = time.process_time()

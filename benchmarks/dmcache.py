@@ -22,13 +22,13 @@ import numpy as np
 from fio_offsets import zoned
 
 from hybridsim.caches import DmCache
-from hybridsim.codes import DmMode, Level, Order, Replay
-from hybridsim.devices import HDD, SSD
-from hybridsim.engine.inflight import Batch
+from hybridsim.common.codes import DmMode, Level, Order, Replay
+from hybridsim.storage.devices import HDD, SSD
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.engine.source import Source
+from hybridsim.requests.source import Source
 from hybridsim.jit.events import FAST, SLOW
-from hybridsim.raid import Tier
+from hybridsim.storage.raid import Tier
 
 SECOND, MS, US = 10**9, 10**6, 10**3
 GIB, KIB = 1 << 30, 1 << 10

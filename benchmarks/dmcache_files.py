@@ -17,12 +17,12 @@ import numpy as np
 from dmcache import GIB, KIB, LATE_S, SECOND, Measured, machine
 
 from hybridsim.caches import DmCache
-from hybridsim.codes import DmMode, Op, Replay
-from hybridsim.engine.inflight import Batch
+from hybridsim.common.codes import DmMode, Op, Replay
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.engine.source import Source
-from hybridsim.trace import Trace
-from hybridsim.verbs.replay import batches
+from hybridsim.requests.source import Source
+from hybridsim.traces.trace import Trace
+from hybridsim.studies.replay import batches
 
 ORIGIN_BYTES = 2 * GIB
 BEGAN_S = 12.86  # uptime of the first traced request: the last comes with `umount`, 8.56 s later

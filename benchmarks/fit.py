@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.fitting import array
-from hybridsim.fitting.observed import Observed, observe
-from hybridsim.trace import Trace
-from hybridsim.verbs.fit import fidelity
+from hybridsim.answers.fitting import array
+from hybridsim.answers.fitting.observed import Observed, observe
+from hybridsim.traces.trace import Trace
+from hybridsim.studies.fit import fidelity
 
 TRACES = Path(__file__).parents[1] / "traces" / "array"
 TRUTH = {  # examples/lab of the captures' makers: see traces/README.md

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.formats.files import zstd
+from hybridsim.traces.formats.files import zstd
 
 PIECE = 1 << 18
 EPOCH_US = 1_577_808_000_000_000
@@ -35,7 +35,7 @@ SAMPLE = b"1,R,0,4096,1577808000000000\n"
 OURS = """
 import re, sys, time
 from pathlib import Path
-from hybridsim.trace import Trace
+from hybridsim.traces.trace import Trace
 sample = Path(sys.argv[1]).with_name("sample")
 for chunk in Trace.read(sample).chunks():  # numba and the machine code are loaded
     pass
@@ -48,10 +48,10 @@ print(rows, used, peak_kib)
 """
 PARSER = """
 import sys, time
-from hybridsim.formats.alibaba import TABLE
-from hybridsim.formats.column_reader import Lines
-from hybridsim.formats.files import source
-from hybridsim.formats.rows import Findings
+from hybridsim.traces.formats.alibaba import TABLE
+from hybridsim.traces.formats.column_reader import Lines
+from hybridsim.traces.formats.files import source
+from hybridsim.requests.rows import Findings
 from pathlib import Path
 def rows(path):
     return sum(part.rows for part in Lines(source(path), TABLE, Findings()).parts())

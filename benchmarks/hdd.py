@@ -21,17 +21,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from hybridsim import building, catalog
-from hybridsim.codes import Level, Op
-from hybridsim.devices import HDD
-from hybridsim.devices.hdd_geometry import hdd_parameters
-from hybridsim.drives import HardDisk
+from hybridsim.scenario import building
+from hybridsim.scenario import catalog
+from hybridsim.common.codes import Level, Op
+from hybridsim.storage.devices import HDD
+from hybridsim.storage.devices.hdd_geometry import hdd_parameters
+from hybridsim.storage.drives import HardDisk
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.formats.files import zstd
+from hybridsim.traces.formats.files import zstd
 from hybridsim.jit.events import SLOW
-from hybridsim.raid import Tier
+from hybridsim.storage.raid import Tier
 from hybridsim.scenario import Scenario
 
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared/data"))

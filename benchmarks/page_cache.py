@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from hybridsim.scenario import Scenario
-from hybridsim.trace import Trace
-from hybridsim.verbs.replay import replay
+from hybridsim.traces.trace import Trace
+from hybridsim.studies.replay import replay
 
 BACK = 'mode = "write-back"\n'
 ROWS = {

@@ -7,7 +7,7 @@
 Without --timed: hits without devices of all cells, with Belady's bound and a bound for every price
 of writes (policy_bound.py).  With --timed also the whole machine, of pages of 64 KiB, a cache of
 10 % and the traces that nothing was tuned on; --all for all cells.  With --budget also without
-devices, all policies held to that write budget (hybridsim/policies/write_budget.py).
+devices, all policies held to that write budget (hybridsim/caches/policies/write_budget.py).
 
 What was tuned on: OLTP, rocksdb_mixgraph, mariadb_moving_hot and hot spots of seed 1.  The summary
 is of the others: P2, cloudPhysics, pg_zipf, fileserver_newhot, hot spots of seed 2.  Pages are of
@@ -97,7 +97,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def draw(found: list[dict[str, Any]], file: Path) -> None:
     """Draw the disk time of policies in cells not tuned on, over the best baseline's there."""
-    from hybridsim import plot
+    from hybridsim.show import plot
 
     level = "timed" if any(row["level"] == "timed" for row in found) else "hits"
     shown = [

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.answer.warmup import LAST_SHARE, centred_median
-from hybridsim.arrays import Ints
-from hybridsim.verbs.hits import Cache
+from hybridsim.answers.warmup import LAST_SHARE, centred_median
+from hybridsim.common.arrays import Ints
+from hybridsim.studies.hits import Cache
 
 PIECES, WINDOWS = 100, 10  # of a trace, of a piece
 MERGED = 2  # windows of a part

@@ -22,23 +22,23 @@ from policy_curves import MERGED, PIECES, WINDOWS, Followed, short
 from policy_kept import Kept, key, of_class, version
 from policy_traces import NUMBERED, Rows, Traced, digest
 
-from hybridsim import building
-from hybridsim.answer.counters import Counters
-from hybridsim.answer.metrics import Collector
-from hybridsim.answer.outcome import Outcome
-from hybridsim.answer.warmup import WarmUp, judge, of_hits
+from hybridsim.scenario import building
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Collector
+from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.warmup import WarmUp, judge, of_hits
 from hybridsim.caches import CACHES
-from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE
-from hybridsim.policies.belady import NEVER
-from hybridsim.policies.budget import Budgeted
-from hybridsim.policies.write_budget import parse_write_budget
+from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE
+from hybridsim.caches.policies.belady import NEVER
+from hybridsim.caches.policies.budget import Budgeted
+from hybridsim.caches.policies.write_budget import parse_write_budget
 from hybridsim.scenario import Scenario
-from hybridsim.trace.pages import Ids, accesses, next_uses
-from hybridsim.trace.summary import summarize
-from hybridsim.verbs.hits import Cache
-from hybridsim.verbs.policies_said import REPLACEMENTS
-from hybridsim.verbs.pump import Pump
-from hybridsim.verbs.replay import batches
+from hybridsim.requests.pages import Ids, accesses, next_uses
+from hybridsim.traces.summary import summarize
+from hybridsim.studies.hits import Cache
+from hybridsim.studies.policy_choice import REPLACEMENTS
+from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.replay import batches
 
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
 FORM = 3  # of the rows

@@ -28,7 +28,7 @@ from policy_bound import most_hits
 from policy_runs import HELD, POLICIES, SYSTEMS
 from policy_soon import fastest, follows, follows_alone, told_first, warms
 
-from hybridsim.policies.write_budget import ACCESS, parse_write_budget
+from hybridsim.caches.policies.write_budget import ACCESS, parse_write_budget
 from hybridsim.scenario import Scenario
 
 Row = dict[str, Any]

@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from policy_curves import Moves
 
-from hybridsim.codes import Op
-from hybridsim.formats.rows import UNKNOWN, Requests, joined, no_requests
-from hybridsim.trace import Trace
+from hybridsim.common.codes import Op
+from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests
+from hybridsim.traces.trace import Trace
 
 KIB, MIB, SECOND = 1 << 10, 1 << 20, 10**9
 PAGES = (4 * KIB, 64 * KIB, 256 * KIB)

@@ -15,10 +15,10 @@ import json
 
 import numpy as np
 
-from hybridsim import building
-from hybridsim.codes import Op
+from hybridsim.scenario import building
+from hybridsim.common.codes import Op
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
 from hybridsim.scenario import Scenario
 

@@ -21,12 +21,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim import building, catalog, jit
-from hybridsim.codes import FUA, Op
-from hybridsim.devices import Flash
-from hybridsim.devices.flash_timing import write_amplification
-from hybridsim.devices.ftl import Mapping
-from hybridsim.drives import SolidState
+from hybridsim import jit
+from hybridsim.scenario import building
+from hybridsim.scenario import catalog
+from hybridsim.common.codes import FUA, Op
+from hybridsim.storage.devices import Flash
+from hybridsim.storage.devices.flash_timing import write_amplification
+from hybridsim.storage.devices.ftl import Mapping
+from hybridsim.storage.drives import SolidState
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 
 US, SECOND = 1000, 10**9

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim import building
+from hybridsim.scenario import building
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
 from hybridsim.scenario import Scenario
 

@@ -247,7 +247,7 @@ def learned(asked: Asked) -> Iterator[Row]:
 def access_ns(rows: Any, page: int, policy: str, admission: str) -> float:
     """CPU time of one access to a page: the best of three runs."""
     from hybridsim import hits
-    from hybridsim.verbs.hits import cache_pages
+    from hybridsim.studies.hits import cache_pages
 
     (pages,) = cache_pages(rows, ["10%"], page)
     best = float("inf")
@@ -260,7 +260,7 @@ def access_ns(rows: Any, page: int, policy: str, admission: str) -> float:
 
 def page_state_bytes() -> float:
     """What one page more takes that is known and cached."""
-    from hybridsim.policies.learned import Learned
+    from hybridsim.caches.policies.learned import Learned
 
     few, many = (held_bytes(Learned.new(pages, pages)) for pages in (1 << 16, 1 << 17))
     return (many - few) / (1 << 16)

@@ -12,9 +12,9 @@ from pathlib import Path
 from policy_traces import Rows, all_traces
 
 from hybridsim import hits
-from hybridsim.formats.rows import joined
-from hybridsim.trace import Trace
-from hybridsim.verbs import trace_fit
+from hybridsim.requests.rows import joined
+from hybridsim.traces.trace import Trace
+from hybridsim.studies import trace_fit
 from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload
 

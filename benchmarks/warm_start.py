@@ -33,17 +33,18 @@ from typing import Any
 import numpy as np
 from policy_traces import NUMBERED, Rows, Traced, all_traces
 
-from hybridsim import Scenario, building
-from hybridsim.answer.counters import Counters
-from hybridsim.answer.outcome import Outcome
-from hybridsim.answer.warmup import centred_median
+from hybridsim import Scenario
+from hybridsim.scenario import building
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.warmup import centred_median
 from hybridsim.caches.page.preload import COLD_START, WarmStart
-from hybridsim.trace.pages import accesses
-from hybridsim.trace.summary import summarize
-from hybridsim.verbs.pump import Pump
-from hybridsim.verbs.replay import batches
-from hybridsim.warm_start.ranking import HALF_LIVES, Ranking, ranked
-from hybridsim.warm_start.saved_cache import SavedCache
+from hybridsim.requests.pages import accesses
+from hybridsim.traces.summary import summarize
+from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.replay import batches
+from hybridsim.caches.warm_start.ranking import HALF_LIVES, Ranking, ranked
+from hybridsim.caches.warm_start.saved_cache import SavedCache
 
 SECOND = 10**9
 SWEEPS = 4

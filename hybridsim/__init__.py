@@ -14,34 +14,34 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hybridsim.answer.result import Result
-    from hybridsim.errors import HybridsimError
+    from hybridsim.answers.result import Result
+    from hybridsim.common.errors import HybridsimError
     from hybridsim.scenario import Scenario
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.advise import advise
-    from hybridsim.verbs.bench import bench
-    from hybridsim.verbs.compare import compare
-    from hybridsim.verbs.fit import fit
-    from hybridsim.verbs.hits import hits
-    from hybridsim.verbs.mrc import miss_ratio_curve
-    from hybridsim.verbs.replay import replay
-    from hybridsim.verbs.size import size
-    from hybridsim.verbs.sweep import sweep
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.advise import advise
+    from hybridsim.studies.bench import bench
+    from hybridsim.studies.compare import compare
+    from hybridsim.studies.fit import fit
+    from hybridsim.studies.hits import hits
+    from hybridsim.studies.mrc import miss_ratio_curve
+    from hybridsim.studies.replay import replay
+    from hybridsim.studies.size import size
+    from hybridsim.studies.sweep.sweep import sweep
 
 _HOME = {
-    "HybridsimError": "hybridsim.errors",
-    "Result": "hybridsim.answer.result",
+    "HybridsimError": "hybridsim.common.errors",
+    "Result": "hybridsim.answers.result",
     "Scenario": "hybridsim.scenario",
-    "Trace": "hybridsim.trace",
-    "advise": "hybridsim.verbs.advise",
-    "bench": "hybridsim.verbs.bench",
-    "compare": "hybridsim.verbs.compare",
-    "fit": "hybridsim.verbs.fit",
-    "hits": "hybridsim.verbs.hits",
-    "miss_ratio_curve": "hybridsim.verbs.mrc",
-    "replay": "hybridsim.verbs.replay",
-    "size": "hybridsim.verbs.size",
-    "sweep": "hybridsim.verbs.sweep",
+    "Trace": "hybridsim.traces.trace",
+    "advise": "hybridsim.studies.advise",
+    "bench": "hybridsim.studies.bench",
+    "compare": "hybridsim.studies.compare",
+    "fit": "hybridsim.studies.fit",
+    "hits": "hybridsim.studies.hits",
+    "miss_ratio_curve": "hybridsim.studies.mrc",
+    "replay": "hybridsim.studies.replay",
+    "size": "hybridsim.studies.size",
+    "sweep": "hybridsim.studies.sweep.sweep",
 }
 
 __all__ = [

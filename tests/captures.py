@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from hybridsim.codes import Op
-from hybridsim.formats.files import Source, zstd
-from hybridsim.formats.rows import Findings, Requests, joined
-from hybridsim.trace import Trace
+from hybridsim.common.codes import Op
+from hybridsim.traces.formats.files import Source, zstd
+from hybridsim.requests.rows import Findings, Requests, joined
+from hybridsim.traces.trace import Trace
 
 TRACES = Path(__file__).parents[1] / "traces"
 CASES = sorted(path.name for path in (TRACES / "blktrace").iterdir())

@@ -9,8 +9,8 @@ import struct
 from captures import HEADER as RECORD
 from captures import TRACES, as_version_8, capture, cpu_files, records, swapped, unpacked
 
-from hybridsim.formats.files import zstd
-from hybridsim.formats.requests_csv import HEADER
+from hybridsim.traces.formats.files import zstd
+from hybridsim.traces.formats.requests_csv import HEADER
 
 SMALL = b"".join(records(cpu_files("loop_raw_split_discard_flush")["loop0.blktrace.1"])[:700])
 MESSAGES = b"".join(records(cpu_files("loop_part_remap_bfq")["loop0.blktrace.1"])[:500])

@@ -4,24 +4,24 @@ from itertools import pairwise
 
 import numpy as np
 
-from hybridsim.arrays import doubled
+from hybridsim.common.arrays import doubled
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.caches.page.preload import WarmStart
-from hybridsim.codes import Op, Path, Reason, Replay
-from hybridsim.controller import Controller
-from hybridsim.devices import HDD, SSD, Flash, Volume
+from hybridsim.common.codes import Op, Path, Reason, Replay
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.devices import HDD, SSD, Flash, Volume
 from hybridsim.engine import loops
-from hybridsim.engine.host import Host
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.host import Host
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.engine.source import Source
+from hybridsim.requests.source import Source
 from hybridsim.engine.think import Waits
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.jit.limits import OTHERS, READS, WRITES, Limit
-from hybridsim.policies import ADMISSION, REPLACEMENT, pair
-from hybridsim.policies.budget import Bucket, Budgeted
-from hybridsim.raid import Tier
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
+from hybridsim.caches.policies.budget import Bucket, Budgeted
+from hybridsim.storage.raid import Tier
 from hybridsim.reference import (
     BcacheParameters,
     DmCacheParameters,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.answer.metrics import Collector
-from hybridsim.codes import Op, Path, Reason
+from hybridsim.answers.metrics import Collector
+from hybridsim.common.codes import Op, Path, Reason
 
 SECOND = 10**9
 MEMBERS = 8
@@ -145,7 +145,7 @@ SCENARIO = {
 
 
 def result(load=None, trace=TRACE, scenario=SCENARIO, **more):
-    from hybridsim.answer.result import conclude
+    from hybridsim.answers.result import conclude
 
     (cached, cached_counters), (plain, plain_counters) = machines(load or Load())
     return conclude(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from hybridsim.fio.pattern import (
+from hybridsim.workloads.fio.pattern import (
     READ,
     SYNC,
     WRITE,
@@ -18,7 +18,7 @@ from hybridsim.fio.pattern import (
     Sizes,
     Stream,
 )
-from hybridsim.fio.register import TAPS
+from hybridsim.workloads.fio.register import TAPS
 
 MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
 WHOLE = 2.0**32

@@ -8,11 +8,11 @@ from test_bench import made
 from test_compare import job, put, warming
 from test_size import sizing
 
-from hybridsim.answer.result import plain
-from hybridsim.formats.rows import Requests
-from hybridsim.report.comparison import document as of_comparison
-from hybridsim.trace.address_map import AddressMap
-from hybridsim.verbs.compare import compare
+from hybridsim.answers.result import plain
+from hybridsim.requests.rows import Requests
+from hybridsim.show.comparison import document as of_comparison
+from hybridsim.traces.address_map import AddressMap
+from hybridsim.studies.compare import compare
 
 SECOND = 10**9
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028 ' \" & {{ 7 * 7 }}"

@@ -5,12 +5,12 @@ from itertools import pairwise
 from engine import batches, facts_of, machine
 
 from hybridsim.caches import PageCache
-from hybridsim.codes import Op, Path
-from hybridsim.controller import Controller
+from hybridsim.common.codes import Op, Path
+from hybridsim.storage.controller import Controller
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.engine.source import WANTS_BATCH
+from hybridsim.requests.source import WANTS_BATCH
 
 OFTEN = 40  # instants from one look at the lists of what is free, which are long, to the next
 

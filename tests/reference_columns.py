@@ -1,13 +1,13 @@
-"""A line of columns parsed the obvious way: what hybridsim.formats.line_parser agrees with."""
+"""A line of columns parsed the obvious way: what hybridsim.traces.formats.line_parser agrees with."""
 
 from __future__ import annotations
 
 import re
 
-from hybridsim.codes import Op
-from hybridsim.formats.columns import BLANKS, NUMBERS, Table, To
-from hybridsim.formats.line_fields import PLACES
-from hybridsim.formats.line_parser import LENGTH_MAX, RESPONSE_MAX_NS, limit_of
+from hybridsim.common.codes import Op
+from hybridsim.traces.formats.columns import BLANKS, NUMBERS, Table, To
+from hybridsim.traces.formats.line_fields import PLACES
+from hybridsim.traces.formats.line_parser import LENGTH_MAX, RESPONSE_MAX_NS, limit_of
 
 NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?")
 HEXADECIMAL = re.compile(r"[0-9a-fA-F]+")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hybridsim.codes import Flag, Op
-from hybridsim.formats.events import Action
+from hybridsim.common.codes import Flag, Op
+from hybridsim.traces.formats.events import Action
 
 NATIVE_AFTER = 64
 

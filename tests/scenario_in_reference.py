@@ -11,7 +11,7 @@ from typing import Any
 from scenarios import Scenario as Simulated
 from scenarios import capacity
 
-from hybridsim.codes import (
+from hybridsim.common.codes import (
     BcacheMode,
     CasMode,
     Cleaning,
@@ -28,13 +28,13 @@ from hybridsim.codes import (
     Reuse,
     Spread,
 )
-from hybridsim.devices import volume_timing
-from hybridsim.devices.flash_timing import flash_timing
-from hybridsim.devices.hdd_geometry import hdd_parameters
-from hybridsim.devices.ssd_timing import timing
-from hybridsim.drives import CloudVolume, HardDisk
+from hybridsim.storage.devices import volume_timing
+from hybridsim.storage.devices.flash_timing import flash_timing
+from hybridsim.storage.devices.hdd_geometry import hdd_parameters
+from hybridsim.storage.devices.ssd_timing import timing
+from hybridsim.storage.drives import CloudVolume, HardDisk
 from hybridsim.jit.limits import READS, WRITES
-from hybridsim.language.units import parse_percent
+from hybridsim.common.units import parse_percent
 from hybridsim.reference import (
     BcacheParameters,
     BudgetParameters,
@@ -141,7 +141,7 @@ def dram(said: Backing) -> ControllerParameters | None:
 
 def cache_device(said: CacheTable, pages: int, seed: int) -> TierParameters:
     """The fast tier: the drives' own capacity, or what the cache needs of them."""
-    from hybridsim.building import caches
+    from hybridsim.scenario.building import caches
 
     needed = max(pages, 1) * said.page_bytes + caches.metadata_bytes(said, pages)
     rows = -(-needed // (said.members * said.chunk_bytes))

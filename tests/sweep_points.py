@@ -5,11 +5,11 @@ import sys
 import time
 
 from hybridsim import Scenario
-from hybridsim.answer.requirements import OF_RUNS
-from hybridsim.sweep.figures import alone_name, measures, name_of
-from hybridsim.sweep.plan import Plan, axes_of
-from hybridsim.sweep.point import TraceSaid
-from hybridsim.verbs.sweep import sweep
+from hybridsim.answers.requirements import OF_RUNS
+from hybridsim.studies.sweep.figures import alone_name, measures, name_of
+from hybridsim.studies.sweep.plan import Plan, axes_of
+from hybridsim.studies.sweep.point import TraceSaid
+from hybridsim.studies.sweep.sweep import sweep
 
 UNLUCKY = 13  # members of an array that no point survives
 AXES = ("backing.members=4..13:10", "cache.size=1GiB..16GiB:5:log", "replay.speed=1.0..2.0:4")

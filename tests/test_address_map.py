@@ -8,9 +8,9 @@ from html_documents import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.codes import Op
-from hybridsim.trace.address_map import COLUMNS, ROWS, AddressMap
-from hybridsim.trace.summary import RequestsHash
+from hybridsim.common.codes import Op
+from hybridsim.traces.address_map import COLUMNS, ROWS, AddressMap
+from hybridsim.traces.summary import RequestsHash
 
 rows = st.lists(
     st.tuples(

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import Scenario
-from hybridsim.advice.activity import Activity, Covered
-from hybridsim.advice.alternatives import NAMES, alternatives, chosen, pricing
-from hybridsim.advice.hot_spot import HALVES, QUARTERS, even_share, judged
-from hybridsim.answer.result import plain
-from hybridsim.errors import UsageError
-from hybridsim.formats.rows import UNKNOWN, no_requests
-from hybridsim.report.advise import text
-from hybridsim.verbs.advise import Advice, Compared, SizeOfSsd, picked, sizes_to_try
+from hybridsim.answers.advice.activity import Activity, Covered
+from hybridsim.answers.advice.alternatives import NAMES, alternatives, chosen, pricing
+from hybridsim.answers.advice.hot_spot import HALVES, QUARTERS, even_share, judged
+from hybridsim.answers.result import plain
+from hybridsim.common.errors import UsageError
+from hybridsim.requests.rows import UNKNOWN, no_requests
+from hybridsim.show.advise import text
+from hybridsim.studies.advise import Advice, Compared, SizeOfSsd, picked, sizes_to_try
 
 MS, SECOND, TB = 10**6, 10**9, 10**12
 intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30)

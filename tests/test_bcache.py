@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
-from hybridsim import building
+from hybridsim.scenario import building
 from hybridsim.caches import Bcache
-from hybridsim.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
-from hybridsim.codes import Path as Way
-from hybridsim.errors import ScenarioError
+from hybridsim.common.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
+from hybridsim.common.codes import Path as Way
+from hybridsim.common.errors import ScenarioError
 from hybridsim.reference import (
     BcacheParameters,
     Request,

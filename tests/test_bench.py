@@ -5,11 +5,11 @@ import pytest
 
 from hybridsim import Scenario
 from hybridsim.cli.bench import depths_of
-from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.fio.job import jobs_of
-from hybridsim.fio.results import JobResult, Measured
-from hybridsim.report.bench import text
-from hybridsim.verbs.bench import (
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.results import JobResult, Measured
+from hybridsim.show.bench import text
+from hybridsim.studies.bench import (
     PARAMETERS,
     Bench,
     Point,

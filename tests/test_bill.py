@@ -6,11 +6,11 @@ import pytest
 from html_documents import replayed
 from test_html import Parsed
 
-from hybridsim.advice.bill import bill
-from hybridsim.answer.result import plain
-from hybridsim.language.wording import money
-from hybridsim.report.html import of
-from hybridsim.report.terminal import render
+from hybridsim.answers.advice.bill import bill
+from hybridsim.answers.result import plain
+from hybridsim.common.wording import money
+from hybridsim.show.html import of
+from hybridsim.show.terminal import render
 from hybridsim.scenario import Scenario
 
 SITE = """

@@ -8,10 +8,10 @@ from captures import as_rows, codes, read
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.errors import TraceError
-from hybridsim.formats.oracle_general import detect as detect_oracle
-from hybridsim.formats.oracle_general import next_accesses
-from hybridsim.trace import Trace
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats.oracle_general import detect as detect_oracle
+from hybridsim.traces.formats.oracle_general import next_accesses
+from hybridsim.traces.trace import Trace
 
 
 class TestVscsi:

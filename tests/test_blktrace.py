@@ -24,10 +24,10 @@ from captures import (
     write_files,
 )
 
-from hybridsim.codes import Flag
-from hybridsim.errors import TraceError
-from hybridsim.formats.files import zstd
-from hybridsim.trace import Trace
+from hybridsim.common.codes import Flag
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats.files import zstd
+from hybridsim.traces.trace import Trace
 
 SPLITS = "loop_raw_split_discard_flush"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hybridsim import catalog
-from hybridsim.drives import CloudVolume, HardDisk, SolidState
-from hybridsim.errors import ScenarioError
-from hybridsim.language.units import parse_size
+from hybridsim.scenario import catalog
+from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
+from hybridsim.common.errors import ScenarioError
+from hybridsim.common.units import parse_size
 
 MODELS = {"hdd": HardDisk, "ssd": SolidState, "volume": CloudVolume}
 NOT_IN_FILES = {"kind", "like", "name", "flash"}

@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from hybridsim import catalog
+from hybridsim.scenario import catalog
 from hybridsim.cli import cli
-from hybridsim.errors import UsageError
+from hybridsim.common.errors import UsageError
 
 
 def run(*words):

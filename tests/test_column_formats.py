@@ -15,18 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_columns import parse_line
 
-from hybridsim.codes import Op
-from hybridsim.errors import ColumnsError, TraceError
-from hybridsim.formats import ordering
-from hybridsim.formats.columns import BLANKS, SKIPPED, Field, Table, To
-from hybridsim.formats.columns import NUMBERS as NUMERIC
-from hybridsim.formats.eight_bytes import BEYOND
-from hybridsim.formats.fiu import TABLE as FIU
-from hybridsim.formats.line_parser import Of, Tally, nothing_seen, parse, plan_of
-from hybridsim.formats.msr import TABLE as MSR
-from hybridsim.formats.rows import Findings, joined, no_requests
-from hybridsim.formats.systor import TABLE as SYSTOR
-from hybridsim.trace import Trace
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import ColumnsError, TraceError
+from hybridsim.traces.formats import ordering
+from hybridsim.traces.formats.columns import BLANKS, SKIPPED, Field, Table, To
+from hybridsim.traces.formats.columns import NUMBERS as NUMERIC
+from hybridsim.traces.formats.eight_bytes import BEYOND
+from hybridsim.traces.formats.fiu import TABLE as FIU
+from hybridsim.traces.formats.line_parser import Of, Tally, nothing_seen, parse, plan_of
+from hybridsim.traces.formats.msr import TABLE as MSR
+from hybridsim.requests.rows import Findings, joined, no_requests
+from hybridsim.traces.formats.systor import TABLE as SYSTOR
+from hybridsim.traces.trace import Trace
 
 S = 10**9
 

@@ -9,17 +9,17 @@ import pytest
 from click.testing import CliRunner
 from fakes import Load, result
 
-from hybridsim.answer.fidelity import distance
+from hybridsim.answers.fidelity import distance
 from hybridsim.cli.compare import compare as command
-from hybridsim.comparison.curves import edges_of
-from hybridsim.comparison.tolerances import Tolerances, parse
-from hybridsim.errors import MeasurementError, UsageError
-from hybridsim.histogram import Distribution
-from hybridsim.measurements import FORMS, forms
-from hybridsim.measurements.gathering import gather
-from hybridsim.measurements.measurement import Curve, Name
-from hybridsim.report.comparison import document, text
-from hybridsim.verbs.compare import compare
+from hybridsim.answers.comparison.curves import edges_of
+from hybridsim.answers.comparison.tolerances import Tolerances, parse
+from hybridsim.common.errors import MeasurementError, UsageError
+from hybridsim.common.histogram import Distribution
+from hybridsim.answers.measurements import FORMS, forms
+from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements.measurement import Curve, Name
+from hybridsim.show.comparison import document, text
+from hybridsim.studies.compare import compare
 
 SECOND = 10**9
 MAXIQ = """[root@uklab-cern5 fio]# fio random4K

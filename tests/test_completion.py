@@ -9,10 +9,10 @@ import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
-from hybridsim import catalog
+from hybridsim.scenario import catalog
 from hybridsim.cli import COMMANDS, cli
 from hybridsim.cli.completion import SHELLS, VALUES, VARIABLE
-from hybridsim.formats import FORMATS
+from hybridsim.traces.formats import FORMATS
 
 
 def offered(line):

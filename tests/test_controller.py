@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import controllers
 
-from hybridsim import building
-from hybridsim.codes import FUA, OP_MASK, PREFLUSH, Level, Op
-from hybridsim.controller import Controller
-from hybridsim.controller.ordered import OrderedSet
-from hybridsim.controller.slots import Slots
+from hybridsim.scenario import building
+from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Level, Op
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.controller.ordered import OrderedSet
+from hybridsim.storage.controller.slots import Slots
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
 from hybridsim.jit.events import CONTROLLER, KIND_BITS, KIND_MASK, Events
 from hybridsim.reference import Clock, SsdParameters, TierParameters

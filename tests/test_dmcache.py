@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_dmcache import dmcache_scenarios
 
-from hybridsim import building
+from hybridsim.scenario import building
 from hybridsim.caches import DmCache
 from hybridsim.caches.dmcache.target import WORKER_NS
-from hybridsim.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
-from hybridsim.engine.inflight import Batch
+from hybridsim.common.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.errors import ScenarioError
+from hybridsim.common.errors import ScenarioError
 from hybridsim.reference import (
     DmCacheParameters,
     Request,

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 from fakes import Load, result
 
-from hybridsim.answer.outcome import DISK_TIME
-from hybridsim.answer.verdict import judge
-from hybridsim.answer.warmup import State
+from hybridsim.answers.outcome import DISK_TIME
+from hybridsim.answers.verdict import judge
+from hybridsim.answers.warmup import State
 from hybridsim.cli import cli
-from hybridsim.codes import Reason
-from hybridsim.language.explain import ALIASES, REASONS, TERMS, explain, known_words
-from hybridsim.report.terminal import LABELS, MODES, render
+from hybridsim.common.codes import Reason
+from hybridsim.common.explain import ALIASES, REASONS, TERMS, explain, known_words
+from hybridsim.show.terminal import LABELS, MODES, render
 
 
 @pytest.mark.parametrize("word", [*LABELS.values(), *MODES.values(), *DISK_TIME, "other", "bins"])

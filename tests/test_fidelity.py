@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hybridsim import Scenario, Trace, replay
-from hybridsim.answer.fidelity import Fidelity, demerit
-from hybridsim.histogram import Distribution
-from hybridsim.raid.line import Line
-from hybridsim.report.terminal import render
+from hybridsim.answers.fidelity import Fidelity, demerit
+from hybridsim.common.histogram import Distribution
+from hybridsim.storage.raid.line import Line
+from hybridsim.show.terminal import render
 
 MS = 1_000_000
 

@@ -9,22 +9,22 @@ from click.testing import CliRunner
 from test_fio_offsets import DATA
 
 from hybridsim.cli.fio import fio as command
-from hybridsim.codes import Op
-from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.fio import options
-from hybridsim.fio.arrivals import Poisson
-from hybridsim.fio.job import PERCENTS, jobs_of
-from hybridsim.fio.jobfile import read
-from hybridsim.fio.pattern import READ, WRITE, Distribution
-from hybridsim.fio.places import lay_out
-from hybridsim.fio.replaying import opened
-from hybridsim.fio.requests import Feeds
-from hybridsim.fio.results import Measured
-from hybridsim.histogram import Distribution as Latencies
-from hybridsim.histogram import bin_of
-from hybridsim.report import fio_json, fio_logs, fio_text
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.workloads.fio import options
+from hybridsim.workloads.fio.arrivals import Poisson
+from hybridsim.workloads.fio.job import PERCENTS, jobs_of
+from hybridsim.workloads.fio.jobfile import read
+from hybridsim.workloads.fio.pattern import READ, WRITE, Distribution
+from hybridsim.workloads.fio.places import lay_out
+from hybridsim.workloads.fio.replaying import opened
+from hybridsim.workloads.fio.requests import Feeds
+from hybridsim.workloads.fio.results import Measured
+from hybridsim.common.histogram import Distribution as Latencies
+from hybridsim.common.histogram import bin_of
+from hybridsim.show import fio_json, fio_logs, fio_text
 from hybridsim.scenario import Scenario
-from hybridsim.verbs.fio import fio, seeded
+from hybridsim.studies.fio import fio, seeded
 
 # The commands and the job of the documents that the reference systems are from, to the letter.
 DIGITALOCEAN = (

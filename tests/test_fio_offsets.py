@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim.fio.blockmap import BlockMap
-from hybridsim.fio.generator import Generator, fill
-from hybridsim.fio.pattern import (
+from hybridsim.workloads.fio.blockmap import BlockMap
+from hybridsim.workloads.fio.generator import Generator, fill
+from hybridsim.workloads.fio.pattern import (
     READ,
     SYNC,
     TRIM,
@@ -24,8 +24,8 @@ from hybridsim.fio.pattern import (
     Sizes,
     hash_of,
 )
-from hybridsim.fio.pattern import Generator as Kind
-from hybridsim.formats.files import zstd
+from hybridsim.workloads.fio.pattern import Generator as Kind
+from hybridsim.traces.formats.files import zstd
 
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 GOLDEN = DATA / "fio" / "fio_offsets_golden.csv.zst"

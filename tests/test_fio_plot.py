@@ -6,10 +6,10 @@ import subprocess
 import pytest
 from test_fio import SSD
 
-from hybridsim.fio.jobfile import read
-from hybridsim.report import fio_json, fio_logs
+from hybridsim.workloads.fio.jobfile import read
+from hybridsim.show import fio_json, fio_logs
 from hybridsim.scenario import Scenario
-from hybridsim.verbs.fio import fio
+from hybridsim.studies.fio import fio
 
 FIO_PLOT = shutil.which("fio-plot")
 GRAPHS = {

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import flashes, ssds
 
-from hybridsim import building, jit
-from hybridsim.codes import FUA, PREFLUSH, Op
-from hybridsim.devices.flash_timing import flash_timing, write_amplification
-from hybridsim.devices.ftl import Mapping
-from hybridsim.errors import ScenarioError
+from hybridsim import jit
+from hybridsim.scenario import building
+from hybridsim.common.codes import FUA, PREFLUSH, Op
+from hybridsim.storage.devices.flash_timing import flash_timing, write_amplification
+from hybridsim.storage.devices.ftl import Mapping
+from hybridsim.common.errors import ScenarioError
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.reference import Clock, Flash, FlashParameters, Ssd, SsdParameters
 from hybridsim.scenario import Scenario

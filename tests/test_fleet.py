@@ -7,12 +7,12 @@ import pytest
 from sweep_points import made_up, plan
 
 from hybridsim import Trace
-from hybridsim.errors import TraceError, UsageError
-from hybridsim.report.html import of
-from hybridsim.report.sweep import text
-from hybridsim.sweep.fleet import volumes_of
-from hybridsim.sweep.fleet_answer import ALONE, MEAN, READS
-from hybridsim.verbs.sweep import sweep
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.show.html import of
+from hybridsim.show.sweep import text
+from hybridsim.studies.sweep.fleet import volumes_of
+from hybridsim.studies.sweep.fleet_answer import ALONE, MEAN, READS
+from hybridsim.studies.sweep.sweep import sweep
 
 BEGAN_US = 1_577_808_000_000_000
 

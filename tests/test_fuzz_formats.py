@@ -15,9 +15,9 @@ from damaged import SEEDS, forced, mutated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hybridsim.errors import TraceError
-from hybridsim.formats import FORMATS
-from hybridsim.trace import Trace
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats import FORMATS
+from hybridsim.traces.trace import Trace
 
 ABSURD = 1 << 62
 PARTS_MAX = 100  # of a made load, which damage may turn into one of years

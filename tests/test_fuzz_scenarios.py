@@ -17,10 +17,10 @@ from scenario_in_reference import in_reference
 from scenario_texts import scenario_text
 from scenarios import Workload
 
-from hybridsim import building
-from hybridsim.codes import Op, Replay
-from hybridsim.drives import ssd
-from hybridsim.errors import ScenarioError
+from hybridsim.scenario import building
+from hybridsim.common.codes import Op, Replay
+from hybridsim.storage.drives import ssd
+from hybridsim.common.errors import ScenarioError
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.keys import known_keys
 

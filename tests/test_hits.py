@@ -17,15 +17,15 @@ from numba.extending import typeof_impl
 
 from hybridsim import hits
 from hybridsim.cli.hits import hits as command
-from hybridsim.errors import UsageError
-from hybridsim.formats.rows import no_requests
+from hybridsim.common.errors import UsageError
+from hybridsim.requests.rows import no_requests
 from hybridsim.jit import method, state_machine
-from hybridsim.policies import KNOWS_THE_FUTURE, REPLACEMENT
-from hybridsim.policies.belady import Belady
-from hybridsim.policies.lru import LRU
+from hybridsim.caches.policies import KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.caches.policies.belady import Belady
+from hybridsim.caches.policies.lru import LRU
 from hybridsim.reference import CacheParameters, Machine
-from hybridsim.trace import Trace
-from hybridsim.trace.pages import accesses
+from hybridsim.traces.trace import Trace
+from hybridsim.requests.pages import accesses
 
 CAPTURE = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 SHARED = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))

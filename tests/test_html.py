@@ -13,18 +13,18 @@ from html_documents import HOSTILE, all_documents, replay_document, replayed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.charts import ticks
-from hybridsim.charts.chart import Axis, Chart, Line
-from hybridsim.charts.disks import per_request
-from hybridsim.charts.palette import DARK, LIGHT
-from hybridsim.charts.stacking import stacked
+from hybridsim.show.charts import ticks
+from hybridsim.show.charts.chart import Axis, Chart, Line
+from hybridsim.show.charts.disks import per_request
+from hybridsim.show.charts.palette import DARK, LIGHT
+from hybridsim.show.charts.stacking import stacked
 from hybridsim.cli import cli
-from hybridsim.language.wording import latency
-from hybridsim.report.html import Section, of, page
-from hybridsim.report.html.page import VENDOR
-from hybridsim.report.html.paths import areas, outline
-from hybridsim.report.html.png import png
-from hybridsim.report.terminal import render
+from hybridsim.common.wording import latency
+from hybridsim.show.html import Section, of, page
+from hybridsim.show.html.page import VENDOR
+from hybridsim.show.html.paths import areas, outline
+from hybridsim.show.html.png import png
+from hybridsim.show.terminal import render
 
 
 class Parsed(HTMLParser):

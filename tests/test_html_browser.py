@@ -6,7 +6,7 @@ import pytest
 from browser import MISSING, browser
 from html_documents import all_documents
 
-from hybridsim.report.html import of
+from hybridsim.show.html import of
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 

@@ -14,19 +14,19 @@ from engine import facts_of
 from numba.core.errors import NumbaError
 
 from hybridsim import jit
-from hybridsim.arrays import Ints
+from hybridsim.common.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.caches.streams import Streams
-from hybridsim.codes import Level, Mode, Op, Replay
-from hybridsim.devices import SSD
+from hybridsim.common.codes import Level, Mode, Op, Replay
+from hybridsim.storage.devices import SSD
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.engine.source import Source
+from hybridsim.requests.source import Source
 from hybridsim.jit import kernel, loop, method, state_machine
 from hybridsim.jit.events import FAST, SLOW
-from hybridsim.policies import LRU, Touches
-from hybridsim.raid import Tier
+from hybridsim.caches.policies import LRU, Touches
+from hybridsim.storage.raid import Tier
 
 IDS = 64
 needs_compiler = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
@@ -154,7 +154,7 @@ def victim(lru):
 """
 SCRIPT = """
 from hybridsim import jit, tiny
-from hybridsim.policies import LRU
+from hybridsim.caches.policies import LRU
 victim = tiny.victim(LRU.new(8))
 print(victim, sum(tiny.victim.stats.cache_hits.values()), jit.cache_folder().name)
 """
@@ -185,7 +185,7 @@ def test_machine_code_is_kept_until_any_source_changes(run, tmp_path):
     victim, hits, folder = run()
     assert (victim, hits) == ("6", "0")
     assert run() == ["6", "1", folder]  # from the disk
-    lru = tmp_path / "hybridsim/policies/lru.py"
+    lru = tmp_path / "hybridsim/caches/policies/lru.py"
     lru.write_text(lru.read_text().replace("self.queues.renew(0, page)", "page + 1"))
     victim, hits, changed = run()
     assert (victim, hits) == ("5", "0")

@@ -6,10 +6,10 @@ import tempfile
 import numpy as np
 import pytest
 
-from hybridsim.formats import column_reader, ordering
-from hybridsim.formats.kept import Kept
-from hybridsim.formats.rows import Requests, joined
-from hybridsim.trace import Trace
+from hybridsim.traces.formats import column_reader, ordering
+from hybridsim.traces.formats.request_cache import Kept
+from hybridsim.requests.rows import Requests, joined
+from hybridsim.traces.trace import Trace
 
 FORMAT = "columns:time=1:us,device=2,offset=3,length=4,latency=5:us,process=6,separator=comma"
 ROWS = 60_000

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from engine import facts_of
 
-from hybridsim import building
-from hybridsim.codes import Op
+from hybridsim.scenario import building
+from hybridsim.common.codes import Op
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch
+from hybridsim.requests.inflight import Batch
 from hybridsim.engine.live import NEVER, LiveArray
 from hybridsim.engine.machine import Run
 from hybridsim.scenario import Scenario

@@ -5,18 +5,18 @@ import pickle
 import numpy as np
 import pytest
 
-from hybridsim import building
+from hybridsim.scenario import building
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.names import PRESENT
-from hybridsim.codes import Level, Mode, Op, Path, Replay
-from hybridsim.drives import HardDisk
+from hybridsim.common.codes import Level, Mode, Op, Path, Replay
+from hybridsim.storage.drives import HardDisk
 from hybridsim.engine import loops
-from hybridsim.engine.inflight import Batch, Facts, InFlight
+from hybridsim.requests.inflight import Batch, Facts, InFlight
 from hybridsim.engine.machine import Below, Machine, Run
-from hybridsim.engine.source import Source
+from hybridsim.requests.source import Source
 from hybridsim.jit.events import FAST, SLOW
-from hybridsim.policies import LRU, Touches
-from hybridsim.raid import Tier
+from hybridsim.caches.policies import LRU, Touches
+from hybridsim.storage.raid import Tier
 from hybridsim.scenario import Scenario
 
 KIB, GIB = 1 << 10, 1 << 30

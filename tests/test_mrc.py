@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hybridsim import hits, miss_ratio_curve
 from hybridsim.cli.mrc import knee, mrc
 from hybridsim.engine.stack import Stack
-from hybridsim.errors import TraceError, UsageError
+from hybridsim.common.errors import TraceError, UsageError
 
 CAPTURE = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 

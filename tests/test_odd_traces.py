@@ -5,10 +5,10 @@ import random
 import pytest
 
 from hybridsim import Trace, replay
-from hybridsim.errors import TraceError
-from hybridsim.report.terminal import render
-from hybridsim.verbs.hits import hits
-from hybridsim.verbs.mrc import miss_ratio_curve
+from hybridsim.common.errors import TraceError
+from hybridsim.show.terminal import render
+from hybridsim.studies.hits import hits
+from hybridsim.studies.mrc import miss_ratio_curve
 
 HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
 PAGE = 4096

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
-from hybridsim import building
+from hybridsim.scenario import building
 from hybridsim.caches.opencas.lists import Lists
-from hybridsim.codes import CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason, Replay
-from hybridsim.errors import ScenarioError
+from hybridsim.common.codes import CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason, Replay
+from hybridsim.common.errors import ScenarioError
 from hybridsim.reference import (
     OpenCasParameters,
     Request,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from fakes import facts
 
-from hybridsim.answer.counters import Counters
-from hybridsim.answer.metrics import Collector
-from hybridsim.answer.outcome import SECOND, Outcome
-from hybridsim.codes import Op, Path, Reason
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Collector
+from hybridsim.answers.outcome import SECOND, Outcome
+from hybridsim.common.codes import Op, Path, Reason
 
 LATENCY_NS = 1000
 BYTES_PER_S, BUSY = 10**8, 0.5

@@ -23,11 +23,11 @@ from test_reference import (
     write,
 )
 
-from hybridsim import building
+from hybridsim.scenario import building
 from hybridsim.caches import PageCache
-from hybridsim.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
-from hybridsim.errors import ScenarioError
-from hybridsim.policies import LRU, Touches
+from hybridsim.common.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
+from hybridsim.common.errors import ScenarioError
+from hybridsim.caches.policies import LRU, Touches
 from hybridsim.reference import CacheParameters, Outcome, Request, simulate
 from hybridsim.scenario import Scenario as Site
 

@@ -1,4 +1,4 @@
-"""The figures of hybridsim.plot: their data, units and names; not their pixels."""
+"""The figures of hybridsim.show.plot: their data, units and names; not their pixels."""
 
 import json
 import subprocess
@@ -12,16 +12,16 @@ from html_documents import compare_document, replayed, requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim import plot
-from hybridsim.charts.chart import Axis, Chart, Line, Mark
-from hybridsim.charts.labels import rows_of
-from hybridsim.charts.pareto import front
-from hybridsim.charts.policies import geometric_mean, relative
-from hybridsim.charts.reuse import reuse_times
-from hybridsim.charts.ticks import logarithmic
-from hybridsim.codes import Op
-from hybridsim.errors import UsageError
-from hybridsim.plot.drawing import drawn
+from hybridsim.show import plot
+from hybridsim.show.charts.chart import Axis, Chart, Line, Mark
+from hybridsim.show.charts.labels import rows_of
+from hybridsim.show.charts.pareto import front
+from hybridsim.show.charts.policies import geometric_mean, relative
+from hybridsim.show.charts.reuse import reuse_times
+from hybridsim.show.charts.ticks import logarithmic
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import UsageError
+from hybridsim.show.plot.drawing import drawn
 
 ROOT = Path(__file__).parents[1]
 SECOND = 10**9
@@ -222,7 +222,7 @@ def test_costs_show_alternatives_and_what_nothing_cheaper_beats():
         {"what": "knee", "cost": 40, "mean_ns": 3e6},
         {"what": "all", "cost": 90, "mean_ns": 1e6},
     ]
-    advice = {"schema": "hybridsim.advice/1", "compared": compared, "sizes": sizes,
+    advice = {"schema": "hybridsim.answers.advice/1", "compared": compared, "sizes": sizes,
               "price": {"currency": "USD"}}  # fmt: skip
     figure = plot.cost(advice)
     assert labels(figure)[0] == "cost (USD)"
@@ -318,8 +318,8 @@ WITHOUT = """
 import sys
 sys.modules["matplotlib"] = None
 from hybridsim import plot
-from hybridsim.errors import UsageError
-from hybridsim.plot.drawing import drawn
+from hybridsim.common.errors import UsageError
+from hybridsim.show.plot.drawing import drawn
 assert "matplotlib.figure" not in sys.modules
 try:
     plot.pareto([{"a": 1, "b": 2}], "a", "b")

@@ -7,27 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.policies import ADMISSION, LRU, REPLACEMENT, Learned, Touches
-from hybridsim.policies.always import Always
-from hybridsim.policies.arc import ARC
-from hybridsim.policies.clock import CLOCK
-from hybridsim.policies.fifo import FIFO
-from hybridsim.policies.larc import LARC
-from hybridsim.policies.learned import policy as learned_policy
-from hybridsim.policies.learned import reuse
-from hybridsim.policies.lfu import LFU
-from hybridsim.policies.lhd import LHD
-from hybridsim.policies.lirs import LIRS
-from hybridsim.policies.probabilistic import Probabilistic
-from hybridsim.policies.reject_first import RejectFirst
-from hybridsim.policies.request_size import RequestSize
-from hybridsim.policies.s3_fifo import S3FIFO
-from hybridsim.policies.sieve import SIEVE
-from hybridsim.policies.sievestore import SieveStore
-from hybridsim.policies.slru import SLRU
-from hybridsim.policies.tinylfu import TinyLFU
-from hybridsim.policies.two_q import TwoQ
-from hybridsim.policies.w_tinylfu import WTinyLFU
+from hybridsim.caches.policies import ADMISSION, LRU, REPLACEMENT, Learned, Touches
+from hybridsim.caches.policies.always import Always
+from hybridsim.caches.policies.arc import ARC
+from hybridsim.caches.policies.clock import CLOCK
+from hybridsim.caches.policies.fifo import FIFO
+from hybridsim.caches.policies.larc import LARC
+from hybridsim.caches.policies.learned import policy as learned_policy
+from hybridsim.caches.policies.learned import reuse
+from hybridsim.caches.policies.lfu import LFU
+from hybridsim.caches.policies.lhd import LHD
+from hybridsim.caches.policies.lirs import LIRS
+from hybridsim.caches.policies.probabilistic import Probabilistic
+from hybridsim.caches.policies.reject_first import RejectFirst
+from hybridsim.caches.policies.request_size import RequestSize
+from hybridsim.caches.policies.s3_fifo import S3FIFO
+from hybridsim.caches.policies.sieve import SIEVE
+from hybridsim.caches.policies.sievestore import SieveStore
+from hybridsim.caches.policies.slru import SLRU
+from hybridsim.caches.policies.tinylfu import TinyLFU
+from hybridsim.caches.policies.two_q import TwoQ
+from hybridsim.caches.policies.w_tinylfu import WTinyLFU
 from hybridsim.reference import admission, classes, replacement
 from hybridsim.reference import learned as twin
 from hybridsim.reference import policies as reference

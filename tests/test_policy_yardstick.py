@@ -187,7 +187,7 @@ class Holding:
 def test_what_grew_hot_is_followed_by_its_age_whatever_else_is_hit(yardstick):
     """Regions of two pages, windows of a request: region 1 is hot from request 1 on, 5 from 2."""
     curves = yardstick["policy_curves"]
-    from hybridsim.trace.pages import Accesses
+    from hybridsim.requests.pages import Accesses
 
     def window(*pages):
         numbers = np.array(pages)

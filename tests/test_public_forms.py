@@ -13,8 +13,8 @@ import zipfile
 import pytest
 from captures import as_rows, codes, read
 
-from hybridsim.errors import TraceError
-from hybridsim.trace import Trace
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.trace import Trace
 
 SECTOR = 512
 MD5 = "0123456789abcdef0123456789abcdef"

@@ -8,10 +8,10 @@ from engine import simulate
 from scenarios import Scenario
 from test_reference import NO_CACHE, SSD
 
-from hybridsim.codes import FUA, PREFLUSH, Level, Op, Replay, Spread
+from hybridsim.common.codes import FUA, PREFLUSH, Level, Op, Replay, Spread
 from hybridsim.jit.events import SLOW, SLOW_TIMER, Events
-from hybridsim.raid import Tier
-from hybridsim.raid.rebuild import LINE
+from hybridsim.storage.raid import Tier
+from hybridsim.storage.raid.rebuild import LINE
 from hybridsim.reference import (
     HddParameters,
     RebuildParameters,

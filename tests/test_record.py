@@ -17,13 +17,13 @@ from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
 from test_schemas import wrong
 
 from hybridsim.cli import trace_record
-from hybridsim.errors import RecordingError, TraceError
-from hybridsim.recording import disk as disks
-from hybridsim.recording import tracefs
-from hybridsim.recording.disk import Host
-from hybridsim.recording.tracefs import chosen
-from hybridsim.trace import Trace
-from hybridsim.verbs.record import prepare, record
+from hybridsim.common.errors import RecordingError, TraceError
+from hybridsim.traces.recording import disk as disks
+from hybridsim.traces.recording import tracefs
+from hybridsim.traces.recording.disk import Host
+from hybridsim.traces.recording.tracefs import chosen
+from hybridsim.traces.trace import Trace
+from hybridsim.studies.record import prepare, record
 
 CASE = "loop_errors"  # a capture of device 7,1 by two CPUs
 FILES = list(cpu_files(CASE).values())
@@ -245,9 +245,9 @@ class TestByTracefs:
 RECORD = """
 import sys
 from pathlib import Path
-from hybridsim.cli.surroundings import heed_signals
-from hybridsim.recording.disk import Host
-from hybridsim.verbs.record import prepare, record
+from hybridsim.cli.process import heed_signals
+from hybridsim.traces.recording.disk import Host
+from hybridsim.studies.record import prepare, record
 heed_signals()
 host = Host(sys=Path(sys.argv[2]), uid=0, release="6.18.44", sample_s=0)
 record(prepare("sdx", None, 1, sys.argv[1], host=host))
@@ -325,7 +325,7 @@ class TestRefusals:
 
     def test_no_room(self, host, monkeypatch):
         full = disks.Estimate(1e6, 10**12, 10**9)
-        monkeypatch.setattr("hybridsim.verbs.record.estimate", lambda *_: full)
+        monkeypatch.setattr("hybridsim.studies.record.estimate", lambda *_: full)
         self.refused("has room for 953 MiB, but .* record for a shorter time", host)
 
     @pytest.mark.parametrize(

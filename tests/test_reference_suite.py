@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridsim.fio.job import jobs_of
-from hybridsim.fio.jobfile import read
+from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.jobfile import read
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -7,11 +7,11 @@ import pytest
 from captures import TRACES
 
 from hybridsim import Scenario, Trace, advise, replay, size
-from hybridsim.codes import Op
-from hybridsim.demo import CAPTURE, SITE, demo_file
-from hybridsim.errors import ScenarioError, TraceError, UsageError
-from hybridsim.report.terminal import render
-from hybridsim.verbs.replay import batches
+from hybridsim.common.codes import Op
+from hybridsim.traces.example import CAPTURE, SITE, demo_file
+from hybridsim.common.errors import ScenarioError, TraceError, UsageError
+from hybridsim.show.terminal import render
+from hybridsim.studies.replay import batches
 
 SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 

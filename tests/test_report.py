@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
-from hybridsim.answer.metrics import Collector
-from hybridsim.answer.result import Warning, conclude
-from hybridsim.codes import Reason
-from hybridsim.histogram import LAST_NS
-from hybridsim.language.wording import NONE, lasting, latency, percent, span, times
-from hybridsim.report import WRITERS, write
-from hybridsim.report.curve import draw
-from hybridsim.report.terminal import render
+from hybridsim.answers.metrics import Collector
+from hybridsim.answers.result import Warning, conclude
+from hybridsim.common.codes import Reason
+from hybridsim.common.histogram import LAST_NS
+from hybridsim.common.wording import NONE, lasting, latency, percent, span, times
+from hybridsim.show import WRITERS, write
+from hybridsim.show.curve import draw
+from hybridsim.show.terminal import render
 
 SHORT = Load(seconds=300, iops=200)
 CASES = {

@@ -5,9 +5,9 @@ import json
 import pytest
 from fakes import SCENARIO, Load, result
 
-from hybridsim.answer.requirements import Checked, Seen, check_answerable, parse, parse_all
-from hybridsim.errors import UsageError
-from hybridsim.report.terminal import render
+from hybridsim.answers.requirements import Checked, Seen, check_answerable, parse, parse_all
+from hybridsim.common.errors import UsageError
+from hybridsim.show.terminal import render
 
 SHORT = Load(seconds=300, iops=200, hit_ratio=lambda share: 0.93 * (1 - 2.718 ** (-share * 20)))
 SCENARIO = {**SCENARIO, "capacity_bytes": 10**12}

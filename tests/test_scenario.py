@@ -10,14 +10,15 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim import building, catalog
+from hybridsim.scenario import building
+from hybridsim.scenario import catalog
 from hybridsim.cli.replay import replay
 from hybridsim.cli.scenario import scenario as command
-from hybridsim.errors import ScenarioError
-from hybridsim.policies import ADMISSION, REPLACEMENT
+from hybridsim.common.errors import ScenarioError
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario import OPTIONS, Scenario
 from hybridsim.scenario.caches import CACHE_KINDS
-from hybridsim.toml.places import Places
+from hybridsim.common.toml.places import Places
 
 SITE = """\
 seed = 7

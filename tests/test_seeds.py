@@ -8,12 +8,12 @@ from fakes import SCENARIO, Load
 from fakes import result as fake_result
 
 from hybridsim import Scenario, Trace
-from hybridsim.answer.requirements import parse_all
-from hybridsim.sweep import chance
-from hybridsim.sweep.confidence import estimate
-from hybridsim.verbs.bench import Bench, Point
-from hybridsim.verbs.bench_seeds import over_seeds
-from hybridsim.verbs.repeated import repeated
+from hybridsim.answers.requirements import parse_all
+from hybridsim.studies.sweep import seeds as chance
+from hybridsim.studies.sweep.confidence import estimate
+from hybridsim.studies.bench import Bench, Point
+from hybridsim.studies.bench_seeds import over_seeds
+from hybridsim.studies.repeated import repeated
 
 SITE = {**SCENARIO, "cache_bytes": 16384 << 16}
 
@@ -45,7 +45,7 @@ def drawn(monkeypatch):
         known = Load(seconds=300, seed=scenario.seed)
         return fake_result(known, scenario=SITE).held_against(how.get("require", ()))
 
-    monkeypatch.setattr("hybridsim.verbs.repeated.replay", fake)
+    monkeypatch.setattr("hybridsim.studies.repeated.replay", fake)
     return seeds
 
 

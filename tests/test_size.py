@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import Scenario, Trace, replay
-from hybridsim.answer.requirements import Seen, parse_all
-from hybridsim.answer.result import plain
-from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.report.size import text
-from hybridsim.verbs.mrc import Curve
-from hybridsim.verbs.size import (
+from hybridsim.answers.requirements import Seen, parse_all
+from hybridsim.answers.result import plain
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.show.size import text
+from hybridsim.studies.mrc import Curve
+from hybridsim.studies.size import (
     Search,
     Sizing,
     Tried,

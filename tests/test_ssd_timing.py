@@ -6,9 +6,9 @@ from statistics import mean
 
 import pytest
 
-from hybridsim import catalog
-from hybridsim.devices.ssd_timing import Timing, timing
-from hybridsim.drives import SolidState
+from hybridsim.scenario import catalog
+from hybridsim.storage.devices.ssd_timing import Timing, timing
+from hybridsim.storage.drives import SolidState
 
 SSDS = catalog.names("ssd")
 

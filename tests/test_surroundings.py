@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hybridsim.errors import UsageError
-from hybridsim.formats.requests_csv import HEADER
-from hybridsim.report.html.sections.reproduce import digest
-from hybridsim.writing import whole_file, write_text
+from hybridsim.common.errors import UsageError
+from hybridsim.traces.formats.requests_csv import HEADER
+from hybridsim.show.html.sections.reproduce import digest
+from hybridsim.common.writing import whole_file, write_text
 
 ROOT = Path(__file__).parents[1]
 ROWS = "".join(f"{i},R,{i * 4096},4096,,\n" for i in range(3))
@@ -95,7 +95,7 @@ class TestWholeFile:
 
 PARTS = """
 import os, resource, signal, sys
-from hybridsim.writing import whole_file
+from hybridsim.common.writing import whole_file
 with whole_file("a") as stream:
     for part in range(4):
         if part == int(sys.argv[1]):

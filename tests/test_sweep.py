@@ -20,23 +20,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_points import AXES, UNLUCKY, made_up, noted, plan, slowly
 
-from hybridsim import Scenario, Trace, replay, verbs
+from hybridsim import Scenario, Trace, replay
+from hybridsim import studies as verbs
 from hybridsim.cli import cli, main
 from hybridsim.cli.sweep_live import words as worded
-from hybridsim.errors import ScenarioError, UsageError
-from hybridsim.language.units import parse_size
-from hybridsim.report.sweep import text
-from hybridsim.scenario.assigned import value_of, values_of, written
-from hybridsim.sweep import nursery, output, plan_file
-from hybridsim.sweep.answer import undominated
-from hybridsim.sweep.crew import Here
-from hybridsim.sweep.figures import figures
-from hybridsim.sweep.plan import axis_of
-from hybridsim.sweep.quantities import Range
-from hybridsim.sweep.running import Running, dealt
-from hybridsim.sweep.search import search
-from hybridsim.sweep.store import RESULTS, Store
-from hybridsim.verbs.sweep import UnderWay, sweep
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.common.units import parse_size
+from hybridsim.show.sweep import text
+from hybridsim.scenario.overrides import value_of, values_of, written
+from hybridsim.studies.sweep import output, plan_file
+from hybridsim.studies.sweep import fork_server as nursery
+from hybridsim.studies.sweep.answer import undominated
+from hybridsim.studies.sweep.workers import Here
+from hybridsim.studies.sweep.figures import figures
+from hybridsim.studies.sweep.plan import axis_of
+from hybridsim.studies.sweep.quantities import Range
+from hybridsim.studies.sweep.running import Running, dealt
+from hybridsim.studies.sweep.search import search
+from hybridsim.studies.sweep.store import RESULTS, Store
+from hybridsim.studies.sweep.sweep import UnderWay, sweep
 
 HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
 SITE = {**SCENARIO, "cache_bytes": 16384 << 16}
@@ -563,7 +565,7 @@ def test_records_become_files_and_a_frame(trace, tmp_path):
 def quick(monkeypatch):
     """Replays that give made-up results."""
     answer = fake_result(trace={**TRACE, "requests": 360_000}, scenario=SITE)
-    monkeypatch.setattr("hybridsim.verbs.replay.replay", lambda *_, **__: answer)
+    monkeypatch.setattr("hybridsim.studies.replay.replay", lambda *_, **__: answer)
 
 
 def run(*words):
@@ -662,7 +664,7 @@ def test_an_interrupt_of_the_client_of_two_workers_keeps_what_is_done(trace, tmp
 
 
 def test_long_planning_is_told(trace, tmp_path, monkeypatch):
-    monkeypatch.setattr("hybridsim.sweep.running.QUIET_S", 0.0)
+    monkeypatch.setattr("hybridsim.studies.sweep.running.QUIET_S", 0.0)
     told = []
     sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=lambda p, _: told.append(worded(p)),
           compute=made_up)  # fmt: skip

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from captures import CASES, TRACES, as_rows, capture, codes, read, reference_rows
 
-from hybridsim.codes import Flag, Op
-from hybridsim.errors import TraceError, UsageError
-from hybridsim.formats import FORMATS, writer
-from hybridsim.formats.blkparse import parse_rwbs
-from hybridsim.formats.requests_csv import HEADER, write
-from hybridsim.trace import Trace
+from hybridsim.common.codes import Flag, Op
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.traces.formats import FORMATS, writer
+from hybridsim.traces.formats.blkparse import parse_rwbs
+from hybridsim.traces.formats.requests_csv import HEADER, write
+from hybridsim.traces.trace import Trace
 
 WITH_TEXT = [case for case in CASES if (capture(case) / "blkparse.txt.zst").exists()]
 

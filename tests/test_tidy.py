@@ -13,9 +13,9 @@ import pytest
 
 from hybridsim.caches import CACHES
 from hybridsim.cli import COMMANDS
-from hybridsim.devices import DEVICES
-from hybridsim.formats import FORMATS
-from hybridsim.policies import ADMISSION, REPLACEMENT
+from hybridsim.storage.devices import DEVICES
+from hybridsim.traces.formats import FORMATS
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
@@ -26,10 +26,10 @@ TESTS = sorted((ROOT / "tests").glob("*.py"))
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 TOO_LONG = {
-    "hybridsim/formats/pairing.py": "one state machine and its tables, which belong together",
-    "hybridsim/formats/blktrace_records.py": "all knowledge of the binary layout in one place",
-    "hybridsim/formats/blktrace_records.py:decode": "one record a turn, decoded in a single pass",
-    "hybridsim/formats/line_parser.py:parse": "one line a turn, parsed in a single pass",
+    "hybridsim/traces/formats/pairing.py": "one state machine and its tables, which belong together",
+    "hybridsim/traces/formats/blktrace_records.py": "all knowledge of the binary layout in one place",
+    "hybridsim/traces/formats/blktrace_records.py:decode": "one record a turn, decoded in a single pass",
+    "hybridsim/traces/formats/line_parser.py:parse": "one line a turn, parsed in a single pass",
 }
 BANNED = {"util", "utils", "helper", "helpers", "manager", "misc", "common", "base", "core"}
 

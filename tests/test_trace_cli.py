@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
 from hybridsim.cli.trace_text import diagnose, duration
-from hybridsim.errors import TraceError, UsageError
-from hybridsim.trace import Trace, TraceWarning
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.traces.trace import Trace, TraceWarning
 
 ERRORS = str(capture("loop_errors"))
 SPLITS = str(capture("loop_raw_split_discard_flush"))

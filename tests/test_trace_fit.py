@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from hybridsim import miss_ratio_curve
 from hybridsim.cli.trace import trace
-from hybridsim.codes import Op
-from hybridsim.errors import TraceError, WorkloadError
-from hybridsim.formats.rows import joined, no_requests
-from hybridsim.standin.measured import measured
-from hybridsim.standin.objects import Rows, runs, taken_apart
-from hybridsim.trace import Trace
-from hybridsim.verbs.trace_fit import fit
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import TraceError, WorkloadError
+from hybridsim.requests.rows import joined, no_requests
+from hybridsim.workloads.standin.measured import measured
+from hybridsim.workloads.standin.objects import Rows, runs, taken_apart
+from hybridsim.traces.trace import Trace
+from hybridsim.studies.trace_fit import fit
 from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload
 

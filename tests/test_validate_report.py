@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from hybridsim.comparison.comparing import compare
-from hybridsim.comparison.rows import Comparison, Row
-from hybridsim.comparison.tolerances import Tolerances
-from hybridsim.measurements.measurement import (
+from hybridsim.answers.comparison.comparing import compare
+from hybridsim.answers.comparison.rows import Comparison, Row
+from hybridsim.answers.comparison.tolerances import Tolerances
+from hybridsim.answers.measurements.measurement import (
     CACHE,
     HIT_RATIO,
     IOPS,
@@ -17,7 +17,7 @@ from hybridsim.measurements.measurement import (
     Name,
     Samples,
 )
-from hybridsim.measurements.measurement import SECOND as SECOND_NS
+from hybridsim.answers.measurements.measurement import SECOND as SECOND_NS
 from validate.cli import main
 from validate.report import columns
 from validate.report.as_json import document

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import Scenario, latencies
 
-from hybridsim import catalog
-from hybridsim.codes import Level, Mode, Op, Replay
-from hybridsim.devices import volume_timing
-from hybridsim.drives import CloudVolume, ContradictionError
+from hybridsim.scenario import catalog
+from hybridsim.common.codes import Level, Mode, Op, Replay
+from hybridsim.storage.devices import volume_timing
+from hybridsim.storage.drives import CloudVolume, ContradictionError
 from hybridsim.jit.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
 from hybridsim.reference import (
     CacheParameters,

@@ -6,8 +6,8 @@ from fakes import Load, collected, machines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.answer.metrics import Collector
-from hybridsim.answer.warmup import State, centred_median, judge, of_hits, of_iops, trend
+from hybridsim.answers.metrics import Collector
+from hybridsim.answers.warmup import State, centred_median, judge, of_hits, of_iops, trend
 
 SECOND = 10**9
 

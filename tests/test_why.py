@@ -8,13 +8,13 @@ from captures import TRACES
 from click.testing import CliRunner
 
 from hybridsim.cli import cli
-from hybridsim.codes import Op
-from hybridsim.errors import UsageError
-from hybridsim.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
-from hybridsim.report.why import text
-from hybridsim.trace import Trace
-from hybridsim.verbs.hits import hits
-from hybridsim.verbs.why import why
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import UsageError
+from hybridsim.caches.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
+from hybridsim.show.why import text
+from hybridsim.traces.trace import Trace
+from hybridsim.studies.hits import hits
+from hybridsim.studies.why import why
 
 DEMO = TRACES / "demo" / "rocksdb_mixgraph.blktrace.0.zst"
 PAGE = 65536

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridsim.cli.trace import trace
-from hybridsim.codes import Op
-from hybridsim.errors import WorkloadError
-from hybridsim.formats.rows import joined
-from hybridsim.trace import Trace
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import WorkloadError
+from hybridsim.requests.rows import joined
+from hybridsim.traces.trace import Trace
 from hybridsim.workloads.draws import Draws, PowerLaw, Scattered
 
 KIB, MIB, GIB, SECOND = 1 << 10, 1 << 20, 1 << 30, 10**9

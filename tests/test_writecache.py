@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_writecache import writecache_scenarios
 
-from hybridsim import building
+from hybridsim.scenario import building
 from hybridsim.caches import DmWritecache
-from hybridsim.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
-from hybridsim.errors import ScenarioError
+from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
+from hybridsim.common.errors import ScenarioError
 from hybridsim.reference import (
     Request,
     SourceParameters,

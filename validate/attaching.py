@@ -14,7 +14,7 @@ from validate.devices import Claim, is_read_only, of_number
 from validate.environment import Environment
 from validate.errors import ExperimentError, MissingError, UnsafeError
 from validate.experiment import Experiment
-from validate.saying import Say
+from validate.progress import Say
 from validate.site import Site, site
 from validate.sizes import human
 from validate.steps.read_only import HoldReadOnly

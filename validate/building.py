@@ -13,7 +13,7 @@ from validate.environment import Environment
 from validate.experiment import Experiment
 from validate.planning import Plan, plan
 from validate.request import BuildRequest, sides
-from validate.saying import Say
+from validate.progress import Say
 from validate.site import Site, site
 from validate.steps.ends import zero_device
 

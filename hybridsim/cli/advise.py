@@ -13,7 +13,7 @@ from hybridsim.cli.machine_options import (
     mode_option,
 )
 from hybridsim.cli.trace_arguments import examples, trace_options
-from hybridsim.errors import UsageError
+from hybridsim.common.errors import UsageError
 
 
 @click.command(
@@ -56,10 +56,10 @@ def advise(
     replays of TRACE on each, and their prices ([price] in the scenario).
     """
     from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
-    from hybridsim.language.units import parse_size
-    from hybridsim.report.advise import text
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.advise import advise as ask
+    from hybridsim.common.units import parse_size
+    from hybridsim.show.advise import text
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.advise import advise as ask
 
     try:
         data_bytes = parse_size(data) if data else None

@@ -9,11 +9,11 @@ import click
 
 from hybridsim.cli.machine_options import html_option, json_option, machine, seeds_option
 from hybridsim.cli.trace_arguments import examples
-from hybridsim.errors import UsageError
+from hybridsim.common.errors import UsageError
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
-    from hybridsim.verbs.bench import Bench
+    from hybridsim.studies.bench import Bench
 
 
 @click.command(
@@ -61,9 +61,9 @@ def bench(
     random read (of a hot spot), at doubling queue depths.  A number that is not steady is marked.
     """
     from hybridsim.cli.running import check_folder, progress_of_jobs, stages, write_answer
-    from hybridsim.report.bench import text
-    from hybridsim.verbs.bench import bench as measure
-    from hybridsim.verbs.bench_seeds import over_seeds
+    from hybridsim.show.bench import text
+    from hybridsim.studies.bench import bench as measure
+    from hybridsim.studies.bench_seeds import over_seeds
 
     sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
     hot_bytes, block_bytes, sequential_bytes = (_size(*each) for each in sizes.items())
@@ -101,7 +101,7 @@ def depths_of(said: str) -> list[int]:
 
 def _size(option: str, said: str | None) -> int:
     """Return a size in bytes, 0 where nothing is said."""
-    from hybridsim.language.units import parse_size
+    from hybridsim.common.units import parse_size
 
     try:
         return parse_size(said or 0)

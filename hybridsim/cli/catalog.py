@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.documents import echo_document
+from hybridsim.cli.json_output import echo_document
 
 if TYPE_CHECKING:
-    from hybridsim.catalog import Entry, Row
+    from hybridsim.scenario.catalog import Entry, Row
 
 LIST_EXAMPLES = """\b
 Examples:
@@ -34,7 +34,7 @@ HEADLINES = (
     ("sustained_iops", "{} IOPS"),
     ("sustained_bandwidth", "{}"),
 )
-CATALOG = "hybridsim.catalog/1"
+CATALOG = "hybridsim.scenario.catalog/1"
 DRIVE = "hybridsim.drive/1"
 SYSTEM = "hybridsim.system/1"
 JSON_HELP = "Print one JSON object."
@@ -80,7 +80,7 @@ def show(name: str, as_json: bool) -> None:
     Marks: read in a published text, measured on a device, fitted to a measurement, assumed, or
     recalled from a datasheet that was not at hand.
     """
-    from hybridsim import catalog
+    from hybridsim.scenario import catalog
     from hybridsim.scenario import presets
 
     if name not in catalog.names() and name in presets.names():
@@ -98,9 +98,9 @@ def show(name: str, as_json: bool) -> None:
 
 
 def _entries(kind: str | None) -> list[Entry]:
-    from hybridsim import catalog
-    from hybridsim.errors import UsageError
-    from hybridsim.language.suggest import hint
+    from hybridsim.scenario import catalog
+    from hybridsim.common.errors import UsageError
+    from hybridsim.common.suggest import hint
 
     if kind is not None and kind not in catalog.KINDS:
         raise UsageError(f"--kind {kind}: no such kind, {hint(kind, catalog.KINDS)}")
@@ -116,8 +116,8 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 
 def _of_volume(entry: Entry) -> dict[str, str | int]:
     """What its size makes of its provider's rules."""
-    from hybridsim.drives import CloudVolume
-    from hybridsim.language.units import human_size
+    from hybridsim.storage.drives import CloudVolume
+    from hybridsim.common.units import human_size
 
     values = {key: row.value for key, row in entry.rows.items()}
     volume = CloudVolume.model_validate({"kind": "volume", **values})

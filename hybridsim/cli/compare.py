@@ -11,7 +11,7 @@ from hybridsim.cli.machine_options import html_option, machine
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
-    from hybridsim.measurements.measurement import Measurement
+    from hybridsim.answers.measurements.measurement import Measurement
 
 DIFFERS = 4  # as a requirement that is not met
 
@@ -54,9 +54,9 @@ def compare(
     Exit code 4 says that a figure is beyond its tolerance.
     """
     from hybridsim.cli.running import check_folder, write_html
-    from hybridsim.report.comparison import document, text, to_json
-    from hybridsim.report.page import is_ascii
-    from hybridsim.verbs.compare import compare as run
+    from hybridsim.show.comparison import document, text, to_json
+    from hybridsim.show.page import is_ascii
+    from hybridsim.studies.compare import compare as run
 
     check_folder(html_file)
     is_job = scenario_file or preset
@@ -72,9 +72,9 @@ def compare(
 def _simulated(job: str, scenario_file: str | None, preset: str | None) -> Measurement:
     """Run a job file now."""
     from hybridsim.cli.running import progress_of_jobs
-    from hybridsim.fio.jobfile import read
-    from hybridsim.report.fio_json import measurement
-    from hybridsim.verbs.fio import fio
+    from hybridsim.workloads.fio.jobfile import read
+    from hybridsim.show.fio_json import measurement
+    from hybridsim.studies.fio import fio
 
     site = machine(scenario_file, preset=preset)
     with progress_of_jobs() as tell:

@@ -6,7 +6,7 @@ import textwrap
 
 import click
 
-from hybridsim.errors import UsageError
+from hybridsim.common.errors import UsageError
 
 
 @click.command(
@@ -23,8 +23,8 @@ def explain(term: tuple[str, ...]) -> None:
 
     Without TERM, list all of them.
     """
-    from hybridsim.language.explain import TERMS
-    from hybridsim.language.explain import explain as entry_of
+    from hybridsim.common.explain import TERMS
+    from hybridsim.common.explain import explain as entry_of
 
     if not term:
         words = ", ".join(sorted(TERMS, key=str.casefold))
@@ -40,8 +40,8 @@ def explain(term: tuple[str, ...]) -> None:
 
 
 def _unknown(word: str) -> str:
-    from hybridsim.language.explain import known_words
-    from hybridsim.language.suggest import nearest
+    from hybridsim.common.explain import known_words
+    from hybridsim.common.suggest import nearest
 
     near = nearest(word, known_words())
     hint = f"did you mean '{near}'?" if near else "`hybridsim explain` lists what it knows"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.cli.trace_arguments import examples
-from hybridsim.errors import RequirementError, UsageError
+from hybridsim.common.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.fio.results import FioResult
+    from hybridsim.workloads.fio.results import FioResult
 
 FORMS = ("normal", "json", "json+")
 
@@ -61,10 +61,10 @@ def fio(
     because a request took longer than max_latency, or than a latency_target that all must meet.
     """
     from hybridsim.cli.running import progress_of_jobs
-    from hybridsim.fio.job import jobs_of
-    from hybridsim.fio.jobfile import read
+    from hybridsim.workloads.fio.job import jobs_of
+    from hybridsim.workloads.fio.jobfile import read
     from hybridsim.scenario import Scenario
-    from hybridsim.verbs.fio import fio as run
+    from hybridsim.studies.fio import fio as run
 
     written = read(arguments)
     form = written.program.get("output-format", "normal")
@@ -82,8 +82,8 @@ def fio(
 
 
 def _write(result: FioResult, form: str, output: str | None) -> None:
-    from hybridsim.report import fio_json, fio_logs, fio_text
-    from hybridsim.writing import write_text
+    from hybridsim.show import fio_json, fio_logs, fio_text
+    from hybridsim.common.writing import write_text
 
     text = fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")
     if output:

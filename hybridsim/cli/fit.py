@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hybridsim.answer.fidelity import Fidelity
-    from hybridsim.fitting.answer import Fit
-    from hybridsim.fitting.arrangement import Progress
+    from hybridsim.answers.fidelity import Fidelity
+    from hybridsim.answers.fitting.answer import Fit
+    from hybridsim.answers.fitting.arrangement import Progress
 
 QUIET_S = 1.0  # what is over sooner shows no progress
 EXAMPLES = """\b
@@ -53,9 +53,9 @@ def fit(
     json+).  Each value comes with an interval that holds the truth 19 times in 20; what cannot be
     told from the measurement is said, and keeps a usual value.
     """
-    from hybridsim.errors import UsageError
-    from hybridsim.verbs.fit import fit
-    from hybridsim.writing import write_text
+    from hybridsim.common.errors import UsageError
+    from hybridsim.studies.fit import fit
+    from hybridsim.common.writing import write_text
 
     if output and not Path(output).absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no such folder")
@@ -86,8 +86,8 @@ def text(found: Fit) -> str:
 
 
 def _fidelity(held: Fidelity) -> Iterator[str]:
-    from hybridsim.answer.fidelity import figures
-    from hybridsim.language.wording import latency, of_the_mean
+    from hybridsim.answers.fidelity import figures
+    from hybridsim.common.wording import latency, of_the_mean
 
     both = {"measured": figures(held.measured), "this model": figures(held.modelled)}
     names = [name for name in both["measured"] if name != "n"]

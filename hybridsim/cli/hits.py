@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hybridsim.cli.documents import echo_document
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
-from hybridsim.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 
 if TYPE_CHECKING:
-    from hybridsim.verbs.hits import Hits
+    from hybridsim.studies.hits import Hits
 
 SCHEMA = "hybridsim.hits/1"
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -62,8 +62,8 @@ def page_option(default: str) -> Callable[[Command], Command]:
 
 def _page(context: click.Context, option: click.Parameter, said: str) -> str:
     """Refuse pages that no machine has either."""
-    from hybridsim.errors import UsageError
-    from hybridsim.verbs.hits import size_bytes
+    from hybridsim.common.errors import UsageError
+    from hybridsim.studies.hits import size_bytes
 
     page_bytes = size_bytes(said)
     if page_bytes < SECTOR_BYTES or page_bytes % SECTOR_BYTES:
@@ -75,9 +75,9 @@ def parameters(
     touches: int, probability: str, request_max: str, seed: int, write_price: float
 ) -> dict[str, int]:
     """Return these options by the names that policies have for them."""
-    from hybridsim.errors import UsageError
-    from hybridsim.language.units import parse_percent
-    from hybridsim.verbs.hits import size_bytes
+    from hybridsim.common.errors import UsageError
+    from hybridsim.common.units import parse_percent
+    from hybridsim.studies.hits import size_bytes
 
     try:
         share = parse_percent(probability)
@@ -160,8 +160,8 @@ def hits(
     is admitted.  `replay` tells what that means in milliseconds, and its hits are those of reads
     alone: compare them with read_request_hits and read_page_hits of --json and --csv.
     """
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.hits import hits as count
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.hits import hits as count
 
     if as_json and as_csv:
         raise click.UsageError("--json or --csv: one of them")
@@ -202,8 +202,8 @@ def comma_separated(found: list[Hits]) -> str:
 
 def table(found: list[Hits]) -> str:
     """Return results as text."""
-    from hybridsim.language.units import human_count, human_size
-    from hybridsim.language.wording import counted
+    from hybridsim.common.units import human_count, human_size
+    from hybridsim.common.wording import counted
 
     first = found[0]
     budget = first.write_budget or ""
@@ -231,7 +231,7 @@ def table(found: list[Hits]) -> str:
 
 def lessons(each: Hits) -> str:
     """Return what a learned policy has learned, as text."""
-    from hybridsim.language.units import human_size
+    from hybridsim.common.units import human_size
 
     known = each.learning
     assert known is not None

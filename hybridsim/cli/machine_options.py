@@ -64,7 +64,7 @@ def set_option(function: Command) -> Command:
 def machine(scenario_file: str | None, settings: Sequence[str] = (), **options: Any) -> Scenario:
     """Return the machine that the options say; `settings` are those of `--set`."""
     from hybridsim.scenario import Scenario
-    from hybridsim.scenario.assigned import assignments
+    from hybridsim.scenario.overrides import assignments
 
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     site = site.with_options(**options)

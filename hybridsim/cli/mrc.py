@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.documents import echo_document
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
-    from hybridsim.verbs.mrc import Curve
+    from hybridsim.studies.mrc import Curve
 
 SCHEMA = "hybridsim.mrc/1"
 WIDTH, HEIGHT = 64, 12
@@ -57,8 +57,8 @@ def mrc(
     Of LRU the curve is exact for all sizes; other policies are simulated at 64 sizes, all in one
     pass (after one that counts the distinct pages).  With --sample, figures have an error (95 %).
     """
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.mrc import miss_ratio_curve
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.mrc import miss_ratio_curve
 
     if as_json and as_csv:
         raise click.UsageError("--json or --csv: one of them")
@@ -84,8 +84,8 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 def knee(curve: Curve) -> str:
     """Return the knee in words, or that there is none: no size serves more than the smallest."""
-    from hybridsim.language.units import human_size
-    from hybridsim.language.wording import percent
+    from hybridsim.common.units import human_size
+    from hybridsim.common.wording import percent
 
     if curve.miss_ratio[0] == curve.miss_ratio[-1]:
         return f"no knee: {percent(curve.miss_ratio[0])} miss whatever the size"
@@ -96,9 +96,9 @@ def knee(curve: Curve) -> str:
 
 def drawn(curve: Curve) -> str:
     """Return the curve as text: drawn, its knee, and some sizes."""
-    from hybridsim.language.units import human_size
-    from hybridsim.language.wording import counted
-    from hybridsim.report.curve import draw
+    from hybridsim.common.units import human_size
+    from hybridsim.common.wording import counted
+    from hybridsim.show.curve import draw
 
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     end = float(curve.pages[-1])

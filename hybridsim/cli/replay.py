@@ -16,8 +16,8 @@ from hybridsim.cli.machine_options import (
     set_option,
 )
 from hybridsim.cli.trace_arguments import DEVICE_HELP, format_option, require_option
-from hybridsim.errors import UsageError
-from hybridsim.policies import ADMISSION, REPLACEMENT
+from hybridsim.common.errors import UsageError
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 
 EXAMPLES = """\b
 Examples:
@@ -126,10 +126,10 @@ def replay(
     Without a scenario the machine is: RAID-5 of four 7,200 rpm disks just large enough for the
     trace, and a write-through cache of 10% of what the trace touches, on a data-centre SSD.
     """
-    from hybridsim.answer.requirements import parse_all
+    from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import run
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.warm_start import opened
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.warm_start import opened
 
     required = parse_all(require)
     site = machine(scenario_file, settings, seed=seed, **options)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.errors import RequirementError, UsageError
+from hybridsim.common.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.replay import Progress, Report
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.replay import Progress, Report
 
 QUIET_S = 1.0  # a replay that is over sooner shows no progress
 
@@ -36,9 +36,9 @@ def run(
     It is repeated with so many `seeds`.  `how` it begins and what is saved of it goes to the replay
     as it is.
     """
-    from hybridsim.report import write
-    from hybridsim.verbs.repeated import repeated
-    from hybridsim.verbs.replay import replay
+    from hybridsim.show import write
+    from hybridsim.studies.repeated import repeated
+    from hybridsim.studies.replay import replay
 
     for file in (json_file, html_file, how.get("save_cache")):
         check_folder(file)
@@ -49,7 +49,7 @@ def run(
         else:
             result = replay(trace, scenario, report, **how)
     if html_file and scenario.cache.kind != "none":
-        from hybridsim.verbs.what_if import with_curve
+        from hybridsim.studies.what_if import with_curve
 
         result = with_curve(result, trace, scenario.cache.page_bytes)
     # Files first: who reads the text may go away before its end, as `head` does.
@@ -66,7 +66,7 @@ def run(
 
 def write_file(name: str, text: str) -> None:
     """Write a file and say so; raise UsageError where that is not possible."""
-    from hybridsim.writing import write_text
+    from hybridsim.common.writing import write_text
 
     write_text(name, text)
     click.echo(f"wrote {name}", err=True)
@@ -74,7 +74,7 @@ def write_file(name: str, text: str) -> None:
 
 def write_json(data: dict[str, Any], name: str) -> None:
     """Write a result's dictionary as JSON to a file, or to standard output for `-`."""
-    from hybridsim.answer.result import plain
+    from hybridsim.answers.result import plain
 
     text = json.dumps(plain(data), indent=2, allow_nan=False)
     if name == "-":
@@ -85,7 +85,7 @@ def write_json(data: dict[str, Any], name: str) -> None:
 
 def write_html(data: dict[str, Any], name: str) -> None:
     """Write a result's dictionary as a report of one HTML file."""
-    from hybridsim.report.html import of
+    from hybridsim.show.html import of
 
     write_file(name, of(data, shlex.join(["hybridsim", *sys.argv[1:]])))
 
@@ -97,7 +97,7 @@ def write_answer(
     html_file: str | None = None,
 ) -> None:
     """Print what was found in words, unless JSON goes there; write files where they are wanted."""
-    from hybridsim.report.page import is_ascii
+    from hybridsim.show.page import is_ascii
 
     if html_file:
         write_html(found.to_dict(), html_file)

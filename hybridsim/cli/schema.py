@@ -17,7 +17,7 @@ def schema(name: str | None) -> None:
     A document's key `schema` says its name and version: "hybridsim.result/1" is result.  Without
     NAME, list all of them.
     """
-    from hybridsim import schemas
+    from hybridsim.show import schemas
 
     if name:
         click.echo(json.dumps(schemas.load(name), indent=2, ensure_ascii=False))

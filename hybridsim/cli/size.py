@@ -14,7 +14,7 @@ from hybridsim.cli.machine_options import (
     mode_option,
 )
 from hybridsim.cli.trace_arguments import examples, require_option, trace_options
-from hybridsim.errors import RequirementError
+from hybridsim.common.errors import RequirementError
 
 
 @click.command(
@@ -48,11 +48,11 @@ def size(
     caches of several sizes, decide.  A size is four steps to a doubling.  Exit code 4: no size
     meets it.
     """
-    from hybridsim.answer.requirements import parse_all
+    from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
-    from hybridsim.report.size import text
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.size import size as find
+    from hybridsim.show.size import text
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.size import size as find
 
     parse_all(require)
     check_folder(json_file)

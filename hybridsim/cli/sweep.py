@@ -21,11 +21,11 @@ from hybridsim.cli.trace_arguments import (
     examples,
     format_option,
 )
-from hybridsim.errors import UsageError
+from hybridsim.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.sweep.answer import SweepResult
-    from hybridsim.sweep.plan import Plan
+    from hybridsim.studies.sweep.answer import SweepResult
+    from hybridsim.studies.sweep.plan import Plan
 
 
 @click.command(
@@ -86,17 +86,17 @@ def sweep(
     Each result is on disk before it is told: the same command goes on where it was stopped, and
     several may work on one folder.
     """
-    from hybridsim.sweep import nursery
-    from hybridsim.sweep.store import FOLDER, has_results
+    from hybridsim.studies.sweep import fork_server as nursery
+    from hybridsim.studies.sweep.store import FOLDER, has_results
 
     folder = folder or FOLDER
     if nursery.wanted(workers, scheduler) > 1 and not has_results(folder):
         nursery.begin()  # while this process imports, and plans; else when something is missing
     from hybridsim.cli.running import check_folder, say_if_compiling, write_answer
     from hybridsim.cli.sweep_live import telling
-    from hybridsim.report.sweep import text
-    from hybridsim.sweep import output as files
-    from hybridsim.verbs.sweep import sweep as find
+    from hybridsim.show.sweep import text
+    from hybridsim.studies.sweep import output as files
+    from hybridsim.studies.sweep.sweep import sweep as find
 
     for file in (json_file, html_file, output):
         check_folder(file)
@@ -122,7 +122,7 @@ def _leave(found: SweepResult) -> None:
 
 def plan_of(what: tuple[str, ...], said: dict[str, Any]) -> Plan:
     """Return the plan of a file or of options."""
-    from hybridsim.sweep import plan_file
+    from hybridsim.studies.sweep import plan_file
 
     plans = [path for path in what if plan_file.is_plan(path)]
     if not plans:
@@ -137,9 +137,9 @@ def plan_of(what: tuple[str, ...], said: dict[str, Any]) -> Plan:
 
 
 def _of_options(traces: tuple[str, ...], said: dict[str, Any]) -> Plan:
-    from hybridsim.sweep.objectives import Objective
-    from hybridsim.sweep.plan import OBJECTIVES, TRIALS, Plan, axes_of
-    from hybridsim.sweep.point import TraceSaid
+    from hybridsim.studies.sweep.objectives import Objective
+    from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axes_of
+    from hybridsim.studies.sweep.point import TraceSaid
 
     site = machine(
         said["scenario_file"], said["settings"], preset=said["preset"], mode=said["mode"]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.language.wording import NONE, span
+from hybridsim.common.wording import NONE, span
 
 if TYPE_CHECKING:
-    from hybridsim.sweep.crew import Settled
-    from hybridsim.sweep.plan import Plan
-    from hybridsim.sweep.running import Progress, Tell
+    from hybridsim.studies.sweep.workers import Settled
+    from hybridsim.studies.sweep.plan import Plan
+    from hybridsim.studies.sweep.running import Progress, Tell
 
 LINE_EVERY_S = 10.0
 DRAWN_EVERY_S = 0.2

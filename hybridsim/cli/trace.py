@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.documents import echo_document
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import as_option, examples, trace_options
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
 
 if TYPE_CHECKING:
-    from hybridsim.trace import Summary, Trace
+    from hybridsim.traces.trace import Summary, Trace
 
-SCHEMA = "hybridsim.trace/1"
+SCHEMA = "hybridsim.traces.trace/1"
 DOCTOR = "hybridsim.doctor/1"
 
 
@@ -76,7 +76,7 @@ def doctor(as_json: bool, **options: Any) -> None:
     Exit code 0: usable, perhaps with reservations; 3: nothing in it can be replayed.
     """
     from hybridsim.cli.trace_text import diagnose, doctor_text
-    from hybridsim.errors import TraceError
+    from hybridsim.common.errors import TraceError
 
     try:
         opened, summary = summarized(**options)
@@ -106,7 +106,7 @@ def doctor(as_json: bool, **options: Any) -> None:
 def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
     """Show the first requests of a trace."""
     from hybridsim.cli.trace_text import head_text
-    from hybridsim.trace import Trace
+    from hybridsim.traces.trace import Trace
 
     opened = Trace.read(paths, **options)
     first = next(iter(opened.chunks(rows)), None)
@@ -137,7 +137,7 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
     """
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural
-    from hybridsim.trace import Trace
+    from hybridsim.traces.trace import Trace
 
     *inputs, output = paths
     if not inputs:
@@ -151,7 +151,7 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
 def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
     """Open a trace and read it once."""
     from hybridsim.cli.trace_convert import watched
-    from hybridsim.trace import Trace
+    from hybridsim.traces.trace import Trace
 
     opened = Trace.read(paths, **options)
     return opened, opened.summary(watched)

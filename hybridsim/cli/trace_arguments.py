@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hybridsim.formats import FORMATS, WRITTEN
+from hybridsim.traces.formats import FORMATS, WRITTEN
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hybridsim.errors import UsageError
-from hybridsim.formats import WRITTEN, writer
-from hybridsim.formats.files import zstd
-from hybridsim.writing import whole_file
+from hybridsim.common.errors import UsageError
+from hybridsim.traces.formats import WRITTEN, writer
+from hybridsim.traces.formats.files import zstd
+from hybridsim.common.writing import whole_file
 
 if TYPE_CHECKING:
-    from hybridsim.trace import Requests, Trace
+    from hybridsim.traces.trace import Requests, Trace
 
 PATIENCE_S = 1.0
 NAMED = {"iolog": "fio-iolog"}  # by how names of files end

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.documents import echo_document
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
-    from hybridsim.trace.summary import Tally
-    from hybridsim.verbs.trace_fit import Likeness
+    from hybridsim.traces.summary import Tally
+    from hybridsim.studies.trace_fit import Likeness
 
 SCHEMA = "hybridsim.likeness/1"
 
@@ -44,10 +44,10 @@ def fit(
     time, sizes and directions.  It knows no think times: replay it at its arrivals (--mode open)
     or at a depth (--mode closed).
     """
-    from hybridsim.errors import UsageError
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.trace_fit import fit
-    from hybridsim.writing import write_text
+    from hybridsim.common.errors import UsageError
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.trace_fit import fit
+    from hybridsim.common.writing import write_text
 
     if output and not Path(output).absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no such folder")
@@ -64,7 +64,7 @@ def fit(
 
 def text(found: Likeness) -> str:
     """Return the comparison for a person at a terminal."""
-    from hybridsim.verbs.trace_fit import SHARES
+    from hybridsim.studies.trace_fit import SHARES
 
     lines = [f"{'':14}{'capture':>12}{'stand-in':>12}"]
     columns = _figures(found.capture), _figures(found.stand_in)
@@ -91,7 +91,7 @@ def text(found: Likeness) -> str:
 
 
 def _warm(warm_up: Any) -> str:
-    from hybridsim.verbs.trace_fit import BINS
+    from hybridsim.studies.trace_fit import BINS
 
     if not warm_up.steady:
         return f"{warm_up.state} at the end"
@@ -99,8 +99,8 @@ def _warm(warm_up: Any) -> str:
 
 
 def _figures(tally: Tally) -> dict[str, str]:
-    from hybridsim.codes import Op
-    from hybridsim.language.units import human_count, human_size, human_time
+    from hybridsim.common.codes import Op
+    from hybridsim.common.units import human_count, human_size, human_time
 
     reads, writes = (tally.count[op] for op in (Op.READ, Op.WRITE))
     sequential = sum(tally.sequential.values()) / max(reads + writes, 1)

@@ -48,7 +48,7 @@ def gen(workload: str | None, output: str | None, written: str | None, keys: boo
 
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural
-    from hybridsim.trace import Trace
+    from hybridsim.traces.trace import Trace
 
     rows = convert_to(Trace.read(as_said(workload)), [], output, written)
     if output != "-":

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.documents import echo_document
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
-    from hybridsim.verbs.record import Prepared, Recording
+    from hybridsim.studies.record import Prepared, Recording
 
-SCHEMA = "hybridsim.recording/1"
+SCHEMA = "hybridsim.traces.recording/1"
 
 
 @click.command(
@@ -47,8 +47,8 @@ def record(
     processes; never any data.  Ctrl-C ends it early and keeps what there is.  Record while the
     disk does what matters to you: ten minutes of the busiest hour say more than a night.
     """
-    from hybridsim.verbs.record import prepare
-    from hybridsim.verbs.record import record as run
+    from hybridsim.studies.record import prepare
+    from hybridsim.studies.record import record as run
 
     prepared = prepare(device, output, seconds_of(duration), via, bytes_of(buffer))
     click.echo(plan_text(prepared), err=True)
@@ -61,8 +61,8 @@ def record(
 
 def seconds_of(duration: str) -> int:
     """Return whole seconds, at least one."""
-    from hybridsim.errors import UsageError
-    from hybridsim.language.units import parse_time
+    from hybridsim.common.errors import UsageError
+    from hybridsim.common.units import parse_time
 
     try:
         return max(parse_time(duration) // 10**9, 1)
@@ -72,8 +72,8 @@ def seconds_of(duration: str) -> int:
 
 def bytes_of(buffer: str) -> int:
     """Return the bytes of a buffer."""
-    from hybridsim.errors import UsageError
-    from hybridsim.language.units import parse_size
+    from hybridsim.common.errors import UsageError
+    from hybridsim.common.units import parse_size
 
     try:
         return parse_size(buffer)

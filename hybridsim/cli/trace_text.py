@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hybridsim.codes import Flag
+from hybridsim.common.codes import Flag
 
 if TYPE_CHECKING:
-    from hybridsim.trace import Device, Requests, Summary, Trace
+    from hybridsim.traces.trace import Device, Requests, Summary, Trace
 
 LETTERS = "RWDFZ"
 HARMLESS = {"several-devices", "passthrough", "zone-management", "issued-only", "no-times"}

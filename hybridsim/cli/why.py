@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.documents import echo_document
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.hits import page_option
 from hybridsim.cli.trace_arguments import examples, trace_options
 
@@ -69,10 +69,10 @@ def why(
     """
     import sys
 
-    from hybridsim.report.page import is_ascii
-    from hybridsim.report.why import text
-    from hybridsim.trace import Trace
-    from hybridsim.verbs.why import why as weighed
+    from hybridsim.show.page import is_ascii
+    from hybridsim.show.why import text
+    from hybridsim.traces.trace import Trace
+    from hybridsim.studies.why import why as weighed
 
     trace = Trace.read(paths, format, device, use_dispatch)
     found = weighed(trace, offsets, cache_size, page, sequential_cutoff, write_price)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.engine.source import NEVER, WANTS_BATCH
+from hybridsim.requests.source import NEVER, WANTS_BATCH
 from hybridsim.jit import loop
 from hybridsim.jit.events import (
     CONTROLLER,

@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim import jit
-from hybridsim.arrays import Ints, doubled
+from hybridsim.common.arrays import Ints, doubled
 from hybridsim.caches import CACHE_METHODS, PageCache
-from hybridsim.codes import OP_MASK, Op
-from hybridsim.controller import Controller
-from hybridsim.devices import DEVICE_METHODS
+from hybridsim.common.codes import OP_MASK, Op
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.engine import loops
-from hybridsim.engine.host import Host
-from hybridsim.engine.inflight import Batch, Facts, InFlight
-from hybridsim.engine.jobs import JobBatch, Jobs
-from hybridsim.engine.source import Source
+from hybridsim.requests.host import Host
+from hybridsim.requests.inflight import Batch, Facts, InFlight
+from hybridsim.requests.jobs import JobBatch, Jobs
+from hybridsim.requests.source import Source
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import Events
-from hybridsim.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
-from hybridsim.raid import Tier
+from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
+from hybridsim.storage.raid import Tier
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Ints, grown_together, longer
+from hybridsim.common.arrays import Bytes, Ints, grown_together, longer
 from hybridsim.caches.streams import Streams
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.jit.prefetch import prefetch

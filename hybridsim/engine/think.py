@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybridsim.arrays import Int32s, Ints, longer
-from hybridsim.engine.source import LOOKBACK
+from hybridsim.common.arrays import Int32s, Ints, longer
+from hybridsim.requests.source import LOOKBACK
 from hybridsim.jit import loop
 from hybridsim.jit.heap import Heap
 

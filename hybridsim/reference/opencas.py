@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 
-from hybridsim.codes import OP_MASK, PREFLUSH, CasMode, Cutoff, Op, Path, Promotion, Reason
+from hybridsim.common.codes import OP_MASK, PREFLUSH, CasMode, Cutoff, Op, Path, Promotion, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hybridsim.codes import (
+from hybridsim.common.codes import (
     BcacheMode,
     CasMode,
     Cleaning,

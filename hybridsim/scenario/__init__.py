@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from hybridsim.errors import ScenarioError
-from hybridsim.language.printable import printable
-from hybridsim.language.suggest import hint
-from hybridsim.scenario.assigned import SET, over, written
+from hybridsim.common.errors import ScenarioError
+from hybridsim.common.printable import printable
+from hybridsim.common.suggest import hint
+from hybridsim.scenario.overrides import SET, over, written
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.caches import CacheTable
@@ -32,7 +32,7 @@ from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.resolve import resolved
-from hybridsim.toml.parsing import cleaned
+from hybridsim.common.toml.parsing import cleaned
 
 __all__ = ["OPTIONS", "Backing", "Cache", "Host", "Price", "Replay", "Scenario"]
 

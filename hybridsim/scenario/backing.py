@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives import Drive, Part, Size, Time
-from hybridsim.errors import ScenarioError
-from hybridsim.language.units import format_size, human_size, parse_size
+from hybridsim.storage.drives import Drive, Part, Size, Time
+from hybridsim.common.errors import ScenarioError
+from hybridsim.common.units import format_size, human_size, parse_size
 from hybridsim.scenario import levels
 from hybridsim.scenario.controller import ControllerDram
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives import Rate, Size, Time
-from hybridsim.language.suggest import hint
-from hybridsim.language.units import parse_percent
-from hybridsim.policies import ADMISSION, REPLACEMENT
-from hybridsim.policies.write_budget import WriteBudget, parse_write_budget
+from hybridsim.storage.drives import Rate, Size, Time
+from hybridsim.common.suggest import hint
+from hybridsim.common.units import parse_percent
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT
+from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier
 
 GRANULES_MAX = 64  # of a page

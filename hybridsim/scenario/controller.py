@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives import Part, Rate, Size, Time
-from hybridsim.language.units import format_size, parse_percent
+from hybridsim.storage.drives import Part, Rate, Size, Time
+from hybridsim.common.units import format_size, parse_percent
 
 SECTOR_BYTES = 512
 

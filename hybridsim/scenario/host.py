@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from hybridsim.drives import Part, Rate, Time
+from hybridsim.storage.drives import Part, Rate, Time
 
 
 class Host(Part):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.toml.places import Path
+from hybridsim.common.toml.places import Path
 
 
 def known_keys(path: Path) -> list[str]:
     """Return the keys of the table that the path lies in."""
-    from hybridsim.drives import CloudVolume, HardDisk, SolidState
+    from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
     from hybridsim.scenario.backing import Backing
     from hybridsim.scenario.caches import CACHE_TABLES
     from hybridsim.scenario.controller import ControllerDram

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from hybridsim.codes import Level, Spread
-from hybridsim.drives import Part, Rate
+from hybridsim.common.codes import Level, Spread
+from hybridsim.storage.drives import Part, Rate
 
 
 class Kind(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hybridsim.drives import Part
+from hybridsim.storage.drives import Part
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.caches import AnyCache
 from hybridsim.scenario.host import Host

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives import Size, Time
-from hybridsim.language.units import format_size, parse_percent, parse_time
+from hybridsim.storage.drives import Size, Time
+from hybridsim.common.units import format_size, parse_percent, parse_time
 from hybridsim.scenario.fast_tier import FastTier
 
 LINES = tuple(kib * 1024 for kib in (4, 8, 16, 32, 64))

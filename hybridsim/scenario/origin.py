@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hybridsim.errors import ScenarioError
-from hybridsim.toml.parsing import parsed
-from hybridsim.toml.places import Path, Places
-from hybridsim.toml.problems import Problem
+from hybridsim.common.errors import ScenarioError
+from hybridsim.common.toml.parsing import parsed
+from hybridsim.common.toml.places import Path, Places
+from hybridsim.common.toml.problems import Problem
 
 # options of the command line and of `with_options`, and what they set
 OPTIONS: dict[str, Path] = {

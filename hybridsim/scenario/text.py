@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hybridsim import catalog
+from hybridsim.scenario import catalog
 from hybridsim.scenario import presets
 
 if TYPE_CHECKING:
-    from hybridsim.drives import Part
+    from hybridsim.storage.drives import Part
     from hybridsim.scenario import Scenario
-    from hybridsim.toml.places import Path
+    from hybridsim.common.toml.places import Path
 
 COMMENT_COLUMN = 40
 CATALOG = "catalog"  # begins the source of what `like` brings

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from hybridsim.drives import Size, Time
-from hybridsim.language.units import format_size, parse_percent
+from hybridsim.storage.drives import Size, Time
+from hybridsim.common.units import format_size, parse_percent
 from hybridsim.scenario.controller import Share
 from hybridsim.scenario.fast_tier import FastTier
 

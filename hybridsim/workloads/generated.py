@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hybridsim.formats.rows import Requests, joined, no_requests
+from hybridsim.requests.rows import Requests, joined, no_requests
 from hybridsim.workloads.load import LATEST_NS
 from hybridsim.workloads.workload import Workload
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator
 
-from hybridsim.codes import Op
-from hybridsim.formats.rows import Requests
+from hybridsim.common.codes import Op
+from hybridsim.requests.rows import Requests
 from hybridsim.workloads.draws import Draws, Ints, Weighted
 from hybridsim.workloads.icf import COLUMNS
 from hybridsim.workloads.load import Load, Places

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from hybridsim.codes import Op
-from hybridsim.formats.rows import UNKNOWN, Requests, joined, no_requests
-from hybridsim.language.units import format_size, format_time
+from hybridsim.common.codes import Op
+from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests
+from hybridsim.common.units import format_size, format_time
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
 from hybridsim.workloads.quantities import (
     Align,

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.drives.part import Part, Size, Time
-from hybridsim.language.units import parse_percent, parse_size
+from hybridsim.common.toml.table import Part, Size, Time
+from hybridsim.common.units import parse_percent, parse_size
 
 __all__ = [
     "Align",

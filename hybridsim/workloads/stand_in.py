@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hybridsim.formats.rows import Requests
+from hybridsim.requests.rows import Requests
 from hybridsim.workloads.load import BLOCK_ROWS, WORKER_BITS
 from hybridsim.workloads.quantities import Count, Part, Size, Time
 
@@ -21,7 +21,7 @@ Six = Annotated[list[Whole], Field(min_length=6, max_length=6)]
 
 
 class StandIn(Part):
-    """What is known of a capture; classes are those of hybridsim.standin.classes."""
+    """What is known of a capture; classes are those of hybridsim.workloads.standin.classes."""
 
     kind: Literal["stand-in"] = "stand-in"
     name: str = ""
@@ -70,7 +70,7 @@ class StandIn(Part):
 
     def requests(self, seed: int, number: int) -> Iterator[Requests]:
         """Yield the requests; all of them are made before the first, 200 bytes each or so."""
-        from hybridsim.standin.making import made
+        from hybridsim.workloads.standin.making import made
 
         rows = made(self, seed, number)
         rows.arrival_ns[:] += self.begin

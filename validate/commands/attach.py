@@ -43,7 +43,7 @@ def add_arguments(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the plan, ask, and do it."""
     from validate import attaching, experiment
-    from validate.saying import to_stderr
+    from validate.progress import to_stderr
 
     system, said = system_of(args), experiment.load(args.experiment)
     clear_leftovers(args, system)

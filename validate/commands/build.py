@@ -73,7 +73,7 @@ def system_of(args: argparse.Namespace) -> Any:
 def clear_leftovers(args: argparse.Namespace, system: Any) -> None:
     """Undo what a killed run left, and say so: its devices would count as in use."""
     from validate import journal, site
-    from validate.saying import to_stderr
+    from validate.progress import to_stderr
 
     if system.uid != 0 or args.dry_run:
         return
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the plan, ask, and do it."""
     from validate import building, experiment
     from validate import request as requests
-    from validate.saying import to_stderr
+    from validate.progress import to_stderr
 
     system, said = system_of(args), experiment.load(args.experiment)
     clear_leftovers(args, system)

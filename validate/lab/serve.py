@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim import building
-from hybridsim.arrays import Ints
-from hybridsim.codes import Level
-from hybridsim.controller import Controller
-from hybridsim.drives import HardDisk
+from hybridsim.scenario import building
+from hybridsim.common.arrays import Ints
+from hybridsim.common.codes import Level
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.drives import HardDisk
 from hybridsim.engine.live import LiveArray
-from hybridsim.errors import HybridsimError
+from hybridsim.common.errors import HybridsimError
 from hybridsim.jit.events import FAST
-from hybridsim.raid import Tier
+from hybridsim.storage.raid import Tier
 from hybridsim.scenario import Scenario
 from validate.lab import nbd
 from validate.lab.disk import Disk, listening, wake_up_in_time

@@ -6,5 +6,5 @@
     text, as_json, html     the same for a terminal, for programs, for a browser
     cli         `validate report`
 
-It stands on `validate.twin` and hybridsim.comparison.
+It stands on `validate.twin` and hybridsim.answers.comparison.
 """

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hybridsim.report import comparison
+from hybridsim.show import comparison
 from validate.report.columns import HEADS, cells
 from validate.report.holding import Held
 from validate.twin import calibrate

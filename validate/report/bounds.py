@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybridsim.comparison.rows import Row
-from hybridsim.measurements.measurement import HIT_RATIO, IOPS
+from hybridsim.answers.comparison.rows import Row
+from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS
 
 COUNTERS = 0.05  # of the last value, at every ten seconds
 JUDGED = {

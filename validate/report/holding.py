@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from hybridsim.comparison.comparing import compare
-from hybridsim.comparison.rows import Comparison
-from hybridsim.comparison.tolerances import Tolerances
-from hybridsim.measurements.gathering import gather
-from hybridsim.measurements.measurement import CACHE, Measurement, Name
+from hybridsim.answers.comparison.comparing import compare
+from hybridsim.answers.comparison.rows import Comparison
+from hybridsim.answers.comparison.tolerances import Tolerances
+from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements.measurement import CACHE, Measurement, Name
 from validate.report.bounds import judged
 from validate.twin.folders import record
 from validate.twin.record import Record

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hybridsim.charts import Chart, Line, axes
-from hybridsim.charts.overlay import overlays
-from hybridsim.measurements.measurement import HIT_RATIO, IOPS, Samples
-from hybridsim.report import comparison
-from hybridsim.report.html import page as html_page
-from hybridsim.report.html.blocks import Block, Code, Prose, Row, Section, Table
-from hybridsim.report.html.sections import agreement
+from hybridsim.show.charts import Chart, Line, axes
+from hybridsim.show.charts.overlay import overlays
+from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS, Samples
+from hybridsim.show import comparison
+from hybridsim.show.html import page as html_page
+from hybridsim.show.html.blocks import Block, Code, Prose, Row, Section, Table
+from hybridsim.show.html.sections import agreement
 from validate.report.as_json import document
 from validate.report.columns import HEADS, LEGEND, cells
 from validate.report.holding import Held

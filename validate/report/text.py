@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hybridsim.language.wording import counted
-from hybridsim.report import comparison
-from hybridsim.report.page import in_ascii, paragraph, table
+from hybridsim.common.wording import counted
+from hybridsim.show import comparison
+from hybridsim.show.page import in_ascii, paragraph, table
 from validate.report.columns import HEADS, LEGEND, cells
 from validate.report.holding import Held
 from validate.twin.calibrate import summary

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.fio.arrivals import Pace
-from hybridsim.measurements.gathering import gather
-from hybridsim.measurements.measurement import (
+from hybridsim.workloads.fio.arrivals import Pace
+from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements.measurement import (
     DIRECTIONS,
     IOPS,
     SECOND,

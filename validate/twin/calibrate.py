@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from hybridsim.fio.job import jobs_of
-from hybridsim.language.units import format_rate, format_time, parse_rate, parse_time
-from hybridsim.measurements.fio_json import load
+from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.common.units import format_rate, format_time, parse_rate, parse_time
+from hybridsim.answers.measurements.fio_json import load
 from hybridsim.scenario import Scenario
-from hybridsim.verbs import fit
-from hybridsim.verbs.fio import fio
+from hybridsim.studies import fit
+from hybridsim.studies.fio import fio
 from validate.twin import fast
 from validate.twin.jobs import written
 from validate.twin.record import SECOND, Bare, Record, RecordError

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hybridsim.fitting.fio_results import Point, read
-from hybridsim.language.units import format_rate, format_time, parse_rate, parse_time
+from hybridsim.answers.fitting.fio_results import Point, read
+from hybridsim.common.units import format_rate, format_time, parse_rate, parse_time
 from validate.twin.record import SECOND, Bare
 
 STREAM_BYTES, PAGE_BYTES = 128 * 1024, 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hybridsim.fio.jobfile import Written, read_file
+from hybridsim.workloads.fio.jobfile import Written, read_file
 
 
 def written(job: str) -> Written:

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hybridsim.fio.job import jobs_of
+from hybridsim.workloads.fio.job import jobs_of
 from validate import layout
 from validate.twin.jobs import written
 from validate.twin.record import Bare, Record, RecordError

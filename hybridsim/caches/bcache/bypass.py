@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Int32s, Ints, longer
+from hybridsim.common.arrays import Int32s, Ints, longer
 from hybridsim.caches.bcache.buckets import SECTOR_BYTES, Buckets
-from hybridsim.codes import Reason
+from hybridsim.common.codes import Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index
 

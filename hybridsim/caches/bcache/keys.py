@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
 from hybridsim.caches.bcache.tree import NODES_FREE, Tree
-from hybridsim.codes import Reason
+from hybridsim.common.codes import Reason
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Int32s, Ints
+from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.caches.bcache.allocator import Allocator
 from hybridsim.jit import method, state_machine
 

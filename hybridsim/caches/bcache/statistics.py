@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Ints
+from hybridsim.common.arrays import Ints
 from hybridsim.caches.bcache.tags import STATISTICS
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Ints
+from hybridsim.common.arrays import Ints
 from hybridsim.caches.dmcache.multiqueue import LEVELS, Links, MultiQueue
 from hybridsim.caches.dmcache.table import Table
 from hybridsim.jit import method, state_machine

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Int32s, Ints
+from hybridsim.common.arrays import Bytes, Int32s, Ints
 from hybridsim.caches.dmcache.hotspot import THRESHOLD, Hotspot
 from hybridsim.caches.dmcache.multiqueue import LEVELS, Links, MultiQueue
 from hybridsim.caches.dmcache.table import Table

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Int32s, Ints
+from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.caches.opencas.bits import Marks
 from hybridsim.caches.opencas.jobs import CLEANER
 from hybridsim.caches.opencas.lists import LAST, Chain
-from hybridsim.codes import Cleaning
+from hybridsim.common.codes import Cleaning
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

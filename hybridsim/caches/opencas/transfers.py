@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Ints
+from hybridsim.common.arrays import Ints
 from hybridsim.caches.opencas.lines import SECTOR_SHIFT, Lines
 from hybridsim.caches.opencas.ways import (
     BYTES,
@@ -16,7 +16,7 @@ from hybridsim.caches.opencas.ways import (
     OF_CACHE,
     OF_ORIGIN,
 )
-from hybridsim.codes import OP_MASK, Op
+from hybridsim.common.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

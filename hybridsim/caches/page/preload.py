@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Ints
+from hybridsim.common.arrays import Bytes, Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.limits import READS, Limit, Limits
 
 if TYPE_CHECKING:
-    from hybridsim.policies.memory import Memory
+    from hybridsim.caches.policies.memory import Memory
 
 NO_PAGES = np.zeros(0, np.int64)
 COUNTERS = (

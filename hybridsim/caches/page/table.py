@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.common.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.caches.page.names import ABSENT, COLD, NOTHING
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index

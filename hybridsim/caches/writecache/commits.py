@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Ints
-from hybridsim.codes import FUA, Op
+from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.common.codes import FUA, Op
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Bytes, Int32s, Ints
+from hybridsim.common.arrays import Bytes, Int32s, Ints
 from hybridsim.caches.dmcache.table import Table
 from hybridsim.jit import method, state_machine
 

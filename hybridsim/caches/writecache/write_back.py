@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.arrays import Int32s, Ints
+from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.caches.writecache.commits import EPOCH, IDLE, STAGE, Commits
 from hybridsim.caches.writecache.slots import NOTHING, Slots
-from hybridsim.codes import Op
+from hybridsim.common.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

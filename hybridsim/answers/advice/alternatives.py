@@ -1,0 +1,152 @@
+"""What else could be bought: more disks, short-stroked ones, all SSD, or the hybrid; and its price.
+
+The guide's comparison (A7): each holds the same data and survives the same losses.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from hybridsim.scenario.catalog import FOLDER
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.common.suggest import hint
+from hybridsim.common.units import format_size, human_size
+from hybridsim.scenario import Backing, Price, Scenario, levels
+from hybridsim.scenario.fast_tier import FastTier
+
+NAMES = ("disks", "more-disks", "short-stroke", "all-ssd", "hybrid")
+GB = 10**9
+MEMBERS_MAX = 1024
+
+
+class Alternative(NamedTuple):
+    """One way to build it."""
+
+    name: str  # of NAMES
+    words: str
+    scenario: Scenario
+    has_cache: bool
+    cost: float | None  # None: the price of its drives is not known
+
+
+class Pricing(NamedTuple):
+    """What a GB costs, and who says so."""
+
+    price: Price
+    source: str
+
+
+def pricing(scenario: Scenario) -> Pricing:
+    """Return the scenario's prices, or those of the catalog."""
+    if scenario.price is not None:
+        return Pricing(scenario.price, scenario.origin.name or "the scenario")
+    known = dict(_usual())
+    source = str(known.pop("source"))
+    return Pricing(Price.model_validate(known), source)
+
+
+@cache
+def _usual() -> dict[str, str | float]:
+    return tomllib.loads((FOLDER / "prices.toml").read_text(encoding="utf-8"))
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """Return names of alternatives in their order; the disks as they are always stand first."""
+    for name in names:
+        if name not in NAMES:
+            raise UsageError(f"no alternative {name!r}: {hint(name, NAMES)}")
+    return [name for name in NAMES if name == "disks" or name in names]
+
+
+def alternatives(
+    scenario: Scenario,
+    names: Sequence[str],
+    data_bytes: int,
+    cache_bytes: int,
+    price: Price,
+    volume_bytes: int = 0,
+) -> list[Alternative]:
+    """Return the alternatives of these names that can be built, each holding so many bytes.
+
+    One that a traced volume of `volume_bytes` does not fit on is left out.
+    """
+    found = []
+    for name in names:
+        try:
+            one = _built(name, scenario, data_bytes, cache_bytes, price)
+            if one is not None:
+                one.scenario.backing.member_bytes(volume_bytes)
+                found.append(one)
+        except ScenarioError:
+            continue  # such as outer cylinders of an SSD
+    return found
+
+
+def _built(
+    name: str, scenario: Scenario, data_bytes: int, cache_bytes: int, price: Price
+) -> Alternative | None:
+    own = scenario.backing
+    members = _members(scenario, own.drive.capacity_bytes, data_bytes, own.members)
+    is_solid = own.drive.kind == "ssd"
+    site, words, has_cache = _of_members(scenario, members), "", False
+    if name == "more-disks":
+        site = _of_members(scenario, 2 * members)
+    elif name == "short-stroke":
+        if own.drive.kind != "hdd" or own.stroke == "short":
+            return None
+        site = _of_members(scenario, 2 * members).with_options(stroke="short")
+    elif name == "all-ssd":
+        drive = scenario.cache.drive
+        if is_solid or not drive.like:
+            return None
+        least = levels.KINDS[own.kind].least_members
+        number = _members(scenario, drive.capacity_bytes, data_bytes, least)
+        site = _of_members(scenario, number).with_options(backing_drive=drive.like, stroke="full")
+    elif name == "hybrid":
+        site = site.with_options(cache_size=format_size(cache_bytes))
+        words, has_cache = f"+ {human_size(cache_bytes)}", True
+    backing = site.backing
+    number_of = f"{backing.members} x {human_drive(backing.drive.capacity_bytes)}"
+    cost = drives_cost(backing, price)
+    if cost is not None and has_cache:
+        cost += cache_bytes / GB * price.ssd_per_gb
+    return Alternative(name, f"{number_of} {words}".strip(), site, has_cache, cost)
+
+
+def human_drive(capacity_bytes: int) -> str:
+    """Return a drive's size as it is sold: 8 TB."""
+    units = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
+    factor, unit = next(each for each in units if capacity_bytes >= each[0] or each[0] == 10**6)
+    return f"{capacity_bytes / factor:.3g} {unit}"
+
+
+def drives_cost(tier: Backing | FastTier, price: Price) -> float | None:
+    """Return what the drives cost, bought whole."""
+    per_gb = {"hdd": price.hdd_per_gb, "ssd": price.ssd_per_gb}.get(tier.drive.kind)
+    return None if per_gb is None else tier.members * tier.drive.capacity_bytes / GB * per_gb
+
+
+def _members(scenario: Scenario, drive_bytes: int, data_bytes: int, least: int) -> int:
+    """Return how many drives of a size hold the data, from a least number on."""
+    own = scenario.backing
+    rows = -(-drive_bytes // own.chunk_bytes)  # 24 TB are three drives of 8 TB, if but nearly
+    step = 2 if own.kind == "raid10" else 1
+    if own.kind in ("single", "raid1"):
+        return least
+    for members in range(least, MEMBERS_MAX + 1, step):
+        held = levels.chunks_held(own.kind, members, own.layout, rows) * own.chunk_bytes
+        if held >= data_bytes:
+            return members
+    raise UsageError(f"{MEMBERS_MAX} drives of {human_size(drive_bytes)} do not hold the data")
+
+
+def _of_members(scenario: Scenario, members: int) -> Scenario:
+    """Return the scenario with another number of drives; several single ones are a stripe."""
+    if members == scenario.backing.members:
+        return scenario
+    if scenario.backing.kind == "single":
+        return scenario.with_options(backing="stripe", members=members)
+    return scenario.with_options(members=members)

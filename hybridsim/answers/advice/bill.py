@@ -1,0 +1,81 @@
+"""What a replayed machine costs, and what its cache saves for that."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hybridsim.answers.advice.alternatives import GB, Pricing, drives_cost, human_drive, pricing
+from hybridsim.answers.result import Result
+from hybridsim.scenario import Backing, Scenario
+from hybridsim.scenario.fast_tier import FastTier
+
+NS_PER_MS = 10**6
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Costs in the currency of the prices; None where nobody says what such drives cost."""
+
+    pricing: Pricing
+    is_own: bool  # the scenario says the prices; else the catalog
+    disks: str
+    disks_cost: float | None  # bought whole
+    ssds: str
+    ssds_cost: float | None  # bought whole
+    ssd_cost: float | None  # as much of them as the cache takes
+    what: str  # reads, or writes where there are no reads
+    saved_ns: float | None  # of these, on average; None: not known, or nothing
+
+    @property
+    def per_saved_ms(self) -> float | None:
+        """What a saved millisecond costs, if as much SSD is bought as the cache takes."""
+        if self.ssd_cost is None or self.saved_ns is None:
+            return None
+        return self.ssd_cost / (self.saved_ns / NS_PER_MS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        told = asdict(self) | {"per_saved_ms": self.per_saved_ms}
+        price, source = told.pop("pricing")
+        return {"price": {**price.model_dump(), "source": source}, **told}
+
+
+def bill(scenario: Scenario, result: Result) -> Bill | None:
+    """Return what a machine costs whose replay this is; None without a cache.
+
+    The catalog's prices are those of drives: cloud volumes cost what the scenario says, or nobody
+    knows.
+    """
+    backing, cache, cache_bytes = scenario.backing, scenario.cache, result.scenario["cache_bytes"]
+    if not cache_bytes or (scenario.price is None and backing.drive.kind == "volume"):
+        return None
+    found = pricing(scenario)
+    what, saved_ns = _saved(result)
+    is_priced = cache.drive.kind == "ssd"
+    return Bill(
+        found,
+        scenario.price is not None,
+        _named(backing),
+        drives_cost(backing, found.price),
+        _named(cache),
+        drives_cost(cache, found.price),
+        cache_bytes / GB * found.price.ssd_per_gb if is_priced else None,
+        what,
+        saved_ns,
+    )
+
+
+def _named(tier: Backing | FastTier) -> str:
+    return f"{tier.members} x {human_drive(tier.drive.capacity_bytes)}"
+
+
+def _saved(result: Result) -> tuple[str, float | None]:
+    """Return what the cache saves of a request on average once it is warm."""
+    none, warm = result.phases["none"], result.phases["warm"]
+    what = "reads" if none.figures.reads.count else "writes"
+    if none.saturated or warm.saturated:
+        return what, None
+    before, after = (getattr(each.figures, what).mean_ns for each in (none, warm))
+    saved = before - after if before is not None and after is not None else 0.0
+    return what, saved if saved > 0 else None

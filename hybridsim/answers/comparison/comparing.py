@@ -1,0 +1,196 @@
+"""One measurement held against another.
+
+Shares are of the real value.  Counters are compared every ten seconds, or where they were sampled
+more rarely, at those samples: the row tells the worst, as a share of the real one's last value.
+So is the hit ratio of each ten seconds; its row tells the worst difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybridsim.answers.fidelity import demerit, distance
+from hybridsim.answers.comparison.curves import curve_rows
+from hybridsim.answers.comparison.matching import add_up, in_both, match_jobs, with_completions
+from hybridsim.answers.comparison.rows import Comparison, Row, row_of
+from hybridsim.answers.comparison.tolerances import Tolerances
+from hybridsim.common.errors import MeasurementError
+from hybridsim.answers.measurements.gathering import HITS
+from hybridsim.answers.measurements.measurement import (
+    CACHE,
+    HIT_RATIO,
+    SECOND,
+    Floats,
+    Ints,
+    Measurement,
+    Name,
+    Samples,
+)
+
+FEW = 6  # names, of what has nothing in common
+LONGER = 1.05  # times; runs of unlike length are noted
+FEWEST = 100  # reads of ten seconds that make a hit ratio
+STEP_NS = 10 * SECOND  # between comparisons of counters
+COUNTERS = "counters"
+
+
+def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -> Comparison:
+    """Hold a simulated run against a real one; MeasurementError if they have nothing in common."""
+    found = Comparison(real, simulated)
+    match_jobs(found)
+    for each, other in ((real, simulated), (simulated, real)):
+        add_up(each, other)
+        if each.is_instant:
+            each.figures = with_completions(each.figures, other.figures)
+            each.latencies = with_completions(each.latencies, other.latencies)
+    _until_the_same_time(found)
+    found.rows += _figures(found, tolerances)
+    found.rows += _distributions(found, tolerances)
+    for name in in_both(real.curves, simulated.curves):
+        found.rows += curve_rows(found, name, tolerances)
+    found.rows += _counters(found, tolerances)
+    found.rows += _hit_ratios(found, tolerances)
+    places = {row.name[:2]: -at for at, row in reversed(list(enumerate(found.rows)))}
+    found.rows.sort(key=lambda row: (row.name.what == CACHE, -places[row.name[:2]]))
+    _note_lengths(found)
+    if not found.judged:
+        raise MeasurementError(
+            f"nothing to compare: {', '.join(real.sources)} has {_holdings(real)}; "
+            f"{', '.join(simulated.sources)} has {_holdings(simulated)}"
+            + "".join(f"; {note}" for note in found.notes)
+        )
+    _note_differences(found)
+    return found
+
+
+def _holdings(one: Measurement) -> str:
+    names = list(dict.fromkeys(str(name) for name in [*one.figures, *one.curves, *one.counters]))
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
+
+
+def _figures(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for name, real in found.real.figures.items():
+        simulated = found.simulated.figures.get(name)
+        if simulated is not None:
+            yield row_of(name, real, simulated, tolerances.of(name.measure))
+
+
+def _distributions(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for name, real in found.real.latencies.items():
+        simulated = found.simulated.latencies.get(name)
+        if simulated is None or not (real.count and simulated.count):
+            continue
+        for word, measure in (("KS", distance), ("demerit", demerit)):
+            error = measure(real, simulated)
+            told = name._replace(measure=f"{name.measure} {word}")
+            yield Row(told, None, None, error, tolerances.of(word))
+
+
+def _counters(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for counter, real in found.real.counters.items():
+        simulated = found.simulated.counters.get(counter)
+        if simulated is None:
+            continue
+        times = _times(real, simulated)
+        values = [each.at(times) for each in (real, simulated)]
+        whole = np.abs(values[0]).max() if counter in found.real.levels else values[0][-1]
+        differences = values[1] - values[0]
+        worst = float(differences[np.abs(differences).argmax()])
+        error = worst / float(whole) if whole else (None if worst else 0.0)
+        name = Name("", CACHE, counter)
+        last = float(values[0][-1]), float(values[1][-1])
+        yield Row(name, *last, error, tolerances.of(counter, COUNTERS))
+
+
+def _times(real: Samples, simulated: Samples) -> Ints:
+    """Return when to compare: every ten seconds and at the end, or at rare samples themselves."""
+    until = min(int(real.time_ns[-1]), int(simulated.time_ns[-1]))
+    steps = np.diff(real.time_ns)
+    if len(steps) and float(np.median(steps)) > STEP_NS:
+        return real.time_ns[real.time_ns <= until]
+    return np.append(np.arange(STEP_NS, until, STEP_NS), until)
+
+
+def _hit_ratios(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    """Yield the hit ratio of the ten seconds in which it is farthest off."""
+    for hits, misses in HITS.items():
+        if not all({hits, misses} <= run.counters.keys() for run in (found.real, found.simulated)):
+            continue
+        times = np.append(0, _times(found.real.counters[misses], found.simulated.counters[misses]))
+        ratios = [
+            _interval_ratio(*(run.counters[name].at(times) for name in (hits, misses)))
+            for run in (found.real, found.simulated)
+        ]
+        told = ~np.isnan(ratios[0]) & ~np.isnan(ratios[1])
+        if not told.any():
+            continue
+        worst = int(np.abs(np.where(told, ratios[1] - ratios[0], 0)).argmax())
+        real, simulated = (float(each[worst]) for each in ratios)
+        name = Name("", CACHE, f"{HIT_RATIO} each 10 s")
+        yield Row(name, real, simulated, simulated - real, tolerances.of(name.measure, HIT_RATIO))
+        return
+
+
+def _until_the_same_time(found: Comparison) -> None:
+    """Let hit ratios of whole runs end where the shorter one was counted last."""
+    name = Name("", CACHE, HIT_RATIO)
+    both = (found.real, found.simulated)
+    for hits, misses in HITS.items():
+        if not all({hits, misses} <= run.counters.keys() and name in run.figures for run in both):
+            continue
+        until = np.array([min(int(run.counters[misses].time_ns[-1]) for run in both)])
+        for run in both:
+            hit, missed = (float(run.counters[each].at(until)[0]) for each in (hits, misses))
+            if hit + missed > 0:
+                run.figures[name] = hit / (hit + missed)
+        return
+
+
+def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
+    """Return the share of hits between each two times; NaN where few were counted."""
+    hit, missed = np.diff(hits), np.diff(misses)
+    counted = hit + missed
+    return np.asarray(np.where(counted >= FEWEST, hit / np.maximum(counted, 1), np.nan))
+
+
+# What is left.
+
+
+def _note_lengths(found: Comparison) -> None:
+    common = in_both(found.real.curves, found.simulated.curves)
+    ends = [
+        max((run.curves[name].until_ns for name in common), default=0)
+        for run in (found.real, found.simulated)
+    ]
+    if max(ends) > LONGER * min(ends):
+        lasts = [f"{each / SECOND:.0f} s" for each in ends]
+        found.notes.append(
+            f"real lasts {lasts[0]}, simulated {lasts[1]}: curves and counters are compared over "
+            "what both have, figures of whole runs as they are"
+        )
+
+
+def _note_differences(found: Comparison) -> None:
+    real, simulated = found.real, found.simulated
+    found.only_real += _alone(real, simulated)
+    found.only_simulated += _alone(simulated, real)
+    found.notes += [*real.notes, *simulated.notes]
+
+
+def _alone(one: Measurement, other: Measurement) -> Iterator[tuple[Name, str]]:
+    """Yield what one run tells and the other does not."""
+    for name in one.figures:
+        if name not in other.figures:
+            yield name, name.measure
+    for name in one.curves:
+        if name not in other.curves:
+            yield name, f"{name.measure} over time"
+    for name in one.latencies:
+        if name not in other.latencies:
+            yield name, f"distribution of {name.measure}"
+    for counter in one.counters:
+        if counter not in other.counters:
+            yield Name("", CACHE, counter), f"{counter} over time"

@@ -1,0 +1,127 @@
+"""Two curves on the same bins: how far their shapes are apart, and how they warm up.
+
+A warm-up curve is compared as `answer/warmup.py` does: times and levels where both are steady.
+The distance of two curves is the mean absolute difference of both, each smoothed by a median of
+five bins, over the time that both have; as shares of their own levels where both are steady, else
+of their own means, as a level that is no level decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
+from hybridsim.answers.comparison.rows import Aligned, Comparison, Row, row_of
+from hybridsim.answers.comparison.tolerances import Tolerances
+from hybridsim.answers.measurements.measurement import (
+    BANDWIDTH,
+    HIT_RATIO,
+    IOPS,
+    SECOND,
+    Curve,
+    Floats,
+    Ints,
+    Name,
+)
+
+MOST_BINS = 512
+FEWEST = 5  # bins that make a curve
+WARMING = (IOPS, HIT_RATIO)  # curves that tell how warm a cache is
+RATES = (IOPS, BANDWIDTH)
+
+
+def edges_of(real: Curve, simulated: Curve) -> Ints:
+    """Return the edges of bins over the time that both have.
+
+    A second wide; wider where a curve is coarser or there would be too many, narrower where
+    there would be few.
+    """
+    width = max(real.width_ns, simulated.width_ns, 1)
+    until = min(real.until_ns, simulated.until_ns)
+    if width < SECOND and until >= FEWEST_BINS * SECOND:
+        width = SECOND
+    width *= max(1, -(-until // (width * MOST_BINS)))
+    return np.arange(0, until + 1, width)
+
+
+def curve_rows(found: Comparison, name: Name, tolerances: Tolerances) -> Iterator[Row]:
+    """Align a curve of both runs, and yield what it tells."""
+    curves = found.real.curves[name], found.simulated.curves[name]
+    edges = edges_of(*curves)
+    if len(edges) < 2:
+        found.notes.append(f"{name} over time: the curves have no time in common")
+        return
+    values = [each.binned(edges, name.measure in RATES) for each in curves]
+    told = ~np.isnan(values[0]) & ~np.isnan(values[1])
+    width = int(edges[1])
+    start = edges[:-1][told]
+    real, simulated = (judge(start, each[told], width, name.measure) for each in values)
+    aligned = Aligned(name, start, width, real, simulated)
+    found.curves.append(aligned)
+    is_warming = name.measure in WARMING or _stands_for_iops(found, name)
+    if is_warming:
+        yield from _warm_up(found, aligned, tolerances)
+    apart = _apart(real, simulated)
+    if apart is not None:
+        label = name._replace(measure=f"{name.measure} curve")
+        yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
+    elif is_warming:
+        found.notes.append(f"{name} over time: {len(start)} bins in common are no curve to compare")
+
+
+def _stands_for_iops(found: Comparison, name: Name) -> bool:
+    """Tell whether a curve of bandwidth is all that both runs tell of a rate."""
+    iops = name._replace(measure=IOPS)
+    runs = (found.real, found.simulated)
+    return name.measure == BANDWIDTH and not all(iops in run.curves for run in runs)
+
+
+def _apart(real: WarmUp, simulated: WarmUp) -> float | None:
+    """Return the mean absolute difference of the curves, each as a share of its level or mean."""
+    both = (real, simulated)
+    if len(real.smooth) < FEWEST:
+        return None
+    wholes = [float(each.smooth.mean()) for each in both]
+    if real.steady and simulated.steady:
+        wholes = [each.level or 0.0 for each in both]
+    if not all(wholes):
+        return None
+    shapes: list[Floats] = [each.smooth / whole for each, whole in zip(both, wholes)]
+    return float(np.abs(shapes[0] - shapes[1]).mean())
+
+
+def _warm_up(found: Comparison, aligned: Aligned, tolerances: Tolerances) -> Iterator[Row]:
+    name, real, simulated = aligned.name, aligned.real, aligned.simulated
+    if name not in found.real.figures or name not in found.simulated.figures:
+        means = [float(each.curve.mean()) for each in (real, simulated)]
+        label = name._replace(measure=f"{name.measure} mean")
+        yield row_of(label, means[0], means[1], tolerances.of("mean"))
+    if real.level is not None and simulated.level is not None:
+        label = name._replace(measure=f"{name.measure} level")
+        tolerance = tolerances.of("hit ratio" if name.measure == HIT_RATIO else "level")
+        tolerance = tolerance if real.steady and simulated.steady else None
+        if name.measure == HIT_RATIO:
+            yield Row(label, real.level, simulated.level, simulated.level - real.level, tolerance)
+        else:
+            yield row_of(label, real.level, simulated.level, tolerance)
+    for share in (50, 90):
+        label = name._replace(measure=f"{name.measure} t{share}")
+        tolerance = tolerances.of(f"t{share}")
+        if real.state == simulated.state == State.STEADY:
+            times = [each.reached_ns[share] for each in (real, simulated)]
+            yield row_of(label, times[0], times[1], tolerance, aligned.width_ns)
+        elif (real.state == State.STEADY) != (simulated.state == State.STEADY):
+            known = [each.reached_ns.get(share) for each in (real, simulated)]
+            yield Row(label, known[0], known[1], None, tolerance)
+    if not real.state == simulated.state == State.STEADY:
+        found.notes.append(
+            f"{name} over time: {_state('real', real)}; {_state('simulated', simulated)}"
+        )
+
+
+def _state(whose: str, warm_up: WarmUp) -> str:
+    if warm_up.state == State.STEADY:
+        return f"{whose} warms up and is steady"
+    return f"{whose}: {warm_up.why or warm_up.state}"

@@ -1,0 +1,74 @@
+"""What a comparison finds: rows of figures, aligned curves, and what could not be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hybridsim.answers.warmup import WarmUp
+from hybridsim.answers.comparison.tolerances import DISTANCES
+from hybridsim.answers.measurements.measurement import Ints, Measurement, Name
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of both runs.  `error` is a share of the real one, or a distance."""
+
+    name: Name
+    real: float | None
+    simulated: float | None
+    error: float | None
+    tolerance: float | None  # None: told, not judged
+    slack: float = 0.0  # error that the resolution of the curves may make
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether it is within its tolerance; None if it is not judged."""
+        if self.tolerance is None:
+            return None
+        return self.error is not None and abs(self.error) <= max(self.tolerance, self.slack)
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """One curve of both runs over the same bins, which begin at `time_ns`."""
+
+    name: Name
+    time_ns: Ints
+    width_ns: int
+    real: WarmUp
+    simulated: WarmUp
+
+
+@dataclass
+class Comparison:
+    """All rows and curves, and what could not be compared."""
+
+    real: Measurement
+    simulated: Measurement
+    rows: list[Row] = field(default_factory=list)
+    curves: list[Aligned] = field(default_factory=list)
+    only_real: list[tuple[Name, str]] = field(default_factory=list)  # of what, and in words
+    only_simulated: list[tuple[Name, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def judged(self) -> list[Row]:
+        """The rows that have a tolerance."""
+        return [row for row in self.rows if row.is_met is not None]
+
+    @property
+    def failed(self) -> list[Row]:
+        """The rows that are beyond theirs."""
+        return [row for row in self.rows if row.is_met is False]
+
+
+def row_of(
+    name: Name, real: float, simulated: float, tolerance: float | None, slack: float = 0.0
+) -> Row:
+    """Return the row of a figure; its error is a share of the real one, or the difference."""
+    if name.measure.rpartition(" ")[2] in DISTANCES or name.measure in DISTANCES:
+        return Row(name, real, simulated, simulated - real, tolerance)
+    if real == simulated:
+        return Row(name, real, simulated, 0.0, tolerance)
+    error = simulated / real - 1 if real else None
+    return Row(name, real, simulated, error, tolerance, slack / real if real else 0.0)

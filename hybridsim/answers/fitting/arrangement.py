@@ -1,0 +1,95 @@
+"""Which disks a volume lies on: how many, in chunks of what size, behind a path of what depth.
+
+A striped array serves requests of different disks independently.  Under the true layout each
+service fits a disk's, and the order in which requests came back is one that disks would choose;
+under any other, services overlap or hold pauses that nothing explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hybridsim.answers.fitting import disks, order
+from hybridsim.answers.fitting.observed import Observed
+from hybridsim.answers.fitting.pieces import Layout, pieces
+
+KIB = 1024
+MEMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
+CHUNKS = tuple(KIB << power for power in range(2, 12))  # 4 KiB to 2 MiB
+DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 254)
+SEARCHED = 3000  # requests that all layouts are compared on
+SEMIFINALISTS, FINALISTS = 16, 4
+QUICK, THOROUGH = 4, 25  # turns of the search for parameters
+CLEARLY = 10.0  # logarithm of a ratio of likelihoods
+
+Progress = Callable[[str, int, int], None]  # what is being done, how many of how many
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """What is most likely, and how clearly."""
+
+    layout: Layout
+    depth: int  # 0: no limit to be seen
+    margin: float  # log-likelihood over the next best layout
+    second: Layout
+    deepest: int  # requests outstanding at most
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether no other layout comes near."""
+        return self.margin >= CLEARLY
+
+
+def arrangement(observed: Observed, progress: Progress) -> Arrangement:
+    """Find the most likely layout and depth."""
+    some = observed.of(slice(0, SEARCHED))
+    deepest = int(observed.outstanding().max())
+    best = list(_layouts())
+    for turns, left in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
+        scores = {}
+        for number, layout in enumerate(best):
+            progress("comparing layouts", number, len(best))
+            scores[layout] = _score(some, layout, 0, turns)
+        best = sorted(best, key=lambda layout: -scores[layout])[:left]
+    depth = _depth(some, best[0], deepest, progress)
+    final = {}
+    for number, layout in enumerate(best):
+        progress("comparing the likeliest layouts", number, len(best))
+        final[layout] = _score(observed, layout, depth, THOROUGH)
+    first, *others = sorted(best, key=lambda layout: -final[layout])
+    margin = final[first] - final[others[0]]
+    return Arrangement(first, depth, margin, others[0], deepest)
+
+
+def _layouts() -> Iterator[Layout]:
+    yield Layout(1, CHUNKS[-1])
+    for members in MEMBERS[1:]:
+        for chunk in CHUNKS:
+            yield Layout(members, chunk)
+
+
+def _score(observed: Observed, layout: Layout, depth: int, turns: int) -> float:
+    seen = pieces(observed, observed.entered_ns(depth), layout)
+    if not turns:
+        return disks.guessed(seen) + order.log_likelihood(seen)
+    return disks.quick_fit(seen, turns).log_likelihood + order.log_likelihood(seen)
+
+
+def _depth(observed: Observed, layout: Layout, deepest: int, progress: Progress) -> int:
+    """Return the depth that explains the waiting best, 0 where none does clearly."""
+    scores = {0: _score(observed, layout, 0, THOROUGH)}
+    coarse = [depth for depth in DEPTHS if depth < deepest]
+    for number, depth in enumerate(coarse):
+        progress("looking for a limit of the queue", number, len(coarse))
+        scores[depth] = _score(observed, layout, depth, THOROUGH)
+    best = max(scores, key=lambda depth: scores[depth])
+    step = best // 4
+    while best and step:
+        for depth in (best - step, best + step):
+            if 0 < depth < deepest and depth not in scores:
+                scores[depth] = _score(observed, layout, depth, THOROUGH)
+        best = max(scores, key=lambda depth: scores[depth])
+        step //= 2
+    return best if scores[best] > scores[0] + CLEARLY else 0

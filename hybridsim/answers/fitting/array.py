@@ -1,0 +1,204 @@
+"""From the fit of an array of disks to an answer."""
+
+from __future__ import annotations
+
+import math
+
+from hybridsim.scenario import catalog
+from hybridsim.common.errors import FitError
+from hybridsim.answers.fitting import disks
+from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
+from hybridsim.answers.fitting.arrangement import CLEARLY, Arrangement, Progress, arrangement
+from hybridsim.answers.fitting.disks import MINUTE_MS, DiskFit
+from hybridsim.answers.fitting.observed import Observed
+from hybridsim.answers.fitting.order import CHOOSES
+from hybridsim.answers.fitting.pieces import pieces
+from hybridsim.common.units import parse_rate, parse_time
+
+MS = 1e6
+HEAD_SWITCH_NS = 500_000  # what a scenario assumes where nothing is said
+# what an entry of the catalog must say to lend its values
+DATASHEET = {"seek_track_to_track", "write_settle", "overhead", "rate_outer", "rate_inner"}
+MEAN_ROOT, MEAN_SHARE = 8 / 15, 1 / 3  # of sqrt(x) and x over random pairs of places
+
+
+def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) -> Fit:
+    """Fit an array of disks; FitError where the capture fits none."""
+    if observed.rows < disks.FEWEST:
+        raise FitError(f"{name}: {observed.rows} requests are too few to tell an array of disks")
+    found = arrangement(observed, progress)
+    progress("fitting the disks", 0, 1)
+    seen = pieces(observed, observed.entered_ns(found.depth), found.layout)
+    fitted = disks.fit(seen, assumed)
+    _check(name, fitted)
+    if fitted.chooses is not None and fitted.chooses > CHOOSES:
+        notes.append(
+            "The disks choose from their queue. Arm and platter are fitted to the "
+            f"{fitted.used:,} requests that left them no choice; how many commands they look at "
+            "is assumed."
+        )
+    estimates = [*_backing(observed, found, fitted), *_drive(observed, found, fitted)]
+    return Fit(name, _in_words(found, fitted), estimates, fitted.used, notes)
+
+
+def assumed(rotation_ms: float) -> dict[str, float]:
+    """Return what a catalog disk of about this speed has where a capture tells nothing."""
+    rpm = MINUTE_MS / rotation_ms
+    disks = (catalog.load(name).rows for name in catalog.names("hdd"))
+    by_datasheet = (rows for rows in disks if rows.keys() >= DATASHEET)
+    rows = min(by_datasheet, key=lambda rows: abs(int(rows["rpm"].scalar) - rpm))
+
+    def time_ms(key: str) -> float:
+        return parse_time(rows[key].scalar) / MS
+
+    rates = [parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")]
+    return {
+        "overhead_ms": time_ms("overhead"),
+        "track_ms": time_ms("seek_track_to_track"),
+        "settle_ms": time_ms("write_settle"),
+        "per_mib_ms": 1e3 * 2**20 / (sum(rates) / 2),
+    }
+
+
+def _check(name: str, fitted: DiskFit) -> None:
+    if fitted.used < disks.FEWEST and (fitted.chooses or 0.0) <= CHOOSES:
+        raise FitError(
+            f"{name}: only {fitted.used} requests lie on one disk and follow one that does; "
+            f"{disks.FEWEST} are needed to tell arm and platter"
+        )
+    if fitted.used < disks.FEWEST:
+        raise FitError(
+            f"{name}: the disks chose among several requests nearly always; only {fitted.used} "
+            f"services had no choice, and {disks.FEWEST} are needed to tell arm and platter. "
+            "Capture at a time of less load"
+        )
+    if not fitted.explains:
+        stray = f"{fitted.likeliest.values['stray']:.0%}"
+        raise FitError(
+            f"{name}: its times are not those of disks as modelled: {stray} of the requests fit no "
+            "seek and rotation under any layout. A write cache, a parity array, mirrors or a cache "
+            "above may be why; a capture of random reads would tell more"
+        )
+
+
+def _in_words(found: Arrangement, fitted: DiskFit) -> str:
+    members, chunk = found.layout
+    rpm = f"{MINUTE_MS / fitted.service.rotation_ms:,.0f} rpm"
+    disk = f"One disk of {rpm}" if members == 1 else f"{members} disks of {rpm}"
+    stripe = "" if members == 1 else f", striped in chunks of {chunk // 1024} KiB"
+    path = f", {found.depth} requests at a time" if found.depth else ""
+    return f"{disk}{stripe}{path}."
+
+
+def _backing(observed: Observed, found: Arrangement, fitted: DiskFit) -> list[Estimate]:
+    members, chunk = found.layout
+    told, how = found.is_clear, _how_clear(found)
+    kind = "single" if members == 1 else "stripe"
+    estimates = [
+        Estimate(
+            "backing", "kind", kind, told=told, how="neither mirrors nor parity were looked for"
+        ),
+        Estimate("backing", "members", members, told=told, how=how),
+    ]
+    if members > 1:
+        estimates.append(Estimate("backing", "chunk", chunk, "bytes", told=told, how=how))
+    if fitted.chooses is None:
+        estimates.append(
+            Estimate(
+                "backing", "scheduler", "ncq", told=False, how="never two requests at one disk"
+            )
+        )
+    else:
+        passed = f"in {fitted.chooses:.0%} of the services an older request was passed over"
+        order = "ncq" if fitted.chooses > CHOOSES else "fcfs"
+        estimates.append(Estimate("backing", "scheduler", order, how=passed))
+    if found.depth:
+        waited = f"{found.deepest} were outstanding, but not more than this under way"
+        estimates.append(Estimate("backing", "queue_depth", found.depth, how=waited))
+    return estimates
+
+
+def _how_clear(found: Arrangement) -> str:
+    times = found.margin / math.log(10)
+    if times > 20:
+        return "no other layout comes near"
+    if found.margin >= CLEARLY:
+        return f"10^{times:.0f} times likelier than {found.second}"
+    return f"not clear: {found.second} is nearly as likely"
+
+
+def _drive(observed: Observed, found: Arrangement, fitted: DiskFit) -> list[Estimate]:
+    one = fitted.service
+    member_bytes = -(-observed.end_bytes // found.layout.members)
+    member_bytes = max(-(-member_bytes // 2**20), 1) * 2**20
+    reach = one.full_ms - one.track_ms
+    low, high = fitted.likeliest.low, fitted.likeliest.high
+    curve = (1 - one.linear) * MEAN_ROOT + one.linear * MEAN_SHARE
+    linear = f"between, as {1 - one.linear:.2f} sqrt(x) + {one.linear:.2f} x of the stroke x"
+    span = "the part of the disk that the volume touches"
+
+    def arm(share: float) -> tuple[float, float]:
+        """Interval of a seek: that of the reach; the shortest seek is uncertain against it."""
+        return (
+            (one.track_ms + share * low["reach_ms"]) * MS,
+            (one.track_ms + share * high["reach_ms"]) * MS,
+        )
+
+    drive = "backing.drive"
+    return [
+        Estimate(drive, "kind", "hdd"),
+        Estimate(drive, "name", NAME),
+        _rpm(fitted),
+        Estimate(drive, "capacity", member_bytes, "bytes", told=False, how=span),
+        _time(fitted, "seek_track_to_track", "track_ms"),
+        Estimate(
+            drive,
+            "seek_average",
+            (one.track_ms + reach * curve) * MS,
+            "ns",
+            *arm(curve),
+            how=linear,
+        ),
+        Estimate(drive, "seek_full", one.full_ms * MS, "ns", *arm(1.0), how="over that part"),
+        _time(fitted, "write_settle", "settle_ms"),
+        *_rates(fitted),
+        _time(fitted, "overhead", "overhead_ms", "of a request that finds its disk idle"),
+    ]
+
+
+def _rpm(fitted: DiskFit) -> Estimate:
+    raw, low, high = (MINUTE_MS / each for each in fitted.free_rotation)
+    rpm = MINUTE_MS / fitted.service.rotation_ms
+    how = (
+        ""
+        if round(rpm) not in disks.USUAL_RPM
+        else f"a usual speed; alone the capture says {raw:,.0f}"
+    )
+    return Estimate("backing.drive", "rpm", round(rpm), "rpm", round(high), round(low), how=how)
+
+
+def _time(fitted: DiskFit, key: str, name: str, how: str = "") -> Estimate:
+    value = fitted.likeliest.values.get(name, 0.0) * MS
+    if name in fitted.untold:
+        return Estimate("backing.drive", key, value, "ns", told=False, how=fitted.untold[name])
+    low, high = fitted.likeliest.low[name] * MS, fitted.likeliest.high[name] * MS
+    return Estimate("backing.drive", key, value, "ns", low, high, how=how)
+
+
+def _rates(fitted: DiskFit) -> list[Estimate]:
+    """Return the sustained rate, which skew makes a little less than what passes under the head."""
+    one = fitted.service
+    skew_ms = max(HEAD_SWITCH_NS / MS, one.track_ms)
+    sustained = one.rotation_ms / (one.rotation_ms + skew_ms) * 2**20 * 1e3
+
+    def both(told: bool, how: str, low: float | None, high: float | None) -> list[Estimate]:
+        value = sustained / one.per_mib_ms
+        return [
+            Estimate("backing.drive", key, value, "bytes/s", low, high, told, how)
+            for key in ("rate_outer", "rate_inner")
+        ]
+
+    if "per_mib_ms" in fitted.untold:
+        return both(False, fitted.untold["per_mib_ms"], None, None)
+    low, high = fitted.likeliest.low["per_mib_ms"], fitted.likeliest.high["per_mib_ms"]
+    return both(True, "the mean over its zones", sustained / high, sustained / low)

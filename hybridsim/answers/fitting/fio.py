@@ -1,0 +1,251 @@
+"""From fio's results to a model of a disk or an SSD.
+
+A disk at depth 1 takes overhead + seek + rotation + transfer; over random places the share x of the
+stroke has the density 2 (1 - x), the rotation is even, and the percentiles of the sum tell the arm
+from the platter.  How many commands a disk chooses from at more depth is not fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from hybridsim.scenario import catalog
+from hybridsim.common.errors import FitError
+from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
+from hybridsim.answers.fitting.array import assumed
+from hybridsim.answers.fitting.capture import FLASH_NS
+from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
+from hybridsim.answers.fitting.fio_results import Point
+from hybridsim.answers.fitting.flash import KIB4
+from hybridsim.answers.fitting.observed import Floats
+from hybridsim.common.units import parse_rate, parse_size, parse_time
+
+MS = 1e6
+DRIVE = "backing.drive"
+LIKE_DISK, LIKE_SSD = "hgst-ultrastar-7k8", "samsung-pm883-960gb"
+PERCENTS = (0.5, 99.0)  # beyond, few requests and other things than arm and platter decide
+BIN_ERROR = 1 / 128  # of fio's percentiles
+WHOLE = "one device, whatever it consists of"
+POOR = 0.1  # of a percentile, from the model
+PLACES = 200  # of the arm, for the distribution of seeks
+HOW = (
+    "measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
+    "--output-format=json over the whole device"
+)
+
+
+def fit(name: str, points: list[Point]) -> Fit:
+    """Fit a disk or an SSD; FitError where the results tell neither."""
+    chosen, why_not = _usable(points)
+    alone = [one for one in chosen if one.depth == 1]
+    least = min(chosen, key=lambda one: (one.direction != "read", one.depth), default=None)
+    if least is None:
+        raise FitError(f"{name}: cannot tell: {'; '.join(why_not)}. {HOW}")
+    median = least.percentiles_ns.get(50.0, least.mean_ns)
+    if median < FLASH_NS:
+        return _ssd(name, chosen, points, why_not)
+    reads = [one for one in alone if one.direction == "read"]
+    if not reads:
+        raise FitError(
+            f"{name}: cannot tell: a disk's latency at depth {least.depth} is mostly waiting, and "
+            f"there are no random reads at depth 1. {HOW}"
+        )
+    return _disk(name, max(reads, key=lambda one: one.requests), why_not)
+
+
+def _usable(points: list[Point]) -> tuple[list[Point], list[str]]:
+    """Return the points of random requests to a device, and why others are left out."""
+    chosen, why_not = [], []
+    for one in points:
+        if not one.is_direct:
+            why_not.append(f"{one.source} went through the page cache (direct=0)")
+        elif not one.is_random:
+            if one.pattern not in ("read", "write"):
+                why_not.append(f"{one.source} mixes reads and writes ({one.pattern})")
+        elif not one.is_even:
+            why_not.append(f"{one.source} has hot spots, as a cache may hold (random_distribution)")
+        else:
+            chosen.append(one)
+    return chosen, list(dict.fromkeys(why_not))
+
+
+# Disks.
+
+
+def _disk(name: str, point: Point, notes: list[str]) -> Fit:
+    """Fit base (overhead and shortest seek), reach and rotation to the percentiles."""
+    percents = [p for p in sorted(point.percentiles_ns) if PERCENTS[0] <= p <= PERCENTS[1]]
+    if len(percents) < 5:
+        raise FitError(f"{name}: {point.source} has too few latency percentiles to tell a disk")
+    shares = np.array(percents) / 100
+    rows = catalog.load(LIKE_DISK).rows
+    rate = sum(parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")) / 2
+    measured = np.array([point.percentiles_ns[p] for p in percents]) / MS
+    seen = measured - point.block_bytes / rate * 1e3
+    whitening = _whitening(shares, seen, point.requests)
+    value, low, high = _least_squares(shares, seen, whitening, None)
+    raw = MINUTE_MS / value[2]
+    inside = [rpm for rpm in USUAL_RPM if low[2] <= MINUTE_MS / rpm <= high[2]]
+    if len(inside) == 1:
+        rpm = inside[0]
+        rpms = (MINUTE_MS / high[2], MINUTE_MS / low[2])
+        value, low, high = _least_squares(shares, seen, whitening, MINUTE_MS / rpm)
+        low[2], high[2] = MINUTE_MS / rpms[1], MINUTE_MS / rpms[0]
+    estimates = _disk_estimates(value, low, high, raw)
+    words = (
+        f"One disk of {MINUTE_MS / value[2]:,.0f} rpm; {point.iops:.0f} random reads a second "
+        "at depth 1."
+    )
+    worst = float(np.abs(_quantiles(value, shares) / seen - 1).max())
+    if worst > POOR:
+        notes.append(f"One percentile is {worst:.0%} from the model: not quite such a disk.")
+    return Fit(name, words, estimates, point.requests, notes)
+
+
+def _least_squares(
+    shares: Floats, seen: Floats, whitening: Floats, rotation_ms: float | None
+) -> tuple[Floats, Floats, Floats]:
+    """Return base, reach and rotation, the last perhaps given, and the ends of their intervals."""
+    fixed = [] if rotation_ms is None else [np.log(rotation_ms)]
+
+    def off(free: Floats) -> Floats:
+        model = _quantiles(np.exp([*free, *fixed]), shares)
+        return np.asarray(whitening @ (model / seen - 1))
+
+    starts = [[0.8, 8.0, MINUTE_MS / rpm][: 3 - len(fixed)] for rpm in (7200, 12_000)]
+    found = min(
+        (least_squares(off, np.log(start), x_scale=0.3) for start in starts),
+        key=lambda one: float(one.cost),
+    )
+    scale = max(1.0, 2 * float(found.cost) / max(len(seen) - len(found.x), 1))
+    spread = np.linalg.pinv(found.jac.T @ found.jac) * scale  # wider where no such disk was seen
+    error = np.append(1.96 * np.sqrt(np.diag(spread)), np.zeros(len(fixed)))
+    middle = np.array([*found.x, *fixed])
+    return np.exp(middle), np.exp(middle - error), np.exp(middle + error)
+
+
+def _quantiles(free: Floats, shares: Floats) -> Floats:
+    """Return percentiles of base + reach sqrt(x) + rotation u."""
+    base, reach, rotation = free
+    middle = (np.arange(PLACES) + 0.5) / PLACES
+    seek = base + reach * np.sqrt(1 - np.sqrt(1 - middle))  # x at even shares of its distribution
+    times = np.linspace(seek[0], seek[-1] + rotation, 400)
+    below = np.clip((times[:, None] - seek) / rotation, 0, 1).mean(axis=1)
+    return np.asarray(np.interp(shares, below, times))
+
+
+def _whitening(shares: Floats, seen: Floats, count: int) -> Floats:
+    """Return what makes the errors of the percentiles independent and of size 1.
+
+    Percentiles p < q of a sample of n vary together by p (1 - q) / (n f(p) f(q)), f the density.
+    """
+    slope = np.gradient(seen, shares)
+    together = np.minimum.outer(shares, shares) - np.outer(shares, shares)
+    spread = together * np.outer(slope, slope) / count / np.outer(seen, seen)
+    spread += np.diag(np.full(len(seen), BIN_ERROR**2 / 3))
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(spread)))
+
+
+def _disk_estimates(found: Floats, low: Floats, high: Floats, raw: float) -> list[Estimate]:
+    base, reach, rotation = found.tolist()
+    rpm = round(MINUTE_MS / rotation)
+    how = "" if rpm == round(raw) else f"a usual speed; the percentiles say {raw:,.0f}"
+    like = assumed(MINUTE_MS / rpm)
+    overhead = min(like["overhead_ms"], base / 2)
+    track = min(base - overhead, NUMBERS["track_ms"].high)
+    rows = catalog.load(LIKE_DISK).rows
+    average, full = track + reach * 8 / 15, track + reach
+    ends = [(low[0] - overhead + low[1] * share, high[0] - overhead + high[1] * share)
+            for share in (0.0, 8 / 15, 1.0)]  # fmt: skip
+    seeks = zip(("seek_track_to_track", "seek_average", "seek_full"), (track, average, full), ends)
+    not_split = "fio's percentiles tell the sum of it and the shortest seek"
+    return [
+        Estimate("backing", "kind", "single", told=False, how=WHOLE),
+        Estimate(DRIVE, "kind", "hdd"),
+        Estimate(DRIVE, "name", NAME),
+        Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(low[2], high[2]), how=how),
+        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes", told=False,
+                 how=f"as {LIKE_DISK}"),
+        *(Estimate(DRIVE, key, value * MS, "ns", max(least, 0.0) * MS, most * MS)
+          for key, value, (least, most) in seeks),
+        *(Estimate(DRIVE, key, parse_rate(str(rows[key].value)), "bytes/s", told=False,
+                   how=f"as {LIKE_DISK}") for key in ("rate_outer", "rate_inner")),
+        Estimate(DRIVE, "overhead", overhead * MS, "ns", told=False, how=not_split),
+    ]  # fmt: skip
+
+
+def _rpms(low_ms: float, high_ms: float) -> tuple[float, float]:
+    return round(MINUTE_MS / high_ms), round(MINUTE_MS / low_ms)
+
+
+# SSDs.
+
+
+def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) -> Fit:
+    rows = catalog.load(LIKE_SSD).rows
+    values: dict[str, Estimate] = {}
+    for kind in ("read", "write"):
+        values |= _of_kind(kind, [one for one in chosen if one.direction == kind], rows)
+        values |= _streamed(kind, points, rows)
+    wanted = 0.9 * float(values["random_write_iops"].value) * 131_072
+    streamed = values["sequential_write"]
+    if float(streamed.value) > wanted:
+        how = "no more than its random writes of that size"
+        values["sequential_write"] = Estimate(
+            DRIVE, "sequential_write", wanted, "bytes/s", told=False, how=how
+        )
+    latency = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
+    reads = float(values["random_read_iops"].value)
+    busiest = max(reads, float(values["sequential_read"].value) / KIB4)
+    words = f"No arm; {reads:,.0f} random reads a second at most."
+    estimates = [
+        Estimate("backing", "kind", "single", told=False, how=WHOLE),
+        Estimate(DRIVE, "kind", "ssd"),
+        Estimate(DRIVE, "name", NAME),
+        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes", told=False,
+                 how=f"as {LIKE_SSD}"),
+        *values.values(),
+        Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, told=False,
+                 how="as many as these rates need"),
+    ]  # fmt: skip
+    return Fit(name, words, estimates, sum(one.requests for one in chosen), notes)
+
+
+def _of_kind(
+    kind: str, points: list[Point], rows: Mapping[str, catalog.Row]
+) -> dict[str, Estimate]:
+    """Return latency at depth 1 and the rate in a crowd."""
+    alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
+    latency, iops = f"{kind}_latency", f"random_{kind}_iops"
+    found = {}
+    if alone:
+        value = alone[0].percentiles_ns.get(50.0, alone[0].mean_ns)
+        ends = (value * (1 - BIN_ERROR), value * (1 + BIN_ERROR))
+        found[latency] = Estimate(DRIVE, latency, value, "ns", *ends, how="median at depth 1")
+    else:
+        how = f"no random {kind}s at depth 1; as {LIKE_SSD}"
+        assumed_ns = parse_time(str(rows[latency].value))
+        found[latency] = Estimate(DRIVE, latency, assumed_ns, "ns", told=False, how=how)
+    deepest = max(points, key=lambda one: one.iops, default=None)
+    if deepest is None or deepest.depth == 1:
+        how = f"no random {kind}s at more than depth 1; as {LIKE_SSD}"
+        found[iops] = Estimate(DRIVE, iops, float(rows[iops].scalar), "/s", told=False, how=how)
+    else:
+        how = f"the most measured, at depth {deepest.depth}: it may do more"
+        found[iops] = Estimate(DRIVE, iops, deepest.iops, "/s", how=how)
+    return found
+
+
+def _streamed(
+    kind: str, points: list[Point], rows: Mapping[str, catalog.Row]
+) -> dict[str, Estimate]:
+    key = f"sequential_{kind}"
+    rates = [one.bytes_per_s for one in points if one.pattern == kind and one.is_direct]
+    if rates:
+        return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how="the most measured")}
+    how = f"no sequential {kind}s; as {LIKE_SSD}"
+    value = parse_rate(str(rows[key].value))
+    return {key: Estimate(DRIVE, key, value, "bytes/s", told=False, how=how)}

@@ -1,0 +1,104 @@
+"""fio's results (--output-format=json or json+), as far as a fit can use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybridsim.common.errors import FitError, HybridsimError
+from hybridsim.common.units import parse_size
+from hybridsim.answers.measurements import fio_json
+
+DIRECTIONS = ("read", "write")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one job measured in one direction."""
+
+    source: str  # file and job
+    direction: str  # read or write
+    pattern: str  # fio's rw: randread, read, randrw, ...
+    block_bytes: int
+    depth: int  # requests kept under way, of all its processes
+    is_direct: bool
+    is_even: bool  # offsets spread evenly over the file or device
+    requests: int
+    iops: float
+    bytes_per_s: float
+    mean_ns: float
+    percentiles_ns: dict[float, float]  # of the completion latency, by per cent
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it reads or writes alone, at random places."""
+        return self.pattern == f"rand{self.direction}"
+
+
+def looks_like_fio(path: str) -> bool:
+    """Tell whether a file is fio's JSON, perhaps with messages before it."""
+    try:
+        with Path(path).open("rb") as stream:
+            head = stream.read(1 << 16)
+    except OSError:
+        return False
+    return b'"fio version"' in head and b"{" in head
+
+
+def read(paths: list[str]) -> list[Point]:
+    """Return all points of some files; MeasurementError where one is not fio's JSON."""
+    points = []
+    for path in paths:
+        for job in _jobs(path):
+            points += _points(path, job)
+    if not points:
+        raise FitError(f"{', '.join(paths)}: no job of it read or wrote anything")
+    return points
+
+
+def _jobs(path: str) -> list[dict[str, Any]]:
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FitError(f"cannot read {path}: {error.strerror}") from error
+    jobs: list[dict[str, Any]] = fio_json.load(path, text)["jobs"]
+    return jobs
+
+
+def _points(path: str, job: dict[str, Any]) -> list[Point]:
+    options = job["options"]
+    found = []
+    for direction in DIRECTIONS:
+        part = job.get(direction, {})
+        if not part.get("total_ios"):
+            continue
+        latency = part.get("clat_ns") or {}
+        percentiles = latency.get("percentile") or {}
+        found.append(
+            Point(
+                f"{path}, job {job.get('jobname', '?')}",
+                direction,
+                str(options.get("rw", options.get("readwrite", "read"))),
+                _block_bytes(options, direction),
+                int(options.get("iodepth", 1)) * int(options.get("numjobs", 1)),
+                str(options.get("direct", "0")) == "1",
+                str(options.get("random_distribution", "random")) == "random",
+                int(part["total_ios"]),
+                float(part.get("iops", 0.0)),
+                float(part.get("bw_bytes", 1024 * part.get("bw", 0))),
+                float(latency.get("mean", 0.0)),
+                {float(name): float(value) for name, value in percentiles.items()},
+            )
+        )
+    return found
+
+
+def _block_bytes(options: dict[str, Any], direction: str) -> int:
+    """Return the block size; `4k` is 4 KiB to fio, and `4k,64k` reads and writes."""
+    sizes = str(options.get("bs", options.get("blocksize", "4k"))).split(",")
+    text = sizes[min(DIRECTIONS.index(direction), len(sizes) - 1)].strip().lower()
+    try:
+        return int(text) if text.isdigit() else parse_size(text.rstrip("ib").upper() + "iB")
+    except (HybridsimError, ValueError):
+        return 4096

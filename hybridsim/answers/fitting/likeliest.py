@@ -1,0 +1,114 @@
+"""The parameters that make what was observed most likely, and how far they may be off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from hybridsim.answers.fitting.observed import Floats
+
+STEP = 1e-4  # of a free number, for gradients
+Z95 = 1.96
+
+
+@dataclass(frozen=True)
+class Number:
+    """A free number of a model: where the search starts and between what it stays."""
+
+    start: float
+    low: float
+    high: float
+    is_log: bool = True  # searched by its logarithm
+
+    def free(self, value: float) -> float:
+        """Return the value as the search sees it."""
+        return float(np.log(value)) if self.is_log else value
+
+    def value(self, free: float) -> float:
+        """Return the value that the search means."""
+        return float(np.exp(free)) if self.is_log else free
+
+
+@dataclass(frozen=True)
+class Likeliest:
+    """Values, with intervals that hold the truth 19 times in 20."""
+
+    values: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    log_likelihood: float
+
+
+Density = Callable[[dict[str, float]], Floats]  # logarithm, one an observation
+
+
+def likeliest(numbers: dict[str, Number], density: Density, turns: int = 200) -> Likeliest:
+    """Maximise the likelihood; intervals are not looked for."""
+    names = list(numbers)
+
+    def values(free: Floats) -> dict[str, float]:
+        return {name: numbers[name].value(one) for name, one in zip(names, free)}
+
+    start = [one.free(float(np.clip(one.start, one.low, one.high))) for one in numbers.values()]
+    bounds = [(one.free(one.low), one.free(one.high)) for one in numbers.values()]
+    found = minimize(
+        lambda free: -float(density(values(free)).mean()),
+        np.array(start),
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": turns, "ftol": 1e-7},
+    )
+    best = values(found.x)
+    total = float(density(best).sum())
+    return Likeliest(best, dict(best), dict(best), total)
+
+
+def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density) -> Likeliest:
+    """Return the same with intervals, also where the model is not quite the truth.
+
+    The sandwich estimator: H^-1 G H^-1, H the curvature of the likelihood and G the outer product
+    of the observations' own gradients (White 1982, Econometrica 50: 1-25).
+    """
+    names = list(numbers)
+    free = np.array([numbers[name].free(best.values[name]) for name in names])
+
+    def at(point: Floats) -> Floats:
+        return density({name: numbers[name].value(one) for name, one in zip(names, point)})
+
+    scores, curvature = _derivatives(at, free)
+    inverse = np.linalg.pinv(curvature, rcond=1e-10, hermitian=True)
+    spread = inverse @ (scores.T @ scores) @ inverse
+    error = Z95 * np.sqrt(np.maximum(np.diag(spread), 0.0))
+    known = np.diag(curvature) > 0
+    low, high = {}, {}
+    for name, centre, off, is_known in zip(names, free, error, known):
+        one = numbers[name]
+        reach = off if is_known else np.inf
+        low[name] = one.value(max(centre - reach, one.free(one.low)))
+        high[name] = one.value(min(centre + reach, one.free(one.high)))
+    return Likeliest(best.values, low, high, best.log_likelihood)
+
+
+def _derivatives(at: Callable[[Floats], Floats], free: Floats) -> tuple[Floats, Floats]:
+    """Return each observation's gradient, and minus the second derivatives of their sum."""
+    count = len(free)
+    middle = at(free)
+    step = np.full(count, STEP)
+    for _ in range(2):  # as far as the likelihood changes by about one
+        slopes = [(at(free + push) - at(free - push)) / (2 * push.max()) for push in np.diag(step)]
+        scores = np.stack(slopes, axis=1)
+        step = np.clip(1 / np.sqrt((scores**2).sum(axis=0) + 1e-12), 1e-6, 0.05)
+    curvature = np.zeros((count, count))
+    for i, one in enumerate(np.diag(step)):
+        up, down = at(free + one), at(free - one)
+        curvature[i, i] = -float((up - 2 * middle + down).sum()) / step[i] ** 2
+        for j in range(i):
+            other = np.zeros(count)
+            other[j] = step[j]
+            mixed = at(free + one + other) - at(free + one - other)
+            mixed -= at(free - one + other) - at(free - one - other)
+            curvature[i, j] = curvature[j, i] = -float(mixed.sum()) / (4 * step[i] * step[j])
+    return scores, curvature

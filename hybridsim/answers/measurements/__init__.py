@@ -1,0 +1,36 @@
+"""What runs measured, real or simulated: one file a form.  To add one: a module with `detect` and
+`read`, and a line in FORMS.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Protocol
+
+from hybridsim.answers.measurements.measurement import Measurement
+
+FORMS = {
+    "fio's JSON": "hybridsim.answers.measurements.fio_json",
+    "hybridsim replay --json": "hybridsim.answers.measurements.replay_json",
+    "fio's logs": "hybridsim.answers.measurements.fio_log",
+    "samples of dmsetup status": "hybridsim.answers.measurements.dmcache_status",
+    "samples of bcache's stats_total": "hybridsim.answers.measurements.bcache_stats",
+    "when the load began": "hybridsim.answers.measurements.uptime",
+    "fio's text": "hybridsim.answers.measurements.fio_text",
+}
+
+
+class Form(Protocol):
+    """What a module in FORMS has."""
+
+    def detect(self, name: str, head: str) -> bool:
+        """Tell whether a file of this name that begins so is of this form."""
+
+    def read(self, name: str, text: str) -> Measurement:
+        """Return what a file tells; raises MeasurementError, with its place, where it is bad."""
+
+
+def forms() -> Mapping[str, Form]:
+    """Return all forms, in the order in which they are tried."""
+    return {name: importlib.import_module(module) for name, module in FORMS.items()}

@@ -1,0 +1,74 @@
+"""Samples of bcache's `stats_total` in sysfs: a line of names, then one of uptime and values.
+
+The kernel moves these counters every 13.6 s only.  When one moves it tells the true count of that
+moment (if it grew by less than 65,536: they are 16 bits wide in between), so only those moments
+are kept: each lies between two samples, and all of them whole intervals apart.  True counters of
+the same form, which move all the time, are kept as they were sampled.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.common.errors import MeasurementError
+from hybridsim.answers.measurements.measurement import SECOND, Ints, Measurement, Samples
+
+Marks = npt.NDArray[np.bool_]
+
+NAMES = (
+    "cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses",
+    "cache_miss_collisions",
+)  # fmt: skip
+
+SHOWN_EVERY_NS = 3409 * 4_000_000  # Linux 6.1's stats.c: 300 s / 22, in jiffies of 4 ms
+
+
+def detect(name: str, head: str) -> bool:
+    """Tell whether a file holds such samples."""
+    return re.match(r"uptime(\s+\w+)*\s+cache_hits\s+cache_misses", head) is not None
+
+
+def read(name: str, text: str) -> Measurement:
+    """Return the counters over uptime; raises MeasurementError for a line that does not fit."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    header, rows = lines[0], lines[1:]
+    chosen = [at for at, each in enumerate(header) if each in NAMES]
+    chosen = [at for at in chosen if any(row[at : at + 1] != ["-"] for row in rows)]
+    try:
+        table = [[float(row[0]), *(int(row[at]) for at in chosen)] for row in rows]
+    except (ValueError, IndexError) as error:
+        raise MeasurementError(f"{name}: a line does not fit its names ({error})") from error
+    if not table:
+        raise MeasurementError(f"{name}: no samples below the line of names")
+    columns = np.array(table).T
+    time_ns = np.rint(columns[0] * SECOND).astype(np.int64)
+    found = Measurement([name])
+    for at, values in zip(chosen, columns[1:]):
+        moved = np.append(True, np.diff(values) != 0)
+        found.counters[header[at]] = Samples(
+            _moments(time_ns, moved), values[moved].astype(np.int64)
+        )
+    unread = [each for each in header[1:] if each not in found.counters]
+    if unread:
+        found.notes.append(f"{name}: not read: {', '.join(unread)}")
+    return found
+
+
+def _moments(time_ns: Ints, moved: Marks) -> Ints:
+    """Return the first sample's time and when a counter moved, nearer than samples lie.
+
+    That is where it moves at whole intervals; else, and if they do not fit, the samples' own times.
+    """
+    at = np.flatnonzero(moved)[1:]
+    if len(at) < 2 or np.median(np.diff(time_ns[at])) < SHOWN_EVERY_NS / 2:
+        return time_ns[moved]
+    passed = np.rint((time_ns[at] - time_ns[at[0]]) / SHOWN_EVERY_NS).astype(np.int64)
+    earliest = int((time_ns[at - 1] - passed * SHOWN_EVERY_NS).max())
+    latest = int((time_ns[at] - passed * SHOWN_EVERY_NS).min())
+    if earliest > latest:
+        return time_ns[moved]
+    first = (earliest + latest) // 2
+    return np.append(time_ns[0], first + passed * SHOWN_EVERY_NS)

@@ -1,0 +1,45 @@
+"""Samples of `dmsetup status` of a dm-cache: lines of uptime in seconds and the status itself.
+
+The fields are those of the kernel's Documentation/admin-guide/device-mapper/cache.rst.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from hybridsim.common.errors import MeasurementError
+from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samples
+
+LINE = re.compile(
+    r"(?P<uptime>\d+\.\d+) (?:\S+: )?\d+ \d+ cache (?P<rest>\d+ \d+/\d+ \d+ \d+/\d+ .*)"
+)
+# By place behind the word `cache`; names as `dmsetup status` and the simulation have them.
+FIELDS = {
+    "used_blocks": 3, "read_hits": 4, "read_misses": 5, "write_hits": 6, "write_misses": 7,
+    "demotions": 8, "promotions": 9, "dirty_blocks": 10,
+}  # fmt: skip
+LEVELS = {"used_blocks", "dirty_blocks"}
+
+
+def detect(name: str, head: str) -> bool:
+    """Tell whether a file holds such samples."""
+    return LINE.match(head) is not None
+
+
+def read(name: str, text: str) -> Measurement:
+    """Return the counters over uptime; raises MeasurementError for a line that is none."""
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = LINE.match(line)
+        if match is None:
+            raise MeasurementError(f"{name}:{number}: not a line of uptime and `dmsetup status`")
+        fields = match["rest"].split()
+        values = [int(fields[at].split("/")[0]) for at in FIELDS.values()]
+        rows.append([round(float(match["uptime"]) * SECOND), *values])
+    columns = np.array(rows, np.int64).T
+    found = Measurement([name], levels=set(LEVELS))
+    for counter, values in zip(FIELDS, columns[1:]):
+        found.counters[counter] = Samples(columns[0], values)
+    return found

@@ -1,0 +1,147 @@
+"""fio's JSON, of 2.x and 3.x, json and json+.  `hybridsim fio` writes it too, and tells more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hybridsim.common.errors import MeasurementError
+from hybridsim.common.histogram import Distribution, bin_of
+from hybridsim.answers.measurements.measurement import (
+    BANDWIDTH,
+    BYTES,
+    CACHE,
+    COMPLETION,
+    DIRECTIONS,
+    IOPS,
+    LATENCY,
+    MICROSECOND,
+    MILLISECOND,
+    REQUESTS,
+    RUNTIME,
+    SUBMISSION,
+    Curve,
+    Measurement,
+    Name,
+    Samples,
+)
+
+KINDS = (LATENCY, COMPLETION, SUBMISSION)
+MOMENTS = ("mean", "stddev", "min", "max")
+OWN = "hybridsim"  # what a simulated run tells beyond fio's own
+
+
+def detect(name: str, head: str) -> bool:
+    """Tell whether a file is fio's JSON, perhaps with messages before it."""
+    return '"fio version"' in head and "{" in head
+
+
+def load(name: str, text: str) -> dict[str, Any]:
+    """Return the document, whose jobs have `options`: their own and the global ones.
+
+    Raises MeasurementError for what is not fio's JSON.
+    """
+    try:
+        whole: dict[str, Any] = json.loads(text[max(text.find("{"), 0) : text.rfind("}") + 1])
+        common = whole.get("global options", {})
+        for job in whole["jobs"]:
+            job["options"] = {**common, **job.get("job options", {})}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MeasurementError(
+            f"{name}: not fio's JSON as --output-format=json writes it ({error})"
+        ) from error
+    return whole
+
+
+def read(name: str, text: str) -> Measurement:
+    """Return what a file tells."""
+    return measured(name, load(name, text))
+
+
+def measured(name: str, whole: Mapping[str, Any]) -> Measurement:
+    """Return what a loaded document tells."""
+    found = Measurement([name], version=str(whole.get("fio version", "")).removeprefix("fio-"))
+    for job in whole["jobs"]:
+        title = _unique(str(job.get("jobname", "")), found.jobs)
+        found.jobs.append(title)
+        found.groups.add(int(job.get("groupid", 0)))
+        for what in DIRECTIONS:
+            part = job.get(what)
+            if part and part.get("total_ios", part.get("io_bytes", 0)):
+                _direction(found, title, what, part)
+        syncs = job.get("sync") or {}
+        if syncs.get("total_ios"):
+            found.put(title, "sync", REQUESTS, syncs["total_ios"])
+            _latency(found, title, "sync", LATENCY, *_in_ns(syncs, LATENCY))
+    own = whole.get(OWN) or {}
+    _windows(found, own)
+    _cache(found, own)
+    return found
+
+
+def _unique(title: str, known: list[str]) -> str:
+    return f"{title} ({known.count(title) + 1})" if title in known else title
+
+
+def _direction(found: Measurement, job: str, what: str, part: Mapping[str, Any]) -> None:
+    moved = part.get("io_bytes", 1024 * part.get("io_kbytes", 0))
+    found.put(job, what, IOPS, part["iops"])
+    found.put(job, what, BANDWIDTH, part.get("bw_bytes", 1024 * part.get("bw", 0)))
+    found.put(job, what, BYTES, moved)
+    found.put(job, what, RUNTIME, part["runtime"] * MILLISECOND)
+    if "total_ios" in part:
+        found.put(job, what, REQUESTS, part["total_ios"])
+    for kind in KINDS:
+        _latency(found, job, what, kind, *_in_ns(part, kind))
+
+
+def _in_ns(part: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
+    """Return a latency's object and its unit: fio 2.x told microseconds."""
+    if f"{kind}_ns" in part:
+        return part[f"{kind}_ns"], 1
+    return part.get(kind) or {}, MICROSECOND
+
+
+def _latency(
+    found: Measurement, job: str, what: str, kind: str, told: Mapping[str, Any], unit_ns: int
+) -> None:
+    if not told.get("max"):
+        return
+    for moment in MOMENTS:
+        found.put(job, what, f"{kind} {moment}", told[moment] * unit_ns)
+    for percent, value in (told.get("percentile") or {}).items():
+        number = float(percent)
+        if number:  # fio 2.x fills up with zeros
+            found.put(job, what, f"{kind} p{number:g}", value * unit_ns)
+    if told.get("bins"):
+        found.latencies[Name(job, what, kind)] = _distribution(told, unit_ns)
+
+
+def _distribution(told: Mapping[str, Any], unit_ns: int) -> Distribution:
+    values = np.array([int(value) for value in told["bins"]], np.int64) * unit_ns
+    counts = np.array(list(told["bins"].values()), np.int64)
+    bins = np.zeros_like(Distribution().bins)
+    np.add.at(bins, bin_of(values), counts)
+    number = int(counts.sum())
+    return Distribution(number, round(told["mean"] * unit_ns * number), told["max"] * unit_ns, bins)
+
+
+def _windows(found: Measurement, own: Mapping[str, Any]) -> None:
+    """Take the rates over time that a simulated run tells without logs."""
+    for each in own.get("windows", ()):
+        for measure in (IOPS, BANDWIDTH):
+            told = each[measure.lower()]
+            start = np.arange(len(told["value"]), dtype=np.int64) * told["width_ns"]
+            name = Name(found.jobs[each["job"]], each["direction"], measure)
+            value = np.array(told["value"], np.float64)
+            found.curves[name] = Curve(start, start + told["width_ns"], value)
+
+
+def _cache(found: Measurement, own: Mapping[str, Any]) -> None:
+    columns = {name: np.array(each, np.int64) for name, each in (own.get(CACHE) or {}).items()}
+    times = columns.pop("time_ns", None)
+    if times is not None:
+        found.counters |= {name: Samples(times, each) for name, each in columns.items()}

@@ -1,0 +1,110 @@
+"""fio's logs: `NAME_{bw,iops,lat,clat,slat}.N.log`, one line a request or one a window of time.
+
+The columns are time in ms, value, direction, bytes and more; a line of no bytes is a mean over the
+window that ends then (log_avg_msec).  Bandwidth is in KiB/s.  Latencies are ns, before fio 3 us:
+such logs have four columns, those of fio 3 have had five since 3.20.  Times of day are counted from
+the whole second of the first line.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.common.errors import MeasurementError
+from hybridsim.common.histogram import Distribution
+from hybridsim.answers.measurements.measurement import (
+    BANDWIDTH,
+    COMPLETION,
+    DIRECTIONS,
+    IOPS,
+    LATENCY,
+    MICROSECOND,
+    MILLISECOND,
+    SECOND,
+    SUBMISSION,
+    Curve,
+    Floats,
+    Ints,
+    Measurement,
+    Name,
+)
+
+FILE = re.compile(r"_(?P<kind>bw|iops|lat|clat|slat)(?:\.(?P<number>\d+))?\.log$")
+LINE = re.compile(r"\d+, \d+, [012], \d+(, \d+)*\s*$")
+MEASURES = {"bw": BANDWIDTH, "iops": IOPS, "lat": LATENCY, "clat": COMPLETION, "slat": SUBMISSION}
+TIME, VALUE, KIND, LENGTH = range(4)
+COLUMNS_OF_2 = 4
+EPOCH_MS = 10**11  # no run lasts for years
+
+
+def detect(name: str, head: str) -> bool:
+    """Tell whether a file is such a log, by its name and first line."""
+    return FILE.search(name) is not None and LINE.match(head.partition("\n")[0]) is not None
+
+
+def job_of(number: int) -> str:
+    """Return what a job is called whose name the log does not tell."""
+    return f"log {number}"
+
+
+def read(name: str, text: str) -> Measurement:
+    """Return the curves of a log, one for each direction; raises MeasurementError for bad lines."""
+    match = FILE.search(Path(name).name)
+    assert match is not None
+    measure = MEASURES[match["kind"]]
+    rows = _rows(name, text)
+    found = Measurement([name])
+    job = job_of(int(match["number"] or 1))
+    for kind, what in enumerate(DIRECTIONS):
+        mine = rows[rows[:, KIND] == kind]
+        if len(mine):
+            _take(found, Name(job, what, measure), mine)
+    if rows.shape[1] == COLUMNS_OF_2 and measure in (LATENCY, COMPLETION, SUBMISSION):
+        found.notes.append(f"{name}: four columns, so latencies are taken as us, as of fio 2.x")
+    return found
+
+
+def _rows(name: str, text: str) -> Ints:
+    try:
+        rows = np.loadtxt(io.StringIO(text), np.int64, delimiter=",", ndmin=2)
+    except ValueError as error:
+        raise MeasurementError(f"{name}: a line is not of fio's log ({error})") from error
+    if rows.shape[1] < COLUMNS_OF_2:
+        raise MeasurementError(f"{name}: {rows.shape[1]} columns; a log of fio has four at least")
+    if len(rows) and rows[0, TIME] > EPOCH_MS:  # log_unix_epoch: times of day
+        rows[:, TIME] -= rows[0, TIME] // 1000 * 1000
+    if rows.shape[1] == COLUMNS_OF_2 and "lat." in Path(name).name:
+        rows[:, VALUE] *= MICROSECOND
+    return rows
+
+
+def _take(found: Measurement, name: Name, rows: Ints) -> None:
+    time_ns = rows[:, TIME] * MILLISECOND
+    value = rows[:, VALUE]
+    if not rows[:, LENGTH].any():
+        unit = 1024 if name.measure == BANDWIDTH else 1
+        found.curves[name] = Curve.of_windows(time_ns, value.astype(float) * unit)
+        return
+    if name.measure in (LATENCY, COMPLETION):
+        found.latencies[name] = Distribution.of(value)
+    found.curves[name] = _of_requests(name.measure, time_ns, value, rows[:, LENGTH])
+
+
+def _of_requests(measure: str, time_ns: Ints, value: Ints, length: Ints) -> Curve:
+    """Return means over whole seconds of a log with a line for each request."""
+    second = time_ns // SECOND
+    last = max(int(second.max()), 1)  # the last second is not whole
+    weights = {IOPS: np.ones(len(value)), BANDWIDTH: length.astype(float)}
+    number: Ints = np.bincount(second, minlength=last + 1)
+    total: Floats = np.bincount(second, weights.get(measure, value.astype(float)), last + 1).astype(
+        float
+    )
+    if measure not in weights:
+        total = total / np.maximum(number, 1)
+    is_told = np.ones(last, np.bool_) if measure in weights else number[:last] > 0
+    start = np.flatnonzero(is_told) * SECOND
+    return Curve(start, start + SECOND, total[:last][is_told])

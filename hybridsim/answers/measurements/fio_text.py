@@ -1,0 +1,177 @@
+"""fio's report for people: of 1.x and 2.x as in the documents of the reference systems, and of 3.x.
+
+Lines that lack a part, as where a page has lost its emphasised words, tell what is left of them.
+Where a page shows no more than the lines of results, jobs have the names of the commands above.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hybridsim.common.errors import MeasurementError
+from hybridsim.answers.measurements.measurement import (
+    BANDWIDTH,
+    BYTES,
+    COMPLETION,
+    IOPS,
+    LATENCY,
+    MILLISECOND,
+    REQUESTS,
+    RUNTIME,
+    SUBMISSION,
+    Measurement,
+)
+
+JOB = re.compile(r"^(?:.*?Output)?(?P<name>[^\s:][^:]*): \(groupid=(?P<group>\d+), jobs=\d+\)")
+DIRECTION = re.compile(r"^(?P<what>read|write|trim)\s*: (?P<rest>.*)$")
+COMMAND = re.compile(r"\bfio\s.*-name=(?P<name>\S+)")
+TOLD = re.compile(r"(\w+)=\s*(\d+(?:[.,]\d+)*)\s*([A-Za-z/]*)")
+MOVED = re.compile(r"\((?P<size>[\d.]+)(?P<unit>\w+)/(?P<ms>\d+)msec\)")
+MOMENTS = re.compile(
+    r"^(?P<kind>slat|clat|lat|sync) \((?P<unit>nsec|usec|msec)\): ?(?P<rest>.*min=.*)$"
+)
+PERCENTILES = re.compile(r"^(?P<kind>clat|lat|sync) percentiles \((?P<unit>\w+)\):")
+PERCENTILE = re.compile(r"([\d.]+)th=\[\s*(\d+)\]")
+ISSUED_2 = re.compile(r"^issued\s*:.*total=r=(\d+)/w=(\d+)/d=(\d+)")
+ISSUED_1 = re.compile(r"^issued r/w: total=(\d+)/(\d+)")
+ISSUED_3 = re.compile(r"^issued rwts?: total=(\d+),(\d+),(\d+)")
+GROUP = re.compile(r"^(?P<what>READ|WRITE|TRIM): .*?aggrb=(?P<rate>[\d.,]+)(?P<unit>\w+)/s")
+TIMES_NS = {"nsec": 1, "usec": 10**3, "msec": 10**6}
+PREFIXES = "KMGTP"
+
+
+def detect(name: str, head: str) -> bool:
+    """Tell whether a file has a report of fio in it."""
+    is_whole = "(groupid=" in head and "jobs=" in head
+    return is_whole or re.search(r"^\s*(read|write|trim)\s*: (IOPS|io)=", head, re.M) is not None
+
+
+def read(name: str, text: str) -> Measurement:
+    """Return what a report tells; raises MeasurementError where that is nothing."""
+    page = Page(name)
+    for line in text.splitlines():
+        page.take(line.strip())
+    page.finish()
+    if not page.found.figures:
+        raise MeasurementError(f"{name}: a report of fio without a line of what it read or wrote")
+    return page.found
+
+
+def amount(text: str, unit: str) -> float:
+    """Return a number with a unit of fio's: 7131.2KB, 91.6MiB, 23.4k, 171K.
+
+    In fio 1.x and 2.x KB, and in 3.x KiB, is 1024 bytes; in 3.x KB is 1000.  A count in k or M
+    is decimal.  (This is for lines of 1.x and 2.x; `decimal` for those of 3.x.)
+    """
+    number = float(text.replace(",", ""))
+    letter = unit[:1].upper()
+    return number * 1024 ** (PREFIXES.index(letter) + 1) if letter in tuple(PREFIXES) else number
+
+
+def decimal(text: str, unit: str) -> float:
+    """Return a number with a decimal prefix: 23.4k, 1.5M."""
+    number = float(text.replace(",", ""))
+    letter = unit[:1].upper()
+    return number * 1000 ** (PREFIXES.index(letter) + 1) if letter in tuple(PREFIXES) else number
+
+
+class Page:
+    """A report being read line by line."""
+
+    def __init__(self, name: str) -> None:
+        self.found = Measurement([name])
+        self._job = ""
+        self._command = "job"  # called so where nothing names it
+        self._what = ""
+        self._percentiles: tuple[str, int] | None = None
+
+    def take(self, line: str) -> None:
+        """Read a line; what is not known is passed over."""
+        if match := JOB.match(line):
+            self._begin(match["name"].strip(), int(match["group"]))
+        elif line.startswith("Run status group"):
+            self._what = ""
+        elif match := GROUP.match(line):
+            self._group(match)
+        elif match := COMMAND.search(line):
+            self._job, self._command = "", match["name"]
+        elif match := DIRECTION.match(line):
+            if not self._job and TOLD.search(match["rest"]):
+                self._begin(self._command, len(self.found.jobs))
+            self._direction(match["what"], match["rest"])
+        elif self._what and (match := PERCENTILES.match(line)):
+            self._percentiles = match["kind"], TIMES_NS[match["unit"]]
+        elif self._percentiles and line.startswith("|"):
+            self._some_percentiles(line)
+        elif self._what and (match := MOMENTS.match(line)):
+            self._moments(match["kind"], TIMES_NS[match["unit"]], match["rest"])
+        elif self._job:
+            self._issued(line)
+
+    def finish(self) -> None:
+        """Work out what the lines did not say but follows."""
+        figures = self.found.figures
+        for name in [each for each in figures if each.measure == RUNTIME]:
+            seconds = figures[name] / 1e9
+            for measure, of in ((IOPS, REQUESTS), (BANDWIDTH, BYTES)):
+                known, whole = name._replace(measure=measure), name._replace(measure=of)
+                if known not in figures and figures.get(whole) and seconds:
+                    figures[known] = figures[whole] / seconds
+                    said = f"{known}: from {of} and {RUNTIME}, as its line does not say it"
+                    self.found.notes.append(f"{self.found.sources[0]}: {said}")
+
+    def _begin(self, name: str, group: int) -> None:
+        again = self.found.jobs.count(name)
+        self._job = f"{name} ({again + 1})" if again else name
+        self.found.jobs.append(self._job)
+        self.found.groups.add(group)
+        self._what, self._percentiles = "", None
+
+    def _put(self, measure: str, value: float) -> None:
+        self.found.put(self._job, self._what, measure, value)
+
+    def _direction(self, what: str, rest: str) -> None:
+        self._what, self._percentiles = what, None
+        told = {name.lower(): (number, unit) for name, number, unit in TOLD.findall(rest)}
+        if "iops" in told:
+            self._put(IOPS, decimal(*told["iops"]))
+        if "bw" in told:
+            self._put(BANDWIDTH, amount(*told["bw"]))
+        if "runt" in told:  # 1.x, 2.x
+            self._put(RUNTIME, float(told["runt"][0].replace(",", "")) * MILLISECOND)
+            if moved := amount(*told["io"]) if "io" in told else 0:
+                self._put(BYTES, moved)
+        if match := MOVED.search(rest):
+            self._put(RUNTIME, int(match["ms"]) * MILLISECOND)
+            self._put(BYTES, amount(match["size"], match["unit"]))
+
+    def _moments(self, kind: str, unit_ns: int, rest: str) -> None:
+        names = {"min": "min", "max": "max", "avg": "mean", "stdev": "stddev"}
+        kind = LATENCY if kind == "sync" else kind
+        for name, number, unit in TOLD.findall(rest):
+            if name in names:
+                self._put(f"{kind} {names[name]}", decimal(number, unit) * unit_ns)
+
+    def _some_percentiles(self, line: str) -> None:
+        assert self._percentiles is not None
+        kind, unit_ns = self._percentiles
+        for percent, value in PERCENTILE.findall(line):
+            self._put(f"{kind} p{float(percent):g}", int(value) * unit_ns)
+
+    def _issued(self, line: str) -> None:
+        match = ISSUED_1.match(line) or ISSUED_2.match(line) or ISSUED_3.match(line)
+        if match:
+            for what, count in zip(("read", "write", "trim"), match.groups()):
+                if int(count):
+                    self.found.put(self._job, what, REQUESTS, int(count))
+
+    def _group(self, match: re.Match[str]) -> None:
+        """Take the bandwidth of a group of one job, where the job's own line lacks it."""
+        if len(self.found.jobs) != 1:
+            return
+        name = (self.found.jobs[0], match["what"].lower(), BANDWIDTH)
+        if name not in self.found.figures:
+            self.found.put(*name, amount(match["rate"], match["unit"]))
+
+
+__all__ = ["COMPLETION", "SUBMISSION", "amount", "decimal", "detect", "read"]

@@ -1,0 +1,204 @@
+"""All files of one run as one measurement: a file, a folder, or the prefix of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.common.errors import MeasurementError
+from hybridsim.answers.measurements import FORMS, forms
+from hybridsim.answers.measurements.fio_log import job_of
+from hybridsim.answers.measurements.measurement import (
+    BANDWIDTH,
+    CACHE,
+    HIT_RATIO,
+    IOPS,
+    SECOND,
+    Curve,
+    Floats,
+    Measurement,
+    Name,
+    Samples,
+)
+
+HEAD = 1 << 20  # a page may have the report of a run far down
+HITS = {"read_hits": "read_misses", "cache_hits": "cache_misses", "hits": "misses"}
+RATES = (IOPS, BANDWIDTH)
+
+
+def gather(path: str, begin_s: float | None = None) -> Measurement:
+    """Return what the files of a run tell; files of no known form are noted.
+
+    `begin_s` is when the load began, on the clock of the samples, where that is better known than
+    the files tell.  Raises MeasurementError where there is nothing to read, or a file is bad.
+    """
+    found = Measurement()
+    place = Path(path)
+    unknown = []
+    for file in _files(path):
+        one = _read(file)
+        if one is None:
+            unknown.append(file.name)
+            continue
+        found.begin_s = one.begin_s if one.begin_s is not None else found.begin_s
+        found.add(one)
+    if not (found.figures or found.curves or found.counters):
+        raise MeasurementError(f"{path}: no results of a run in it; known are {', '.join(FORMS)}")
+    if begin_s is not None:
+        found.begin_s = begin_s
+    if unknown:
+        found.notes.append(f"{place.name}: of no known form, not read: {', '.join(unknown)}")
+    return settled(found)
+
+
+def _files(path: str) -> list[Path]:
+    place = Path(path)
+    if place.is_dir():
+        files = [each for each in place.iterdir() if each.is_file()]
+    elif place.exists():
+        files = [place]
+    else:
+        files = [each for each in place.parent.glob(f"{place.name}*") if each.is_file()]
+    if not files:
+        what = "no such file or folder, or prefix of files"
+        if place.is_dir():
+            what = "no files in this folder: name that of one run"
+        raise MeasurementError(f"{path}: {what}")
+    return sorted(files)
+
+
+def _read(file: Path) -> Measurement | None:
+    try:
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            head = stream.read(HEAD)
+            for form in forms().values():
+                if form.detect(str(file), head):
+                    return form.read(str(file), head + stream.read())
+    except OSError as error:
+        raise MeasurementError(f"cannot read {file}: {error.strerror}") from error
+    return None
+
+
+def settled(found: Measurement) -> Measurement:
+    """Name the jobs of logs, count samples from the begin of the load, and add the hit ratio."""
+    _name_logs(found)
+    _begin(found)
+    _add_hit_ratio(found)
+    return found
+
+
+# Logs.
+
+
+def _name_logs(found: Measurement) -> None:
+    """Give logs the names of their jobs; those of jobs reported as one become one."""
+    numbers = sorted({int(name.job.split()[1]) for name in found.curves if _is_log(name)})
+    logs = [job_of(number) for number in numbers]
+    if not logs:
+        return
+    if not found.jobs and len(logs) == 1:
+        found.jobs = [""]
+    if len(logs) == len(found.jobs):
+        for log, job in zip(logs, found.jobs):
+            found.rename(log, job)
+    elif len(found.jobs) <= 1 and len(found.groups) <= 1:
+        job = found.jobs[0] if found.jobs else ""
+        found.jobs = [job]
+        _join(found, logs, job)
+        found.notes.append(f"the logs of {len(logs)} processes are added up")
+    else:
+        found.jobs += logs
+        found.notes.append(f"{len(logs)} logs of {len(found.jobs) - len(logs)} jobs: left apart")
+
+
+def _is_log(name: Name) -> bool:
+    return name.job.startswith("log ")
+
+
+def _join(found: Measurement, logs: list[str], job: str) -> None:
+    kinds = {(name.what, name.measure) for name in found.curves if _is_log(name)}
+    joined = {}
+    for what, measure in sorted(kinds):
+        parts = [(log, found.curves.get(Name(log, what, measure))) for log in logs]
+        curves = [(curve, found.curves.get(Name(log, what, IOPS))) for log, curve in parts if curve]
+        joined[Name(job, what, measure)] = _together(curves, measure in RATES)
+    for name in [each for each in found.curves if _is_log(each)]:
+        del found.curves[name]
+    found.curves |= joined
+    for name in [each for each in found.latencies if _is_log(each)]:
+        whole = name._replace(job=job)
+        mine = found.latencies.pop(name)
+        found.latencies[whole] = found.latencies[whole] + mine if whole in found.latencies else mine
+
+
+def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
+    """Return the sum of rates, or the mean of latencies weighted by requests."""
+    width = max(max(curve.width_ns for curve, _ in curves), 1)
+    until = min(curve.until_ns for curve, _ in curves)
+    edges = np.arange(0, until + 1, width)
+    values = np.array([curve.binned(edges, is_rate) for curve, _ in curves])
+    if is_rate:
+        return Curve(edges[:-1], edges[1:], values.sum(axis=0))
+    weights = np.array([
+        each.binned(edges, True) if each else np.ones(len(edges) - 1) for _, each in curves
+    ])  # fmt: skip
+    weights = np.where(np.isnan(values), 0, weights)
+    told = weights.sum(axis=0) > 0
+    mean = np.nansum(values * weights, axis=0)[told] / weights.sum(axis=0)[told]
+    return Curve(edges[:-1][told], edges[1:][told], mean)
+
+
+# Samples of the cache's counters.
+
+
+def _begin(found: Measurement) -> None:
+    """Count counters, and their times, from the begin of the load."""
+    if not found.counters:
+        return
+    begin_ns = 0
+    if found.begin_s is not None:
+        begin_ns = round(found.begin_s * SECOND)
+    elif (first := min(int(each.time_ns[0]) for each in found.counters.values())) > 0:
+        moves = [int(each.time_ns[_last_still(each)]) for each in found.counters.values()]
+        begin_ns = min(moves)
+        found.notes.append(
+            f"when the load began is not told: taken is {(begin_ns - first) / SECOND:.1f} s after "
+            "the first sample, the last one before a counter moved"
+        )
+    for name, samples in found.counters.items():
+        value = samples.value
+        if name not in found.levels:
+            value = value - round(float(samples.at(np.array([begin_ns]))[0]))
+        later = samples.time_ns >= begin_ns
+        time_ns = np.append(0, samples.time_ns[later] - begin_ns)
+        at_begin = float(np.interp(begin_ns, samples.time_ns, value))
+        found.counters[name] = Samples(time_ns, np.append(round(at_begin), value[later]))
+
+
+def _last_still(samples: Samples) -> int:
+    moved = np.flatnonzero(samples.value != samples.value[0])
+    return int(moved[0]) - 1 if len(moved) else len(samples.value) - 1
+
+
+def _add_hit_ratio(found: Measurement) -> None:
+    """Add the interval hit ratio of reads, where hits and misses are counted."""
+    for hits, misses in HITS.items():
+        name = Name("", CACHE, HIT_RATIO)
+        if hits in found.counters and misses in found.counters and name not in found.curves:
+            end = found.counters[misses].time_ns
+            hit: Floats = found.counters[hits].at(end)
+            all_reads = hit + found.counters[misses].value
+            told = np.append(True, np.diff(all_reads) > 0)
+            end, hit, all_reads = end[told], hit[told], all_reads[told]
+            if len(end) > 1 and all_reads[-1] > all_reads[0]:
+                ratio = np.diff(hit) / np.diff(all_reads)
+                found.curves[name] = Curve(end[:-1], end[1:], ratio)
+                whole = (hit[-1] - hit[0]) / (all_reads[-1] - all_reads[0])
+                found.figures.setdefault(name, float(whole))
+
+
+def words(sources: Iterable[str]) -> str:
+    """Name the files."""
+    return ", ".join(Path(each).name for each in sources)

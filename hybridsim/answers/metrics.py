@@ -1,0 +1,309 @@
+"""From facts to figures: what is kept of a run of any length, in bounded memory.
+
+A Collector sorts each request by the time of its issue into one of at most 512 bins, and adds it to
+integers there.  When the run outgrows the bins, neighbours are merged and each is twice as wide.
+Sums of integers do not depend on the order or the portions in which facts arrive.
+
+The time of issue, not of completion, decides the bin: then a phase holds the same requests of a
+trace on every machine it is replayed on, and latencies compare like with like.  Only throughput
+counts completions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.common.codes import Op, Path, Reason
+from hybridsim.common.histogram import BINS, VALUES, Distribution, bin_of
+
+Ints = npt.NDArray[np.int64]
+
+MAX_BINS = 512
+BASE_NS = 10**9 // 64  # doublings of it hit one second exactly
+
+
+class ConservationError(AssertionError):
+    """Figures that do not add up: a fault of hybridsim, never of the user."""
+
+
+class Kind(IntEnum):
+    """What became of a request; each has exactly one kind."""
+
+    HIT = 0
+    MISS = 1
+    BYPASS = 2  # a read that the cache left to the disks
+    WRITE = 3
+    OTHER = 4  # flushes, discards and requests of no length
+
+
+READS = (Kind.HIT, Kind.MISS, Kind.BYPASS)
+REASONS = {
+    Kind.HIT: {Reason.NONE},
+    Kind.MISS: {
+        Reason.COLD,
+        Reason.NOT_HOT,
+        Reason.BUSY,
+        Reason.FILLING,
+        Reason.EVICTED,
+        Reason.OVERWRITTEN,
+        Reason.NOT_WRITTEN,
+    },
+    Kind.BYPASS: {Reason.SEQUENTIAL, Reason.CONGESTED, Reason.BUSY, Reason.NO_CACHE},
+    Kind.WRITE: {Reason.WRITE, Reason.NO_CACHE},
+    Kind.OTHER: {Reason.FLUSH, Reason.DISCARD, Reason.NO_CACHE},
+}
+
+_KIND = np.full((len(Op), len(Path)), Kind.OTHER, np.int64)
+_KIND[Op.READ, [Path.HIT, Path.MISS, Path.BYPASS]] = READS
+_KIND[[Op.WRITE, Op.WRITE_ZEROES], :] = Kind.WRITE
+_ALLOWED = np.array([[reason in REASONS[kind] for reason in Reason] for kind in Kind])
+
+
+class FactColumns(Protocol):
+    """Columns of one row per request, in order of completion."""
+
+    @property
+    def issue_ns(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def done_ns(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def op(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
+    @property
+    def length(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def path(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
+    @property
+    def reason(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
+    @property
+    def pages(self) -> npt.NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def pages_hit(self) -> npt.NDArray[np.int32]: ...  # noqa: D102
+
+
+def _per_kind(*more: int) -> Ints:
+    return np.zeros((MAX_BINS, len(Kind), *more), np.int64)
+
+
+@dataclass
+class Bins:
+    """All that is kept of a run: integers by time bin and kind."""
+
+    count: Ints = field(default_factory=_per_kind)
+    total_ns: Ints = field(default_factory=_per_kind)
+    max_ns: Ints = field(default_factory=_per_kind)
+    bytes: Ints = field(default_factory=_per_kind)
+    pages: Ints = field(default_factory=_per_kind)
+    pages_hit: Ints = field(default_factory=_per_kind)
+    done: Ints = field(default_factory=_per_kind)  # by time of completion; all others by issue
+    reason: Ints = field(default_factory=lambda: _per_kind(len(Reason)))
+    # Half the memory of int64; `check` would notice the overflow that no real run reaches.
+    latency: npt.NDArray[np.uint32] = field(
+        default_factory=lambda: np.zeros((MAX_BINS, len(Kind), BINS), np.uint32)
+    )
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What happened to the requests issued in [start_ns, end_ns)."""
+
+    start_ns: int
+    end_ns: int
+    latency: dict[Kind, Distribution]
+    bytes: dict[Kind, int]
+    pages: dict[Kind, int]
+    pages_hit: dict[Kind, int]
+    reasons: dict[Kind, dict[Reason, int]]
+    done: dict[Kind, int]
+
+    @property
+    def reads(self) -> Distribution:
+        """Latencies of all reads, whichever way they went."""
+        return self.latency[Kind.HIT] + self.latency[Kind.MISS] + self.latency[Kind.BYPASS]
+
+    @property
+    def writes(self) -> Distribution:
+        """Latencies of all writes."""
+        return self.latency[Kind.WRITE]
+
+    @property
+    def requests(self) -> int:
+        """Requests of every kind."""
+        return sum(one.count for one in self.latency.values())
+
+    @property
+    def hit_ratio(self) -> float | None:
+        """Share of the reads that were hits."""
+        reads = self.reads.count
+        return self.latency[Kind.HIT].count / reads if reads else None
+
+    @property
+    def page_hit_ratio(self) -> float | None:
+        """Share of the pages touched by reads that were in the cache."""
+        pages = sum(self.pages[kind] for kind in READS)
+        return sum(self.pages_hit[kind] for kind in READS) / pages if pages else None
+
+    @property
+    def read_reasons(self) -> dict[Reason, int]:
+        """Reads that were no hits, by reason."""
+        sums = {reason: sum(self.reasons[kind][reason] for kind in READS) for reason in Reason}
+        return {reason: n for reason, n in sums.items() if n and reason != Reason.NONE}
+
+
+@dataclass(frozen=True)
+class BinCounts:
+    """Counts in time bins of equal width, from time 0."""
+
+    width_ns: int
+    reads: Ints  # issued
+    hits: Ints
+    done: Ints  # completed, of every kind
+
+    @property
+    def start_ns(self) -> Ints:
+        """When each bin begins."""
+        return np.arange(len(self.reads), dtype=np.int64) * self.width_ns
+
+
+class Collector:
+    """Adds up facts in at most 512 time bins of `width_ns`, which doubles as the run grows."""
+
+    def __init__(self, bin_ns: int = BASE_NS) -> None:
+        self.width_ns = bin_ns
+        self.bins = Bins()
+        self.used = 0  # bins up to the last that something was issued or completed in
+        self.last_issue_ns = 0
+        self.last_done_ns = 0
+
+    def add(self, facts: FactColumns) -> None:
+        """Take in a chunk of facts."""
+        if len(facts.issue_ns) == 0:
+            return
+        issue, done = facts.issue_ns, facts.done_ns
+        self.last_issue_ns = max(self.last_issue_ns, int(issue.max()))
+        self.last_done_ns = max(self.last_done_ns, int(done.max()))
+        if int(issue.min()) < 0 or int((done - issue).min()) < 0:
+            raise ConservationError("a request completed before it was issued")
+        while self.last_done_ns >= MAX_BINS * self.width_ns:
+            self._double()
+        self.used = max(self.used, self.last_done_ns // self.width_ns + 1)
+        self._count(facts, done - issue)
+
+    def _count(self, facts: FactColumns, latency: Ints) -> None:
+        kind = _KIND[facts.op, facts.path]
+        kind[facts.length == 0] = Kind.OTHER
+        cell = facts.issue_ns // self.width_ns * len(Kind) + kind
+        done = facts.done_ns // self.width_ns * len(Kind) + kind
+        bins = self.bins
+        _add(bins.count, cell, 1)
+        _add(bins.total_ns, cell, latency)
+        _add(bins.bytes, cell, facts.length)
+        _add(bins.pages, cell, facts.pages.astype(np.int64))
+        _add(bins.pages_hit, cell, facts.pages_hit.astype(np.int64))
+        _add(bins.done, done, 1)
+        _add(bins.reason, cell * len(Reason) + facts.reason, 1)
+        np.add.at(bins.latency.reshape(-1), cell * BINS + bin_of(latency), np.uint32(1))
+        np.maximum.at(bins.max_ns.reshape(-1), cell, latency)
+
+    def _double(self) -> None:
+        join = {name: np.maximum if name == "max_ns" else np.add for name in vars(self.bins)}
+        for name, one in vars(self.bins).items():
+            # A few rows at a time, upwards: the sums land on rows that have been read already.
+            for row in range(0, MAX_BINS // 2, 16):
+                pairs = one[2 * row : 2 * row + 32]
+                one[row : row + 16] = join[name](pairs[0::2], pairs[1::2])
+            one[MAX_BINS // 2 :] = 0
+        self.width_ns *= 2
+        self.used = (self.used + 1) // 2
+
+    @property
+    def end_ns(self) -> int:
+        """The end of the last bin in use."""
+        return self.used * self.width_ns
+
+    def phase(self, start_ns: int, end_ns: int) -> Figures:
+        """Figures of the requests issued in the bins that begin in [start_ns, end_ns)."""
+        first = min(max(-(-start_ns // self.width_ns), 0), MAX_BINS)
+        last = min(max(-(-end_ns // self.width_ns), first), MAX_BINS)
+        bins = self.bins
+
+        def sums(one: Ints) -> dict[Kind, int]:
+            return {kind: sum(one[first:last, kind].tolist()) for kind in Kind}
+
+        counts, totals = sums(bins.count), sums(bins.total_ns)
+        latency = {
+            kind: Distribution(
+                counts[kind],
+                totals[kind],
+                int(bins.max_ns[first:last, kind].max(initial=0)),
+                bins.latency[first:last, kind].sum(axis=0, dtype=np.int64),
+            )
+            for kind in Kind
+        }
+        reasons = {
+            kind: {reason: int(bins.reason[first:last, kind, reason].sum()) for reason in Reason}
+            for kind in Kind
+        }
+        return Figures(
+            first * self.width_ns,
+            last * self.width_ns,
+            latency,
+            sums(bins.bytes),
+            sums(bins.pages),
+            sums(bins.pages_hit),
+            reasons,
+            sums(bins.done),
+        )
+
+    def whole(self) -> Figures:
+        """Figures of the whole run."""
+        return self.phase(0, self.end_ns)
+
+    def series(self, width_ns: int | None = None) -> BinCounts:
+        """Counts by time in bins of `width_ns`, a power of two times the collector's own."""
+        factor = 1 if width_ns is None else max(width_ns // self.width_ns, 1)
+        starts = np.arange(0, max(self.used, 1), factor)
+
+        def merged(one: Ints) -> Ints:
+            total: Ints = np.add.reduceat(one[: max(self.used, 1)], starts)
+            return total
+
+        count = self.bins.count
+        return BinCounts(
+            self.width_ns * factor,
+            merged(count[:, list(READS)].sum(axis=1)),
+            merged(count[:, Kind.HIT]),
+            merged(self.bins.done.sum(axis=1)),
+        )
+
+    def read_percentiles(self, percent: float) -> list[int | None]:
+        """This percentile of the latencies of reads in each bin; None where there are none."""
+        reads = list(READS)
+        bins = self.bins.latency[: self.used, reads].sum(axis=1, dtype=np.int64)
+        needed = np.maximum(bins.sum(axis=1) * (percent / 100), 1)
+        place = (np.cumsum(bins, axis=1) >= needed[:, None]).argmax(axis=1)
+        value = np.minimum(VALUES[place], self.bins.max_ns[: self.used, reads].max(axis=1))
+        return [one if n else None for one, n in zip(value.tolist(), bins.any(axis=1).tolist())]
+
+    def check(self) -> None:
+        """Raise ConservationError unless every request has one kind, one reason and one latency."""
+        bins = self.bins
+        for what, counts in (("reasons", bins.reason), ("latencies", bins.latency)):
+            if not np.array_equal(counts.sum(axis=2, dtype=np.int64), bins.count):
+                raise ConservationError(f"{what} do not add up to the requests")
+        if bins.done.sum() != bins.count.sum():
+            raise ConservationError("not every request that was issued completed")
+        wrong = bins.reason.sum(axis=0) * ~_ALLOWED
+        if wrong.any():
+            kind, reason = (int(i) for i in np.argwhere(wrong)[0])
+            raise ConservationError(f"a {Kind(kind).name} has the reason {Reason(reason).name}")
+        if (bins.pages_hit > bins.pages).any():
+            raise ConservationError("more pages were hit than touched")
+
+
+def _add(table: Ints, cell: Ints, amount: Ints | int) -> None:
+    np.add.at(table.reshape(-1), cell, amount)

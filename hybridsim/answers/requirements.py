@@ -1,0 +1,282 @@
+"""What a machine must reach, as people say it: 'p99.warm<8ms', 'hit>80%', 'dwpd<1', 'warmup<1h'.
+
+A requirement is MEASURE[.reads|.writes][.PHASE], one of < <= > >=, and a value with its unit.
+Latencies (mean, max, p50, p99.9 ...) are of reads and hit ratios of the warm phase, unless said
+otherwise.  What cannot be known, such as a latency in an endless queue, is not met.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from hybridsim.answers.outcome import Phase
+from hybridsim.answers.warmup import WarmUp
+from hybridsim.answers.wear import Wear
+from hybridsim.common.errors import UsageError
+from hybridsim.common.suggest import hint
+from hybridsim.common.units import parse_percent, parse_time
+from hybridsim.common.wording import NONE, latency, percent, span
+
+EXAMPLE = "'p99.warm<8ms', 'hit>80%', 'dwpd<1' or 'warmup<1h'"
+PHASES = ("warm", "cold", "whole")
+DIRECTIONS = ("reads", "writes")
+COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+_PERCENTILE = re.compile(r"p\d+(?:\.\d+)?")
+_NAME = re.compile(rf"(?:{_PERCENTILE.pattern}(?!\w)|[^\W\d]\w*)(?:\.\w+)*")
+_GRAMMAR = re.compile(rf"\s*({_NAME.pattern})\s*(<=|>=|<|>)\s*(.*?)\s*")
+
+
+class Unit(NamedTuple):
+    """How the values of a measure are read and written."""
+
+    read: Callable[[str], float]
+    written: Callable[[float], str]
+
+
+def _number(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+    if not 0 <= found < float("inf"):
+        raise ValueError(f"{text} is out of range")
+    return found
+
+
+def _time(text: str) -> float:
+    return parse_time(text)
+
+
+def _share(text: str) -> float:
+    share = float(parse_percent(text))
+    if not 0 <= share <= 1:
+        raise ValueError(f"{text} is no share: from 0% to 100%")
+    return share
+
+
+TIME = Unit(_time, latency)
+LONG_TIME = Unit(_time, lambda time_ns: span(time_ns) if time_ns else "at once")
+SHARE = Unit(_share, percent)
+NUMBER = Unit(_number, "{:.3g}".format)
+UNITS = {
+    "mean": TIME, "max": TIME, "hit": SHARE, "busy": SHARE, "iops": NUMBER,
+    "dwpd": NUMBER, "years": NUMBER, "warmup": LONG_TIME,
+}  # fmt: skip
+OF_REQUESTS = ("mean", "max")  # and percentiles: they have a direction
+OF_RUNS = ("dwpd", "years", "warmup")  # they have no phase
+
+
+class Replayed(Protocol):
+    """What is read of a result."""
+
+    @property
+    def phases(self) -> Mapping[str, Phase]: ...  # noqa: D102
+    @property
+    def warm_up(self) -> WarmUp: ...  # noqa: D102
+    @property
+    def wear(self) -> Wear | None: ...  # noqa: D102
+
+
+class Seen(NamedTuple):
+    """A machine as requirements look at it."""
+
+    phases: Mapping[str, Phase]  # by PHASES
+    warm_ns: int | None  # None: it was not steady at the end
+    why_not: str  # it was not
+    dwpd: float | None
+    years: float | None
+
+    @classmethod
+    def cached(cls, result: Replayed) -> Seen:
+        """Look at the machine with its cache."""
+        warm_up, worn = result.warm_up, result.wear
+        warm_ns = warm_up.warm_ns if warm_up.steady else None
+        why = warm_up.why
+        if warm_up.needed_ns:
+            why += f"; a capture of {span(warm_up.needed_ns)} may show it"
+        if worn is None:
+            return cls(result.phases, warm_ns, why, None, None)
+        endless = float("inf") if worn.bytes_written == 0 else None
+        years = worn.years if worn.years is not None else endless
+        return cls(result.phases, warm_ns, why, worn.drive_writes_per_day, years)
+
+    @classmethod
+    def alone(cls, result: Replayed) -> Seen:
+        """Look at the same disks without the cache: nothing warms up, no SSD wears out."""
+        names = {"warm": "none", "cold": "none_cold", "whole": "none_whole"}
+        phases = {name: result.phases[other] for name, other in names.items()}
+        return cls(phases, 0, "", 0.0, float("inf"))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of a machine: 'p99.warm', 'hit', 'dwpd'."""
+
+    text: str
+    measure: str
+    direction: str  # of DIRECTIONS
+    phase: str  # of PHASES
+
+    @property
+    def is_of(self) -> str:
+        """Which requests it looks at: reads, writes, or all of them."""
+        if self.measure in ("hit", "warmup"):
+            return "reads"
+        return self.direction if has_direction(self.measure) else "requests"
+
+    @property
+    def is_time(self) -> bool:
+        """Whether its values are nanoseconds."""
+        return _unit(self.measure) in (TIME, LONG_TIME)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether its values are shares, told in per cent."""
+        return _unit(self.measure) is SHARE
+
+    def worded(self, value: float | None) -> str:
+        """Return a value of this measure for the eye."""
+        if value is None:
+            return NONE
+        return "endless" if value == float("inf") else _unit(self.measure).written(value)
+
+    def value(self, seen: Seen) -> tuple[float | None, str]:
+        """Return the value, or None and why there is none."""
+        if self.measure == "warmup":
+            return seen.warm_ns, f"not steady yet: {seen.why_not}"
+        if self.measure in OF_RUNS:
+            value = seen.dwpd if self.measure == "dwpd" else seen.years
+            return value, "the SSD's capacity or rating is not known"
+        phase = seen.phases[self.phase]
+        figures = phase.figures
+        if self.measure in ("hit", "busy", "iops"):
+            value = {
+                "hit": figures.hit_ratio, "busy": phase.utilisation, "iops": phase.iops,
+            }[self.measure]  # fmt: skip
+            return value, "there is nothing to count"
+        requests = figures.reads if self.direction == "reads" else figures.writes
+        if phase.saturated:
+            return None, "an endless queue has no latency"
+        why = f"there are no {self.direction} in that phase"
+        if self.measure == "max":
+            return (requests.max_ns if requests.count else None), why
+        if self.measure == "mean":
+            return requests.mean_ns, why
+        return requests.percentile(float(self.measure[1:])), why
+
+
+@dataclass(frozen=True)
+class Requirement(Measure):
+    """One thing that a machine must reach."""
+
+    compared: str  # of COMPARED
+    bound: float  # nanoseconds, a share or a number
+
+    @property
+    def wants_less(self) -> bool:
+        """Whether less is better."""
+        return self.compared.startswith("<")
+
+    def check(self, seen: Seen) -> Checked:
+        """Hold a machine against this."""
+        value, why = self.value(seen)
+        met = value is not None and COMPARED[self.compared](value, self.bound)
+        return Checked(self, value, met, why)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A requirement, and what a machine has of it."""
+
+    requirement: Requirement
+    value: float | None  # None: not known
+    met: bool
+    why: str  # it is not known
+
+    @property
+    def words(self) -> str:
+        """The value, or why there is none."""
+        if self.value is None:
+            return f"not known: {self.why}"
+        required = self.requirement
+        words = required.worded(self.value)
+        if (
+            not self.met
+            and self.value != required.bound
+            and words == required.worded(required.bound)
+        ):
+            return f"a little {'above' if required.wants_less else 'below'} {words}"
+        return words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {"expr": self.requirement.text, "value": self.value, "words": self.words,
+                "ok": self.met}  # fmt: skip
+
+
+def parse(text: str) -> Requirement:
+    """Return the requirement that a text says; raise UsageError for what is none."""
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} is no requirement: write for instance {EXAMPLE}")
+    name, compared, value = match.groups()
+    measure, direction, phase = _said(text, name)
+    try:
+        bound = _unit(measure).read(value)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}") from None
+    return Requirement(text.strip(), measure, direction, phase, compared, bound)
+
+
+def parse_measure(text: str) -> Measure:
+    """Return the measure that a text says; raise UsageError for what is none."""
+    if not _NAME.fullmatch(text):
+        raise UsageError(f"{text!r} is no measure: write for instance mean, p99.warm or dwpd")
+    return Measure(text, *_said(text, text))
+
+
+def parse_all(texts: Iterable[str]) -> list[Requirement]:
+    """Return the requirements that texts say."""
+    return [parse(text) for text in texts]
+
+
+def check_answerable(require: Iterable[Requirement], reads: int, writes: int) -> None:
+    """Raise UsageError for what a trace of so many reads and writes says nothing about."""
+    for each in require:
+        if {"reads": reads, "writes": writes}.get(each.is_of) == 0:
+            raise UsageError(f"the trace has no {each.is_of}, so it cannot tell {each.text!r}")
+
+
+def has_direction(measure: str) -> bool:
+    """Tell whether a measure is of reads or of writes."""
+    return measure not in UNITS or measure in OF_REQUESTS
+
+
+def _unit(measure: str) -> Unit:
+    return UNITS.get(measure, TIME)
+
+
+def _said(text: str, name: str) -> tuple[str, str, str]:
+    """Return measure, direction and phase of a name like 'p99.writes.warm'."""
+    measure, *words = re.split(r"\.(?!\d)", name)
+    if measure not in UNITS and not _PERCENTILE.fullmatch(measure):
+        raise UsageError(f"{text!r}: no measure {measure!r}: {hint(measure, [*UNITS, 'p99'])}")
+    if measure not in UNITS and float(measure[1:]) > 100:
+        raise UsageError(f"{text!r}: there is no {measure}: percentiles go to p100")
+    direction, phase = "reads", "warm"
+    for word in words:
+        if word in DIRECTIONS and has_direction(measure):
+            direction = word
+        elif word in PHASES and measure not in OF_RUNS:
+            phase = word
+        else:
+            known = [*PHASES * (measure not in OF_RUNS), *DIRECTIONS * has_direction(measure)]
+            remedy = hint(word, known) if known else f"{measure} stands alone"
+            raise UsageError(f"{text!r}: {measure} has no {word!r}: {remedy}")
+    return measure, direction, phase

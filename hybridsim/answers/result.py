@@ -1,0 +1,253 @@
+"""The answer to one replay: both machines, the warm-up, the verdict, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy.typing as npt
+
+from hybridsim.common.version import __version__
+from hybridsim.answers.warm_start import Beginning
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.fidelity import Fidelity
+from hybridsim.answers.metrics import Collector, Kind
+from hybridsim.answers.outcome import Outcome, Phase, Series
+from hybridsim.answers.requirements import Checked, Requirement, Seen
+from hybridsim.answers.verdict import Case, Verdict, judge
+from hybridsim.answers.warmup import State, WarmUp, of_hits, of_iops
+from hybridsim.answers.wear import Wear, wear
+from hybridsim.common.codes import Reason
+from hybridsim.common.histogram import Distribution
+
+SCHEMA = "hybridsim.result/1"
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
+
+
+@dataclass(frozen=True)
+class Warning:
+    """Something the reader must know to trust the figures, and how to mend it."""
+
+    code: str
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a replay found.  Phases have names; without the cache they begin with `none`."""
+
+    trace: Mapping[str, Any]
+    scenario: Mapping[str, Any]
+    cached: Outcome
+    plain: Outcome
+    warm_up: WarmUp
+    phases: dict[str, Phase]
+    verdict: Verdict
+    wear: Wear | None
+    fidelity: Fidelity
+    warnings: list[Warning] = field(default_factory=list)
+    seed: int = 0
+    engine: str = "numba"
+    beginning: Beginning | None = None  # of a cache that did not begin empty
+    required: list[Checked] = field(default_factory=list)
+    curve: dict[str, Any] | None = None  # of the misses by size, where it was asked for
+    cost: dict[str, Any] | None = None  # where the prices of its drives are known
+
+    def held_against(self, require: Sequence[Requirement]) -> Result:
+        """Return the result with what is required of the machine with the cache."""
+        seen = Seen.cached(self)
+        return replace(self, required=[each.check(seen) for each in require])
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The result as JSON: nanoseconds and bytes are integers, what is unknown is null."""
+        return json.dumps(plain(self.to_dict()), indent=indent, allow_nan=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as what JSON can hold, its keys always in the same order."""
+        return {
+            "schema": SCHEMA,
+            "tool": {"version": __version__, "seed": self.seed, "engine": self.engine},
+            "inputs": {"trace": dict(self.trace), "scenario": dict(self.scenario)},
+            "verdict": _verdict(self.verdict),
+            "warm_up": _warm_up(self.warm_up),
+            "phases": {name: _phase(phase) for name, phase in self.phases.items()},
+            "series": {**vars(self.cached.series()), "none": vars(self.plain.series())},
+            "bypass": _reasons(self.cached.whole),
+            "wear": None if self.wear is None else vars(self.wear),
+            "rebuild": {
+                name: None if each.rebuild is None else vars(each.rebuild)
+                for name, each in (("cached", self.cached), ("none", self.plain))
+            },
+            "fidelity": self.fidelity.to_dict(),
+            "warm_start": self.beginning and self.beginning.to_dict(),
+            "cost": self.cost,
+            "require": [each.to_dict() for each in self.required],
+            "miss_ratio_curve": self.curve,
+            "warnings": [vars(one) for one in self.warnings],
+        }
+
+
+def conclude(
+    trace: Mapping[str, Any],
+    scenario: Mapping[str, Any],
+    cached: Collector,
+    cached_counters: Mapping[str, npt.ArrayLike],
+    plain: Collector,
+    plain_counters: Mapping[str, npt.ArrayLike],
+    *,
+    warnings: list[Warning] | None = None,
+    seed: int = 0,
+    engine: str = "numba",
+    recorded: Distribution | None = None,
+) -> Result:
+    """Bring two runs of one trace to their result: the machine with the cache, and without.
+
+    Read of `trace`: name, span_ns, footprint_bytes, has_completions.  Of `scenario`: summary, file,
+    mode (open, closed, think), speed, cache_mode, cache_bytes, cache_pages, endurance_bytes and
+    capacity_bytes (of all SSDs).
+    Each may be absent; both go into the JSON as they are.  `recorded` are the latencies
+    that the trace tells, to hold the model without its cache against.
+    """
+    is_open = scenario.get("mode", "open") == "open"
+    with_cache = Outcome(cached, Counters(cached_counters), is_open)
+    without = Outcome(plain, Counters(plain_counters), is_open)
+    warm_up = warm_up_of(cached, plain, scenario.get("mode", "open"))
+    border = _border(warm_up, with_cache, without)
+    end = with_cache.end_ns
+    # Where the load adapts to the machine, the same requests come at another time.
+    plain_border = border if is_open else without.time_of(with_cache.issued_before(border))
+    phases = {
+        "none": without.phase(plain_border, without.end_ns),
+        "cold": with_cache.phase(0, border),
+        "warm": with_cache.phase(border, end),
+        "whole": with_cache.whole,
+        "none_cold": without.phase(0, plain_border),
+        "none_whole": without.whole,
+    }
+    judged, beside = phases["warm"], phases["none"]
+    fidelity = _fidelity(recorded or Distribution(), without, scenario)
+    case = Case(with_cache, without, warm_up, judged, beside, trace, scenario, fidelity)
+    return Result(
+        trace, scenario, with_cache, without, warm_up, phases, judge(case),
+        wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
+        fidelity, list(warnings or []), seed, engine,
+    )  # fmt: skip
+
+
+def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:
+    """Hold the machine without a cache against what was recorded, where that means something."""
+    why_not = ""
+    if scenario.get("mode", "open") == "closed":
+        why_not = "a queue depth was replayed, not the recorded load"
+    elif scenario.get("speed", 1.0) != 1.0:
+        why_not = "the load was replayed at another speed"
+    elif plain.whole.saturated:
+        why_not = "the modelled disks cannot serve the recorded arrivals"
+    figures = plain.whole.figures
+    return Fidelity(recorded, figures.reads + figures.writes, why_not)
+
+
+def warm_up_of(cached: Collector, plain: Collector, mode: str) -> WarmUp:
+    """The warm-up of a run in that mode, beside the one without a cache."""
+    if mode != "closed":
+        return of_hits(cached)
+    # The disks alone give the level that the cache starts from.
+    return of_iops(cached, of_iops(plain).level)
+
+
+def _border(warm_up: WarmUp, cached: Outcome, plain: Outcome) -> int:
+    """Where cold ends and warm begins, on a bin of both machines and before the end."""
+    step = max(cached.collector.width_ns, plain.collector.width_ns)
+    border = -(-warm_up.warm_ns // step) * step
+    latest = (cached.end_ns - 1) // step * step
+    return max(min(border, latest), 0)
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "answer": verdict.answer,
+        "headline": verdict.headline,
+        "reasons": verdict.reasons,
+        "advice": [vars(one) for one in verdict.advice],
+        "confidence": verdict.confidence,
+    }
+
+
+def _warm_up(warm_up: WarmUp) -> dict[str, Any]:
+    steady = warm_up.state == State.STEADY
+    return {
+        "measure": warm_up.measure,
+        "bin_ns": warm_up.bin_ns,
+        "state": warm_up.state.value,
+        "why": warm_up.why or None,
+        "initial": warm_up.initial,
+        "level": warm_up.level if warm_up.steady else None,
+        "last_fifth_level": warm_up.level,
+        "noise": warm_up.noise,
+        **{f"t{share}_ns": warm_up.reached_ns[share] if steady else None for share in (50, 90, 95)},
+        "needed_ns": warm_up.needed_ns,
+        "curve": {"t_ns": warm_up.times_ns.tolist(), "x": warm_up.smooth.tolist()},
+    }
+
+
+def _phase(phase: Phase) -> dict[str, Any]:
+    figures = phase.figures
+    return {
+        "start_ns": figures.start_ns,
+        "end_ns": figures.end_ns,
+        "saturated": phase.saturated,
+        "overloaded": phase.overloaded,
+        "iops": phase.iops,
+        "read": {
+            **_latency(figures.reads),
+            "hit": figures.hit_ratio,
+            "page_hit": figures.page_hit_ratio,
+            "hits": _latency(figures.latency[Kind.HIT]),
+            "misses": _latency(figures.latency[Kind.MISS]),
+            "bypasses": _latency(figures.latency[Kind.BYPASS]),
+            "bytes": sum(figures.bytes[kind] for kind in (Kind.HIT, Kind.MISS, Kind.BYPASS)),
+        },
+        "write": {**_latency(figures.writes), "bytes": figures.bytes[Kind.WRITE]},
+        "other": _latency(figures.latency[Kind.OTHER]),
+        "bypass": _reasons(phase),
+        "disk_utilisation": phase.utilisation,
+        "disk_time_ns": phase.disk_time_ns,
+        "disk_queue_ns": phase.disk_queue_ns,
+        "ssd_utilisation": phase.ssd_utilisation,
+        "ssd_time_ns": phase.ssd_time_ns,
+        "counters": phase.counters,
+    }
+
+
+def _latency(latency: Distribution) -> dict[str, Any]:
+    return {
+        "n": latency.count,
+        "mean_ns": latency.mean_ns,
+        "max_ns": latency.max_ns if latency.count else None,
+        "p": {f"{percent:g}": latency.percentile(percent) for percent in PERCENTILES},
+        "bins": latency.by_value(),
+    }
+
+
+def _reasons(phase: Phase) -> dict[str, int]:
+    """Reads by the reason why they were no hits; with the hits they are all reads."""
+    reasons = phase.figures.read_reasons
+    return {reason.name.lower(): reasons[reason] for reason in Reason if reason in reasons}
+
+
+def plain(thing: Any) -> Any:
+    """The same in JSON's own types; what is no finite number becomes null."""
+    if isinstance(thing, dict):
+        return {str(key): plain(one) for key, one in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        return [plain(one) for one in thing]
+    if isinstance(thing, float):
+        return thing if math.isfinite(thing) else None
+    return thing.item() if hasattr(thing, "item") else thing
+
+
+__all__ = ["Outcome", "Phase", "Result", "Series", "Warning", "conclude", "warm_up_of"]

@@ -1,0 +1,109 @@
+"""What a warm start was worth: the run that had it, beside the same cache that began empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybridsim.answers.outcome import SECOND, Outcome
+from hybridsim.answers.warmup import SHARES, State, WarmUp
+
+FIRST_NS = 60 * SECOND
+FIRST_SHARE = 10  # of a run; in a short one its first tenth
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The pages that a cache began with, and the first moments with and without them."""
+
+    source: str
+    is_kept: bool  # else read from the disks
+    listed: int  # pages that there were to begin with
+    chosen: int  # of these the ones there was room for
+    remembers: bool  # what the learned policy knew that was saved with them
+    counters: dict[str, int]  # at the end of the load
+    loaded_ns: int | None  # when the last one had been read
+    warm_up: WarmUp
+    cold_warm_up: WarmUp
+    first_ns: int
+    first_hit_ratio: float | None
+    cold_first_hit_ratio: float | None
+    disk_ns: int | None  # that the disks were busy in all
+    cold_disk_ns: int | None
+    ssd_bytes: int | None  # written to the SSD in all
+    cold_ssd_bytes: int | None
+
+    @property
+    def there(self) -> int:
+        """How many pages were there from the beginning, or were loaded."""
+        return self.counters["pages_kept"] + self.counters["pages_preloaded"]
+
+    @property
+    def used_share(self) -> float | None:
+        """How many of these were used."""
+        return self.counters["warm_pages_used"] / self.there if self.there else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as what JSON can hold."""
+        reached = {
+            "reached_ns": _reached(self.warm_up),
+            "cold_reached_ns": _reached(self.cold_warm_up),
+        }
+        told = {name: value for name, value in vars(self).items() if not name.endswith("warm_up")}
+        return told | reached
+
+
+def _reached(warm_up: WarmUp) -> dict[str, int | None]:
+    steady = warm_up.state == State.STEADY
+    return {str(share): warm_up.reached_ns[share] if steady else None for share in SHARES}
+
+
+def compared(
+    source: str,
+    is_kept: bool,
+    listed: int,
+    chosen: int,
+    remembers: bool,
+    begun: Outcome,
+    cold: Outcome,
+    warm_ups: tuple[WarmUp, WarmUp],
+) -> Beginning:
+    """Hold a run against the same one with an empty cache; `warm_ups` are of both."""
+    first_ns = min(FIRST_NS, begun.end_ns // FIRST_SHARE)
+    counters = {
+        name: number
+        for name, number in begun.whole.counters.items()
+        if name.startswith(("pages_kept", "preload", "pages_preloaded", "warm_pages"))
+    }
+    warm_up, cold_warm_up = warm_ups
+    return Beginning(
+        source,
+        is_kept,
+        listed,
+        chosen,
+        remembers,
+        counters,
+        _loaded_ns(begun),
+        warm_up,
+        cold_warm_up,
+        first_ns,
+        begun.phase(0, first_ns).figures.hit_ratio,
+        cold.phase(0, first_ns).figures.hit_ratio,
+        _total(begun, "slow_busy_ns"),
+        _total(cold, "slow_busy_ns"),
+        _total(begun, "fast_bytes_written"),
+        _total(cold, "fast_bytes_written"),
+    )
+
+
+def _total(outcome: Outcome, name: str) -> int | None:
+    return outcome.counters.between(name, 0, outcome.end_ns)
+
+
+def _loaded_ns(outcome: Outcome) -> int | None:
+    loaded = outcome.counters.column("pages_preloaded")
+    if not loaded[-1]:
+        return None
+    return int(outcome.counters.column("time_ns")[int(np.searchsorted(loaded, loaded[-1]))])

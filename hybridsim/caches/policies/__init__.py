@@ -1,0 +1,124 @@
+"""Cache policies: who is let in, and who has to leave.
+
+A policy is a state machine over page ids, made with `new(ids, pages, ...)` for a cache of `pages`
+pages; `grown(ids)` returns it with room for more ids.
+
+An admission policy has
+    request(offset, length, write)      a request is coming; its pages follow
+    consider(now, page, write, full)    a page is used: would it be wanted, if it is absent?
+    evicted(page)                       a page had to leave the cache
+A replacement policy has
+    missed(page)     an absent page is about to be cached; `evict` for it may follow
+    evict()          give up a page, or -1 if there is none
+    admit(page)      the page is cached now, perhaps long after `missed`, perhaps never
+    touch(page)      a cached page is used
+    remove(page)     a cached page is gone, and not by `evict`
+A class may be both, and is one object then; `new` hears of `admits` or `replaces` if it is not.
+Any two can be held to a write budget (budget.py).
+
+A new policy is one file and one line here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hybridsim.common.registry import Registry
+
+if TYPE_CHECKING:
+    from hybridsim.caches.policies.learned import Learned
+    from hybridsim.caches.policies.lru import LRU
+    from hybridsim.caches.policies.touches import Touches
+    from hybridsim.caches.policies.write_budget import WriteBudget
+
+ADMISSION = Registry(
+    {
+        "always": "hybridsim.caches.policies.always:Always",
+        "learned": "hybridsim.caches.policies.learned:Learned",
+        "touches": "hybridsim.caches.policies.touches:Touches",
+        "reject-first": "hybridsim.caches.policies.reject_first:RejectFirst",
+        "larc": "hybridsim.caches.policies.larc:LARC",
+        "tinylfu": "hybridsim.caches.policies.tinylfu:TinyLFU",
+        "sievestore": "hybridsim.caches.policies.sievestore:SieveStore",
+        "probabilistic": "hybridsim.caches.policies.probabilistic:Probabilistic",
+        "request-size": "hybridsim.caches.policies.request_size:RequestSize",
+    }
+)
+REPLACEMENT = Registry(
+    {
+        "fifo": "hybridsim.caches.policies.fifo:FIFO",
+        "clock": "hybridsim.caches.policies.clock:CLOCK",
+        "lru": "hybridsim.caches.policies.lru:LRU",
+        "slru": "hybridsim.caches.policies.slru:SLRU",
+        "2q": "hybridsim.caches.policies.two_q:TwoQ",
+        "lfu": "hybridsim.caches.policies.lfu:LFU",
+        "arc": "hybridsim.caches.policies.arc:ARC",
+        "lirs": "hybridsim.caches.policies.lirs:LIRS",
+        "s3-fifo": "hybridsim.caches.policies.s3_fifo:S3FIFO",
+        "sieve": "hybridsim.caches.policies.sieve:SIEVE",
+        "lhd": "hybridsim.caches.policies.lhd:LHD",
+        "learned": "hybridsim.caches.policies.learned:Learned",
+        "w-tinylfu": "hybridsim.caches.policies.w_tinylfu:WTinyLFU",
+    }
+)
+KNOWS_THE_FUTURE = Registry({"belady": "hybridsim.caches.policies.belady:Belady"})  # without devices only
+
+ADMISSION_METHODS = ("request", "consider", "evicted")
+REPLACEMENT_METHODS = ("missed", "admit", "touch", "remove", "evict")
+
+__all__ = [
+    "ADMISSION",
+    "ADMISSION_METHODS",
+    "KNOWS_THE_FUTURE",
+    "LRU",
+    "REPLACEMENT",
+    "REPLACEMENT_METHODS",
+    "Learned",
+    "Touches",
+    "make",
+    "pair",
+]
+
+
+def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> Any:
+    """Return a policy, given those of the parameters that it has a name for."""
+    wanted = inspect.signature(policy.new).parameters
+    return policy.new(ids, pages, **{key: parameters[key] for key in parameters if key in wanted})
+
+
+def pair(
+    admission: Any, replacement: Any, ids: int, pages: int, parameters: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """Return an admission and a replacement policy; a class that is asked for as both is one.
+
+    Held to a `write_budget` both are one too (budget.py).
+    """
+    if admission is replacement:
+        both = make(admission, ids, pages, parameters)
+        found = both, both
+    else:
+        found = (
+            make(admission, ids, pages, {**parameters, "replaces": False}),
+            make(replacement, ids, pages, {**parameters, "admits": False}),
+        )
+    budget = parameters.get("write_budget")
+    return found if budget is None or pages == 0 else _held(found, pages, budget)
+
+
+def _held(policies: tuple[Any, Any], pages: int, budget: WriteBudget) -> tuple[Any, Any]:
+    from hybridsim.caches.policies.budget import Bucket, Budgeted
+
+    bucket = Bucket.new(pages, budget.interval(pages), budget.burst(pages), budget.by_access)
+    both = Budgeted.new(*policies, bucket)
+    return both, both
+
+
+def __getattr__(name: str) -> Any:
+    for family in (ADMISSION, REPLACEMENT, KNOWS_THE_FUTURE):
+        try:
+            return family.by_class(name)
+        except AttributeError:
+            continue
+    raise AttributeError(f"module 'hybridsim.caches.policies' has no attribute {name!r}")

@@ -1,0 +1,128 @@
+"""Belady's bound: the page whose next use is furthest away leaves.  Nothing can have fewer misses.
+
+L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems
+Journal 5(2), 1966.  It is a bound for caches that take in every page they miss, and must be told
+the future: only where a whole trace is at hand, without devices.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints, longer
+from hybridsim.jit import method, state_machine
+
+NEVER = 1 << 62
+GONE = -1
+
+
+@state_machine
+class Belady(NamedTuple):
+    """A heap of (next use, page), the furthest on top.
+
+    A use of a page only adds an entry.  The page's entry before lies in the past by then, below
+    all that are in the future, so the top is always true; those of the past are cleared away
+    when there is no more room.
+    """
+
+    upcoming: Ints  # by page: its next use, which whoever drives this keeps up to date
+    when: Ints  # heap
+    page: Int32s
+    used: Ints  # [entries]
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> Belady:
+        """Make an empty heap with room for `ids` pages."""
+        size = 2 * ids + 1
+        return cls(
+            np.full(ids, GONE, np.int64),
+            np.zeros(size, np.int64),
+            np.zeros(size, np.int32),
+            np.zeros(1, np.int64),
+        )
+
+    def grown(self, ids: int) -> Belady:
+        """Return the same heap with room for `ids` pages."""
+        size = 2 * ids + 1
+        return Belady(
+            longer(self.upcoming, ids, GONE),
+            longer(self.when, size),
+            longer(self.page, size),
+            self.used,
+        )
+
+    @method
+    def missed(self, page):
+        """Hear that an absent page is about to be cached."""
+
+    @method
+    def admit(self, page):
+        """Take in a page."""
+        self.touch(page)
+
+    @method
+    def touch(self, page):
+        """Note when a page is used next."""
+        if self.used[0] == len(self.when):
+            self.clear_away()
+        self.used[0] += 1
+        self.rise(self.used[0] - 1, self.upcoming[page], page)
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.upcoming[page] = GONE
+
+    @method
+    def evict(self):
+        """Drop and return the page whose next use is furthest away, or -1."""
+        while self.used[0] > 0:
+            when, page = self.when[0], self.page[0]
+            self.used[0] -= 1
+            last = self.used[0]
+            self.sink(0, self.when[last], self.page[last])
+            if self.upcoming[page] == when:
+                return page
+        return -1
+
+    @method
+    def clear_away(self):
+        """Keep the entries that are true, and make a heap of them."""
+        kept = 0
+        for entry in range(self.used[0]):
+            if self.upcoming[self.page[entry]] == self.when[entry]:
+                self.when[kept] = self.when[entry]
+                self.page[kept] = self.page[entry]
+                kept += 1
+        self.used[0] = kept
+        for entry in range(kept // 2 - 1, -1, -1):
+            self.sink(entry, self.when[entry], self.page[entry])
+
+    @method
+    def rise(self, entry, when, page):
+        """Put an entry where it belongs, at a free place or above it."""
+        while entry > 0 and self.when[(entry - 1) >> 1] < when:
+            above = (entry - 1) >> 1
+            self.when[entry] = self.when[above]
+            self.page[entry] = self.page[above]
+            entry = above
+        self.when[entry] = when
+        self.page[entry] = page
+
+    @method
+    def sink(self, entry, when, page):
+        """Put an entry where it belongs, at a free place or below it."""
+        used = self.used[0]
+        while 2 * entry + 1 < used:
+            below = 2 * entry + 1
+            if below + 1 < used and self.when[below + 1] > self.when[below]:
+                below += 1
+            if self.when[below] <= when:
+                break
+            self.when[entry] = self.when[below]
+            self.page[entry] = self.page[below]
+            entry = below
+        self.when[entry] = when
+        self.page[entry] = page

@@ -1,0 +1,61 @@
+"""CLOCK, or second chance: a queue in which a page that was used since is sent round once more.
+
+F. J. Corbató, "A paging experiment with the Multics system", 1968.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, longer
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.queues import Queues
+
+
+@state_machine
+class CLOCK(NamedTuple):
+    """One list in order of arrival or of the last reprieve, and a mark for each page."""
+
+    queues: Queues
+    used: Bytes  # by page: since it came, or since the hand passed
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> CLOCK:
+        """Make an empty clock with room for `ids` pages."""
+        return cls(Queues.new(1, ids), np.zeros(ids, np.uint8))
+
+    def grown(self, ids: int) -> CLOCK:
+        """Return the same clock with room for `ids` pages."""
+        return CLOCK(self.queues.grown(ids), longer(self.used, ids))
+
+    @method
+    def missed(self, page):
+        """Hear that an absent page is about to be cached."""
+
+    @method
+    def admit(self, page):
+        """Take in a page behind the hand, not used yet."""
+        self.queues.push(0, page)
+        self.used[page] = 0
+
+    @method
+    def touch(self, page):
+        """Mark a page as used."""
+        self.used[page] = 1
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.queues.drop(page)
+
+    @method
+    def evict(self):
+        """Drop and return the first page that was not used, or -1; those passed lose their mark."""
+        page = self.queues.oldest(0)
+        while page >= 0 and self.used[page]:
+            self.used[page] = 0
+            self.queues.renew(0, page)
+            page = self.queues.oldest(0)
+        return self.queues.pop(0)

@@ -1,0 +1,55 @@
+"""How often each page was used lately: counters that are halved as time goes on.
+
+TinyLFU keeps them in a sketch of a few bits a page, for caches of which nothing else is known about
+an absent page.  Here pages have ids, so each has a counter of its own: the same without collisions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.jit import method, state_machine
+
+USES_MAX = 15
+PERIOD_PER_PAGE = 10  # accesses, in cache sizes, after which all counters are halved
+ACCESSES, HALVINGS = 0, 1
+
+
+@state_machine
+class Frequencies(NamedTuple):
+    """Counters, halved when they are next looked at."""
+
+    period: int
+    uses: Bytes  # by page, saturating
+    halvings: Int32s  # by page: those that `uses` has seen
+    state: Ints  # [ACCESSES since the last halving, HALVINGS]
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> Frequencies:
+        """Make counters for a cache of `pages`."""
+        uses, halvings = np.zeros(ids, np.uint8), np.zeros(ids, np.int32)
+        return cls(PERIOD_PER_PAGE * max(pages, 1), uses, halvings, np.zeros(2, np.int64))
+
+    def grown(self, ids: int) -> Frequencies:
+        """Return the same counters with room for `ids` pages."""
+        return self._replace(uses=longer(self.uses, ids), halvings=longer(self.halvings, ids))
+
+    @method
+    def count(self, page):
+        """Count a use; tell whether it was the one that halves all counters."""
+        self.uses[page] = min(self.of(page) + 1, USES_MAX)
+        self.halvings[page] = self.state[HALVINGS]
+        self.state[ACCESSES] += 1
+        if self.state[ACCESSES] < self.period:
+            return False
+        self.state[ACCESSES] = 0
+        self.state[HALVINGS] += 1
+        return True
+
+    @method
+    def of(self, page):
+        """Return how often a page was used lately."""
+        return self.uses[page] >> min(self.state[HALVINGS] - self.halvings[page], 7)

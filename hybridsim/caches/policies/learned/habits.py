@@ -1,0 +1,79 @@
+"""Classes of accesses: by what is known at that moment of a page, its request and its region."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.jit import kernel
+from hybridsim.caches.policies.learned.halfoctaves import eighths
+from hybridsim.caches.policies.learned.regions import RESTS, RUNS, SIZES
+
+COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 50, 3, 3
+COUNT_MAX = 17
+SHORTER, LONGER = 12, 4  # eighths of an octave from the mean gap
+HOT, WARM = 4, 6  # rests of a region, up to which it is that
+FINE = 2  # bits of a mean gap below the eighths
+FIRST = RUNS * RESTS * SIZES
+AGAIN = COUNTS * GAPS * TURNS
+CLASSES = 2 * FIRST + 2 * AGAIN * HEATS
+
+# A stamp, from below: class, accesses, mean gap, whether it is sampled, clock.
+CLASS_MAX, COUNT_BITS, MEAN_MAX = (1 << 13) - 1, 5, (1 << 10) - 1
+COUNT_AT, MEAN_AT, SAMPLED_AT, CLOCK_AT = 13, 18, 28, 29
+NONE = -1
+
+
+def parents() -> Ints:
+    """Return for each row the coarser one in which it is counted too; the last one is of all.
+
+    Behind the classes lie the rows of first accesses whatever the size, of later ones whatever the
+    region's rest, then of later ones whatever the turn, in whole octaves and fewer counts.
+    """
+    first = 2 * FIRST // SIZES
+    whatever_rest = CLASSES + first
+    coarser = whatever_rest + 2 * AGAIN
+    whole = coarser + 2 * COARSE_COUNTS * (GAPS // 2)
+    group = np.arange(2 * AGAIN) // TURNS
+    gap, count, write = group % GAPS, group // GAPS % COUNTS, group // (GAPS * COUNTS)
+    coarse = (write * COARSE_COUNTS + np.minimum(count, COARSE_COUNTS - 1)) * (GAPS // 2) + gap // 2
+    return np.concatenate(
+        [
+            CLASSES + np.arange(2 * FIRST) // SIZES,
+            whatever_rest + np.arange(2 * AGAIN * HEATS) // HEATS,
+            np.full(first, whole),
+            coarser + coarse,
+            np.full(whole - coarser, whole),
+            [NONE],
+        ]
+    )
+
+
+@kernel
+def habit(stamp, clock):
+    """Return the accesses to a page, this one included, and above them the mean gap."""
+    count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, stamp >> MEAN_AT & MEAN_MAX
+    gap = eighths(clock - (stamp >> CLOCK_AT)) << FINE
+    if count == 1:
+        mean = gap
+    else:
+        mean += (gap - mean) >> (int(count > 2) + int(count > 7) + int(count > 16) + 1)
+    return mean << COUNT_BITS | min(count + 1, COUNT_MAX)
+
+
+@kernel
+def first_class(write, known):
+    """Return the class of the first access to a page, from what its region knows."""
+    return write * FIRST + known
+
+
+@kernel
+def class_again(stamp, habit, write, rest, clock):
+    """Return the class of an access to a page that was used before."""
+    count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, habit >> COUNT_BITS + FINE
+    gap = eighths(clock - (stamp >> CLOCK_AT))
+    turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)
+    often = int(count > 1) + int(count > 2) + int(count > 4) + int(count > 8) + int(count > 16)
+    heat = int(rest > HOT) + int(rest > WARM)
+    gaps = min(mean >> 2, GAPS - 1)
+    return 2 * FIRST + (((write * COUNTS + often) * GAPS + gaps) * TURNS + turn) * HEATS + heat

@@ -1,0 +1,95 @@
+"""What the learned policy has learned, in words: how its classes of accesses turned out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridsim.common.arrays import Floats
+from hybridsim.caches.policies.learned.habits import AGAIN, CLASSES, COUNTS, FIRST, GAPS, HEATS, TURNS
+from hybridsim.caches.policies.learned.halfoctaves import STARTS, age_of
+from hybridsim.caches.policies.learned.policy import Learned
+from hybridsim.caches.policies.learned.regions import RESTS, SIZES
+from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS
+from hybridsim.caches.policies.learned.worth import READING, RENT, WRITING
+
+OFTEN = ("for the 2nd time", "for the 3rd time", "for the 4th or 5th time")
+MORE = "more often"
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """How accesses of some classes turned out."""
+
+    accesses: str  # in words
+    share: float  # of the accesses that were sampled
+    is_touched_again: float  # share, before a page of that age is usually evicted
+    worth_reads: float  # reads of the disks that a page is worth in the cache, net of its room
+    is_wanted: float  # share that is worth a fill
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What a learned policy knows at the end."""
+
+    price_reads: float  # of a fill
+    pages_stay: int  # accesses since its last one, when a page is evicted
+    rent_reads: float  # of a place, while a page stays
+    lessons: tuple[Lesson, ...]
+
+
+def learning(policy: Learned) -> Learning:
+    """Return what a policy has learned; classes that were never seen are left out."""
+    state, worth = policy.reuse.state, policy.reuse.worth
+    stays, price = (
+        int(state[HORIZON]) >> MEAN_BITS,
+        float(worth.state[WRITING] + worth.state[READING]),
+    )
+    seen = policy.reuse.seen.astype(float)
+    border = int(state[BORDER])
+    touched = policy.reuse.touched[:, :border].sum(axis=1)
+    known = touched + policy.reuse.reached[:, border]
+    come_again = np.divide(touched, known, out=np.zeros(len(known)), where=known > 0)
+    groups, names = _groups(stays)
+    found = []
+    for number, name in enumerate(names):
+        mine = groups == number
+        total = seen[mine].sum()
+        if total:
+            wanted = seen[mine] @ (worth.sure[mine] >= price)
+            found.append(
+                Lesson(
+                    name,
+                    float(total / seen.sum()),
+                    float(seen[mine] @ come_again[mine]) / total,
+                    float(seen[mine] @ worth.value[mine]) / total,
+                    float(wanted / total),
+                )
+            )
+    found.sort(key=lambda each: -each.share)
+    return Learning(price, stays, float(worth.state[RENT]) * stays, tuple(found))
+
+
+def _groups(stays: int) -> tuple[Floats, list[str]]:
+    """Return for each class the number of its group, and the groups' names."""
+    number = np.arange(CLASSES)
+    first, later = number[: 2 * FIRST], number[2 * FIRST :] - 2 * FIRST
+    in_run = first // (RESTS * SIZES) % (FIRST // (RESTS * SIZES)) > 0
+    group = later // (TURNS * HEATS)
+    gap, often = group % GAPS, np.minimum(group // GAPS % COUNTS, len(OFTEN))
+    is_late = np.array(STARTS)[np.maximum(gap - 1, 0)] >= STARTS[age_of(max(stays, 1))]
+    of_first = 2 * (first >= FIRST) + in_run
+    of_later = 4 + (2 * (later >= AGAIN * HEATS) + is_late) * (len(OFTEN) + 1) + often
+    names = [
+        f"{op} for the first time, {how}"
+        for op in ("read", "written")
+        for how in ("alone", "in a sequential run")
+    ]
+    names += [
+        f"{op} {often}, {when} than pages stay"
+        for op in ("read", "written")
+        for when in ("sooner", "later")
+        for often in (*OFTEN, MORE)
+    ]
+    return np.concatenate([of_first, of_later]), names

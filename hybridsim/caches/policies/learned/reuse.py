@@ -1,0 +1,255 @@
+"""After how long, if at all, are pages used again?  Learned for classes of accesses by sampling.
+
+For each class of accesses and each age since then it is counted how many samples reached the age
+untouched and how many were touched at it: the hazard, also of those that have not yet come back.
+Where a class has seen little, the coarser class above it speaks, and above that one another.
+What follows from the hazards is worth.py's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Floats, Int32s, Ints, longer
+from hybridsim.jit import method, state_machine
+from hybridsim.jit.mixing import mixed
+from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS, age_of
+from hybridsim.caches.policies.learned.worth import PRIOR, Worth
+
+RING_BITS = 18
+RING = 1 << RING_BITS  # samples
+PERIOD_MIN = 2  # accesses of which about one is sampled
+TURNS = 64  # accesses in which each age is looked at
+COVERED_BITS = 3  # the ring reaches back so many horizons: 2 to this
+WEIGHT = 16  # of a sample
+FORGET = 256 * WEIGHT  # what a class has seen is halved then
+EARLY = 1 << 16  # accesses of which each is sampled, and at each a class is appraised
+ROW_EVERY = 4  # accesses
+LOOKED = 16  # rows, to find one that was used
+REWARD_MAX, REWARD_PRIOR = 256, 8
+PENDING_MAX = 64  # touches of a request
+OPEN, NONE = -1, -1
+MEAN_BITS = 6
+HEAD, HORIZON, BORDER, SHARE, ROW, PENDING = range(6)
+TOUCHED, REACHED = 0, 1
+GROUP, IS_HELD = 0, 1
+
+
+@state_machine
+class Reuse(NamedTuple):
+    """What was counted, and the samples under observation."""
+
+    classes: int
+    parent: Ints  # by row: the coarser one; the last row is of all
+    touched: Int32s  # [class, age]: weight of samples touched then
+    reached: Int32s  # [class, age]: weight of samples not touched before
+    seen: Ints  # by class: samples, to be told only
+    gathered: Ints  # [row behind the classes, TOUCHED or REACHED, age]: of those below it
+    chance: Floats  # [row behind the classes, age]: of a touch
+    reward: Floats  # by row: of a touch, in reads of the disks
+    heard: Ints  # by row: touches that said so
+    is_used: Bytes  # by class: since it was appraised
+    worth: Worth
+    starts: Ints  # by age
+    sample: Int32s  # by page: its open sample's place, or NONE
+    sample_page: Int32s  # ring
+    sample_class: Int32s
+    sample_clock: Ints
+    sample_age: Ints  # time until it was touched, or OPEN
+    passed: Ints  # by age: samples so far that were looked at when they reached it
+    pending: Ints  # [touch of the request under way, GROUP or IS_HELD]
+    kept: Floats  # by such a touch: what it saves beside the read
+    state: Ints  # [HEAD, HORIZON in 64ths, BORDER: its age, SHARE sampled of 2^31, ROW, PENDING]
+
+    @classmethod
+    def new(cls, ids: int, pages: int, parent: Ints, classes: int, worth: Worth) -> Reuse:
+        """Know nothing."""
+        rows = len(parent)
+        made = cls(
+            classes,
+            parent,
+            np.zeros((classes, AGES), np.int32),
+            np.zeros((classes, AGES), np.int32),
+            np.zeros(classes, np.int64),
+            np.zeros((rows - classes, 2, AGES), np.int64),
+            np.zeros((rows - classes, AGES)),
+            np.zeros(rows),
+            np.zeros(rows, np.int64),
+            np.zeros(classes, np.uint8),
+            worth,
+            np.array(STARTS),
+            np.full(ids, NONE, np.int32),
+            np.zeros(RING, np.int32),
+            np.zeros(RING, np.int32),
+            np.zeros(RING, np.int64),
+            np.zeros(RING, np.int64),
+            np.zeros(AGES, np.int64),
+            np.zeros((PENDING_MAX, 2), np.int64),
+            np.zeros(PENDING_MAX),
+            np.zeros(6, np.int64),
+        )
+        made.state[HORIZON] = 2 * pages << MEAN_BITS
+        made.stays(2 * pages)
+        return made
+
+    def grown(self, ids: int) -> Reuse:
+        """Return the same with room for `ids` pages."""
+        return self._replace(sample=longer(self.sample, ids, NONE))
+
+    @method
+    def hear(self, page, group, clock, is_held, was_sampled):
+        """Learn from an access of a class; return whether it is sampled."""
+        self.is_used[group] = 1
+        if was_sampled and self.sample[page] != NONE:
+            self.close(page, group, clock, is_held)
+        is_sampled = clock < EARLY or mixed(clock) < self.state[SHARE]
+        if is_sampled:
+            self.observe(page, group, clock)
+        turn = clock & (TURNS - 1)
+        if 0 < turn < AGES:
+            self.look_at_age(turn, clock)
+        if clock < EARLY or turn % ROW_EVERY == 0:
+            self.go_on(clock)
+        return is_sampled
+
+    @method
+    def close(self, page, group, clock, is_held):
+        """Note that the page of a sample was touched again."""
+        at = self.sample[page]
+        self.sample[page] = NONE
+        time = clock - self.sample_clock[at]
+        self.sample_age[at] = time
+        self.touched[self.sample_class[at], age_of(time)] += WEIGHT
+        if self.state[PENDING] == PENDING_MAX:
+            self.settle(1, PENDING_MAX)
+        touch = self.state[PENDING]
+        self.pending[touch, GROUP] = self.sample_class[at]
+        self.pending[touch, IS_HELD] = is_held
+        self.kept[touch] = self.worth.kept(group)
+        self.state[PENDING] = touch + 1
+
+    @method
+    def settle(self, missed, held):
+        """Learn what the touches of a request were worth, now that its misses are known.
+
+        A page that alone was missing would have saved the read; of several it is a part.  Those
+        held count half: each of them is needed, but not one alone.
+        """
+        for touch in range(self.state[PENDING]):
+            others = (held + 1) >> 1 if self.pending[touch, IS_HELD] else 0
+            self.tell(self.pending[touch, GROUP], 1.0 / max(missed + others, 1) + self.kept[touch])
+        self.state[PENDING] = 0
+
+    @method
+    def tell(self, row, reward):
+        """Learn of a touch what it was worth."""
+        while row != NONE:
+            heard = min(self.heard[row] + 1, REWARD_MAX)
+            self.heard[row] = heard
+            self.reward[row] += (reward - self.reward[row]) / heard
+            row = self.parent[row]
+
+    @method
+    def rewarded(self, row):
+        """Return what a touch of a page of this class is worth."""
+        heard, above = self.heard[row], self.reward[self.parent[row]]
+        return (self.reward[row] * heard + above * REWARD_PRIOR) / (heard + REWARD_PRIOR)
+
+    @method
+    def observe(self, page, group, clock):
+        """Put an access under observation, in place of the oldest sample."""
+        at = self.state[HEAD] % RING
+        if self.state[HEAD] >= RING and self.sample_age[at] == OPEN:
+            self.sample[self.sample_page[at]] = NONE
+        self.state[HEAD] += 1
+        self.sample[page] = at
+        self.sample_page[at] = page
+        self.sample_class[at] = group
+        self.sample_clock[at] = clock
+        self.sample_age[at] = OPEN
+        self.seen[group] += 1
+        self.reached[group, 0] += WEIGHT
+        if self.reached[group, 0] >= FORGET:
+            for age in range(AGES):
+                self.reached[group, age] >>= 1
+                self.touched[group, age] >>= 1
+
+    @method
+    def look_at_age(self, age, clock):
+        """Count the samples that have reached an age since it was last looked at."""
+        head, start = self.state[HEAD], self.starts[age]
+        number, latest = max(self.passed[age], head - RING), clock - start
+        clocks, ages = self.sample_clock, self.sample_age
+        groups, reached = self.sample_class, self.reached
+        while number < head and clocks[number % RING] <= latest:
+            at = number % RING
+            if ages[at] == OPEN or ages[at] >= start:
+                reached[groups[at], age] += WEIGHT
+            number += 1
+        self.passed[age] = number
+
+    @method
+    def go_on(self, clock):
+        """Go through some rows, up to the next to be computed anew: a class that was used."""
+        for _ in range(LOOKED):
+            row = self.state[ROW]
+            self.state[ROW] = row + 1 if self.parent[row] != NONE else 0
+            above = self.parent[row] - self.classes
+            if row >= self.classes:
+                self.publish(row - self.classes, above)
+                return
+            if self.reached[row, 0] > 0:
+                self.gather(above, self.touched[row], self.reached[row])
+            if self.is_used[row]:
+                self.is_used[row] = 0
+                self.worth.appraise(
+                    row,
+                    self.touched[row],
+                    self.reached[row],
+                    self.chance[above],
+                    self.rewarded(row),
+                    age_of(clock) + 1,
+                    self.state[BORDER],
+                )
+                return
+
+    @method
+    def gather(self, row, touched, reached):
+        """Add what was seen of a class to that of a coarser one."""
+        all_touched, all_reached = self.gathered[row, TOUCHED], self.gathered[row, REACHED]
+        for age in range(AGES):
+            all_touched[age] += touched[age]
+        for age in range(AGES):
+            all_reached[age] += reached[age]
+
+    @method
+    def publish(self, row, above):
+        """Compute the chances of a coarser class, of which all below have been gathered."""
+        touched, reached = self.gathered[row, TOUCHED], self.gathered[row, REACHED]
+        chance = self.chance[row]
+        if above >= 0:
+            known = self.chance[above]
+            for age in range(AGES):
+                chance[age] = min((touched[age] + PRIOR * known[age]) / (reached[age] + PRIOR), 1.0)
+            self.gather(above, touched, reached)
+        else:
+            for age in range(AGES):
+                chance[age] = min(touched[age] / (reached[age] + PRIOR), 1.0)
+        for age in range(AGES):
+            touched[age] = reached[age] = 0
+
+    @method
+    def evicted(self, time):
+        """Learn from an eviction how long pages stay."""
+        mean = self.state[HORIZON]
+        self.state[HORIZON] = mean + time - (mean >> MEAN_BITS)
+        self.stays(self.state[HORIZON] >> MEAN_BITS)
+
+    @method
+    def stays(self, time):
+        """Look so far ahead."""
+        self.state[BORDER] = min(age_of(time) + 1, AGES - 1)
+        period = max(time >> RING_BITS - COVERED_BITS, PERIOD_MIN)
+        self.state[SHARE] = (1 << 31) // period

@@ -1,0 +1,136 @@
+"""LIRS: pages that come back at short intervals stay; of the others only a few are held.
+
+S. Jiang, X. Zhang, "LIRS: an efficient low inter-reference recency set replacement policy",
+SIGMETRICS 2002, with one page in a hundred for the others, and a stack of at most twice the cache.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.queues import NOWHERE, Queues
+
+PASSING, GONE, RETURNING = range(3)  # the paper's Q; evicted but still in the stack; missed there
+
+
+@state_machine
+class LIRS(NamedTuple):
+    """The stack S of the paper, and a queue for each kind of page that is not settled.
+
+    A settled page (LIR) is in the stack and in none of those queues.
+    """
+
+    pages: int
+    settled_pages: int
+    stack: Queues
+    others: Queues
+    settled: Ints  # [number of settled pages]
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> LIRS:
+        """Make an empty stack for a cache of `pages`."""
+        passing = max(pages // 100, 1)
+        return cls(
+            pages,
+            max(pages - passing, 0),
+            Queues.new(1, ids),
+            Queues.new(3, ids),
+            np.zeros(1, np.int64),
+        )
+
+    def grown(self, ids: int) -> LIRS:
+        """Return the same stack with room for `ids` pages."""
+        return self._replace(stack=self.stack.grown(ids), others=self.others.grown(ids))
+
+    @method
+    def missed(self, page):
+        """Note that a page comes back while it is still in the stack."""
+        if self.others.where(page) == GONE:
+            self.others.move(page, RETURNING)
+            self.stack.renew(0, page)
+
+    @method
+    def admit(self, page):
+        """Take in a page: settled if it came back or there is room, else passing."""
+        if self.others.where(page) == RETURNING:
+            self.others.drop(page)
+            self.stack.renew(0, page)
+            self.settle()
+        else:
+            self.stack.push(0, page)
+            if self.settled[0] < self.settled_pages:
+                self.settled[0] += 1
+            else:
+                self.others.push(PASSING, page)
+        self.limit_stack()
+
+    @method
+    def touch(self, page):
+        """Note a use: a passing page that is still in the stack settles."""
+        if self.others.where(page) == NOWHERE:
+            self.stack.renew(0, page)
+            self.prune()
+        elif self.stack.where(page) == 0:
+            self.others.drop(page)
+            self.stack.renew(0, page)
+            self.settle()
+        else:
+            self.stack.push(0, page)
+            self.others.renew(PASSING, page)
+        self.limit_stack()
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        if self.others.where(page) == PASSING:
+            self.others.drop(page)
+        else:
+            self.settled[0] -= 1
+        if self.stack.where(page) == 0:
+            self.stack.drop(page)
+            self.prune()
+
+    @method
+    def evict(self):
+        """Give up the oldest passing page, or -1; it is remembered while it is in the stack."""
+        if self.others.length[PASSING] == 0 and self.settled[0] > 0:
+            self.unsettle()
+        page = self.others.pop(PASSING)
+        if page >= 0 and self.stack.where(page) == 0:
+            self.others.push(GONE, page)
+        return page
+
+    @method
+    def settle(self):
+        """Count one settled page more; if it is too many, the one used least lately passes."""
+        self.settled[0] += 1
+        if self.settled[0] > self.settled_pages:
+            self.unsettle()
+
+    @method
+    def unsettle(self):
+        """Let the settled page at the bottom of the stack pass."""
+        self.prune()
+        self.settled[0] -= 1
+        self.others.push(PASSING, self.stack.pop(0))
+        self.prune()
+
+    @method
+    def prune(self):
+        """Take off the bottom of the stack what is not settled."""
+        page = self.stack.oldest(0)
+        while page >= 0 and self.others.where(page) != NOWHERE:
+            self.stack.pop(0)
+            if self.others.where(page) != PASSING:
+                self.others.drop(page)
+            page = self.stack.oldest(0)
+
+    @method
+    def limit_stack(self):
+        """Forget the pages that went first, while the stack is too long."""
+        while self.stack.length[0] > 2 * self.pages and self.others.length[GONE] > 0:
+            self.stack.drop(self.others.pop(GONE))

@@ -1,0 +1,53 @@
+"""Least recently used: the page that has waited longest leaves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.queues import Queues
+
+
+@state_machine
+class LRU(NamedTuple):
+    """One list in order of use."""
+
+    queues: Queues
+
+    @classmethod
+    def new(cls, ids: int, pages: int = 0) -> LRU:
+        """Make an empty list with room for `ids` pages; it asks not how many are cached."""
+        return cls(Queues.new(1, ids))
+
+    def grown(self, ids: int) -> LRU:
+        """Return the same list with room for `ids` pages."""
+        return LRU(self.queues.grown(ids))
+
+    @method
+    def missed(self, page):
+        """Hear that an absent page is about to be cached."""
+
+    @method
+    def admit(self, page):
+        """Take in a page as the most recently used."""
+        self.queues.push(0, page)
+
+    @method
+    def touch(self, page):
+        """Note that a page was used."""
+        self.queues.renew(0, page)
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.queues.drop(page)
+
+    @method
+    def evict(self):
+        """Drop and return the least recently used page, or -1 if there is none."""
+        return self.queues.pop(0)
+
+    @method
+    def oldest(self):
+        """Return the least recently used page, or -1 if there is none."""
+        return self.queues.oldest(0)

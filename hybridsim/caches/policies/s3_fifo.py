@@ -1,0 +1,108 @@
+"""S3-FIFO: a small queue that most pages leave soon, a main one, and a memory of who left.
+
+J. Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023, with the sizes given
+there; as in its authors' later version, pages go to the main queue while the cache first fills.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Ints, longer
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.queues import Queues
+
+SMALL, MAIN, GHOST, RETURNING = range(4)
+USES_MAX = 3  # two bits
+WORTHY = 2  # uses in the small queue that lead to the main one
+
+
+@state_machine
+class S3FIFO(NamedTuple):
+    """Three queues, and the uses of each cached page."""
+
+    small_pages: int
+    main_pages: int
+    ghost_pages: int
+    queues: Queues
+    uses: Bytes  # by page, saturating
+    state: Ints  # [whether a page was ever evicted]
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> S3FIFO:
+        """Make empty queues: a tenth of the cache small, nine tenths main and as many ghosts."""
+        small = pages // 10
+        ghost = pages * 9 // 10
+        state = np.zeros(1, np.int64)
+        return cls(small, pages - small, ghost, Queues.new(4, ids), np.zeros(ids, np.uint8), state)
+
+    def grown(self, ids: int) -> S3FIFO:
+        """Return the same queues with room for `ids` pages."""
+        return self._replace(queues=self.queues.grown(ids), uses=longer(self.uses, ids))
+
+    @method
+    def missed(self, page):
+        """Note that a page comes back."""
+        if self.queues.where(page) == GHOST:
+            self.queues.move(page, RETURNING)
+
+    @method
+    def admit(self, page):
+        """Take in a page: to the small queue, or to the main one if it came back."""
+        queues = self.queues
+        self.uses[page] = 0
+        if queues.where(page) == RETURNING:
+            queues.move(page, MAIN)
+        elif self.state[0] == 0 and queues.length[SMALL] >= self.small_pages:
+            queues.push(MAIN, page)
+        else:
+            queues.push(SMALL, page)
+
+    @method
+    def touch(self, page):
+        """Count a use."""
+        if self.uses[page] < USES_MAX:
+            self.uses[page] += 1
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.queues.drop(page)
+
+    @method
+    def evict(self):
+        """Give up a page that was hardly used, or -1 if there is none."""
+        self.state[0] = 1
+        page = -1
+        if self.queues.length[MAIN] <= self.main_pages:
+            page = self.leave_small()
+        if page < 0:
+            page = self.leave_main()
+        return page if page >= 0 else self.leave_small()
+
+    @method
+    def leave_small(self):
+        """Take pages off the small queue up to one that is not worthy of the main one."""
+        queues = self.queues
+        while queues.length[SMALL] > 0:
+            page = queues.oldest(SMALL)
+            if self.uses[page] < WORTHY:
+                queues.move(page, GHOST)
+                if queues.length[GHOST] > self.ghost_pages:
+                    queues.pop(GHOST)
+                return page
+            self.uses[page] = 0
+            queues.move(page, MAIN)
+        return -1
+
+    @method
+    def leave_main(self):
+        """Send pages of the main queue round up to one that was not used."""
+        page = self.queues.oldest(MAIN)
+        while page >= 0 and self.uses[page] > 0:
+            self.uses[page] -= 1
+            self.queues.renew(MAIN, page)
+            page = self.queues.oldest(MAIN)
+        return self.queues.pop(MAIN)

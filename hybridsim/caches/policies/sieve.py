@@ -1,0 +1,72 @@
+"""SIEVE: a queue that keeps its order; a hand sweeps out what was not used since it passed.
+
+Y. Zhang et al., "SIEVE is simpler than LRU", NSDI 2024.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Ints, longer
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.queues import Queues
+
+NOBODY = -1
+
+
+@state_machine
+class SIEVE(NamedTuple):
+    """One list in order of arrival, a mark for each page, and the hand."""
+
+    queues: Queues
+    used: Bytes  # by page: since it came, or since the hand passed
+    hand: Ints  # [page at which the next sweep begins, or NOBODY: at the oldest]
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> SIEVE:
+        """Make an empty list with room for `ids` pages."""
+        return cls(Queues.new(1, ids), np.zeros(ids, np.uint8), np.array([NOBODY]))
+
+    def grown(self, ids: int) -> SIEVE:
+        """Return the same list with room for `ids` pages."""
+        return self._replace(queues=self.queues.grown(ids), used=longer(self.used, ids))
+
+    @method
+    def missed(self, page):
+        """Hear that an absent page is about to be cached."""
+
+    @method
+    def admit(self, page):
+        """Take in a page as the newest, not used yet."""
+        self.queues.push(0, page)
+        self.used[page] = 0
+
+    @method
+    def touch(self, page):
+        """Mark a page as used."""
+        self.used[page] = 1
+
+    @method
+    def remove(self, page):
+        """Forget a page; the hand goes on to the next."""
+        if self.hand[0] == page:
+            self.hand[0] = self.queues.newer(page)
+        self.queues.drop(page)
+
+    @method
+    def evict(self):
+        """Sweep towards the newest, and round, up to a page that was not used; -1 if empty."""
+        queues = self.queues
+        page = self.hand[0] if self.hand[0] != NOBODY else queues.oldest(0)
+        if page < 0:
+            return page
+        while self.used[page]:
+            self.used[page] = 0
+            page = queues.newer(page)
+            if page < 0:
+                page = queues.oldest(0)
+        self.hand[0] = queues.newer(page)
+        queues.drop(page)
+        return page

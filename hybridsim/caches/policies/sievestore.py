@@ -1,0 +1,67 @@
+"""As SieveStore: a page is let in once it was used several times within a sliding window.
+
+T. Pritchett, M. Thottethodi, "SieveStore: a highly-selective, ensemble-level disk cache for cost-
+performance", ISCA 2010, the continuous variant.  There a table of hashed counters comes before the
+exact one to save memory, and the window is hours; here each page has its counters, and the window
+is some cache sizes of accesses, so that it means the same with and without times.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints, longer
+from hybridsim.jit import method, state_machine
+
+PARTS = 4  # of the window, each with a counter of its own
+COUNTER_BITS, COUNT_MAX = 4, 15
+ALL_PARTS = (1 << PARTS * COUNTER_BITS) - 1
+WANTED = 3  # uses within the window
+PART_MIN = 64  # accesses
+
+
+@state_machine
+class SieveStore(NamedTuple):
+    """Four counters for each page: of the current part of the window and those before."""
+
+    part_accesses: int
+    counters: Int32s  # by page, the current part lowest
+    part: Int32s  # by page: of its latest use
+    accesses: Ints  # [all so far]
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> SieveStore:
+        """Know nothing yet: a part of the window is as many accesses as the cache has pages."""
+        counters, part = np.zeros(ids, np.int32), np.zeros(ids, np.int32)
+        return cls(max(pages, PART_MIN), counters, part, np.zeros(1, np.int64))
+
+    def grown(self, ids: int) -> SieveStore:
+        """Return the same counters with room for `ids` pages."""
+        return self._replace(counters=longer(self.counters, ids), part=longer(self.part, ids))
+
+    @method
+    def request(self, offset, length, write):
+        """Hear of a request before its pages."""
+
+    @method
+    def consider(self, now, page, write, full):
+        """Count a use; want the page if it was used often enough lately."""
+        part = self.accesses[0] // self.part_accesses
+        self.accesses[0] += 1
+        passed = min(part - self.part[page], PARTS)
+        counters = (self.counters[page] << passed * COUNTER_BITS) & ALL_PARTS
+        if counters & COUNT_MAX < COUNT_MAX:
+            counters += 1
+        self.counters[page] = counters
+        self.part[page] = part
+        uses = 0
+        for _ in range(PARTS):
+            uses += counters & COUNT_MAX
+            counters >>= COUNTER_BITS
+        return uses >= WANTED
+
+    @method
+    def evicted(self, page):
+        """Hear that a page had to leave."""

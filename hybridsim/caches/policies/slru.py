@@ -1,0 +1,71 @@
+"""Segmented LRU: a page rises by a segment with each hit, and sinks as others rise above it.
+
+R. Karedla, J. S. Love, B. G. Wherry, "Caching strategies to improve disk system performance",
+IEEE Computer 27(3), 1994, with two segments; here it is four of equal size, as in libCacheSim.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.queues import Queues
+
+SEGMENTS = 4
+TOP = SEGMENTS - 1
+
+
+@state_machine
+class SLRU(NamedTuple):
+    """A list for each segment, the lowest first; what does not divide goes to the lowest."""
+
+    segment_pages: int
+    queues: Queues
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> SLRU:
+        """Make empty segments for a cache of `pages`."""
+        return cls(pages // SEGMENTS, Queues.new(SEGMENTS, ids))
+
+    def grown(self, ids: int) -> SLRU:
+        """Return the same segments with room for `ids` pages."""
+        return self._replace(queues=self.queues.grown(ids))
+
+    @method
+    def missed(self, page):
+        """Hear that an absent page is about to be cached."""
+
+    @method
+    def admit(self, page):
+        """Take in a page at the lowest segment that has room; at the lowest of all if none has."""
+        lowest = 0
+        while lowest < TOP and self.queues.length[lowest] >= self.segment_pages:
+            lowest += 1
+        if self.queues.length[lowest] >= self.segment_pages:
+            lowest = 0
+        self.queues.push(lowest, page)
+
+    @method
+    def touch(self, page):
+        """Raise a page; what then is too much in a segment sinks to the one below."""
+        segment = self.queues.where(page)
+        if segment == TOP:
+            self.queues.renew(TOP, page)
+            return
+        self.queues.move(page, segment + 1)
+        for upper in range(segment + 1, 0, -1):
+            if self.queues.length[upper] > self.segment_pages:
+                self.queues.move(self.queues.oldest(upper), upper - 1)
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.queues.drop(page)
+
+    @method
+    def evict(self):
+        """Drop and return the least recently used page of the lowest segment that has any."""
+        for segment in range(SEGMENTS):
+            if self.queues.length[segment] > 0:
+                return self.queues.pop(segment)
+        return -1

@@ -1,0 +1,70 @@
+"""2Q: a page that comes back after it has left the entrance queue is worth keeping.
+
+T. Johnson, D. Shasha, "2Q: a low overhead high performance buffer management replacement
+algorithm", VLDB 1994, the full version with its recommended sizes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.queues import Queues
+
+IN, OUT, MAIN, RETURNING = range(4)  # A1in, A1out (known, not cached), Am, missed while in A1out
+
+
+@state_machine
+class TwoQ(NamedTuple):
+    """The entrance queue, what has left it lately, and the main list in order of use."""
+
+    in_pages: int
+    out_pages: int
+    queues: Queues
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> TwoQ:
+        """Make empty queues: a quarter of the cache to enter, half as many remembered."""
+        return cls(pages // 4, pages // 2, Queues.new(4, ids))
+
+    def grown(self, ids: int) -> TwoQ:
+        """Return the same queues with room for `ids` pages."""
+        return self._replace(queues=self.queues.grown(ids))
+
+    @method
+    def missed(self, page):
+        """Note that a page comes back."""
+        if self.queues.where(page) == OUT:
+            self.queues.move(page, RETURNING)
+
+    @method
+    def admit(self, page):
+        """Take in a page: at the entrance, or in the main list if it came back."""
+        if self.queues.where(page) == RETURNING:
+            self.queues.move(page, MAIN)
+        else:
+            self.queues.push(IN, page)
+
+    @method
+    def touch(self, page):
+        """Note that a page was used; at the entrance that says nothing."""
+        if self.queues.where(page) == MAIN:
+            self.queues.renew(MAIN, page)
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.queues.drop(page)
+
+    @method
+    def evict(self):
+        """Give up the first of an entrance queue that is too long, else of the main list."""
+        queues = self.queues
+        if queues.length[IN] <= self.in_pages and queues.length[MAIN] > 0:
+            return queues.pop(MAIN)
+        page = queues.oldest(IN)
+        if page >= 0:
+            queues.move(page, OUT)
+            if queues.length[OUT] > self.out_pages:
+                queues.pop(OUT)
+        return page

@@ -1,0 +1,86 @@
+"""W-TinyLFU: new pages pass a small window; to go on they must be used more than who would leave.
+
+G. Einziger, R. Friedman, B. Manes, "TinyLFU: a highly efficient cache admission policy",
+ACM Transactions on Storage 13(4), 2017: a window of 1 %, and a main cache of two segments, of which
+the protected one takes 80 %.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.frequencies import Frequencies
+from hybridsim.caches.policies.queues import Queues
+
+WINDOW, PROBATION, PROTECTED = range(3)
+
+
+@state_machine
+class WTinyLFU(NamedTuple):
+    """Three lists in order of use, and how often each page was used lately."""
+
+    window_pages: int
+    protected_pages: int
+    queues: Queues
+    frequencies: Frequencies
+
+    @classmethod
+    def new(cls, ids: int, pages: int) -> WTinyLFU:
+        """Make empty lists for a cache of `pages`."""
+        window = max(pages // 100, 1)
+        protected = max(pages - window, 0) * 8 // 10
+        return cls(window, protected, Queues.new(3, ids), Frequencies.new(ids, pages))
+
+    def grown(self, ids: int) -> WTinyLFU:
+        """Return the same lists with room for `ids` pages."""
+        return self._replace(queues=self.queues.grown(ids), frequencies=self.frequencies.grown(ids))
+
+    @method
+    def missed(self, page):
+        """Count a use of an absent page."""
+        self.frequencies.count(page)
+
+    @method
+    def admit(self, page):
+        """Take in a page at the window; what then is too much there goes on."""
+        self.queues.push(WINDOW, page)
+        if self.queues.length[WINDOW] > self.window_pages:
+            self.queues.move(self.queues.oldest(WINDOW), PROBATION)
+
+    @method
+    def touch(self, page):
+        """Count a use; on probation it leads to protection."""
+        self.frequencies.count(page)
+        queue = self.queues.where(page)
+        if queue != PROBATION:
+            self.queues.renew(queue, page)
+            return
+        self.queues.move(page, PROTECTED)
+        if self.queues.length[PROTECTED] > self.protected_pages:
+            self.queues.move(self.queues.oldest(PROTECTED), PROBATION)
+
+    @method
+    def remove(self, page):
+        """Forget a page."""
+        self.queues.drop(page)
+
+    @method
+    def evict(self):
+        """Give up the one used less of the window's oldest page and the main cache's, or -1."""
+        queues = self.queues
+        victim = queues.oldest(PROBATION)
+        if victim < 0:
+            victim = queues.oldest(PROTECTED)
+        if victim >= 0 and queues.length[WINDOW] < self.window_pages:
+            queues.drop(victim)
+            return victim
+        candidate = queues.oldest(WINDOW)
+        if candidate < 0:
+            return candidate
+        if victim >= 0 and self.frequencies.of(candidate) > self.frequencies.of(victim):
+            queues.drop(victim)
+            queues.move(candidate, PROBATION)
+            return victim
+        queues.drop(candidate)
+        return candidate

@@ -1,0 +1,86 @@
+"""What the printed words and figures mean: the text behind `hybridsim explain`.
+
+The entries are in explain.toml, by the word as reports print it.  ALIASES leads other spellings
+to it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from hybridsim.common.codes import Reason
+
+# How reports word the reasons why a read was not served from the SSD.
+REASONS = {
+    Reason.COLD: "first touch",
+    Reason.NOT_HOT: "not hot enough",
+    Reason.BUSY: "fills busy",
+    Reason.FILLING: "being filled",
+    Reason.EVICTED: "evicted",
+    Reason.OVERWRITTEN: "overwritten",
+    Reason.SEQUENTIAL: "sequential",
+    Reason.NO_CACHE: "no cache",
+    Reason.NOT_WRITTEN: "not written lately",
+    Reason.CONGESTED: "SSD congested",
+}
+
+_ENTRIES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TERMS: dict[str, str] = {word: " ".join(text.split()) for word, text in _ENTRIES.items()}
+
+ALIASES = {
+    "answer": "verdict",
+    "bins of": "bins",
+    "cutoff": "sequential cutoff",
+    "rated life": "endurance",
+    "tbw": "endurance",
+    "t50": "t90",
+    "t95": "t90",
+    "utilisation": "busy",
+    "utilization": "busy",
+    "backlog": "saturated",
+    "overloaded": "saturated",
+    "open": "open loop",
+    "closed": "closed loop",
+    "think": "think time",
+    "percentile": "p99",
+    "p90": "p99",
+    "p95": "p99",
+    "lvmcache": "dm-cache",
+    "byte hit ratio": "page hits",
+    "request hits": "hit",
+    "admitted": "fill",
+    "p999": "p99.9",
+    "wear": "SSD writes",
+    "fidelity": "model",
+    "likeness": "demerit",
+    "apart": "demerit",
+    "dropped": "drops",
+    "why not from ssd": "not from SSD",
+    "with the cache": "with cache",
+    "none": "hit",
+    "not hot": "not hot enough",
+    "filling": "being filled",
+    "not written": "not written lately",
+    "congested": "SSD congested",
+}
+
+
+def explain(word: str) -> tuple[str, str] | None:
+    """The entry for a word as (its name, its text), or None."""
+    folded = " ".join(word.replace("_", " ").casefold().split())
+    names = {name.casefold(): name for name in TERMS}
+    name = names.get(folded) or ALIASES.get(folded)
+    if name is None:  # 'warm up' for 'warm-up', 'writethrough' for 'write-through'
+        bare = {_bare(known): name for known, name in {**ALIASES, **names}.items()}
+        name = bare.get(_bare(folded))
+    return None if name is None else (name, TERMS[name])
+
+
+def _bare(word: str) -> str:
+    return "".join(letter for letter in word.casefold() if letter.isalnum())
+
+
+def known_words() -> list[str]:
+    """Everything that `explain` finds."""
+    return [*TERMS, *ALIASES]

@@ -1,0 +1,63 @@
+"""Output files: in their place when they are whole, and before that as they were."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from hybridsim.common.errors import UsageError
+from hybridsim.common.printable import printable
+
+AS_MADE_BY_OPEN = 0o666
+
+
+@contextlib.contextmanager
+def whole_file(name: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Yield a stream to a file that takes its place when all is written.
+
+    Until then it is a hidden one beside it, which goes if anything fails.  A device or a pipe is
+    written to as it is.  Raises UsageError where the file cannot be written.
+    """
+    is_special = os.path.exists(name) and not os.path.isfile(name)
+    try:
+        with open(name, "wb") if is_special else _beside(Path(os.path.realpath(name))) as stream:
+            yield stream
+    except OSError as error:
+        raise UsageError(f"cannot write {printable(name)}: {error.strerror or error}") from error
+
+
+def write_text(name: str | os.PathLike[str], text: str) -> None:
+    """Write a text as UTF-8, whole or not at all.
+
+    Of file names that are no UTF-8 it tells the bytes as escapes.
+    """
+    with whole_file(name) as stream:
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+@contextlib.contextmanager
+def _beside(target: Path) -> Iterator[IO[bytes]]:
+    temporary = target.with_name(f".hybridsim-{secrets.token_hex(8)}")
+    try:  # a signal may come as soon as the file is there
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions of a file that is replaced, or those that a new one gets."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return AS_MADE_BY_OPEN & ~umask

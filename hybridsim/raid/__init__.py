@@ -1,6 +1,0 @@
-"""Arrays: equal devices joined to one range of bytes, in md's layouts (DESIGN.md 2.5)."""
-
-from hybridsim.raid.rebuild import Rebuild
-from hybridsim.raid.tier import Tier
-
-__all__ = ["Rebuild", "Tier"]

@@ -1,0 +1,161 @@
+"""Requests in flight, the batches they come from and the facts they leave."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, SYNC
+from hybridsim.jit import method, state_machine
+
+NO_STREAMS = np.zeros(0, np.int64)
+
+
+@state_machine
+class Batch(NamedTuple):
+    """Requests to come, in order of arrival; columns of equal length."""
+
+    arrival_ns: Ints  # divided by the speed
+    op: Bytes  # codes.Op; of a WRITE with FUA, PREFLUSH and SYNC
+    offset: Ints
+    length: Ints
+    parent: Ints  # think: number of the request that this one waits for, or -1
+    gap_ns: Ints  # think: how long after the parent's completion it is issued
+    state: Ints  # [next row, 1 if no batch follows, number of row 0]
+    stream: Ints = NO_STREAMS  # the process of each request; empty: one and the same
+
+    @classmethod
+    def empty(cls) -> Batch:
+        """Return a batch of no requests, with more to follow."""
+        none = np.zeros(0, np.int64)
+        return cls(none, np.zeros(0, np.uint8), none, none, none, none, np.zeros(3, np.int64))
+
+    @method
+    def left(self):
+        """Return how many requests are left in the batch."""
+        return len(self.arrival_ns) - self.state[0]
+
+    @method
+    def is_last(self):
+        """Tell whether no batch follows."""
+        return self.state[1] == 1
+
+
+@state_machine
+class Facts(NamedTuple):
+    """What became of each request, in order of completion; nothing is summed up here."""
+
+    number: Ints
+    issue_ns: Ints
+    done_ns: Ints
+    op: Bytes
+    length: Ints
+    path: Bytes
+    reason: Bytes
+    pages: Int32s
+    pages_hit: Int32s
+    used: Ints  # [rows written]
+
+    @classmethod
+    def new(cls, rows: int) -> Facts:
+        """Make room for `rows` facts."""
+        kinds = (np.int64,) * 3 + (np.uint8, np.int64, np.uint8, np.uint8, np.int32, np.int32)
+        columns = (np.zeros(rows, kind) for kind in kinds)
+        return cls._make([*columns, np.zeros(1, np.int64)])
+
+    def drained(self) -> Facts:
+        """Return a copy of the rows written, and start again from the first row."""
+        used = int(self.used[0])
+        self.used[0] = 0
+        columns = (column[:used].copy() for column in self[:-1])
+        return Facts._make([*columns, np.array([used])])
+
+
+@state_machine
+class InFlight(NamedTuple):
+    """The requests loaded or outstanding, one slot each."""
+
+    number: Ints
+    issue_ns: Ints
+    op: Bytes
+    flags: Bytes  # FUA, PREFLUSH
+    offset: Ints
+    length: Ints
+    path: Bytes
+    reason: Bytes
+    pages: Int32s
+    pages_hit: Int32s
+    pending: Int32s  # parts of it that the tiers have not completed
+    promoted: Int32s  # first page reserved for it, or -1 (the cache links them)
+    last_promoted: Int32s
+    stream: Ints
+    is_sync: Bytes
+    next_free: Int32s
+    free: Ints  # [first free slot, free slots]
+
+    @classmethod
+    def new(cls, capacity: int) -> InFlight:
+        """Make room for `capacity` requests."""
+        kinds = (np.int64, np.int64, np.uint8, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
+        columns = [np.zeros(capacity, kind) for kind in kinds]
+        columns += [np.zeros(capacity, np.int32) for _ in range(5)]
+        columns += [np.zeros(capacity, np.int64), np.zeros(capacity, np.uint8)]
+        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+
+    def grown(self, capacity: int) -> InFlight:
+        """Return the same requests with room for `capacity`."""
+        added = capacity - len(self.number)
+        links, head = extended_free_list(self.next_free, int(self.free[0]), capacity)
+        free = np.array([head, self.free[1] + added])
+        columns = (longer(column, capacity) for column in self[:-2])
+        return InFlight._make([*columns, links, free])
+
+    @method
+    def take(self, batch):
+        """Move the next request of the batch into a free slot; return the slot."""
+        row = batch.state[0]
+        batch.state[0] += 1
+        return self.take_row(batch, row, batch.state[2] + row)
+
+    @method
+    def take_row(self, batch, row, number):
+        """Move a request into a free slot; return the slot."""
+        slot = self.free[0]
+        self.free[0] = self.next_free[slot]
+        self.free[1] -= 1
+        self.number[slot] = number
+        self.op[slot] = batch.op[row] & OP_MASK
+        self.flags[slot] = batch.op[row] & (FUA | PREFLUSH)
+        self.offset[slot] = batch.offset[row]
+        self.length[slot] = batch.length[row]
+        self.pending[slot] = 0
+        self.pages[slot] = 0
+        self.pages_hit[slot] = 0
+        self.promoted[slot] = -1
+        self.stream[slot] = batch.stream[row] if len(batch.stream) > 0 else 0
+        self.is_sync[slot] = 1 if batch.op[row] & SYNC != 0 else 0
+        return slot
+
+    @method
+    def record(self, slot, done_ns, facts):
+        """Write the fact of a completed request."""
+        row = facts.used[0]
+        facts.used[0] += 1
+        facts.number[row] = self.number[slot]
+        facts.issue_ns[row] = self.issue_ns[slot]
+        facts.done_ns[row] = done_ns
+        facts.op[row] = self.op[slot]
+        facts.length[row] = self.length[slot]
+        facts.path[row] = self.path[slot]
+        facts.reason[row] = self.reason[slot]
+        facts.pages[row] = self.pages[slot]
+        facts.pages_hit[row] = self.pages_hit[slot]
+
+    @method
+    def release(self, slot):
+        """Give the slot back."""
+        self.next_free[slot] = self.free[0]
+        self.free[0] = slot
+        self.free[1] += 1

@@ -1,0 +1,251 @@
+"""Several closed loops at once, each with requests of its own: the jobs of a load generator."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.common.codes import Op
+from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
+from hybridsim.requests.source import NEVER, WANTS_BATCH
+from hybridsim.jit import method, state_machine
+from hybridsim.jit.heap import Heap
+
+FLUSH = int(Op.FLUSH)
+# What is given of a job, by column.
+DEPTH, LOW, REAP_LEAST, REAP_MOST, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
+OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # what `depths` wants to know of these
+# How a job stands, by column.  ISSUED: not reaped.  UNREAPED: complete, and not looked at.
+(
+    ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
+    OVER_NS, FLUSH_SLOT,
+) = range(11)  # fmt: skip
+COLUMNS = 11
+LEVELS = 7  # powers of two up to 64 and more
+# Of all of them.
+OUTSTANDING, NEXT_RANK, ASKING_FIRST, ASKING, THIS_GROUP, LEFT_IN_GROUP, HAS_BEGUN = range(7)
+NOT_YET = -1
+
+
+@state_machine
+class JobBatch(NamedTuple):
+    """The next requests of each job; those of one job lie side by side."""
+
+    op: Bytes  # codes.Op; of a WRITE with FUA, PREFLUSH and SYNC
+    offset: Ints
+    length: Ints
+    stream: Ints
+    due_ns: Ints  # not issued earlier, counted from the job's start
+    think_ns: Ints  # if not 0: issued so long after all before it are complete
+    next: Ints  # by job: row
+    end: Ints  # by job: behind its last row
+    number: Ints  # by job: how many of its requests lie before its next one
+    is_last: Bytes  # by job: whether no more follow
+
+    @method
+    def left(self):
+        """Return how many rows must be used before another batch: none, they may be in it again."""
+        return 0
+
+
+@state_machine
+class Jobs(NamedTuple):
+    """Issues the requests of jobs (DESIGN.md 2.2.1)."""
+
+    given: Ints  # [job, DEPTH ... RAMP_NS, and behind it what `depths` is given]
+    standing: Ints  # [job, ISSUED ... FLUSH_SLOT]
+    levels: Ints  # [job, level]: requests that made so many, to a power of two, issued at a time
+    counts: Ints  # [OUTSTANDING ... HAS_BEGUN]
+    asking: Ints  # ring: jobs that are to say when they go on
+    ready: Heap  # jobs that know, by time and rank
+    depths: Depths
+
+    @classmethod
+    def new(cls, given: Ints) -> Jobs:
+        """Make jobs that have not begun; groups are numbered from 0 without gaps."""
+        jobs = len(given)
+        standing = np.zeros((jobs, COLUMNS), np.int64)
+        standing[:, [START_NS, OVER_NS, FLUSH_SLOT]] = NOT_YET
+        return cls(
+            np.ascontiguousarray(given, np.int64),
+            standing,
+            np.zeros((jobs, LEVELS), np.int64),
+            np.zeros(7, np.int64),
+            np.zeros(jobs, np.int64),
+            Heap.new(jobs),
+            Depths.new(given[:, OF_DEPTHS]),
+        )
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests are issued and not complete."""
+        return int(self.counts[OUTSTANDING])
+
+    @property
+    def slots(self) -> int:
+        """How many requests to make room for."""
+        return 256
+
+    @method
+    def is_idle(self):
+        """Tell whether every request issued is complete."""
+        return self.counts[OUTSTANDING] == 0
+
+    @method
+    def next_ns(self, now, batch, requests):
+        """Return when the next request is to be issued, NEVER, or WANTS_BATCH to know."""
+        if self.counts[HAS_BEGUN] == 0:
+            self.counts[HAS_BEGUN] = 1
+            self.begin_group(now, 0)
+        while self.counts[ASKING] > 0:
+            job = self.asking[self.counts[ASKING_FIRST]]
+            if batch.next[job] == batch.end[job] and batch.is_last[job] == 0:
+                return WANTS_BATCH
+            self.counts[ASKING_FIRST] = (self.counts[ASKING_FIRST] + 1) % len(self.asking)
+            self.counts[ASKING] -= 1
+            self.settle(now, job, batch)
+        return NEVER if self.ready.is_empty() else self.ready.time_ns[0]
+
+    @method
+    def begin_group(self, now, group):
+        """Let the jobs of a group begin, each after its delay."""
+        self.counts[THIS_GROUP] = group
+        self.counts[LEFT_IN_GROUP] = 0
+        for job in range(len(self.given)):
+            if self.given[job, GROUP] == group:
+                self.counts[LEFT_IN_GROUP] += 1
+                self.standing[job, START_NS] = now + self.given[job, DELAY_NS]
+                self.standing[job, IDLE_SINCE_NS] = self.standing[job, START_NS]
+                self.depths.begin(self.standing[job, START_NS], job)
+                self.wake(job)
+
+    @method
+    def wake(self, job):
+        """Let a job say when it goes on, after those that were asked before."""
+        self.standing[job, IS_AWAKE] = 1
+        self.standing[job, RANK] = self.counts[NEXT_RANK]
+        self.counts[NEXT_RANK] += 1
+        last = (self.counts[ASKING_FIRST] + self.counts[ASKING]) % len(self.asking)
+        self.asking[last] = job
+        self.counts[ASKING] += 1
+
+    @method
+    def settle(self, now, job, batch):
+        """Find out when a job issues its next request; it may have to wait, or be over."""
+        standing = self.standing
+        under_way = standing[job, ISSUED] - standing[job, UNREAPED]
+        start_ns = standing[job, START_NS]
+        time_ns = max(now, start_ns)
+        row = batch.next[job]
+        of_depth = self.depths.state
+        is_over = row == batch.end[job] or of_depth[job, IS_DONE] == 1
+        if not is_over:
+            time_ns = max(time_ns, start_ns + batch.due_ns[row])
+            if batch.think_ns[row] > 0:
+                if under_way > 0:
+                    standing[job, IS_AWAKE] = 0
+                    return
+                time_ns = max(time_ns, standing[job, IDLE_SINCE_NS] + batch.think_ns[row])
+            run_ns = self.given[job, RUN_NS]
+            begun_ns = max(start_ns, of_depth[job, MEASURED_NS] - self.given[job, RAMP_NS])
+            is_over = run_ns > 0 and time_ns >= begun_ns + run_ns
+        if not is_over:
+            self.ready.push(time_ns, standing[job, RANK], job)
+            return
+        standing[job, IS_AWAKE] = 0
+        standing[job, IS_OVER] = 1
+        if under_way == 0:
+            self.leave(now, job)
+
+    @method
+    def leave(self, now, job):
+        """Note that a job is over; after the last of its group the next one begins."""
+        self.standing[job, OVER_NS] = now
+        self.counts[LEFT_IN_GROUP] -= 1
+        if self.counts[LEFT_IN_GROUP] == 0:
+            self.begin_group(now, self.counts[THIS_GROUP] + 1)
+
+    @method
+    def issue(self, now, batch, requests):
+        """Issue the request that `next_ns` spoke of; return its slot."""
+        job = self.ready.what[0]
+        self.ready.pop()
+        row = batch.next[job]
+        batch.next[job] = row + 1
+        number = batch.number[job]
+        batch.number[job] = number + 1
+        slot = requests.take_row(batch, row, number * len(self.given) + job)
+        requests.issue_ns[slot] = now
+        standing = self.standing
+        self.counts[OUTSTANDING] += 1
+        standing[job, ISSUED] += 1
+        self.levels[job, level_of(standing[job, ISSUED])] += 1
+        standing[job, IS_AWAKE] = 0
+        if requests.op[slot] == FLUSH:
+            standing[job, AWAITS_FLUSH] = 1
+            standing[job, FLUSH_SLOT] = slot
+        if standing[job, ISSUED] >= self.depths.state[job, NOW]:
+            standing[job, IS_FULL] = 1
+            self.reap(job)
+        self.go_on(job)
+        return slot
+
+    @method
+    def reap(self, job):
+        """Let a job that is full look at what is complete, until it may issue again."""
+        standing, given = self.standing, self.given
+        while standing[job, IS_FULL] == 1:
+            least = min(given[job, REAP_LEAST], standing[job, ISSUED])
+            if standing[job, UNREAPED] < least:
+                return
+            reaped = min(standing[job, UNREAPED], given[job, REAP_MOST])
+            standing[job, UNREAPED] -= reaped
+            standing[job, ISSUED] -= reaped
+            if standing[job, ISSUED] <= given[job, LOW]:
+                standing[job, IS_FULL] = 0
+
+    @method
+    def go_on(self, job):
+        """Wake a job unless it waits for something."""
+        standing = self.standing
+        waits = standing[job, IS_FULL] + standing[job, AWAITS_FLUSH] + standing[job, IS_AWAKE]
+        waits += self.depths.state[job, DRAINS]
+        if waits == 0 and standing[job, IS_OVER] == 0:
+            self.wake(job)
+
+    @method
+    def completed(self, now, slot, requests):
+        """Hear that a request is complete."""
+        job = requests.number[slot] % len(self.given)
+        standing = self.standing
+        self.counts[OUTSTANDING] -= 1
+        if self.depths.listens:
+            self.depths.hear(now, job, requests.op[slot], now - requests.issue_ns[slot])
+        if standing[job, FLUSH_SLOT] == slot:
+            standing[job, FLUSH_SLOT] = NOT_YET
+            standing[job, AWAITS_FLUSH] = 0
+        if standing[job, IS_FULL] == 1:
+            standing[job, UNREAPED] += 1
+            self.reap(job)
+        else:
+            standing[job, ISSUED] -= 1
+        if standing[job, ISSUED] == standing[job, UNREAPED]:
+            standing[job, IDLE_SINCE_NS] = now
+            standing[job, ISSUED] = standing[job, UNREAPED] = 0
+            if self.depths.state[job, DRAINS] == 1 and self.depths.drained(now, job):
+                self.levels[job, :] = 0
+            if standing[job, IS_OVER] == 1:
+                self.leave(now, job)
+        self.go_on(job)
+
+
+@method
+def level_of(issued):
+    """Return the power of two that a number reaches, at most 2^(LEVELS - 1)."""
+    level = 0
+    while issued > 1 and level < LEVELS - 1:
+        issued >>= 1
+        level += 1
+    return level

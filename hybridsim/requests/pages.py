@@ -1,0 +1,195 @@
+"""The pages that requests touch, in order, each with a dense id: what caches without devices see.
+
+Reads and writes touch pages.  Discards and flushes do not: no data come from the cache for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.arrays import Bytes, Int32s, Ints
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.requests.rows import Requests
+from hybridsim.jit import loop, plain_tuple
+from hybridsim.jit.index import Index
+from hybridsim.jit.prefetch import prefetch
+from hybridsim.common.units import human_size
+
+PAGES_AT_ONCE = 1 << 15
+IDS = 1 << 14  # that there is room for at first
+LONGEST_BYTES = 1 << 30
+AHEAD = 24  # lookups: memory answers after some dozens of instructions
+
+
+@runtime_checkable
+class Chunked(Protocol):
+    """A trace."""
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield the requests."""
+        ...
+
+
+@plain_tuple
+class Accesses(NamedTuple):
+    """Requests, and their pages: request i touches numbers[ends[i - 1] : ends[i]]."""
+
+    numbers: Ints
+    ends: Ints
+    write: Bytes  # by request
+    offset: Ints  # by request, bytes
+    length: Ints
+    arrival_ns: Ints
+
+
+@plain_tuple
+class PageReads(NamedTuple):
+    """Reads of a page each."""
+
+    numbers: Ints
+    page_bytes: int
+
+    def as_requests(self) -> Accesses:
+        """Return the same as requests of any kind."""
+        count, offset = len(self.numbers), self.numbers * self.page_bytes
+        whole = np.full(count, self.page_bytes, np.int64)
+        none = np.zeros(count, np.uint8)
+        return Accesses(
+            self.numbers, np.arange(1, count + 1), none, offset, whole, np.zeros(count, np.int64)
+        )
+
+
+Part = Accesses | PageReads
+NO_TRACE = (
+    "a trace is what Trace.read(PATH) returns, or a numpy array of page numbers, or several of "
+    "these; this holds a {}"
+)
+
+
+def requests_in(part: Part) -> int:
+    """Return how many requests a part holds."""
+    return len(part.numbers if isinstance(part, PageReads) else part.ends)
+
+
+def split(part: Part, requests: int) -> tuple[Part, Part]:
+    """Return the first so many requests of a part, or all of it, and the others."""
+    if isinstance(part, PageReads):
+        first, others = part.numbers[:requests], part.numbers[requests:]
+        return part._replace(numbers=first), part._replace(numbers=others)
+    cut = int(part.ends[:requests][-1]) if requests and len(part.ends) else 0
+    columns = part._asdict()
+    numbers, ends = columns.pop("numbers"), columns.pop("ends")
+    before = {name: column[:requests] for name, column in columns.items()}
+    after = {name: column[requests:] for name, column in columns.items()}
+    return (
+        Accesses(numbers[:cut], ends[:requests], **before),
+        Accesses(numbers[cut:], ends[requests:] - cut, **after),
+    )
+
+
+def accesses(
+    source: Chunked | Iterable[NDArray[np.integer[Any]]], page_bytes: int
+) -> Iterator[Part]:
+    """Yield what a trace touches; an array of page numbers is that many reads of a page."""
+    if isinstance(source, Chunked):
+        for chunk in source.chunks():
+            check_real(chunk, getattr(source, "name", "the trace"))
+            yield from _of_requests(chunk, page_bytes)
+        return
+    for numbers in [source] if isinstance(source, np.ndarray) else source:
+        if not isinstance(numbers, np.ndarray):
+            raise UsageError(NO_TRACE.format(type(numbers).__name__))
+        for start in range(0, len(numbers), PAGES_AT_ONCE):
+            part = numbers[start : start + PAGES_AT_ONCE]
+            yield PageReads(part.astype(np.int64, copy=False), page_bytes)
+
+
+def check_real(chunk: Requests, name: str) -> None:
+    """Raise TraceError for what no kernel sends: each page of it would have to be gone through."""
+    lengths = np.where(chunk.op == Op.DISCARD, 0, chunk.length_bytes)
+    if lengths.max(initial=0) > LONGEST_BYTES:
+        row = int(lengths.argmax())
+        raise TraceError(
+            f"{name}: a {Op(int(chunk.op[row])).name} of {human_size(int(lengths[row]))} cannot be "
+            f"real: the one at {chunk.arrival_ns[row] / 1e9:,.6f} s; the file may be damaged, or "
+            "its columns mean something else (--columns)"
+        )
+
+
+def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
+    data = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
+    data &= chunk.length_bytes > 0
+    offset, length = chunk.offset_bytes[data], chunk.length_bytes[data]
+    write, arrival_ns = (chunk.op[data] != Op.READ).astype(np.uint8), chunk.arrival_ns[data]
+    first = offset // page_bytes
+    ends = np.cumsum((offset + length - 1) // page_bytes - first + 1)
+    start, done = 0, 0
+    while start < len(ends):
+        stop = max(int(np.searchsorted(ends, done + PAGES_AT_ONCE, "right")), start + 1)
+        rows = slice(start, stop)
+        until = ends[rows] - done
+        counts = np.diff(until, prepend=0)
+        numbers = np.arange(until[-1]) + np.repeat(first[rows] - until + counts, counts)
+        yield Accesses(numbers, until, write[rows], offset[rows], length[rows], arrival_ns[rows])
+        start, done = stop, int(ends[stop - 1])
+
+
+class Ids:
+    """Gives ids; `capacity` is how many there is room for, and only grows."""
+
+    def __init__(self) -> None:
+        self._index = Index.new(IDS)
+        self.capacity = IDS
+
+    @property
+    def given(self) -> int:
+        """How many distinct pages were seen."""
+        return int(self._index.used[0])
+
+    @property
+    def numbers(self) -> Ints:
+        """The number of each page that was seen, by id."""
+        return self._index.number[: self.given]
+
+    def of(self, numbers: Ints) -> Int32s:
+        """Return the ids of page numbers, in order."""
+        while self._index.room() < len(numbers):
+            self.capacity *= 2
+            self._index = self._index.grown(self.capacity)
+        ids = np.empty(len(numbers), np.int32)
+        identify(self._index, numbers, ids)
+        return ids
+
+
+@loop
+def identify(index, numbers, ids):
+    """Look up or give the ids of page numbers."""
+    mask = len(index.ids) - 1
+    last = len(numbers) - 1
+    for i in range(len(numbers)):
+        prefetch(index.ids, index.home(numbers[min(i + 2 * AHEAD, last)]) & mask)
+        likely = index.ids[index.home(numbers[min(i + AHEAD, last)]) & mask]
+        prefetch(index.number, max(likely, 0))
+        entry = index.find(numbers[i])
+        if entry < 0:
+            entry = index.add(numbers[i])
+        ids[i] = entry
+
+
+def next_uses(ids: Int32s, distinct: int, never: int) -> Ints:
+    """Return for each access the number of the next one to the same page, or `never`."""
+    found = np.empty(len(ids), np.int64)
+    _look_back(ids, np.full(distinct, never, np.int64), found)
+    return found
+
+
+@loop
+def _look_back(ids, upcoming, found):
+    for at in range(len(ids) - 1, -1, -1):
+        found[at] = upcoming[ids[at]]
+        upcoming[ids[at]] = at

@@ -1,0 +1,138 @@
+"""When requests are issued: as recorded, at a queue depth, or after the recorded think times."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.common.codes import Replay
+from hybridsim.jit import method, state_machine
+from hybridsim.jit.heap import Heap
+
+OPEN, CLOSED, THINK = int(Replay.OPEN), int(Replay.CLOSED), int(Replay.THINK)
+NOTHING = -1
+NEVER = 1 << 62
+WANTS_BATCH = -1
+WINDOW = 4096  # think: requests loaded and not complete
+LOOKBACK = 1 << 16  # think: how far back a parent may lie, in requests
+OUTSTANDING, LOADED = range(2)
+
+
+@state_machine
+class Source(NamedTuple):
+    """Issues the requests of batches (DESIGN.md 2.2)."""
+
+    mode: int
+    depth: int
+    counts: Ints  # [OUTSTANDING, LOADED]
+    ready: Heap  # think: slots of requests that wait for their time alone, by time and number
+    slot_of: Int32s  # think: ring by number: slot of a request not complete, or NOTHING
+    done_ns: Ints  # think: ring by number: when it completed
+    first_child: Int32s  # think, by slot: requests that wait for this one
+    next_child: Int32s
+    gap_ns: Ints  # think, by slot
+
+    @classmethod
+    def new(cls, mode: int, depth: int) -> Source:
+        """Make a source that has issued nothing."""
+        think = mode == THINK
+        window = WINDOW if think else 1
+        lookback = LOOKBACK if think else 1
+        return cls(
+            mode,
+            depth,
+            np.zeros(2, np.int64),
+            Heap.new(window),
+            np.full(lookback, NOTHING, np.int32),
+            np.zeros(lookback, np.int64),
+            np.full(window, NOTHING, np.int32),
+            np.full(window, NOTHING, np.int32),
+            np.zeros(window, np.int64),
+        )
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests are issued and not complete."""
+        return int(self.counts[OUTSTANDING])
+
+    @property
+    def slots(self) -> int:
+        """How many requests to make room for."""
+        return 2 * WINDOW if self.mode == THINK else 256
+
+    @method
+    def is_idle(self):
+        """Tell whether every request issued is complete."""
+        return self.counts[OUTSTANDING] == 0
+
+    @method
+    def next_ns(self, now, batch, requests):
+        """Return when the next request is to be issued, NEVER, or WANTS_BATCH to know."""
+        if self.mode == THINK:
+            return self.next_ready_ns(now, batch, requests)
+        if self.mode == CLOSED and self.counts[OUTSTANDING] >= self.depth:
+            return NEVER
+        if batch.left() == 0:
+            return NEVER if batch.is_last() else WANTS_BATCH
+        return now if self.mode == CLOSED else max(now, batch.arrival_ns[batch.state[0]])
+
+    @method
+    def issue(self, now, batch, requests):
+        """Issue the request that `next_ns` spoke of; return its slot."""
+        self.counts[OUTSTANDING] += 1
+        if self.mode == THINK:
+            slot = self.ready.what[0]
+            self.ready.pop()
+        else:
+            slot = requests.take(batch)
+        requests.issue_ns[slot] = now
+        return slot
+
+    @method
+    def completed(self, now, slot, requests):
+        """Hear that a request is complete."""
+        self.counts[OUTSTANDING] -= 1
+        if self.mode != THINK:
+            return
+        self.counts[LOADED] -= 1
+        ring = requests.number[slot] % LOOKBACK
+        if self.slot_of[ring] == slot:  # else too long ago to be anyone's parent
+            self.slot_of[ring] = NOTHING
+            self.done_ns[ring] = now
+        child = self.first_child[slot]
+        while child != NOTHING:
+            self.ready.push(now + self.gap_ns[child], requests.number[child], child)
+            child = self.next_child[child]
+
+    @method
+    def next_ready_ns(self, now, batch, requests):
+        """Load what can be loaded; return when the first loaded request is to be issued."""
+        while self.counts[LOADED] < WINDOW and batch.left() > 0:
+            self.load(now, batch, requests)
+        if self.counts[LOADED] < WINDOW and not batch.is_last():
+            return WANTS_BATCH
+        return NEVER if self.ready.is_empty() else self.ready.time_ns[0]
+
+    @method
+    def load(self, now, batch, requests):
+        """Take a request from the batch; let it wait for its parent or for its time."""
+        row = batch.state[0]
+        slot = requests.take(batch)
+        number = requests.number[slot]
+        self.counts[LOADED] += 1
+        self.first_child[slot] = NOTHING
+        parent = batch.parent[row]
+        ready_ns = batch.arrival_ns[row]
+        waits_for = NOTHING
+        if parent >= 0:
+            self.gap_ns[slot] = batch.gap_ns[row]
+            waits_for = self.slot_of[parent % LOOKBACK]
+            ready_ns = self.done_ns[parent % LOOKBACK] + batch.gap_ns[row]
+        self.slot_of[number % LOOKBACK] = slot  # may take the parent's place in the ring
+        if waits_for == NOTHING:
+            self.ready.push(max(now, ready_ns), number, slot)
+            return
+        self.next_child[slot] = self.first_child[waits_for]
+        self.first_child[waits_for] = slot

@@ -1,0 +1,66 @@
+"""Drives as data: one TOML file a drive, in the folder of its kind.
+
+A file gives the drive's full name and a table `is` whose rows are `key = [value, mark, source]`,
+the keys being those of `drives.py`.  The mark tells how far to trust the row: `read` in a
+published text, `measured` on a drive, `fitted` to a measurement, `assumed`, or `recalled` from a
+datasheet that was not at hand.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hybridsim.common.errors import ScenarioError
+from hybridsim.common.suggest import hint
+
+FOLDER = Path(__file__).parent
+KINDS = ("hdd", "ssd", "volume")
+MARKS = ("read", "measured", "fitted", "assumed", "recalled")
+
+
+class Row(NamedTuple):
+    """One value of a drive, as its file gives it."""
+
+    value: str | int | list[Any]  # a list is a table, such as that of seek times
+    mark: str
+    source: str
+
+    @property
+    def scalar(self) -> str | int:
+        """The value of a row that is no table."""
+        if isinstance(self.value, list):
+            raise TypeError("a table, not a value")
+        return self.value
+
+
+class Entry(NamedTuple):
+    """A drive of the catalog."""
+
+    key: str  # what a scenario calls it
+    kind: str
+    name: str
+    rows: dict[str, Row]
+
+
+def names(kind: str | None = None) -> list[str]:
+    """Return the drives there are, of one kind or of all."""
+    kinds = KINDS if kind is None else (kind,)
+    return [path.stem for each in kinds for path in sorted((FOLDER / each).glob("*.toml"))]
+
+
+def systems() -> list[str]:
+    """Return the whole systems there are: presets of a scenario."""
+    return sorted(path.stem for path in (FOLDER / "system").glob("*.toml"))
+
+
+@cache
+def load(name: str) -> Entry:
+    """Return the drive of this name; say which was meant where there is none."""
+    if name not in names():
+        raise ScenarioError(f"no drive {name!r} in the catalog: {hint(name, names())}")
+    kind = next(kind for kind in KINDS if name in names(kind))
+    text = tomllib.loads((FOLDER / kind / f"{name}.toml").read_text(encoding="utf-8"))
+    return Entry(name, kind, text["name"], {key: Row(*row) for key, row in text["is"].items()})

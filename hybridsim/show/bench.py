@@ -1,0 +1,94 @@
+"""The five parameters on one screen: the most of each, and hot reads by depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hybridsim.common.units import human_count, human_rate, human_size
+from hybridsim.common.wording import NONE, latency
+from hybridsim.show.page import page, paragraph, table
+
+if TYPE_CHECKING:
+    from hybridsim.studies.bench import Bench, Point
+
+SHORT = {
+    "sequential write": "seq. write",
+    "sequential read": "seq. read",
+    "random write": "random write",
+    "cold random read": "cold read",
+    "hot random read": "hot read",
+}
+STATES = {"without": "without cache", "cold": "empty cache", "warm": "warm cache"}
+BRIEF = {"without": "none", "cold": "empty", "warm": "warm"}  # of the cache
+UNSTEADY = "*"
+BY_DEPTH = {"hot random read": "hot", "cold random read": "cold", "random write": "write"}
+
+
+def text(bench: Bench, ascii_only: bool = False) -> str:
+    """Return the figures as text."""
+    return page(_lines(bench), ascii_only)
+
+
+def _lines(bench: Bench) -> Iterator[str]:
+    setting = bench.setting
+    yield from paragraph("machine", bench.machine)
+    yield from paragraph(
+        "load",
+        f"random: {human_size(setting.block_bytes)}, sequential: "
+        f"{human_size(setting.sequential_bytes)}; hot spot {human_size(setting.hot_bytes)}; "
+        f"{setting.requests:,} requests a measurement",
+    )
+    yield ""
+    states = [state for state in STATES if any(one.state == state for one in bench.points)]
+    heads = ["most", *(STATES[state] for state in states)]
+    rows = [[SHORT[name], *(_most(bench, state, name) for state in states)] for name in SHORT]
+    yield from table(heads, rows)
+    yield "@ the depth that gives the most, then p99"
+    yield ""
+    depths = [str(depth) for depth in setting.depths]
+    rows = []
+    for name in BY_DEPTH:
+        for state in states:
+            points = [bench.at(state, name, depth) for depth in setting.depths]
+            rows.append([f"{BY_DEPTH[name]}, {BRIEF[state]}", *map(_iops, points)])
+    yield from table(["depth", *depths], rows)
+    yield ""
+    yield from _steadiness(bench)
+    for number, note in enumerate(bench.notes):
+        yield from paragraph("" if number else "notes", note)
+
+
+def _most(bench: Bench, state: str, name: str) -> str:
+    point = bench.best(state, name)
+    if point is None:
+        return NONE
+    is_sequential = name.startswith("sequential")
+    rate = human_rate(point.bytes_per_s) if is_sequential else human_count(point.iops)
+    mark = "" if point.steady else UNSTEADY
+    rate, p99 = (text.replace(" ", "") for text in (rate, latency(point.p99_ns)))
+    return f"{rate}{mark} @{point.depth} {p99}"
+
+
+def _iops(point: Point | None) -> str:
+    if point is None:
+        return NONE
+    number = human_count(float(f"{point.iops:.3g}")).replace(" ", "")
+    return number + ("" if point.steady else UNSTEADY)
+
+
+def _steadiness(bench: Bench) -> Iterator[str]:
+    unsteady = [one for one in bench.points if not one.steady]
+    if not unsteady:
+        said = "Every number is: two measurements in a row agree."
+    else:
+        worst = max(unsteady, key=lambda one: abs(one.drift))
+        said = (
+            f"Numbers with {UNSTEADY} are not ({len(unsteady)} of {len(bench.points)}): of two "
+            f"measurements in a row the second differs, at most by {worst.drift:+.0%} "
+            f"({worst.parameter}, {STATES[worst.state]}, depth {worst.depth})."
+        )
+    yield from paragraph("steady?", said)
+    if any(one.state == "warm" and one.parameter == "hot random read" for one in unsteady):
+        told = "The cache still warms up when hot reads are measured: they are no final numbers."
+        yield from paragraph("", told)

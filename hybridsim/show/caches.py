@@ -1,0 +1,144 @@
+"""What a cache did, in the words of those who run one of its kind.  A kind is a line below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hybridsim.answers.result import Result
+from hybridsim.common.units import human_count, human_size
+from hybridsim.common.wording import percent
+from hybridsim.show.labels import LABELS, joined, rows
+
+
+def units(result: Result) -> str:
+    """What a cache calls the pieces that it keeps."""
+    return _kind(result).units
+
+
+def what_it_did(result: Result) -> Iterator[tuple[str, str]]:
+    """Return (label, text) of what a cache did, where there is one."""
+    if rows(result):
+        yield from _kind(result).told(result)
+        yield from _write_back(result)
+
+
+def _page(result: Result) -> Iterator[tuple[str, str]]:
+    """Pages that were wanted, but not filled for the rate that is set."""
+    declined = result.cached.whole.counters.get("fills_over_rate", 0)
+    if declined:
+        begun = result.cached.whole.counters["fills_started"]
+        yield (
+            LABELS["fill"],
+            f"{human_count(begun)} begun, {human_count(declined)} declined by the rate that is set",
+        )
+
+
+def _write_back(result: Result) -> Iterator[tuple[str, str]]:
+    """What became of dirty data, and where they have no copy."""
+    if result.scenario.get("cache_mode") != "write-back":
+        return
+    counters = result.cached.whole.counters
+    members = int(result.scenario.get("cache_members", 1))
+    parts = []
+    if "dirty_pages" in counters:
+        cleaned, writes = counters["cleaned_bytes"], counters["write_backs"]
+        parts.append(f"{human_size(cleaned)} written back in {human_count(writes)} writes")
+        dirty = counters["dirty_pages"]
+        parts.append(f"{human_count(dirty)} page{'s' * (dirty != 1)} dirty at the end")
+    if counters.get("writes_limited"):
+        limited = human_count(counters["writes_limited"])
+        parts.append(f"{limited} times a page's write went to the disks, as too much was dirty")
+    if counters.get("stalls"):
+        parts.append(f"{human_count(counters['stalls'])} pages found only dirty ones to replace")
+    where = "one SSD" if members == 1 else f"{members} striped SSDs"
+    parts.append(f"what is dirty is on {where} only, without a copy")
+    yield LABELS["write_back"], joined(parts)
+
+
+def _dm_cache(result: Result) -> Iterator[tuple[str, str]]:
+    """What a dm-cache did with its blocks, in the words of `dmsetup status`."""
+    counters = result.cached.whole.counters
+    names = ("promotions", "demotions", "write_backs")
+    parts = [f"{human_count(counters.get(name, 0))} {name.replace('_', '-')}" for name in names]
+    parts.append(f"{human_count(counters.get('dirty_blocks', 0))} dirty at the end")
+    yield LABELS["blocks"], joined(parts)
+
+
+def _writecache(result: Result) -> Iterator[tuple[str, str]]:
+    """What a dm-writecache did with the blocks of writes, as `dmsetup status` counts them."""
+    counters = result.cached.whole.counters
+    kinds = (
+        ("writes_allocated", "allocated"),
+        ("write_hits_uncommitted", "written again before a commit"),
+        ("write_hits_committed", "after one"),
+        ("writes_around", "around it"),
+        ("blocks_written_back", "written back"),
+    )
+    parts = [f"{human_count(counters.get('writes', 0))} blocks of writes"]
+    parts += [f"{human_count(counters.get(name, 0))} {words}" for name, words in kinds]
+    yield LABELS["writecache"], joined(parts)
+
+
+def _open_cas(result: Result) -> Iterator[tuple[str, str]]:
+    """What an Open CAS has and did, in the words of `casadm --stats`."""
+    yield LABELS["usage"], joined(_usage(result))
+    yield LABELS["requests"], joined(_requests(result))
+
+
+def _usage(result: Result) -> Iterator[str]:
+    """What is in an Open CAS at the end, in the words of `casadm --stats`."""
+    counters = result.cached.whole.counters
+    for name in ("occupancy", "clean", "dirty"):
+        yield f"{name} {human_size(4096 * counters.get(name, 0))}"
+    cleaned = counters.get("cleaned_blocks", 0)
+    if cleaned:
+        yield f"{human_size(4096 * cleaned)} cleaned"
+
+
+def _requests(result: Result) -> Iterator[str]:
+    """What became of the requests to an Open CAS, in the words of `casadm --stats`."""
+    counters = result.cached.whole.counters
+    total = counters.get("total_requests", 0)
+    for name in (
+        "read_hits", "read_deferred", "read_partial_misses", "read_full_misses",
+        "write_hits", "write_deferred", "write_partial_misses", "write_full_misses",
+        "pass_through_reads", "pass_through_writes",
+    ):  # fmt: skip
+        number = counters.get(name, 0)
+        if number:
+            yield f"{name.replace('_', ' ').replace('pass t', 'pass-t')} {percent(number / total)}"
+
+
+def _bcache(result: Result) -> Iterator[tuple[str, str]]:
+    """What a bcache did in the whole run, in the words of sysfs."""
+    counters = result.cached.whole.counters
+    parts = []
+    for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
+        counted, shown = counters.get(name, 0), counters.get(f"sysfs_{name}", 0)
+        if counted:
+            parts.append(f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})")
+    parts.append(f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}")
+    parts.append(f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end")
+    parts.append(f"{human_count(counters.get('evictions', 0))} buckets emptied for others")
+    yield LABELS["bcache"], joined(parts)
+
+
+class Kind(NamedTuple):
+    """How to tell of caches of one kind."""
+
+    units: str
+    told: Callable[[Result], Iterator[tuple[str, str]]]
+
+
+KINDS = {
+    "bcache": Kind("sectors", _bcache),
+    "page": Kind("pages", _page),
+    "dm-cache": Kind("blocks", _dm_cache),
+    "dm-writecache": Kind("blocks", _writecache),
+    "open-cas": Kind("lines", _open_cas),
+}
+
+
+def _kind(result: Result) -> Kind:
+    return KINDS[str(result.scenario.get("cache_kind", "page"))]

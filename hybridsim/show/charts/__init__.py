@@ -1,0 +1,5 @@
+"""What figures show, as plain data: the HTML report and `hybridsim.show.plot` draw the same charts."""
+
+from hybridsim.show.charts.chart import Axis, Band, Bars, Chart, Heat, Line, Mark
+
+__all__ = ["Axis", "Band", "Bars", "Chart", "Heat", "Line", "Mark"]

@@ -1,0 +1,26 @@
+"""Where on the volume a trace reads and writes, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hybridsim.show.charts import axes
+from hybridsim.show.charts.chart import Heat
+from hybridsim.show.charts.documents import Document
+
+
+def maps(document: Document) -> Iterator[Heat]:
+    """Return heat maps of the addresses that are read and written, where the trace has them."""
+    found = document["inputs"]["trace"].get("address_map")
+    if not found:
+        return
+    for what in ("reads", "writes"):
+        counts = [[int(each) for each in column.split()] for column in found[what]]
+        if not any(any(column) for column in counts):
+            continue
+        wide, high = found["width_ns"] * len(counts), found["height_bytes"] * len(counts[0])
+        yield Heat(
+            f"map-{what}", f"Where it {what}", axes.times(wide, "time in the trace"),
+            axes.sizes(high, "address"), found["width_ns"], found["height_bytes"], counts,
+            f"Stronger is more {what}; what stays empty is not touched.",
+        )  # fmt: skip

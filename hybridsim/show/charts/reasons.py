@@ -1,0 +1,52 @@
+"""Why reads did not come from the SSD, over time."""
+
+from __future__ import annotations
+
+from hybridsim.show.charts import axes
+from hybridsim.show.charts.chart import Chart, Line
+from hybridsim.show.charts.documents import Document, bands, end_ns, has_cache, middles
+from hybridsim.common.codes import Reason
+from hybridsim.common.explain import REASONS
+
+BINS_MAX = 64  # a stack of more is a thicket
+
+
+def reason_in_words(key: str) -> str:
+    """Return how reports word a reason of the document."""
+    return REASONS.get(Reason[key.upper()], key.replace("_", " "))
+
+
+def over_time(document: Document) -> Chart | None:
+    """Return the share of the reads that each reason kept from the SSD."""
+    series = document["series"]
+    found = series.get("reasons") or {}
+    if not found or not has_cache(document):
+        return None
+    totals = {name: sum(numbers) for name, numbers in found.items()}
+    order = sorted((name for name in found if totals[name]), key=lambda name: -totals[name])
+    if not order:
+        return None
+    end = end_ns(document)
+    step = -(-len(series["reads"]) // BINS_MAX)
+    x = _means(middles(series, end), step)
+    reads = _sums(series["reads"], step)
+    lines = [
+        Line(
+            f"reason-{name}", reason_in_words(name), x,
+            [a / b if b else None for a, b in zip(_sums(found[name], step), reads)], "area",
+        )
+        for name in order
+    ]  # fmt: skip
+    return Chart(
+        "reasons", "Reads that did not come from the SSD, by reason", axes.times(end),
+        axes.shares("of the reads"), lines, bands(document), is_stacked=True, sync="time",
+    )  # fmt: skip
+
+
+def _sums(values: list[int], step: int) -> list[int]:
+    return [sum(values[at : at + step]) for at in range(0, len(values), step)]
+
+
+def _means(values: list[float], step: int) -> list[float]:
+    parts = [values[at : at + step] for at in range(0, len(values), step)]
+    return [sum(part) / len(part) for part in parts]

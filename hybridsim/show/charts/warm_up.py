@@ -1,0 +1,133 @@
+"""How a cache warms up: hit ratio, latency and occupancy over one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hybridsim.show.charts import axes
+from hybridsim.show.charts.chart import Chart, Line, Mark, Value
+from hybridsim.show.charts.documents import Document, bands, end_ns, has_cache, middles, width_ns
+from hybridsim.common.errors import UsageError
+
+SYNC = "time"
+
+
+def warm_up(document: Document) -> list[Chart]:
+    """Return the panels of a result's warm-up; none of a machine without a cache."""
+    if not has_cache(document):
+        return []
+    return [
+        hit_ratio(document), *_throughput(document), latency(document), *_occupancy(document)
+    ]  # fmt: skip
+
+
+def overlaid(documents: Mapping[str, Document]) -> Chart:
+    """Return the smoothed curves that warm-ups are judged by; phases only of a single one."""
+    if len(documents) == 1:
+        chart = hit_ratio(next(iter(documents.values())))
+        return replace(chart, sync="")
+    measures = {each["warm_up"]["measure"] for each in documents.values()}
+    is_ratio = measures == {"hit ratio"}
+    if len(measures) > 1:
+        raise UsageError("hit ratios and IOPS do not go into one chart: replay in one mode")
+    lines = []
+    for name, each in documents.items():
+        line = _smoothed(each, name, "")
+        lines.append(replace(line, gid=f"warm-up-{name}"))
+    x = axes.times(max(end_ns(each) for each in documents.values()))
+    y = axes.shares("hit ratio") if is_ratio else axes.counts("IOPS")
+    return Chart("warm-up", "Warm-up", x, y, lines)
+
+
+def _panel(
+    document: Document, gid: str, title: str, y: Any, lines: list[Line], **more: Any
+) -> Chart:
+    x = axes.times(end_ns(document))
+    return Chart(gid, title, x, y, lines, bands(document), sync=SYNC, **more)
+
+
+def hit_ratio(document: Document) -> Chart:
+    """Return the share of reads that were hits, over time."""
+    series, curve = document["series"], document["warm_up"]
+    lines = [
+        Line("hit", "each bin", middles(series, end_ns(document)), series["hit"], role="other")
+    ]
+    marks = []
+    if curve["measure"] == "hit ratio":
+        lines.append(_smoothed(document, "smoothed", "warm"))
+        marks = _reached(curve)
+    title = "Hit ratio: reads that came from the SSD"
+    return _panel(document, "hit-ratio", title, axes.shares("hit ratio"), lines, marks=marks)
+
+
+def _smoothed(document: Document, label: str, role: str) -> Line:
+    """Return the curve that the warm-up is judged by."""
+    found = document["warm_up"]
+    x = [start + found["bin_ns"] / 2 for start in found["curve"]["t_ns"]]
+    return Line("smooth", label, x, found["curve"]["x"], role=role)
+
+
+def _reached(found: Mapping[str, Any]) -> list[Mark]:
+    known = ((share, found[f"t{share}_ns"]) for share in (50, 90))
+    return [Mark(f"{share}%", time_ns) for share, time_ns in known if time_ns]
+
+
+def _throughput(document: Document) -> Iterator[Chart]:
+    """Return IOPS, where they are a finding and not given by the trace."""
+    if document["inputs"]["scenario"].get("mode", "open") == "open":
+        return
+    series = document["series"]
+    x = middles(series, end_ns(document))
+    found = document["warm_up"]
+    is_judged = found["measure"] == "IOPS"
+    lines = [Line("iops", "each bin", x, series["iops"], role="other" if is_judged else "real")]
+    if is_judged:
+        lines.append(_smoothed(document, "smoothed", "warm"))
+    marks = _reached(found) if is_judged else []
+    title = "Requests a second"
+    yield _panel(document, "iops", title, axes.counts("IOPS"), lines, marks=marks)
+
+
+def latency(document: Document) -> Chart:
+    """Return mean, median and p99 of the reads over time."""
+    series = document["series"]
+    x = middles(series, end_ns(document))
+    names = {"mean": "mean", "p50": "p50", "p99": "p99"}
+    lines = [Line(key, label, x, series[f"{key}_ns"], role=key) for key, label in names.items()]
+    note = ""
+    if document["inputs"]["scenario"].get("mode", "open") == "open":
+        alone = series["none"]
+        y = alone["mean_ns"]
+        middle = middles(alone, document["phases"]["none_whole"]["end_ns"])
+        end = end_ns(document)
+        shown = [(a, b) for a, b in zip(middle, y) if a <= end]
+        lines.append(
+            Line("mean-none", "mean, no cache", [a for a, _ in shown], [b for _, b in shown],
+                 role="none", dashed=True)
+        )  # fmt: skip
+    else:
+        note = (
+            "The disks alone take longer for the same requests, so their latencies do not fit this "
+            "time axis: see the distributions below."
+        )
+    longest = axes.most(value for line in lines for value in line.y)
+    y_axis = axes.latencies(longest, "read latency", log=True)
+    return _panel(document, "latency", "Read latency", y_axis, lines, note=note)
+
+
+def _occupancy(document: Document) -> Iterator[Chart]:
+    """Return how full the cache is over time, where it says so."""
+    scenario, series = document["inputs"]["scenario"], document["series"]
+    pages, size = scenario.get("cache_pages"), scenario.get("cache_bytes")
+    present = series["occupancy_pages"]
+    if not pages or not size or not any(each is not None for each in present):
+        return
+    width = width_ns(series, end_ns(document))
+    ends = [start + width for start in series["start_ns"]]
+    held: list[Value] = [None if each is None else each * (size / pages) for each in present]
+    largest = max(size, axes.most(held))
+    y = replace(axes.sizes(largest, "data on the SSD"), high=largest)
+    lines = [Line("occupancy", "occupancy", ends, held, style="area", role="real")]
+    yield _panel(document, "occupancy", "Occupancy", y, lines)

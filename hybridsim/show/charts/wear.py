@@ -1,0 +1,21 @@
+"""What the cache writes to its SSDs over time."""
+
+from __future__ import annotations
+
+from hybridsim.show.charts import axes
+from hybridsim.show.charts.chart import Chart, Line
+from hybridsim.show.charts.documents import Document, bands, end_ns, middles
+
+
+def written(document: Document) -> Chart | None:
+    """Return bytes a second written to the SSDs; None where they are not counted."""
+    series = document["series"]
+    rates = series["ssd_write_bytes_per_s"]
+    if not any(rates):
+        return None
+    end = end_ns(document)
+    lines = [Line("ssd-writes", "written", middles(series, end), rates, "area", "real")]
+    return Chart(
+        "ssd-writes", "Written to the SSD", axes.times(end),
+        axes.rates(axes.most(rates), "written"), lines, bands(document), sync="time",
+    )  # fmt: skip

@@ -1,0 +1,254 @@
+"""How far a simulated run is from a real one, for a person at a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridsim.answers.warmup import WarmUp
+from hybridsim.answers.comparison.rows import Aligned, Comparison, Row
+from hybridsim.answers.comparison.tolerances import DISTANCES
+from hybridsim.common.units import human_count, human_rate
+from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.answers.measurements.measurement import (
+    BANDWIDTH,
+    HIT_RATIO,
+    IOPS,
+    RUNTIME,
+    Measurement,
+    Name,
+)
+from hybridsim.show.curve import draw
+from hybridsim.show.page import in_ascii
+
+SCHEMA = "hybridsim.answers.comparison/1"
+WIDTH, HEIGHT, MARGIN, LABEL = 80, 4, 7, 13
+WHEN = ("t50", "t90")
+TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
+LISTED_MAX = 12  # names in a line, in the text; the JSON has all
+
+
+def text(found: Comparison, ascii_only: bool = False) -> str:
+    """Return the report; it fits a screen."""
+    lines = [*_sources(found), "", *_verdict(found), ""]
+    drawn = _chosen(found)
+    if drawn is not None:
+        lines += [*_curves(drawn, ascii_only), ""]
+    lines += [*_table(found), "", *_left(found)]
+    whole = "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
+    return in_ascii(whole) if ascii_only else whole
+
+
+def document(found: Comparison) -> dict[str, Any]:
+    """Return all of it as what JSON can hold."""
+    return {
+        "schema": SCHEMA,
+        "pass": not found.failed,
+        "real": found.real.sources,
+        "simulated": found.simulated.sources,
+        "rows": [
+            {
+                "job": row.name.job,
+                "what": row.name.what,
+                "measure": row.name.measure,
+                "real": row.real,
+                "simulated": row.simulated,
+                "error": row.error,
+                "tolerance": row.tolerance,
+                "slack": row.slack,
+                "pass": row.is_met,
+            }
+            for row in found.rows
+        ],
+        "curves": [_curve_document(each) for each in found.curves],
+        "only_real": [f"{name.job} {name.what} {said}".strip() for name, said in found.only_real],
+        "only_simulated": [
+            f"{name.job} {name.what} {said}".strip() for name, said in found.only_simulated
+        ],
+        "notes": found.notes,
+    }
+
+
+def to_json(found: Comparison) -> str:
+    """Return the document as text; what is unknown is null."""
+    return json.dumps(document(found), indent=2, allow_nan=False) + "\n"
+
+
+def _curve_document(curve: Aligned) -> dict[str, Any]:
+    return {
+        "name": str(curve.name),
+        "width_ns": curve.width_ns,
+        "time_ns": curve.time_ns.tolist(),
+        "real": _warm_up_document(curve.real),
+        "simulated": _warm_up_document(curve.simulated),
+    }
+
+
+def _warm_up_document(warm_up: WarmUp) -> dict[str, Any]:
+    return {
+        "state": warm_up.state.value,
+        "level": warm_up.level,
+        **{f"t{share}_ns": time_ns for share, time_ns in warm_up.reached_ns.items()},
+        "x": warm_up.curve.tolist(),
+    }
+
+
+# The text.
+
+
+def _labelled(label: str, words: str) -> list[str]:
+    return textwrap.wrap(
+        words, WIDTH, initial_indent=label.ljust(LABEL), subsequent_indent=" " * LABEL
+    ) or [label]  # fmt: skip
+
+
+def _sources(found: Comparison) -> Iterator[str]:
+    for label, run in (("real", found.real), ("simulated", found.simulated)):
+        yield from _labelled(label, _files(run))
+
+
+def _files(run: Measurement) -> str:
+    version = f" · fio {run.version}" if run.version else ""
+    names = [Path(each).name for each in run.sources]
+    if len(names) == 1:
+        return run.sources[0] + version
+    listed = ", ".join(names[:LISTED_MAX]) + (" ..." if len(names) > LISTED_MAX else "")
+    return f"{Path(run.sources[0]).parent}: {listed}{version}"
+
+
+def _verdict(found: Comparison) -> list[str]:
+    judged, failed = len(found.judged), found.failed
+    if not failed:
+        return _labelled("AGREES", f"All {judged} figures are within their tolerances.")
+    worst = max(failed, key=_excess)
+    told = f"{worst.name}, {error_in_words(worst)} where {allowed_in_words(worst)} is allowed"
+    if worst.error is None:
+        told = f"{worst.name}, which one of the runs does not have"
+    beyond = f"{len(failed)} of {judged} figures {'is' if len(failed) == 1 else 'are'} beyond"
+    one = len(failed) == 1
+    words = f"{beyond} {'its' if one else 'their'} tolerance{'' if one else 's'}"
+    return _labelled("DIFFERS", f"{words}{': ' if one else '; farthest: '}{told}.")
+
+
+def _excess(row: Row) -> float:
+    if row.error is None:
+        return 1.0  # unlike, but how far cannot be said
+    return abs(row.error) / max(row.tolerance or 0.0, 1e-9)
+
+
+def _chosen(found: Comparison) -> Aligned | None:
+    """Return the curve to draw: of IOPS, if there is one that reaches over some bins."""
+    usable = [each for each in found.curves if len(each.time_ns) > 4]
+    return min(usable, key=lambda each: "IOPS" not in each.name.measure, default=None)
+
+
+def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
+    both = {"real": curve.real.smooth, "simulated": curve.simulated.smooth}
+    top = max(float(np.max(each)) for each in both.values()) or 1.0
+    end = float(curve.time_ns[-1] + curve.width_ns)
+    middles = (curve.time_ns + curve.width_ns / 2).astype(np.float64)
+    yield f"{curve.name} over {span(end)}, both on one scale"
+    for label, values in both.items():
+        plot = WIDTH - MARGIN - len("simulated") - 2
+        lines = draw(middles, values, end, top, plot, HEIGHT, ascii_only)
+        for number, line in enumerate(lines):
+            beside = value_in_words(curve.name.measure, top) if number == 0 else ""
+            beside = "0" if number == HEIGHT - 1 else beside
+            name = f"  {label}" if number == HEIGHT - 1 else ""
+            yield f"{beside:>{MARGIN - 1}} {line:{plot}}{name}"
+
+
+def _table(found: Comparison) -> Iterator[str]:
+    width = max(len(str(row.name)) for row in found.judged) + 2
+    yield f"{'':{width}}{'real':>12}{'simulated':>12}{'error':>10}{'allowed':>10}"
+    for row in found.judged:
+        if row.real == row.simulated == 0:
+            continue  # in one line below
+        mark = "✓" if row.is_met else "✗"
+        cells = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
+        known = f"{cells[0]:>12}{cells[1]:>12}"
+        error, allowed = error_in_words(row), allowed_in_words(row)
+        yield f"{row.name!s:{width}}{known}{error:>10}{allowed:>10} {mark}"
+
+
+def _left(found: Comparison) -> Iterator[str]:
+    still = [row.name for row in found.judged if row.real == row.simulated == 0]
+    rows = [row for row in found.rows if row.is_met is None]
+    untold = [(row.name, f"{row.name.measure} {error_in_words(row)}") for row in rows]
+    for label, names in (
+        ("0 in both", [(name, name.measure) for name in still]),
+        ("not judged", untold),
+        ("only real", found.only_real),
+        ("only simul.", found.only_simulated),
+    ):
+        if names:
+            yield from _labelled(label, _listed(names))
+    for number, note in enumerate(found.notes):
+        yield from _labelled("" if number else "notes", note)
+
+
+def _listed(names: list[tuple[Name, str]]) -> str:
+    """Name things by what they are of, each of that said once; the first ones of each."""
+    groups: dict[str, list[str]] = {}
+    for name, said in names:
+        groups.setdefault(f"{name.job} {name.what}".strip(), []).append(said)
+    parts = []
+    for of, each in groups.items():
+        more = f", {len(each) - LISTED_MAX} more" if len(each) > LISTED_MAX else ""
+        parts.append(f"{of}: {', '.join(each[:LISTED_MAX])}{more}")
+    return "; ".join(parts)
+
+
+def row_from(document: Mapping[str, Any]) -> Row:
+    """Return a row of a document as it was."""
+    name = Name(*(document[part] for part in Name._fields))
+    figures = ("real", "simulated", "error", "tolerance", "slack")
+    return Row(name, *(document[part] for part in figures))
+
+
+def value_in_words(measure: str, value: float | None) -> str:
+    """Return a figure in the unit of its measure."""
+    if value is None:
+        return NONE
+    last = measure.rpartition(" ")[2]
+    if last in WHEN:
+        return latency(value)
+    if measure.startswith(HIT_RATIO):
+        return percent(value)
+    if measure.startswith(BANDWIDTH):
+        return human_rate(value)
+    if measure.startswith(IOPS):
+        return human_count(value)
+    is_percentile = last[:1] == "p" and last[1:2].isdigit()
+    return latency(value) if last in TIMES or is_percentile else human_count(value)
+
+
+def _is_distance(row: Row) -> bool:
+    return row.name.measure.rpartition(" ")[2] in DISTANCES
+
+
+def error_in_words(row: Row) -> str:
+    """Return how far the simulated figure is from the real one."""
+    if row.error is None:
+        return NONE
+    if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":
+        return f"{100 * row.error:+.1f} pt" if not _is_curve(row) else f"{row.error:.3f}"
+    return f"{row.error:.3f}" if _is_distance(row) else f"{100 * row.error:+.1f}%"
+
+
+def _is_curve(row: Row) -> bool:
+    return row.name.measure.endswith("curve")
+
+
+def allowed_in_words(row: Row) -> str:
+    """Return how far it may be; the row must have a tolerance."""
+    assert row.tolerance is not None
+    most = max(row.tolerance, row.slack)
+    if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":
+        return f"±{100 * most:.0f} pt" if not _is_curve(row) else f"{most:g}"
+    return f"{most:g}" if _is_distance(row) else f"±{100 * most:.3g}%"

@@ -1,0 +1,177 @@
+"""What else a result tells, one line each, where there is something to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hybridsim.answers.result import Result
+from hybridsim.answers.verdict import SHORTEST_NS
+from hybridsim.common.explain import REASONS
+from hybridsim.common.units import human_count, human_size
+from hybridsim.common.wording import lasting, latency, money, of_the_mean, percent, span
+from hybridsim.show.warm_start import warm_start
+from hybridsim.show.caches import units, what_it_did
+from hybridsim.show.labels import LABELS, joined, rows, unbroken
+
+
+def findings(result: Result) -> list[tuple[str, str]]:
+    """Return (label, text) of each finding, in order of interest."""
+    told = (
+        _iops,
+        warm_start,
+        _misses,
+        what_it_did,
+        _wear,
+        _cost,
+        _disk_time,
+        _controller,
+        _rebuild,
+        _model,
+    )
+    return [row for tell in told for row in tell(result)]
+
+
+def _iops(result: Result) -> Iterator[tuple[str, str]]:
+    """Throughput, where it is a finding and not given by the trace."""
+    if result.scenario.get("mode", "open") == "open":
+        return
+    shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
+    iops = (f"{label} {human_count(phase.iops or 0)}" for label, phase in shown)
+    yield LABELS["iops"], joined(iops)
+
+
+def _misses(result: Result) -> Iterator[tuple[str, str]]:
+    phase = result.phases["warm"]
+    reasons = phase.figures.read_reasons
+    if not reasons or not rows(result):
+        return
+    all_of_them = phase.share_of_reads(sum(reasons.values()))
+    parts = [
+        f"{REASONS[reason]} {percent(phase.share_of_reads(number))}"
+        for reason, number in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+    ]
+    when = rows(result)[-1][0]
+    text = f"{percent(all_of_them)} of the reads ({when}): " + joined(parts)
+    yield LABELS["misses"], text
+    pages = percent(phase.figures.page_hit_ratio)
+    yield LABELS["page_hits"], f"{pages} of the {units(result)} that reads touch ({when})"
+
+
+def _bcache(result: Result) -> Iterator[str]:
+    """What a bcache did in the whole run, in the words of sysfs."""
+    counters = result.cached.whole.counters
+    for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
+        counted, shown = counters.get(name, 0), counters.get(f"sysfs_{name}", 0)
+        if counted:
+            yield f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})"
+    yield f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}"
+    yield f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end"
+    yield f"{human_count(counters.get('evictions', 0))} buckets emptied for others"
+
+
+def _wear(result: Result) -> Iterator[tuple[str, str]]:
+    wear = result.wear
+    if wear is None or not rows(result):
+        return
+    judged = result.phases["warm"].span_ns
+    is_long = judged >= SHORTEST_NS  # enough to speak of days and years
+    parts = [f"{human_size(wear.bytes_per_day)} a day"] if is_long else []
+    if not is_long:
+        parts.append(f"{human_size(wear.bytes_written)} in {span(judged)}")
+    if wear.per_host_write is not None:
+        often = wear.per_host_write > 99  # the host hardly writes: all of it is promotion
+        per_byte = "over 99" if often else f"{wear.per_host_write:.2f}"
+        parts.append(f"{per_byte} bytes per byte the host writes")
+    if wear.read_per_written is not None:
+        parts.append(f"{wear.read_per_written:.2f} bytes read from it per byte written")
+    if wear.in_flash is not None:
+        parts.append(f"{wear.in_flash:.2f} bytes in the flash per byte written to it")
+    if wear.drive_writes_per_day is not None and is_long:
+        parts.append(f"{wear.drive_writes_per_day:.2g} DWPD")
+    if wear.years is not None and is_long:
+        parts.append(f"rated life {lasting(wear.years)}")
+    yield LABELS["wear"], joined(parts)
+
+
+def _cost(result: Result) -> Iterator[tuple[str, str]]:
+    """What the SSD costs, where the scenario says the prices."""
+    cost = result.cost
+    if cost is None or not cost["is_own"] or cost["ssd_cost"] is None:
+        return
+    unit = cost["price"]["currency"]
+    size = human_size(result.scenario["cache_bytes"])
+    parts = [f"{money(cost['ssd_cost'], unit)} for {size} of SSD"]
+    if cost["disks_cost"] is not None:
+        parts.append(f"{money(cost['disks_cost'], unit)} for the disks, {cost['disks']}")
+    if cost["per_saved_ms"] is not None:
+        parts.append(f"{money(cost['per_saved_ms'], unit)} per ms saved of {cost['what']}")
+    yield LABELS["cost"], joined([*parts, f"prices of {cost['price']['date']}"])
+
+
+def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
+    for label, phase in ((LABELS["none"], result.phases["none"]), *rows(result)[-1:]):
+        spent = sum(phase.disk_time_ns.values())
+        if spent:
+            shares = {what: percent(ns / spent) for what, ns in phase.disk_time_ns.items()}
+            parts = [f"{LABELS.get(what, what)} {share}" for what, share in shares.items()]
+            kind = "volume_time" if "latency" in shares else "disk_time"
+            first = phase is result.phases["none"]
+            if phase.disk_queue_ns and not phase.saturated:
+                parts.append(
+                    f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} a request"
+                )
+            yield LABELS[kind] if first else "", f"{label}: " + joined(parts)
+
+
+def _controller(result: Result) -> Iterator[tuple[str, str]]:
+    """What went through the DRAM of a RAID controller."""
+    told = rows(result) or [(LABELS["none"], result.phases["none"])]
+    label, phase = told[-1]
+    counted = phase.counters
+    destages = counted.get("controller_destages")
+    if destages is None:
+        return
+    parts = [
+        f"{label}: {human_size(counted['controller_dram_read_bytes'])} read from its DRAM",
+        f"{human_size(counted['controller_write_back_bytes'])} written to it",
+        f"{human_size(counted['controller_destaged_bytes'])} from there to the disks",
+    ]
+    if destages:
+        share = counted["controller_full_stripes"] / destages
+        parts.append(f"{percent(share)} of those writes full stripes")
+    yield LABELS["controller"], joined(parts)
+
+
+def _rebuild(result: Result) -> Iterator[tuple[str, str]]:
+    ends = {LABELS["none"]: result.plain.rebuild, LABELS["cached"]: result.cached.rebuild}
+    for label, progress in ends.items():
+        if progress is not None:
+            words = f"{percent(progress.share)} done"
+            if progress.whole_ns is not None:
+                words += f", {span(progress.whole_ns)} in all"
+                words += " at this pace" if progress.share < 1 else ""
+            yield LABELS["rebuild"] if label == LABELS["none"] else "", f"{label}: {words}"
+
+
+def _model(result: Result) -> Iterator[tuple[str, str]]:
+    """How well the disks alone give the recorded latencies back."""
+    fidelity = result.fidelity
+    if not fidelity.measured.count:
+        return
+    measured, modelled = (
+        latency(one.percentile(50)) for one in (fidelity.measured, fidelity.modelled)
+    )
+    if not fidelity.is_known:
+        text = f"not held against the recorded latencies: {fidelity.why_not}"
+    elif fidelity.is_other_kind:
+        text = (
+            f"your storage took {measured} at the median, as flash or a cache does; these disks "
+            f"alone take {modelled}"
+        )
+    else:
+        text = (
+            f"these disks alone take {modelled} at the median, recorded were {measured}; the "
+            f"distributions are {of_the_mean(fidelity.demerit)} apart, a "
+            f"{fidelity.likeness} likeness"
+        )
+    yield LABELS["model"], unbroken(text)

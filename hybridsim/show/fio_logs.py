@@ -1,0 +1,137 @@
+"""The log files that fio 3.33 writes: rates, latencies and their histograms over time, requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.workloads.fio.job import MILLISECOND, SECOND
+from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.results import FioResult, JobResult
+from hybridsim.common.histogram import BINS, bin_of
+from hybridsim.common.writing import whole_file
+
+Rows = npt.NDArray[np.int64]  # time in ms, value, direction, bytes, order of issue
+DONE, LATENCY, KIND, LENGTH, NUMBER = range(5)
+FILES = {"bw": ("bw",), "lat": ("lat", "clat", "slat"), "iops": ("iops",), "hist": ("clat_hist",)}
+WORDS = {READ: "read", WRITE: "write", TRIM: "trim", SYNC: "sync"}
+
+
+def write(result: FioResult) -> list[str]:
+    """Write the logs that jobs ask for; return the names of the files."""
+    written = []
+    for number, each in enumerate(result.of_jobs, 1):
+        job = each.jobs[0]
+        for kind, prefix in job.logs.items():
+            for name in FILES[kind]:
+                path = f"{prefix}_{name}.{number}.log"
+                lines = _histograms(each) if kind == "hist" else _lines(each, _rows(each, name))
+                written.append(_written(path, lines))
+        if job.iolog:
+            path = f"{job.iolog}.{number}" if job.iolog in written else job.iolog
+            written.append(_written(path, _requests(each)))
+    return written
+
+
+def _written(path: str, lines: Iterator[str]) -> str:
+    with whole_file(path) as stream:
+        stream.writelines(line.encode() for line in lines)
+    return path
+
+
+def _lines(result: JobResult, rows: Rows) -> Iterator[str]:
+    if not result.jobs[0].log_offsets:
+        for time_ms, value, kind, size, _ in rows.T.tolist():
+            yield f"{time_ms}, {value}, {kind}, {size}, 0\n"
+        return
+    assert result.made is not None
+    if result.jobs[0].log_window_ns:
+        offset = np.zeros_like(rows[NUMBER])
+    else:
+        offset = result.made[1][rows[NUMBER]]
+    for (time_ms, value, kind, size, _), at in zip(rows.T.tolist(), offset.tolist()):
+        yield f"{time_ms}, {value}, {kind}, {size}, {at}, 0\n"
+
+
+def _requests(result: JobResult) -> Iterator[str]:
+    """Yield an I/O log of version 3: all requests in the order in which they were issued."""
+    assert result.made is not None
+    files = result.jobs[0].files
+    yield "fio version 3 iolog\n"
+    yield from (f"0 {file} {word}\n" for file in files for word in ("add", "open"))
+    issued = np.concatenate([np.zeros((2, 0), np.int64), *result.issued], axis=1)
+    issued = issued[:, np.argsort(issued[0])]
+    issued = issued[:, issued[0] < result.made.shape[1]]  # a sync at the end is none of them
+    last = time_us = 0
+    rows = result.made[:, issued[0]].T.tolist()
+    for since_ns, (kind, offset, length, file) in zip(issued[1].tolist(), rows):
+        time_us = since_ns // 1000
+        last = last if kind == SYNC else offset
+        yield f"{time_us} {files[file]} {WORDS[kind]} {last} {length}\n"
+    yield from (f"{time_us} {file} close\n" for file in files)
+
+
+def _histograms(result: JobResult) -> Iterator[str]:
+    """Yield the completion latencies of each whole window and direction, in fio's bins."""
+    job = result.jobs[0]
+    if not (result.log and job.hist_window_ns):
+        return
+    facts = np.concatenate(result.log, axis=1)
+    facts = facts[:, facts[KIND] != SYNC]
+    window = facts[DONE] // job.hist_window_ns
+    together = 1 << job.hist_coarseness
+    for number in range(int(window.max())):  # the last one is not whole
+        mine = facts[:, window == number]
+        for kind in np.unique(mine[KIND]).tolist():
+            chosen = mine[:, mine[KIND] == kind]
+            bins = np.bincount(bin_of(chosen[LATENCY]), minlength=BINS)
+            bins = bins.reshape(-1, together).sum(axis=1)
+            time_ms = (number + 1) * job.hist_window_ns // MILLISECOND
+            size = int(chosen[LENGTH][-1])
+            yield f"{time_ms}, {kind}, {size}, {', '.join(map(str, bins.tolist()))}\n"
+
+
+def _rows(result: JobResult, name: str) -> Rows:
+    """Return the rows of a log: one a request, or one a window and direction."""
+    if not result.log:
+        return np.zeros((5, 0), np.int64)
+    facts = np.concatenate(result.log, axis=1)
+    facts = facts[:, facts[KIND] != SYNC]
+    window_ns = result.jobs[0].log_window_ns
+    if name == "slat":  # handing over takes no time
+        facts[LATENCY] = 0
+    if window_ns:
+        return _averaged(facts, name, window_ns)
+    latency_ns = np.maximum(facts[LATENCY], 1)
+    values = {
+        "bw": facts[LENGTH] * SECOND // latency_ns // 1024,
+        "iops": np.ones_like(latency_ns),
+    }
+    value = values.get(name, facts[LATENCY])
+    columns = (facts[DONE] // MILLISECOND, value, facts[KIND], facts[LENGTH], facts[NUMBER])
+    return np.stack(columns)
+
+
+def _averaged(facts: Rows, name: str, window_ns: int) -> Rows:
+    """Return a row for each whole window and direction in which something was done."""
+    window = facts[DONE] // window_ns
+    last = int(facts[DONE].max()) // window_ns  # not whole
+    found = []
+    for kind in np.unique(facts[KIND]).tolist():
+        mine = facts[KIND] == kind
+        number = np.bincount(window[mine], minlength=last + 1)
+        moved = np.bincount(window[mine], facts[LENGTH][mine].astype(float), last + 1)
+        waited = np.bincount(window[mine], facts[LATENCY][mine].astype(float), last + 1)
+        values = {
+            "bw": moved * SECOND / window_ns / 1024,
+            "iops": number * SECOND / window_ns,
+        }
+        value = values.get(name, waited / np.maximum(number, 1)).astype(np.int64)
+        used = np.flatnonzero(number[:last])
+        times = (used + 1) * window_ns // MILLISECOND
+        none = np.zeros_like(used)
+        found.append(np.stack([times, value[used], none + kind, none, none]))
+    rows = np.concatenate(found, axis=1)
+    return rows[:, np.lexsort((rows[2], rows[0]))]

@@ -1,0 +1,177 @@
+"""Results of jobs as text, line by line as fio 3.33 lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hybridsim.common.version import __version__
+from hybridsim.workloads.fio.job import SECOND, Job
+from hybridsim.workloads.fio.pattern import SYNC
+from hybridsim.workloads.fio.results import MIXED, NAMES, FioResult, JobResult, Measured
+from hybridsim.show.fio_json import FORM, coarse, percentiles, shares
+
+BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+DECIMAL = ("", "k", "M", "G", "T", "P")
+UNITS = {"nsec": 1, "usec": 10**3, "msec": 10**6}
+A_LINE = 4  # percentiles
+DEPTHS = ("1", "2", "4", "8", "16", "32", ">=64")
+
+
+def text(result: FioResult) -> str:
+    """Return the report."""
+    lines = [*_heading(result), ""]
+    for each in result.reported:
+        lines += _job(each)
+    lines += _groups(result)
+    lines += ["", f"machine: {result.machine}"]
+    lines += [f"note: {note}" for note in result.notes]
+    return "\n".join(lines) + "\n"
+
+
+def short(number: float, base: int, figures: int = 4) -> str:
+    """Return a number with its prefix in at most so many figures: 8704, 23.4k, 91.6Mi."""
+    prefixes = BINARY if base == 1024 else DECIMAL
+    rank = 0
+    while round(number) >= 10**figures and rank + 1 < len(prefixes):
+        number, rank = number / base, rank + 1
+    digits = 0 if rank == 0 else max(0, figures - 1 - len(str(int(number))))
+    return f"{number:.{digits}f}{prefixes[rank]}"
+
+
+def _both(rate: float) -> str:
+    return f"{short(rate, 1024)}B/s ({short(rate, 1000)}B/s)"
+
+
+def _heading(result: FioResult) -> Iterator[str]:
+    seen: list[Job] = []
+    for job in result.jobs:
+        if seen and (job.name, job.group) == (seen[-1].name, seen[-1].group):
+            if len(seen) < 2 or seen[-2].name != job.name:
+                yield "..."
+        else:
+            sizes = ", ".join(
+                f"({letter}) {short(each.least, 1024)}B-{short(each.most, 1024)}B"
+                for letter, each in zip("RWT", job.pattern.sizes)
+            )
+            engine = job.said.get("ioengine", "psync")
+            yield (
+                f"{job.name}: (g={job.group}): rw={job.said.get('rw', 'read')}, bs={sizes}, "
+                f"ioengine={engine}, iodepth={job.depth}"
+            )
+        seen.append(job)
+    yield f"hybridsim-{__version__}, simulating; in the form of {FORM}"
+    yield f"Starting {len(result.jobs)} process{'es' if len(result.jobs) > 1 else ''}"
+
+
+def _job(result: JobResult) -> Iterator[str]:
+    job = result.jobs[0]
+    error = "err= 0"
+    if result.error:
+        error = f"err={result.error} (func=max latency exceeded, error=Connection timed out)"
+    yield f"{job.name}: (groupid={job.group}, jobs={len(result.jobs)}): {error}: pid=0: simulated"
+    for name, measured in result.told:
+        if measured.count:
+            yield from _direction(name, measured, result, job)
+    yield from _coarse(result)
+    syncs = result.directions[SYNC]
+    if syncs.count:
+        yield "  fsync/fdatasync/sync_file_range:"
+        yield f"    sync {_moments(syncs)}"
+        yield from _percentiles("sync", syncs, job)
+    depths = ", ".join(f"{name}={share:.1f}%" for name, share in zip(DEPTHS, shares(result.levels)))
+    yield f"  IO depths    : {depths}"
+    one_by_one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%"
+    yield f"     submit    : {one_by_one}"
+    yield f"     complete  : {one_by_one}"
+    counts = ",".join(str(each.count) for each in result.directions)
+    yield f"     issued rwts: total={counts} short=0,0,0,0 dropped=0,0,0,0"
+    goal = job.goal
+    asked = f"target={goal.target_ns}, window={goal.window_ns // 1000}"
+    yield f"     latency   : {asked}, percentile={goal.percent:.2f}%, depth={result.depth}"
+
+
+def _direction(name: str, measured: Measured, result: JobResult, job: Job) -> Iterator[str]:
+    seconds = result.span_ns / SECOND
+    rate = measured.moved_bytes / seconds
+    iops = short(measured.count / seconds, 1000)
+    moved = f"{short(measured.moved_bytes, 1024)}B/{result.span_ms}msec"
+    yield f"  {name}: IOPS={iops}, BW={_both(rate)}({moved})"
+    yield f"    clat {_moments(measured)}"
+    yield f"     lat {_moments(measured)}"
+    yield from _percentiles("clat", measured, job)
+    windows = measured.moved.whole(result.span_ns) * (SECOND / measured.moved.width_ns)
+    unit, per = ("MiB/s", 2**20) if windows.mean() > 2**30 else ("KiB/s", 2**10)
+    yield f"   bw (  {unit}): {_of_windows(windows / per, 'per=100.00%, ')}"
+    windows = measured.done.whole(result.span_ns) * (SECOND / measured.done.width_ns)
+    yield f"   iops        : {_of_windows(windows, '')}"
+
+
+def _of_windows(windows, share: str) -> str:  # type: ignore[no-untyped-def]
+    deviation = windows.std(ddof=1) if len(windows) > 1 else 0.0
+    return (
+        f"min={windows.min():5.0f}, max={windows.max():5.0f}, {share}avg={windows.mean():5.2f}, "
+        f"stdev={deviation:5.2f}, samples={len(windows)}"
+    )
+
+
+def _unit(least: float, most: float, spread: float) -> str:
+    """Return the unit that fio would choose for times between these."""
+    if least > 2 * 10**6 and most >= 10**8 and spread > 10**6:
+        return "msec"
+    return "usec" if least > 2000 and most >= 10**5 and spread > 1000 else "nsec"
+
+
+def _moments(measured: Measured) -> str:
+    unit = _unit(measured.min_ns, measured.latency.max_ns, measured.deviation_ns)
+    per = UNITS[unit]
+    least, most = measured.min_ns // per, measured.latency.max_ns // per
+    return (
+        f"({unit}): min={short(least, 1000, 6)}, max={short(most, 1000, 6)}, "
+        f"avg={measured.mean_ns / per:5.2f}, stdev={measured.deviation_ns / per:5.2f}"
+    )
+
+
+def _percentiles(what: str, measured: Measured, job: Job) -> Iterator[str]:
+    values = percentiles(measured, job)
+    unit = _unit(min(values.values()), max(values.values()), float("inf"))
+    yield f"    {what} percentiles ({unit}):"
+    found = [f"{percent:5.2f}th=[{value // UNITS[unit]:5d}]" for percent, value in values.items()]
+    for begin in range(0, len(found), A_LINE):
+        comma = "," if begin + A_LINE < len(found) else ""
+        yield f"     | {', '.join(found[begin : begin + A_LINE])}{comma}"
+
+
+def _coarse(result: JobResult) -> Iterator[str]:
+    for unit, bins in coarse(result).items():
+        used = [f"{edge}={share:.2f}%" for edge, share in bins.items() if share]
+        for begin in range(0, len(used), 5):
+            yield f"  lat ({unit}ec)   : {', '.join(used[begin : begin + 5])}"
+
+
+def _groups(result: FioResult) -> Iterator[str]:
+    for group in sorted({job.group for job in result.jobs}):
+        yield ""
+        yield f"Run status group {group} (all jobs):"
+        members = [each for each in result.of_jobs if each.jobs[0].group == group]
+        for wanted in (*NAMES, MIXED):
+            told = [
+                (each, part.moved_bytes)
+                for each in members
+                for name, part in each.told
+                if name == wanted and part.count
+            ]
+            if not told:
+                continue
+            moved = sum(part for _, part in told)
+            begin = min(each.begin_ns for each, _ in told)
+            span = max(max(each.end_ns for each, _ in told) - begin, 1)
+            rates = [part * SECOND / each.span_ns for each, part in told]
+            spans = [each.span_ms for each, _ in told]
+            low, high = min(rates), max(rates)
+            yield (
+                f"{wanted.upper():>7}: bw={_both(moved * SECOND / span)}, "
+                f"{short(low, 1024)}B/s-{short(high, 1024)}B/s "
+                f"({short(low, 1000)}B/s-{short(high, 1000)}B/s), "
+                f"io={short(moved, 1024)}B ({short(moved, 1000)}B), "
+                f"run={min(spans)}-{max(spans)}msec"
+            )

@@ -1,0 +1,62 @@
+"""A fleet on one screen: what each setting does for all volumes, and for whom most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hybridsim.common.units import human_size
+from hybridsim.common.wording import NONE, counted, latency
+from hybridsim.show.page import table
+from hybridsim.studies.sweep.fleet_answer import MEAN, FleetRow, gain_of
+
+if TYPE_CHECKING:
+    from hybridsim.studies.sweep.answer import SweepResult
+
+VOLUMES_SHOWN = 5  # on either end
+
+
+def lines(found: SweepResult) -> Iterator[str]:
+    """Yield the sums by setting, the distribution of gains, and the volumes at both ends."""
+    rows = found.fleet
+    yield f"{counted(len(rows[0].settings), 'volume')}, each replayed by itself"
+    heads = ["", "yes", "no", "unsure", "SSD", "alone", "cached", "gain", "10%", "half", "90%"]
+    yield from table(heads, [_cells(row) for row in rows])
+    yield "gain: how many times shorter the mean read is, of all reads by which volumes are"
+    yield "judged (once warm); 10%, half, 90% of the volumes gain at most as much as their"
+    yield "column says"
+    yield ""
+    yield from _ends(rows[0])
+
+
+def _cells(row: FleetRow) -> list[str]:
+    shares = row.quantiles
+    name = " ".join(f"{key.rpartition('.')[2]}={value}" for key, value in row.values.items())
+    return [
+        name or "the scenario",
+        *(str(number) for number in row.answers.values()),
+        human_size(row.ssd_bytes).replace(" ", ""),
+        latency(row.alone_ns).replace(" ", ""),
+        latency(row.mean_ns).replace(" ", ""),
+        _times(row.gain),
+        *(_times(shares.get(each)) for each in (10, 50, 90)),
+    ]
+
+
+def _times(gain: float | None) -> str:
+    return NONE if gain is None else f"{gain:.2f}"
+
+
+def _ends(row: FleetRow) -> Iterator[str]:
+    known = [(gain, each) for each in row.settings if (gain := gain_of(each)) is not None]
+    ranked = sorted(known, key=lambda pair: -pair[0])
+    if len(ranked) > 2 * VOLUMES_SHOWN:
+        ranked = ranked[:VOLUMES_SHOWN] + ranked[-VOLUMES_SHOWN:]
+    cells = [
+        [each.points[0].trace.device or "", each.figures[0]["answer"], _times(gain),
+         latency(each.figures[0][MEAN]), f"{each.figures[0]['requests']:,}",
+         human_size(each.figures[0]["ssd_bytes"])]
+        for gain, each in ranked
+    ]  # fmt: skip
+    yield "volumes that gain most, and least" + (f", with {_cells(row)[0]}" if row.values else "")
+    yield from table(["volume", "answer", "gain", "mean read", "requests", "SSD"], cells)

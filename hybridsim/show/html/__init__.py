@@ -1,0 +1,43 @@
+"""A report as one HTML file that loads nothing: `of(document)`, or `page` of sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.html.blocks import (
+    Code,
+    CopyJson,
+    KeyFigures,
+    Prose,
+    Row,
+    Section,
+    Table,
+)
+from hybridsim.show.html.page import page
+from hybridsim.show.html.sections import sections_of
+
+__all__ = ["Code", "CopyJson", "KeyFigures", "Prose", "Row", "Section", "Table", "of", "page"]
+
+TITLES = {
+    "hybridsim.result": "Should this be cached?",
+    "hybridsim.size": "How large must the SSD be?",
+    "hybridsim.bench": "What does this machine give?",
+    "hybridsim.studies.sweep": "Which of these machines?",
+    "hybridsim.answers.comparison": "Does the model match the machine?",
+}
+
+
+def of(document: Mapping[str, Any], command: str = "") -> str:
+    """Return the report of a document that `--json` writes, and of the command that made it."""
+    family = str(document["schema"]).partition("/")[0]
+    told = dict(document) | {"command": command}
+    return page(TITLES[family], sections_of(told), document, _about(document))
+
+
+def _about(document: Mapping[str, Any]) -> str:
+    """Return what was looked at, in a line."""
+    inputs = document.get("inputs", {})
+    trace, scenario = inputs.get("trace", {}), inputs.get("scenario", document.get("scenario", {}))
+    parts = [trace.get("name"), document.get("machine") or scenario.get("summary")]
+    return " · ".join(str(each) for each in parts if each)

@@ -1,0 +1,173 @@
+"""Charts as SVG: for print, for browsers without scripts, and where nothing needs to move.
+
+Geometry only; templates/drawings.html writes it down, so that all text is escaped there.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridsim.show.charts import Axis, Bars, Chart, Heat, Line
+from hybridsim.show.charts import ticks as ticks_of
+from hybridsim.show.charts.labels import rows_of
+from hybridsim.show.charts.palette import colours
+from hybridsim.show.charts.stacking import stacked
+from hybridsim.show.html.paths import areas, outline
+from hybridsim.show.html.png import png
+
+WIDTH, HEIGHT = 720, 260
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
+BAR = 26
+LETTER = 6.6  # how wide a letter is, about
+LINE = 13  # how high
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where the values of an axis lie."""
+
+    axis: Axis
+    low: float
+    high: float
+    start: float  # in the picture
+    end: float
+
+    @classmethod
+    def of(cls, axis: Axis, values: Sequence[Any], start: float, end: float) -> Scale:
+        """Return a scale that holds all values, or what the axis says."""
+        known = [each for each in values if each is not None and (each > 0 or not axis.log)]
+        low = min(known, default=1.0) if axis.low is None else axis.low
+        high = max(known, default=low) if axis.high is None else axis.high
+        if axis.log:
+            low, high = (low, high) if high > low else (low / 2, low * 2)
+        elif not high > low:
+            high = low + axis.per
+        elif axis.high is None:
+            high += 0.05 * (high - low)
+        return cls(axis, low, high, start, end)
+
+    def at(self, value: float) -> float:
+        """Return the place of a value."""
+        low, high = self.low, self.high
+        if self.axis.log:
+            value, low, high = (math.log10(max(each, 1e-300)) for each in (value, low, high))
+        share = min(max((value - low) / (high - low), -0.02), 1.02)
+        return round(self.start + share * (self.end - self.start), 1)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return places and texts of its ticks."""
+        find = ticks_of.of(self.axis)
+        values = find(self.low / self.axis.per, self.high / self.axis.per)
+        return [(self.at(each * self.axis.per), ticks_of.text(each)) for each in values]
+
+
+@dataclass
+class Drawing:
+    """What a template writes down as SVG."""
+
+    width: float
+    height: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    x_title: str
+    y_title: str = ""
+    x_ticks: list[tuple[float, str]] = field(default_factory=list)
+    y_ticks: list[tuple[float, str]] = field(default_factory=list)
+    areas: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, of a stack
+    paths: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, dashed
+    dots: list[tuple[int, float, float]] = field(default_factory=list)
+    bands: list[tuple[float, float, str, float]] = field(default_factory=list)  # and its label's x
+    marks: list[tuple[float, float | None, str, str, float]] = field(default_factory=list)
+    rects: list[tuple[int, float, float, float, float, str]] = field(default_factory=list)
+    labels: list[tuple[float, str]] = field(default_factory=list)  # of rows: y, text
+    legend: list[tuple[int, str]] = field(default_factory=list)
+    image: str = ""
+
+
+def of_chart(chart: Chart) -> Drawing:
+    """Return the picture of a chart."""
+    chart = stacked(chart) if chart.is_stacked else chart
+    xs = [value for line in chart.lines for value in line.x]
+    ys = [value for line in chart.lines for value in line.y]
+    x = Scale.of(chart.x, xs, LEFT, WIDTH - RIGHT)
+    y = Scale.of(chart.y, ys, HEIGHT - BOTTOM, TOP)
+    drawing = Drawing(
+        WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, chart.x.title, chart.y.title,
+        x.ticks, y.ticks,
+    )  # fmt: skip
+    lines = [x.at(mark.x) for mark in chart.marks if mark.y is None]
+    for band in chart.bands:
+        start, end = x.at(band.start), x.at(band.end)
+        written = next((at for at in lines if 0 <= at - start < LETTER * len(band.label)), start)
+        drawing.bands.append((start, max(end - start, 0), band.label, written + 5))
+    order = list(zip(chart.lines, colours([line.role for line in chart.lines])))
+    # Of a stack the highest is drawn first, and the others over it.
+    for line, colour in reversed(order) if chart.is_stacked else order:
+        _line(drawing, line, colour, x, y, chart.is_stacked)
+    drawing.legend = [(colour, line.label) for line, colour in order]
+    for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, x.low, x.high)):
+        place = x.at(mark.x)
+        anchor = "end" if place > 0.8 * WIDTH else "start"
+        point = None if mark.y is None else y.at(mark.y)
+        written = TOP + 26 + LINE * row if point is None else point - 9
+        drawing.marks.append((place, point, mark.label, anchor, written))
+    return drawing
+
+
+def _line(drawing: Drawing, line: Line, colour: int, x: Scale, y: Scale, is_stacked: bool) -> None:
+    points = [
+        None if a is None or b is None or (b <= 0 and y.axis.log) else (x.at(a), y.at(b))
+        for a, b in zip(line.x, line.y)
+    ]
+    if line.style in ("points", "both"):
+        drawing.dots += [(colour, *each) for each in points if each]
+    if line.style == "points":
+        return
+    if line.style == "area":
+        closed = areas(points, drawing.bottom)
+        drawing.areas += [(colour, each, is_stacked) for each in closed]
+    if not is_stacked:
+        drawing.paths.append((colour, outline(points, line.style == "steps"), line.dashed))
+
+
+def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
+    """Return the picture of stacked bars."""
+    left = 16 + LETTER * max((len(label) for label, _ in bars.rows), default=0)
+    bottom = TOP + BAR * 1.4 * len(bars.rows)
+    totals = [sum(values) for _, values in bars.rows]
+    x = Scale.of(bars.x, [0, *totals], left, width - RIGHT)
+    drawing = Drawing(
+        width, bottom + BOTTOM, left, width - RIGHT, TOP, bottom, bars.x.title, x_ticks=x.ticks
+    )
+    palette = colours(bars.roles or [""] * len(bars.parts))
+    for row, (label, values) in enumerate(bars.rows):
+        top, done = TOP + BAR * 1.4 * row + 0.2 * BAR, 0.0
+        drawing.labels.append((top + BAR / 2, label))
+        for colour, part, value in zip(palette, bars.parts, values):
+            start, end = x.at(done), x.at(done + value)
+            said = f"{label}: {part} {ticks_of.text(round(value / bars.x.per, 2))} {bars.x.unit}"
+            drawing.rects.append((colour, start, top, max(end - start, 0), BAR, said))
+            done += value
+    drawing.legend = list(zip(palette, bars.parts))
+    return drawing
+
+
+def of_heat(heat: Heat, width: float = WIDTH) -> Drawing:
+    """Return the picture of a heat map: the more, the darker."""
+    columns, rows = len(heat.counts), len(heat.counts[0]) if heat.counts else 0
+    height = 300
+    x = Scale(heat.x, 0, max(columns * heat.width, 1), LEFT, width - RIGHT)
+    y = Scale(heat.y, 0, max(rows * heat.height, 1), height - BOTTOM, TOP)
+    drawing = Drawing(
+        width, height, LEFT, width - RIGHT, TOP, height - BOTTOM, heat.x.title, heat.y.title,
+        x.ticks, y.ticks,
+    )  # fmt: skip
+    drawing.image = f"data:image/png;base64,{base64.b64encode(png(heat.counts)).decode()}"
+    return drawing

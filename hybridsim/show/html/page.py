@@ -1,0 +1,147 @@
+"""One HTML file with all in it: nothing is loaded from anywhere, nothing else may run.
+
+The Content-Security-Policy allows exactly the styles and the script of this file, by their
+hashes, and pictures that are in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from hybridsim.common.version import __version__
+from hybridsim.answers.result import plain
+from hybridsim.show.charts import Chart
+from hybridsim.show.charts.chart import Value, Values
+from hybridsim.show.charts.labels import rows_of
+from hybridsim.show.charts.palette import DARK, LIGHT, colours
+from hybridsim.show.html.blocks import Section, charts_of
+from hybridsim.show.html.drawing import of_bars, of_chart, of_heat
+
+HERE = Path(__file__).parent
+VENDOR = HERE / "vendor"
+
+
+def page(
+    title: str,
+    sections: Sequence[Section],
+    document: Mapping[str, Any] | None = None,
+    subtitle: str = "",
+) -> str:
+    """Return a report as HTML.  `document` is what `--json` writes; the page holds it whole."""
+    charts = charts_of(sections)
+    style, script = _style(), _script()
+    return _templates().get_template("page.html").render(
+        title=title,
+        subtitle=subtitle,
+        sections=sections,
+        version=__version__,
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        result=_island(document) if document is not None else None,
+        charts=_island([_data(each) for each in charts]),
+    )  # fmt: skip
+
+
+@cache
+def _templates() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals |= {"of_chart": of_chart, "of_bars": of_bars, "of_heat": of_heat}
+    return found
+
+
+def _island(data: Any) -> str:
+    """Return data as JSON, deflated: a third as long, and no sign of it can end its element."""
+    text = json.dumps(plain(data), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _data(chart: Chart) -> dict[str, Any]:
+    """Return a chart as its script takes it; what x the lines share is there once."""
+    shared: list[list[Any]] = []
+    lines = []
+    for line, colour in zip(chart.lines, colours([each.role for each in chart.lines])):
+        x = _short(line.x)
+        if x not in shared:
+            shared.append(x)
+        about = {name: each for name, each in vars(line).items() if name not in ("x", "role")}
+        about["y"] = _short(line.y)
+        lines.append(about | {"x": shared.index(x), "colour": colour})
+    return {
+        **{name: getattr(chart, name) for name in ("gid", "title", "sync", "is_stacked")},
+        "x": vars(chart.x) | {"title": chart.x.title},
+        "y": vars(chart.y) | {"title": chart.y.title},
+        "xs": shared,
+        "lines": lines,
+        "bands": [vars(each) for each in chart.bands],
+        "marks": [vars(mark) | {"row": row} for mark, row in zip(chart.marks, _rows(chart))],
+    }
+
+
+def _rows(chart: Chart) -> list[int]:
+    """Return the rows of the labels of a chart's marks."""
+    xs = [one for line in chart.lines for one in line.x if one is not None]
+    ends = (chart.x.low, min(xs, default=0)), (chart.x.high, max(xs, default=1))
+    low, high = (found if said is None else said for said, found in ends)
+    return rows_of(chart.marks, chart.x, low, high)
+
+
+def _short(values: Values) -> list[Value]:
+    """Return values with as many figures as can be seen."""
+    rounded = (float(f"{one:.6g}") if isinstance(one, float) else one for one in values)
+    return [int(one) if isinstance(one, float) and one.is_integer() else one for one in rounded]
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+@cache
+def _style() -> str:
+    schemes = (("light", LIGHT), ("dark", DARK))
+    light, dark = (
+        "".join(f"--{scheme}{number}:{each};" for number, each in enumerate(palette))
+        for scheme, palette in schemes
+    )
+    own = (HERE / "templates" / "page.css").read_text(encoding="utf-8")
+    return f"\n:root{{{light}{dark}}}\n{_vendored('uPlot.min.css')}\n{own}"
+
+
+@cache
+def _script() -> str:
+    own = (HERE / "templates" / "page.js").read_text(encoding="utf-8")
+    return f"\n{_vendored('uPlot.iife.min.js')}\n{own}"
+
+
+def _vendored(name: str) -> str:
+    """Return a vendored file with its licence in the place of the comment that leads it."""
+    text = (VENDOR / name).read_text(encoding="utf-8").strip()
+    licence = (VENDOR / "LICENSE.uPlot").read_text(encoding="utf-8").strip()
+    if text.startswith("/*"):
+        text = text.partition("*/")[2]
+    head = f"/* uPlot 1.6.32\n{licence}\n*/\n" if name.endswith(".js") else "/* uPlot 1.6.32 */\n"
+    return head + text

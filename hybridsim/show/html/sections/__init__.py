@@ -1,0 +1,34 @@
+"""The sections of reports.  To add one: a file with `section(document)`, a line in SECTIONS.
+
+A section is made of a document, which is what `--json` writes, so that both say the same; where a
+document has no facts for it, `section` returns None.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.html.blocks import Section
+
+# What documents are made into, by their schema: modules of this folder, in order.
+SECTIONS = {
+    "hybridsim.result": (
+        "verdict", "warm_up", "latency", "disks", "reasons", "size", "wear", "cost", "doctor",
+        "reproduce",
+    ),
+    "hybridsim.size": ("sizing", "size", "doctor", "reproduce"),
+    "hybridsim.bench": ("bench", "bench_depths", "reproduce"),
+    "hybridsim.studies.sweep": (
+        "fleet", "sweep_best", "sweep_effects", "sweep_settings", "reproduce",
+    ),
+    "hybridsim.answers.comparison": ("agreement", "curves", "reproduce"),
+}  # fmt: skip
+
+
+def sections_of(document: Mapping[str, Any]) -> list[Section]:
+    """Return the sections of a document that has facts for them."""
+    family = str(document["schema"]).partition("/")[0]
+    modules = (importlib.import_module(f"{__name__}.{name}") for name in SECTIONS[family])
+    return [each for each in (module.section(document) for module in modules) if each is not None]

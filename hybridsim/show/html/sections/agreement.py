@@ -1,0 +1,58 @@
+"""Whether a simulated run agrees with a real one, figure by figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.comparison import (
+    allowed_in_words,
+    error_in_words,
+    row_from,
+    value_in_words,
+)
+from hybridsim.show.html.blocks import Block, Prose, Section, Table
+
+SIDES = ("real", "simulated")
+MARKS = {True: "✓", False: "✗", None: ""}
+
+
+def section(document: Mapping[str, Any]) -> Section:
+    """Return the verdict and all figures that both runs have."""
+    judged = [each for each in document["rows"] if each["pass"] is not None]
+    failed = [each for each in judged if not each["pass"]]
+    beyond = f"{len(failed)} of {len(judged)} figures are beyond their tolerance."
+    said = beyond if failed else f"All {len(judged)} figures are within their tolerances."
+    blocks: list[Block] = [
+        Prose([f"{'Differs' if failed else 'Agrees'}. {said}"], "no" if failed else "yes"),
+        _table("Judged", judged, [at for at, each in enumerate(judged) if not each["pass"]]),
+    ]
+    others = [each for each in document["rows"] if each["pass"] is None]
+    if others:
+        blocks.append(_table("Told, not judged", others, [], True))
+    blocks += [_sources(document), *_left(document)]
+    return Section("agreement", "Agreement", blocks)
+
+
+def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = False) -> Table:
+    cells = []
+    for each in map(row_from, rows):
+        values = [value_in_words(each.name.measure, one) for one in (each.real, each.simulated)]
+        allowed = "" if each.tolerance is None else allowed_in_words(each)
+        cells.append([str(each.name), *values, error_in_words(each), allowed, MARKS[each.is_met]])
+    heads = ["", "real", "simulated", "error", "allowed", ""]
+    return Table(caption, heads, cells, strong, is_folded)
+
+
+def _sources(document: Mapping[str, Any]) -> Table:
+    rows = [[side, each] for side in SIDES for each in document[side]]
+    return Table("The files that were compared", ["", ""], rows, is_folded=True)
+
+
+def _left(document: Mapping[str, Any]) -> list[Block]:
+    rows = [[side, ", ".join(document[f"only_{side}"])]
+            for side in SIDES if document[f"only_{side}"]]  # fmt: skip
+    blocks: list[Block] = []
+    if rows:
+        blocks.append(Table("What one run tells alone", ["", ""], rows, is_folded=True))
+    return [*blocks, Prose(document["notes"])] if document["notes"] else blocks

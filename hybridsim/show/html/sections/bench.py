@@ -1,0 +1,59 @@
+"""The most that a machine gives of each of the five I/O parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.charts.bench import PARAMETERS, STATES
+from hybridsim.common.units import human_count, human_rate, human_size
+from hybridsim.common.wording import NONE, latency, percent
+from hybridsim.show.html.blocks import Block, Prose, Section, Table
+
+
+def section(document: Mapping[str, Any]) -> Section:
+    """Return the best of each parameter in each state of the cache."""
+    setting = document["setting"]
+    told = (
+        f"Random requests of {human_size(setting['block_bytes'])}, sequential ones of "
+        f"{human_size(setting['sequential_bytes'])}; a hot spot of "
+        f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests a measurement."
+    )
+    blocks: list[Block] = [_most(document), *_doubts(document)]
+    if document["notes"]:
+        blocks.append(Prose(document["notes"], "note"))
+    return Section("most", "What it gives", blocks, told)
+
+
+def _most(document: Mapping[str, Any]) -> Table:
+    states = [name for name in STATES if any(one["state"] == name for one in document["points"])]
+    heads = ["", *(head for state in states for head in (STATES[state], "at depth", "p99"))]
+    rows = []
+    for name in PARAMETERS:
+        row = [name]
+        for state in states:
+            known = [one for one in document["points"]
+                     if (one["state"], one["parameter"]) == (state, name)]  # fmt: skip
+            best = max(known, key=lambda one: one["iops"], default=None)
+            row += [NONE] * 3 if best is None else _cells(name, best)
+        rows.append(row)
+    return Table("The most of each parameter", heads, rows)
+
+
+def _cells(name: str, best: Mapping[str, Any]) -> list[str]:
+    is_sequential = name.startswith("sequential")
+    rate = human_rate(best["bytes_per_s"]) if is_sequential else f"{human_count(best['iops'])} IOPS"
+    return [rate + ("" if best["steady"] else " *"), str(best["depth"]), latency(best["p99_ns"])]
+
+
+def _doubts(document: Mapping[str, Any]) -> list[Block]:
+    unsteady = [one for one in document["points"] if not one["steady"]]
+    if not unsteady:
+        return [Prose(["Every number is steady: two measurements in a row agree."])]
+    worst = max(unsteady, key=lambda one: abs(one["drift"]))
+    said = (
+        f"{len(unsteady)} of {len(document['points'])} numbers (*) are not steady: of two "
+        f"measurements in a row the second differs, at most by {percent(abs(worst['drift']))} "
+        f"({worst['parameter']}, {STATES[worst['state']]}, depth {worst['depth']})."
+    )
+    return [Prose([said], "note")]

@@ -1,0 +1,20 @@
+"""Where the time goes: of a request, and of the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.charts.disks import by_phase, over_time, per_request, ssds_over_time
+from hybridsim.show.charts.latency import ways
+from hybridsim.show.html.blocks import Section
+
+
+def section(document: Mapping[str, Any]) -> Section | None:
+    """Return what a read's latency is made of, and what disks and SSDs are busy with."""
+    found = (
+        ways(document), per_request(document), by_phase(document), over_time(document),
+        ssds_over_time(document),
+    )  # fmt: skip
+    blocks = [each for each in found if each is not None]
+    return Section("time", "Where the time goes", blocks) if blocks else None

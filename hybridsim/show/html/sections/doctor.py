@@ -1,0 +1,50 @@
+"""What trace it is, whether it can be trusted, and where on the volume it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hybridsim.show.charts.address import maps
+from hybridsim.common.units import human_count, human_size
+from hybridsim.common.wording import percent, span
+from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section
+
+
+def section(document: Mapping[str, Any]) -> Section | None:
+    """Return the trace in numbers, its warnings, and heat maps of its addresses."""
+    trace = document.get("inputs", {}).get("trace")
+    if not trace:
+        return None
+    warnings = document.get("warnings")
+    told = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
+            for each in warnings or []]  # fmt: skip
+    sound = "Nothing is wrong with it as far as it can be told: no drops, no disorder."
+    blocks: list[Block] = [
+        KeyFigures(list(_figures(trace))),
+        *([Prose(told, "note") if told else Prose([sound])] if warnings is not None else []),
+        *maps(document),
+    ]
+    lead = f"{trace.get('name', '')}, read as {trace.get('format', 'requests')}."
+    return Section("trace", "The trace", blocks, lead)
+
+
+def _figures(trace: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    known = {name: trace.get(name) for name in ("requests", "reads", "writes", "span_ns")}
+    if known["requests"] is not None:
+        yield "requests", human_count(known["requests"]), ""
+    if known["reads"] is not None and known["writes"] is not None:
+        both = known["reads"] + known["writes"]
+        yield "reads", percent(known["reads"] / both if both else None), ""
+    if known["span_ns"] is not None:
+        yield "it lasts", span(known["span_ns"]), ""
+    for name, label in (
+        ("footprint_bytes", "touches"), ("bytes_read", "read"), ("bytes_written", "written"),
+        ("volume_bytes", "up to address"),
+    ):  # fmt: skip
+        if trace.get(name):
+            yield label, human_size(trace[name]), ""
+    if trace.get("incomplete") and trace["incomplete"] == trace.get("requests"):
+        yield "completions", "none in it", "latencies unknown"
+    elif trace.get("incomplete"):
+        yield "without completion", human_count(trace["incomplete"]), "latency unknown"

@@ -1,0 +1,49 @@
+"""A fleet summed up: what each setting does for all volumes, and how its gains are spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.charts import Chart
+from hybridsim.show.charts.chart import Axis, Line
+from hybridsim.common.units import human_size
+from hybridsim.common.wording import NONE, latency
+from hybridsim.show.html.blocks import Section, Table
+
+CURVES_MAX = 6
+
+
+def section(document: Mapping[str, Any]) -> Section | None:
+    """Return the sums by setting, and the share of volumes that gain at most so much."""
+    rows = document["fleet"]
+    if not rows:
+        return None
+    heads = ["setting", "volumes", "yes", "no", "unsure", "SSD", "alone", "with caches", "gain"]
+    table = Table("All volumes together; means are of all warm reads", heads, [*map(_cells, rows)])
+    lead = "Each volume is replayed by itself; its gain is how many times shorter its mean read is."
+    return Section("fleet", "The fleet", [table, _spread(rows)], lead)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    answers = [str(number) for number in row["answers"].values()]
+    gain = NONE if row["gain"] is None else f"{row['gain']:.2f}"
+    return [
+        _name(row), str(row["volumes"]), *answers, human_size(row["ssd_bytes"]),
+        latency(row["alone_ns"]), latency(row["mean_ns"]), gain,
+    ]  # fmt: skip
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in row["values"].items()) or "the scenario"
+
+
+def _spread(rows: list[Mapping[str, Any]]) -> Chart:
+    lines = [
+        Line(f"gains{number}", _name(row), row["gains"],
+             [(place + 1) / len(row["gains"]) * 100 for place in range(len(row["gains"]))], "steps")
+        for number, row in enumerate(rows[:CURVES_MAX])
+        if row["gains"]
+    ]  # fmt: skip
+    x, y = Axis("gain", "times"), Axis("volumes", "%", low=0, high=100)
+    return Chart("gains", "Volumes that gain at most so much", x, y, lines)

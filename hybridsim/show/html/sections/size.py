@@ -1,0 +1,33 @@
+"""What other sizes of the cache would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.charts.curve import miss_ratio
+from hybridsim.common.units import human_size
+from hybridsim.common.wording import percent
+from hybridsim.show.html.blocks import Section
+
+
+def section(document: Mapping[str, Any]) -> Section | None:
+    """Return the miss-ratio curve with the chosen size and the knee, where it is known."""
+    curve = document.get("miss_ratio_curve")
+    if not curve or not curve["curve"]:
+        return None
+    chosen = (document.get("answer") or {}).get("size_bytes")
+    if "answer" not in document:
+        chosen = document["inputs"]["scenario"].get("cache_bytes")
+    return Section("size", "Other sizes", [miss_ratio(curve, chosen)], _in_words(curve))
+
+
+def _in_words(curve: Mapping[str, Any]) -> str:
+    points = curve["curve"]
+    of = f"Pages of {human_size(curve['page_bytes'])}, {curve['policy'].upper()}, no devices."
+    if points[0]["miss_ratio"] == points[-1]["miss_ratio"]:
+        return f"{percent(points[0]['miss_ratio'])} miss whatever the size. {of}"
+    knee = curve["knee_pages"]
+    near = min(points, key=lambda each: abs(each["pages"] - knee))
+    size, misses = human_size(knee * curve["page_bytes"]), percent(near["miss_ratio"])
+    return f"The knee is at {size}, where {misses} miss; beyond it more cache brings less. {of}"

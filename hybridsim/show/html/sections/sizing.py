@@ -1,0 +1,93 @@
+"""The smallest SSD that meets what is required, and all sizes that were tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hybridsim.show.charts.sizes import by_size
+from hybridsim.common.units import human_size
+from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Row, Section, Table
+
+
+def section(document: Mapping[str, Any]) -> Section:
+    """Return the answer, what each size gives, and figures over the sizes."""
+    answer = document["answer"]
+    tone = "yes" if answer or document["needs_no_ssd"] else "no"
+    blocks: list[Block] = [Prose(_answer(document), tone)]
+    if answer and not document["needs_no_ssd"]:
+        blocks.append(KeyFigures(list(_figures(document))))
+    blocks += [_required(document), _tried(document), Row(by_size(document))]
+    if document["notes"]:
+        blocks.append(Prose(document["notes"], "note"))
+    return Section("answer", "Answer", blocks)
+
+
+def _answer(document: Mapping[str, Any]) -> list[str]:
+    wanted = " and ".join(document["require"])
+    if document["needs_no_ssd"]:
+        return [f"No SSD is needed: the disks alone meet {wanted}."]
+    answer, below = document["answer"], document["below"]
+    if answer is None:
+        return [f"No size of SSD meets {wanted}.", *_best(document)]
+    told = [f"{human_size(answer['size_bytes'])} is the smallest SSD that meets {wanted}."]
+    if below:
+        failed = "; ".join(f"{each['expr']} ({each['words']})"
+                           for each in below["checked"] if not each["ok"])  # fmt: skip
+        told.append(
+            f"The next smaller size, {human_size(below['size_bytes'])}, does not: {failed}."
+        )
+    else:
+        told.append("No smaller cache can be made of this kind.")
+    return told
+
+
+def _best(document: Mapping[str, Any]) -> Iterator[str]:
+    for each in document["best"]:
+        if each and not each["ok"]:
+            size = human_size(each["size_bytes"])
+            yield f"{each['expr']}: the best is {each['words']}, with {size}."
+
+
+def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    answer = document["answer"]
+    yield "smallest SSD", human_size(answer["size_bytes"]), ""
+    for each in answer["checked"]:
+        yield each["expr"], each["words"], "met"
+
+
+def _required(document: Mapping[str, Any]) -> Table:
+    shown = [("no SSD", document["alone"])]
+    at = document["answer"] or document["tried"][-1]
+    if not document["needs_no_ssd"]:
+        shown += [(human_size(one["size_bytes"]), one["checked"])
+                  for one in (document["below"], at) if one]  # fmt: skip
+    rows = [
+        [text, *(_said(checked[index]) for _, checked in shown)]
+        for index, text in enumerate(document["require"])
+    ]
+    return Table("Required", ["", *(name for name, _ in shown)], rows)
+
+
+def _said(checked: Mapping[str, Any]) -> str:
+    return f"{checked['words']} {'✓' if checked['ok'] else '✗'}"
+
+
+def _tried(document: Mapping[str, Any]) -> Table:
+    heads = ["", "hit", "mean read", "no SSD", "p99", "warm after", "DWPD", "meets all"]
+    rows = [_row(one) for one in document["tried"]]
+    chosen = (document["answer"] or {}).get("size_bytes")
+    strong = [row for row, one in enumerate(document["tried"]) if one["size_bytes"] == chosen]
+    return Table("Sizes that were replayed", heads, rows, strong)
+
+
+def _row(one: Mapping[str, Any]) -> Sequence[str]:
+    warm, wear = one["warm_ns"], one["drive_writes_per_day"]
+    return [
+        human_size(one["size_bytes"]), percent(one["hit"]), latency(one["mean_ns"]),
+        latency(one["alone_ns"]), latency(one["p99_ns"]),
+        "not steady" if warm is None else span(warm) if warm else "at once",
+        NONE if wear is None else f"{wear:.2g}",
+        "✓" if all(each["ok"] for each in one["checked"]) else "✗",
+    ]  # fmt: skip

@@ -1,0 +1,82 @@
+"""What a sweep found: the best setting, and what cannot be had better in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.show.charts import Chart
+from hybridsim.show.charts.pareto import pareto
+from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
+from hybridsim.show.html.sections.sweep_settings import cells, heads, named
+from hybridsim.studies.sweep.objectives import Objective
+
+OPEN_MAX = 15  # rows of the front that are shown unasked
+NS, BYTES, SHARE = "_ns", "_bytes", "_ratio"  # by which a chart tells what a column counts
+
+
+def section(document: Mapping[str, Any]) -> Section | None:
+    """Return the best setting, the front and what failed; of a fleet what failed alone."""
+    if document["fleet"]:
+        failed = _failed(document)
+        return Section("failed", "What failed", failed) if failed else None
+    wanted = [Objective.parse(each) for each in document["inputs"]["objectives"]]
+    blocks: list[Block] = []
+    settings = document["settings"]
+    if settings:
+        best = settings[document["best"]]
+        values = zip(wanted, cells(document, best)[-len(wanted) :])
+        blocks.append(KeyFigures([(each.text, value, "") for each, value in values]))
+        blocks.append(Prose([f"Best by {wanted[0].text}: {named(document, best)}."], "yes"))
+    if document["notes"]:
+        blocks.append(Prose(document["notes"], "note"))
+    if len(wanted) > 1 and settings:
+        blocks.append(_front_chart(document, wanted))
+        front = [settings[number] for number in document["front"]]
+        title = f"The front: {len(front)} of {len(settings)} settings"
+        rows = [cells(document, one) for one in front]
+        blocks.append(Table(title, heads(document), rows, is_folded=len(rows) > OPEN_MAX))
+    blocks += _failed(document)
+    return Section("best", "What is best", blocks, _replays(document["replays"]))
+
+
+def _failed(document: Mapping[str, Any]) -> list[Block]:
+    rows = [[one["words"], one["why"], one["command"]] for one in document["failed"]]
+    return [Table("Failed", ["setting", "why", "the command"], rows)] if rows else []
+
+
+def _replays(number: Mapping[str, int]) -> str:
+    told = f"{number['computed'] + number['known']:,} replays"
+    told += f", {number['failed']:,} failed" if number["failed"] else ""
+    return told + (
+        f", {number['missing']:,} are missing: interrupted." if number["missing"] else "."
+    )
+
+
+def _front_chart(document: Mapping[str, Any], wanted: list[Objective]) -> Chart:
+    """Return the first two objectives against each other: the second along x."""
+    second, first = wanted[1], wanted[0]
+    columns = {_column(each): each for each in (first, second)}
+    rows = [
+        {
+            **{name: _mean(one, each) for name, each in columns.items()},
+            "setting": named(document, one),
+        }
+        for one in document["settings"]
+    ]
+    more = [name for name, each in columns.items() if not each.wants_less]
+    unbeaten = document["front"] if len(wanted) > 2 else None
+    return pareto(rows, _column(second), _column(first), "setting", more, unbeaten)
+
+
+def _column(objective: Objective) -> str:
+    if objective.text == "ssd":
+        return objective.text + BYTES
+    if objective.is_share:
+        return objective.text + SHARE
+    return objective.text + (NS if objective.is_time else "")
+
+
+def _mean(one: Mapping[str, Any], objective: Objective) -> float | None:
+    found = one["objectives"][objective.text]
+    return None if found is None else found["mean"]

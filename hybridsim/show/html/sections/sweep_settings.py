@@ -1,0 +1,74 @@
+"""Every setting of a sweep, with its objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hybridsim.common.wording import NONE, counted
+from hybridsim.show.html.blocks import Block, Prose, Section, Table
+from hybridsim.studies.sweep.confidence import Estimate
+from hybridsim.studies.sweep.objectives import Objective
+
+SHOWN_MAX = 1000
+VOLUME = "volume"
+
+
+def section(document: Mapping[str, Any]) -> Section | None:
+    """Return them as a table, which is shown when asked for."""
+    settings = document["settings"]
+    if not settings:
+        return None
+    rows = [cells(document, one) for one in settings[:SHOWN_MAX]]
+    title = _number(document)
+    if len(settings) > SHOWN_MAX:
+        title += f", the first {SHOWN_MAX:,} here; all are in the JSON"
+    blocks: list[Block] = [Table(title, heads(document), rows, is_folded=True)]
+    if document["inputs"]["seeds"]:
+        seeds = "± is the interval of 95% over seeds (Student's t); without it nothing is drawn."
+        blocks.append(Prose([seeds]))
+    return Section("settings", "All volumes" if document["fleet"] else "All settings", blocks)
+
+
+def _number(document: Mapping[str, Any]) -> str:
+    """Return how many settings there are; of a fleet each has a row a volume."""
+    if not document["fleet"]:
+        return counted(len(document["settings"]), "setting")
+    volumes = counted(document["fleet"][0]["volumes"], "volume")
+    settings = len(document["fleet"])
+    return volumes + (f", each with {counted(settings, 'setting')}" if settings > 1 else "")
+
+
+def heads(document: Mapping[str, Any]) -> list[str]:
+    """Return the heads of a table of settings."""
+    return [*_keys(document), *document["inputs"]["objectives"]]
+
+
+def cells(document: Mapping[str, Any], one: Mapping[str, Any]) -> list[str]:
+    """Return a row of that table."""
+    levels = [_level(one, key) for key in _keys(document)]
+    return levels + [_worded(one, each) for each in document["inputs"]["objectives"]]
+
+
+def _keys(document: Mapping[str, Any]) -> list[str]:
+    """Return what tells settings apart: each volume of a fleet has its own."""
+    keys: list[str] = document["keys"]
+    return [VOLUME, *keys] if document["fleet"] else keys or ["trace"]
+
+
+def named(document: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    """Return a setting in words."""
+    words = [f"{key} {_level(one, key)}" for key in document["keys"]]
+    return ", ".join(words) or "the scenario"
+
+
+def _level(one: Mapping[str, Any], key: str) -> str:
+    if key == VOLUME:
+        return Path(one["trace"].removesuffix(f" {one['device']}")).name + f" {one['device']}"
+    return str(one["values"].get(key, one["trace"]))
+
+
+def _worded(one: Mapping[str, Any], objective: str) -> str:
+    found = one["objectives"][objective]
+    return NONE if found is None else Estimate(**found).worded(Objective.parse(objective).worded)

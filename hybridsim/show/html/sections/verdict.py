@@ -1,0 +1,98 @@
+"""The verdict, and the figures that it rests on most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hybridsim.show.charts.documents import Phase, phases
+from hybridsim.common.units import human_count, human_size
+from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
+
+ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
+
+
+def section(document: Mapping[str, Any]) -> Section:
+    """Return the answer, its reasons, key figures, and what to do next."""
+    verdict = document["verdict"]
+    answer = f"{ANSWERS[verdict['answer']]} {verdict['headline']}"
+    blocks: list[Block] = [
+        Prose([answer, *verdict["reasons"]], verdict["answer"]),
+        KeyFigures(list(_figures(document))),
+        *_required(document),
+        figures_table(document, "read", "Reads"),
+    ]
+    if document["phases"]["whole"]["write"]["n"]:
+        blocks.append(figures_table(document, "write", "Writes"))
+    if document["warnings"]:
+        told = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
+                for each in document["warnings"]]  # fmt: skip
+        blocks.append(Prose(["To know, to trust these figures:", *told], "note"))
+    return Section("verdict", "Verdict", blocks)
+
+
+def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    found = phases(document)
+    alone, last = found[0], found[-1]
+    if last is alone:
+        read = alone.figures["read"]
+        yield "mean read", _latency(alone, read["mean_ns"]), ""
+        yield "p99 of the reads", _latency(alone, read["p"]["99"]), ""
+    else:
+        read, before = last.figures["read"], alone.figures["read"]
+        yield "reads from the SSD", percent(read["hit"]), f"{last.label}"
+        for label, now, then in (
+            ("mean read", read["mean_ns"], before["mean_ns"]),
+            ("p99 of the reads", read["p"]["99"], before["p"]["99"]),
+        ):
+            yield label, _latency(last, now), f"no cache: {_latency(alone, then)}"
+        yield "warm after", *_warm(document["warm_up"])
+    busy = last.figures["disk_utilisation"]
+    without = f"no cache: {percent(alone.figures['disk_utilisation'])}"
+    yield "disks busy", percent(busy), without if last is not alone else ""
+    size = document["inputs"]["scenario"].get("cache_bytes")
+    touched = document["inputs"]["trace"].get("footprint_bytes")
+    if size:
+        share = f"{percent(size / touched)} of what the trace touches" if touched else ""
+        yield "cache", human_size(size), share
+
+
+def _warm(warm_up: Mapping[str, Any]) -> tuple[str, str]:
+    if warm_up["state"] == "steady":
+        return span(warm_up["t90_ns"]) if warm_up["t90_ns"] else "at once", "90% of the way"
+    return NONE, "nothing warms up" if warm_up["state"] == "flat" else "not steady yet"
+
+
+def _latency(phase: Phase, value: float | None) -> str:
+    return "endless queue" if phase.figures["saturated"] else latency(value)
+
+
+def _required(document: Mapping[str, Any]) -> Iterator[Table]:
+    checked = document.get("require") or []
+    if checked:
+        rows = [[each["expr"], each["words"], "met" if each["ok"] else "not met"]
+                for each in checked]  # fmt: skip
+        yield Table("Required", ["", "found", ""], rows)
+
+
+def figures_table(document: Mapping[str, Any], what: str, caption: str) -> Table:
+    """Return the figures of reads or writes, a row a phase."""
+    heads = ["", "number", *(["hit"] if what == "read" else []), "mean", "p50", "p99", "p99.9",
+             "max", *(["disks busy", "SSD busy"] if what == "read" else [])]  # fmt: skip
+    rows = []
+    for each in phases(document):
+        found = each.figures[what]
+        values = [found["mean_ns"], *(found["p"][name] for name in ("50", "99", "99.9"))]
+        values.append(found["max_ns"])
+        known = [NONE] * 5 if each.figures["saturated"] else [latency(one) for one in values]
+        name = each.label
+        if each.role == "cold":
+            name = f"{each.label} < {span(each.figures['end_ns'])}"
+        row = [name, human_count(found["n"]), *known]
+        if what == "read":
+            row.insert(2, NONE if each.role == "none" else percent(found["hit"]))
+            row.append(percent(each.figures["disk_utilisation"]))
+            row.append(NONE if each.role == "none" else percent(each.figures["ssd_utilisation"]))
+        rows.append(row)
+    return Table(caption, heads, rows, [len(rows) - 1])

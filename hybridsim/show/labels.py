@@ -1,0 +1,88 @@
+"""What the report's words have in common: labels, the rows that a result has, how parts are joined.
+
+All words that stand before or above a figure are in LABELS; `hybridsim explain` knows each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hybridsim.answers.outcome import Phase
+from hybridsim.answers.result import Result
+from hybridsim.answers.warmup import State
+from hybridsim.common.wording import span
+
+LABELS = {
+    "trace": "trace",
+    "site": "site",
+    "verdict": "verdict",
+    "required": "required",
+    "warm_up": "warm-up",
+    "warm_start": "warm start",
+    "hit_ratio": "hit ratio",
+    "iops": "IOPS",
+    "reads": "reads",
+    "writes": "writes",
+    "number": "number",
+    "hit": "hit",
+    "mean": "mean",
+    "p50": "p50",
+    "p99": "p99",
+    "p999": "p99.9",
+    "max": "max",
+    "busy": "busy",
+    "none": "no cache",
+    "cold": "cold",
+    "warm": "warm",
+    "cached": "with cache",
+    "before": "before",
+    "last_fifth": "at the end",
+    "misses": "not from SSD",
+    "page_hits": "page hits",
+    "blocks": "blocks",
+    "usage": "usage",
+    "requests": "requests",
+    "fill": "fill",
+    "write_back": "write-back",
+    "writecache": "write cache",
+    "bcache": "bcache",
+    "wear": "SSD writes",
+    "cost": "cost",
+    "disk_time": "disk time",
+    "volume_time": "volume time",
+    "iops_limit": "IOPS limit",
+    "bandwidth_limit": "bandwidth limit",
+    "controller": "controller",
+    "rebuild": "rebuild",
+    "model": "model",
+    "notes": "notes",
+    "next": "next",
+}
+GLUE = "\ue000"  # stands for a space at which no line may break
+UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")
+
+
+def rows(result: Result) -> list[tuple[str, Phase]]:
+    """The rows of the machine with the cache; none where there is no cache."""
+    if result.scenario.get("cache_pages") == 0:
+        return []
+    cold, warm = result.phases["cold"], result.phases["warm"]
+    state = result.warm_up.state
+    if state == State.FLAT or not cold.span_ns:
+        return [(LABELS["cached"], warm)]
+    border = span(cold.figures.end_ns)
+    if state == State.STEADY:
+        return [(f"{LABELS['cold']} < {border}", cold), (LABELS["warm"], warm)]
+    return [(f"{LABELS['before']} {border}", cold), (LABELS["last_fifth"], warm)]
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Parts in a row; a line breaks between two of them, unless one is a sentence."""
+    short = (part.replace(" ", GLUE) if len(part) < 60 else part for part in parts if part)
+    return f"{GLUE}· ".join(short)
+
+
+def unbroken(text: str) -> str:
+    """The same, but for a number's unit staying with the number."""
+    return UNIT.sub(GLUE, text)

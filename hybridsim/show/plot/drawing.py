@@ -1,0 +1,249 @@
+"""Charts drawn by matplotlib, as a column of a paper wants them."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+from hybridsim.show.charts import ticks as ticks_of
+from hybridsim.show.charts.chart import Axis, Bars, Chart, Dots, Heat, Line, Values
+from hybridsim.show.charts.labels import rows_of
+from hybridsim.show.charts.palette import LIGHT, colours
+from hybridsim.show.charts.stacking import stacked
+from hybridsim.common.errors import UsageError
+from hybridsim.show.plot.names import put_names
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 3.4, 2.2  # inches: one column of two
+ROW = 0.24  # of bars and dots
+LEGEND_LETTERS = 36  # that go into a line above the axes
+DPI = 200  # as a picture in a notebook
+BLANK = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.6}
+MARKERS = "osD^vPX*"
+STYLE = {
+    "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7,
+    "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
+    "lines.markersize": 3.5, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.linewidth": 0.4, "grid.color": "#dddddd", "axes.axisbelow": True,
+    "legend.framealpha": 0.8, "legend.edgecolor": "none", "pdf.fonttype": 42,
+}  # fmt: skip
+
+
+def drawn(charts: Sequence[Any]) -> Figure:
+    """Return a Figure of charts below each other; raise UsageError without matplotlib."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError("figures need matplotlib: install it, or hybridsim[notebooks]") from None
+    heights = [_height(each) for each in charts]
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, sum(heights)), dpi=DPI, layout="constrained")
+        rows = figure.subplots(len(charts), squeeze=False, height_ratios=heights)[:, 0]
+        for number, (chart, place) in enumerate(zip(charts, rows)):
+            put(chart, place)
+            is_shared = isinstance(chart, Chart) and chart.sync and number + 1 < len(charts)
+            if is_shared:
+                place.set_xlabel("")
+        for chart, place in zip(charts, rows):
+            if isinstance(chart, Chart):
+                _names(place, chart)
+    vars(figure)["_repr_png_"] = lambda: _png(figure)  # notebooks show what has one
+    return figure
+
+
+def _png(figure: Any) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def _height(chart: Any) -> float:
+    if isinstance(chart, Bars | Dots):
+        return 0.75 + ROW * len(chart.rows)
+    return HEIGHT if isinstance(chart, Heat) or not chart.sync else 0.8 * HEIGHT
+
+
+@singledispatch
+def put(chart: Any, place: Any) -> None:
+    """Draw a chart into axes."""
+    raise TypeError(f"{type(chart).__name__} is no chart")
+
+
+@put.register
+def _(chart: Chart, place: Any) -> None:
+    chart = stacked(chart) if chart.is_stacked else chart
+    _axes(place, chart.x, chart.y)
+    for number, band in enumerate(chart.bands):
+        start, end = band.start / chart.x.per, band.end / chart.x.per
+        if number % 2:
+            place.axvspan(start, end, color="0.95", lw=0, zorder=0)
+        if band.end - band.start > 0.12 * (chart.x.high or band.end):
+            place.annotate(band.label, ((start + end) / 2, 1), xycoords=("data", "axes fraction"),
+                           ha="center", va="bottom", fontsize=7, color="0.35")  # fmt: skip
+    before: list[float] = []
+    for number, (line, colour) in enumerate(
+        zip(chart.lines, colours([each.role for each in chart.lines]))
+    ):
+        x, y = _scaled(line.x, chart.x), _scaled(line.y, chart.y)
+        _line(place, line, x, y, MARKERS[number % len(MARKERS)], LIGHT[colour])
+        if line.style == "area":
+            opacity = 0.8 if chart.is_stacked else 0.25
+            place.fill_between(x, before or [0.0] * len(y), y, color=LIGHT[colour], lw=0,
+                               alpha=opacity)  # fmt: skip
+            before = y if chart.is_stacked else []
+    _marks(place, chart)
+    _limits(place, chart)
+    if len([each for each in chart.lines if each.label]) > 1:
+        corner = "center right" if chart.y.log and chart.sync else "best"
+        place.legend(loc=corner, handlelength=1.6, labelspacing=0.3, borderpad=0.2)
+
+
+def _line(place: Any, line: Line, x: list[float], y: list[float], marker: str, colour: str) -> None:
+    look: dict[str, Any] = {"color": colour, "gid": line.gid, "label": line.label or "_"}
+    if line.style == "points":
+        place.plot(x, y, ls="none", marker="o", alpha=0.7, **look)
+    elif line.style == "both":
+        place.plot(x, y, marker=marker, **look)
+    elif line.style == "steps":
+        place.plot(x, y, drawstyle="steps-post", **look)
+    else:
+        thin = 0.7 if len(x) > 150 else None
+        place.plot(x, y, ls="--" if line.dashed else "-", lw=thin, **look)
+
+
+def _marks(place: Any, chart: Chart) -> None:
+    ends = [each * chart.x.per for each in place.get_xlim()]
+    span = ends[1] / chart.x.per
+    for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, *ends)):
+        x = mark.x / chart.x.per
+        is_right = not chart.x.log and x > 0.75 * (chart.x.high or span * chart.x.per) / chart.x.per
+        side: dict[str, Any] = {"ha": "right" if is_right else "left", "fontsize": 7}
+        shift = -4 if is_right else 4
+        if mark.y is None:
+            place.axvline(x, color="0.2", lw=0.7, ls=":", gid=f"mark-{mark.label}")
+            place.annotate(
+                mark.label, (x, 0.03), (shift, 8 * row), xycoords=("data", "axes fraction"),
+                textcoords="offset points", va="bottom", bbox=BLANK, **side,
+            )  # fmt: skip
+        else:
+            y = mark.y / chart.y.per
+            place.plot([x], [y], "o", mfc="none", mec="0.1", ms=6, gid=f"mark-{mark.label}")
+            place.annotate(
+                mark.label, (x, y), (6, 5 + 9 * row), textcoords="offset points", fontsize=7
+            )
+
+
+def _names(place: Any, chart: Chart) -> None:
+    """Name the points of the last line that has names."""
+    points = {
+        line.gid: list(zip(_scaled(line.x, chart.x), _scaled(line.y, chart.y)))
+        for line in chart.lines
+    }
+    named = [each for each in chart.lines if any(each.names)]
+    for line in named[-1:]:
+        own = [(x, y, name) for (x, y), name in zip(points.pop(line.gid), line.names)]
+        others = [each for some in points.values() for each in some]
+        put_names(place, own, others, is_joined=line.style != "points")
+
+
+@put.register
+def _(chart: Bars, place: Any) -> None:
+    rows = range(len(chart.rows))
+    left = [0.0] * len(chart.rows)
+    palette = colours(chart.roles or [""] * len(chart.parts))
+    for number, (part, colour) in enumerate(zip(chart.parts, palette)):
+        values = [row[1][number] / chart.x.per for row in chart.rows]
+        if not any(values):
+            continue
+        bars = place.barh(rows, values, left=left, height=0.7, color=LIGHT[colour], label=part)
+        for bar in bars:
+            bar.set_gid(f"{chart.gid}-{part}")
+        left = [a + b for a, b in zip(left, values)]
+    place.set_yticks(rows, [label for label, _ in chart.rows])
+    place.invert_yaxis()
+    place.set_xlabel(chart.x.title)
+    place.grid(visible=False, axis="y")
+    place.set_xlim(0, 1.03 * max(left, default=1.0) or 1.0)
+    place.figure.legend(
+        *place.get_legend_handles_labels(), loc="outside upper left",
+        ncols=4 if sum(map(len, chart.parts)) < LEGEND_LETTERS else 2, handlelength=1,
+        columnspacing=1,
+    )  # fmt: skip
+
+
+@put.register
+def _(chart: Dots, place: Any) -> None:
+    for row, (label, values) in enumerate(chart.rows):
+        x = [each / chart.x.per for each in values]
+        place.plot(x, [row] * len(x), "o", ms=2.5, color=LIGHT[0], alpha=0.45, mew=0,
+                   gid=f"dots-{label}", label="each cell" if row == 0 else "_")  # fmt: skip
+        mean = chart.centres[row] / chart.x.per
+        place.plot([mean], [row], "|", ms=10, mew=1.6, color=LIGHT[1],
+                   gid=f"mean-{label}", label=chart.centre if row == 0 else "_")  # fmt: skip
+    place.set_yticks(range(len(chart.rows)), [label for label, _ in chart.rows])
+    for (label, _), name in zip(chart.rows, place.get_yticklabels()):
+        name.set_fontweight("bold" if label in chart.judged else "normal")
+    place.invert_yaxis()
+    place.axvline(1 / chart.x.per, color="0.3", lw=0.7, ls=":")
+    place.set_xlabel(chart.x.title)
+    if chart.x.log:
+        place.set_xscale("log")
+        _log_ticks(place.xaxis, chart.x, *place.get_xlim())
+    place.figure.legend(*place.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+
+
+@put.register
+def _(chart: Heat, place: Any) -> None:
+    from matplotlib.colors import LogNorm
+
+    most = max((max(column) for column in chart.counts), default=1)
+    grid = [[count or math.nan for count in row] for row in zip(*chart.counts)]
+    wide, high = len(chart.counts) * chart.width, len(grid) * chart.height
+    image = place.imshow(
+        grid, origin="lower", aspect="auto", interpolation="nearest", cmap="cividis_r",
+        norm=LogNorm(1, max(most, 2)), extent=(0, wide / chart.x.per, 0, high / chart.y.per),
+        gid=chart.gid,
+    )  # fmt: skip
+    place.grid(visible=False)
+    place.set_xlabel(chart.x.title)
+    place.set_ylabel(chart.y.title)
+    bar = place.figure.colorbar(image, ax=place, pad=0.02)
+    bar.set_label("requests in a cell", fontsize=7)
+
+
+def _axes(place: Any, x: Axis, y: Axis) -> None:
+    place.set_xlabel(x.title)
+    place.set_ylabel(y.title)
+    if x.log:
+        place.set_xscale("log", base=x.base)
+    if y.log:
+        place.set_yscale("log", base=y.base)
+
+
+def _limits(place: Any, chart: Chart) -> None:
+    """Set the ends that an axis says; a logarithmic one gets plain numbers at its ticks."""
+    for axis, between, name in (
+        (chart.x, place.set_xlim, "x"), (chart.y, place.set_ylim, "y"),
+    ):  # fmt: skip
+        low, high = (None if each is None else each / axis.per for each in (axis.low, axis.high))
+        if not axis.log:
+            between(low, high)
+            continue
+        ends = place.get_xlim() if name == "x" else place.get_ylim()
+        _log_ticks(place.xaxis if name == "x" else place.yaxis, axis, *ends)
+
+
+def _log_ticks(drawn_axis: Any, axis: Axis, low: float, high: float) -> None:
+    values = ticks_of.of(axis)(low, high)
+    drawn_axis.set_ticks(values, [ticks_of.text(each) for each in values])
+    drawn_axis.set_ticks([], minor=True)
+
+
+def _scaled(values: Values, axis: Axis) -> list[float]:
+    return [math.nan if each is None else each / axis.per for each in values]

@@ -1,0 +1,44 @@
+"""What is in the JSON that hybridsim writes: a JSON Schema (draft 2020-12) for each document.
+
+A document says which in its key `schema`: "hybridsim.result/1" is result.json.  The number changes
+when a key is taken away or means something else; new keys come without.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from hybridsim.common.errors import UsageError
+from hybridsim.common.suggest import hint
+
+FOLDER = Path(__file__).parent
+PARTS = "parts"  # what several documents have in them
+_OTHERS = re.compile(r'"\$ref": "urn:hybridsim:(\w+)')
+
+
+def names() -> list[str]:
+    """Return the names of the documents."""
+    return sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != PARTS)
+
+
+def load(name: str) -> dict[str, Any]:
+    """Return the schema of a document, whole: those that it refers to are among its `$defs`.
+
+    Raises UsageError for an unknown name.
+    """
+    if name not in names():
+        raise UsageError(f"no schema {name!r}: {hint(name, names())}")
+    needed, found = [name], dict[str, dict[str, Any]]()
+    while needed:
+        each = needed.pop()
+        if each not in found:
+            text = (FOLDER / f"{each}.json").read_text(encoding="utf-8")
+            found[each] = json.loads(text)
+            needed += _OTHERS.findall(text)
+    whole = found.pop(name)
+    if found:
+        whole["$defs"] = whole.get("$defs", {}) | found
+    return whole

@@ -1,0 +1,148 @@
+"""How large the SSD must be, on one screen: the answer, the sizes tried, the curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hybridsim.answers.requirements import Checked
+from hybridsim.common.units import human_size
+from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.show.curve import draw
+from hybridsim.show.page import WIDTH, page, paragraph, table, trace_line
+
+if TYPE_CHECKING:
+    from hybridsim.studies.size import Sizing, Tried
+
+HEIGHT = 5
+MET, MISSED = "✓", "✗"
+
+
+def text(sizing: Sizing, ascii_only: bool = False) -> str:
+    """Return the answer as text."""
+    return page(_lines(sizing, ascii_only), ascii_only)
+
+
+def _lines(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
+    yield from trace_line(sizing.trace)
+    yield from paragraph("site", f"{sizing.scenario['summary']} · mode {sizing.scenario['mode']}")
+    yield ""
+    yield from _answer(sizing)
+    yield ""
+    yield from _required(sizing)
+    yield ""
+    yield from _tried(sizing)
+    yield ""
+    yield from _curve(sizing, ascii_only)
+    for number, note in enumerate(sizing.notes):
+        yield from paragraph("" if number else "notes", note)
+
+
+def _answer(sizing: Sizing) -> Iterator[str]:
+    number = len(sizing.require)
+    all_of_them = f"all {number} requirements" if number > 1 else sizing.require[0].text
+    if sizing.needs_no_ssd:
+        yield from paragraph("ANSWER", f"No SSD is needed: the disks alone meet {all_of_them}.")
+    elif sizing.answer is not None:
+        said = f"{human_size(sizing.answer.size_bytes)} is the smallest SSD that meets"
+        yield from paragraph("ANSWER", f"{said} {all_of_them}.")
+        below = sizing.below
+        if below is None:
+            told = "No smaller cache can be made of this kind."
+        else:
+            failed = "; ".join(
+                f"{one.requirement.text} ({one.words})" for one in below.checked if not one.met
+            )
+            told = f"The next smaller size, {human_size(below.size_bytes)}, does not: {failed}."
+        yield from paragraph("", told)
+    else:
+        yield from paragraph("ANSWER", f"No size of SSD meets {all_of_them}.")
+        for index in range(number):
+            yield from _best(sizing, index)
+        largest = human_size(sizing.tried[-1].size_bytes)
+        yield from paragraph("", f"Nothing larger than {largest} was tried: {sizing.largest_why}.")
+
+
+def _best(sizing: Sizing, index: int) -> Iterator[str]:
+    """Say how near the sizes come to a requirement that fails at the largest."""
+    required, found = sizing.require[index], sizing.best(index)
+    if found is None:
+        why = sizing.tried[-1].checked[index].why
+        yield from paragraph("", f"{required.text}: no size tells: {why}.")
+        return
+    checked, at = found
+    if not checked.met:
+        where = f"with {human_size(at.size_bytes)}"
+        yield from paragraph("", f"{required.text}: the best is {checked.words}, {where}.")
+    elif not all(one.checked[index].met for one in sizing.tried):
+        sizes = [human_size(one.size_bytes) for one in sizing.tried if one.checked[index].met]
+        yield from paragraph("", f"{required.text}: met with {', '.join(sizes)}.")
+
+
+def _required(sizing: Sizing) -> list[str]:
+    """Each requirement at the answer, below it and without an SSD."""
+    shown: list[tuple[str, list[Checked]]] = [("no SSD", sizing.alone)]
+    at = sizing.answer or sizing.tried[-1]
+    for one in (sizing.below, at):
+        if one is not None and not sizing.needs_no_ssd:
+            shown.append((human_size(one.size_bytes), one.checked))
+    rows = [
+        [required.text, *(_cell(checked[index]) for _, checked in shown)]
+        for index, required in enumerate(sizing.require)
+    ]
+    return table(["required", *(name for name, _ in shown)], rows)
+
+
+def _cell(checked: Checked) -> str:
+    value = checked.requirement.worded(checked.value)
+    return f"{value} {MET if checked.met else MISSED}"
+
+
+def _tried(sizing: Sizing) -> list[str]:
+    """All sizes that were replayed."""
+    heads = [
+        "replayed", "LRU misses", "hit", "mean read", "no SSD", "p99", "warm after", "DWPD",
+        "meets",
+    ]  # fmt: skip
+    return table(heads, [_row(sizing, one) for one in sizing.tried])
+
+
+def _row(sizing: Sizing, one: Tried) -> list[str]:
+    misses = sizing.curve.at(one.size_bytes // sizing.curve.page_bytes)
+    warm = "not steady" if one.warm_ns is None else span(one.warm_ns) if one.warm_ns else "at once"
+    wear = NONE if one.drive_writes_per_day is None else f"{one.drive_writes_per_day:.2g}"
+    return [
+        human_size(one.size_bytes), percent(misses), percent(one.hit), latency(one.mean_ns),
+        latency(one.alone_ns), latency(one.p99_ns), warm, wear, MET if one.meets else MISSED,
+    ]  # fmt: skip
+
+
+def _curve(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
+    """Draw the miss-ratio curve, the answer marked."""
+    curve = sizing.curve
+    width = WIDTH - 8
+    end = float(curve.pages[-1])
+    knee = _size(sizing, int(curve.pages[curve.knee]))
+    yield f"misses of LRU by size (no devices; knee at {knee})"
+    lines = draw(
+        curve.pages.astype(float), curve.miss_ratio, end, 1.0, width, HEIGHT, ascii_only, gaps=False
+    )
+    marks = {0: "100%", HEIGHT // 2: "50%", HEIGHT - 1: "0%"}
+    for row, line in enumerate(lines):
+        yield f"{marks.get(row, ''):>5} {line}".rstrip()
+    yield " " * 6 + _axis(sizing, width, end)
+
+
+def _axis(sizing: Sizing, width: int, end: float) -> str:
+    last = _size(sizing, int(end))
+    line = "0".ljust(width - len(last)) + last
+    if sizing.answer is None or sizing.needs_no_ssd:
+        return line
+    mark = f"▲ {human_size(sizing.answer.size_bytes)}"
+    place = round(sizing.answer.size_bytes / sizing.curve.page_bytes / end * width)
+    place = min(max(place, 2), width - len(last) - len(mark) - 1)
+    return line[:place] + mark + line[place + len(mark) :]
+
+
+def _size(sizing: Sizing, pages: int) -> str:
+    return human_size(pages * sizing.curve.page_bytes)

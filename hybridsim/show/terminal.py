@@ -1,0 +1,264 @@
+"""The result for a person at a terminal: the verdict, then what it rests on, then what to do."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from typing import TextIO
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hybridsim.answers.metrics import Kind
+from hybridsim.answers.outcome import Phase
+from hybridsim.answers.requirements import Checked
+from hybridsim.answers.result import Result
+from hybridsim.answers.warmup import State
+from hybridsim.common.histogram import Distribution
+from hybridsim.common.units import human_count, human_size
+from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.show.curve import draw
+from hybridsim.show.findings import findings
+from hybridsim.show.page import in_ascii, is_ascii
+from hybridsim.show.labels import GLUE, LABELS, joined, rows, unbroken
+
+COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
+ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
+MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
+NARROWEST, WIDEST = 80, 110
+MET, MISSED = "✓", "✗"
+PLOT_HEIGHT = 6
+
+
+def write(result: Result, stream: TextIO) -> None:
+    """Write the report as well as this stream can show it: width, colour, ASCII."""
+    is_terminal = stream.isatty()
+    width = Console(file=stream).width if is_terminal else 80
+    stream.write(
+        render(
+            result,
+            width=int(os.environ.get("COLUMNS") or width),
+            ascii_only=is_ascii(stream),
+            colour=is_terminal and not os.environ.get("NO_COLOR"),
+        )
+    )
+
+
+def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bool = False) -> str:
+    """The report as text."""
+    text = io.StringIO()
+    width = max(min(width, WIDEST), NARROWEST)  # rather wrapped by the terminal than cut off
+    console = Console(
+        file=text,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    console.print(Group(*_sections(result, width, ascii_only)), crop=False)
+    whole = text.getvalue().replace(GLUE, " ")
+    lines = "\n".join(line.rstrip() for line in whole.splitlines()) + "\n"
+    return in_ascii(lines) if ascii_only else lines
+
+
+def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    yield _lines(_trace(result) + _site(result))
+    yield ""
+    yield _verdict(result)
+    if result.required:
+        yield _lines(required(result.required))
+    yield ""
+    if len(result.warm_up.times_ns) > 1 and rows(result):
+        yield from _curve(result, width, ascii_only)
+        yield ""
+    yield _table(result)
+    if rows(result):
+        same = "the same disks alone, with the requests of the last row"
+        yield Text(f"{LABELS['none']}: {same}", "dim")
+    if result.phases["none"].saturated or any(phase.saturated for _, phase in rows(result)):
+        yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
+    yield ""
+    yield _lines(findings(result))
+    yield ""
+    yield _lines(list(_notes(result)))
+    yield from _next(result)
+
+
+def _lines(rows: list[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(style="bold", no_wrap=True, min_width=12)
+    grid.add_column(overflow="fold")
+    for label, text in rows:
+        grid.add_row(label, text)
+    return grid
+
+
+def required(checked: list[Checked]) -> list[tuple[str, str]]:
+    """What was required, and what there is of it."""
+    marks = [MET if each.met else MISSED for each in checked]
+    texts = [f"{mark} {each.requirement.text}: {each.words}" for mark, each in zip(marks, checked)]
+    return [(LABELS["required"] if row == 0 else "", text) for row, text in enumerate(texts)]
+
+
+def _trace(result: Result) -> list[tuple[str, str]]:
+    trace = result.trace
+    figures = result.cached.whole.figures
+    both = figures.reads.count + figures.writes.count
+    parts = [
+        str(trace.get("name", "")),
+        f"{human_count(figures.requests)} request{'s' * (figures.requests != 1)}",
+        span(trace.get("span_ns", result.cached.end_ns)),
+        f"{percent(figures.reads.count / both if both else None)} reads",
+    ]
+    if trace.get("footprint_bytes"):
+        parts.append(f"touches {human_size(trace['footprint_bytes'])}")
+    rows = [(LABELS["trace"], joined(parts))]
+    if result.warnings:
+        number = len(result.warnings)
+        rows.append(("", f"⚠ {number} thing{'s' * (number != 1)} to know: see `{LABELS['notes']}`"))
+    return rows
+
+
+def _notes(result: Result) -> Iterator[tuple[str, str]]:
+    """What the reader must know to trust the figures."""
+    label = LABELS["notes"]
+    for one in result.warnings:
+        fix = f" ({one.fix})" if one.fix else ""
+        yield label, f"⚠ {one.text}{fix}"
+        label = ""
+
+
+def _site(result: Result) -> list[tuple[str, str]]:
+    mode = str(result.scenario.get("mode", "open"))
+    run = f"{MODES.get(mode, mode)} · engine {result.engine} · seed {result.seed}"
+    summary = result.scenario.get("summary")
+    return [(LABELS["site"], str(summary)), ("", run)] if summary else [(LABELS["site"], run)]
+
+
+def _verdict(result: Result) -> RenderableType:
+    verdict = result.verdict
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, min_width=12)
+    grid.add_column()
+    sentence = Text.assemble(
+        (ANSWERS[verdict.answer], COLOURS[verdict.answer]),
+        " ",
+        (unbroken(verdict.headline), "bold"),
+    )
+    grid.add_row(Text(LABELS["verdict"].upper(), COLOURS[verdict.answer]), sentence)
+    for reason in verdict.reasons:
+        grid.add_row("", unbroken(reason))
+    return grid
+
+
+def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    warm_up = result.warm_up
+    end = result.cached.end_ns
+    is_ratio = warm_up.measure == "hit ratio"
+    top = 1.0 if is_ratio else float(np.max(warm_up.smooth)) or 1.0
+    labels = ["100%", "50%", "0%"] if is_ratio else [human_count(top), human_count(top / 2), "0"]
+    margin = max(len(label) for label in labels) + 1
+    plot = min(width, WIDEST) - margin - 1
+    middles = warm_up.times_ns.astype(np.float64) + warm_up.bin_ns / 2
+    lines = draw(middles, warm_up.smooth, end, top, plot, PLOT_HEIGHT, ascii_only)
+    beside = {0: labels[0], PLOT_HEIGHT // 2: labels[1], PLOT_HEIGHT - 1: labels[2]}
+    yield Text(LABELS["hit_ratio"] if is_ratio else LABELS["iops"], "bold")
+    for row, line in enumerate(lines):
+        yield Text.assemble(f"{beside.get(row, ''):>{margin - 1}} ", (line, "cyan"))
+    yield Text(" " * margin + _axis(result, plot), "dim")
+    yield _lines([(LABELS["warm_up"], _warm_up(result))])
+
+
+def _axis(result: Result, plot: int) -> str:
+    """Times below the plot: its ends, and where it is warm."""
+    end = result.cached.end_ns
+    last = span(end)
+    line = "0".ljust(plot - len(last)) + last
+    if result.warm_up.state != State.STEADY:
+        return line
+    mark = f"▲ {LABELS['warm']}"
+    place = round(result.warm_up.warm_ns / end * plot)
+    place = min(max(place, 2), plot - len(last) - len(mark) - 1)
+    return line[:place] + mark + line[place + len(mark) :]
+
+
+def _warm_up(result: Result) -> str:
+    warm_up = result.warm_up
+    if warm_up.state == State.STEADY:
+        parts = [f"{share}% {_after(time)}" for share, time in warm_up.reached_ns.items()]
+        level = warm_up.level or 0.0
+        steady = percent(level) if warm_up.measure == "hit ratio" else f"{human_count(level)} IOPS"
+        parts.append(f"steady at {steady}")
+    elif warm_up.state == State.FLAT:
+        parts = [f"none: {warm_up.why}"]
+    else:
+        parts = [f"not steady yet: {warm_up.why}"]
+    full = _full_ns(result)
+    if full is not None:
+        parts.append(f"SSD full {_after(full)}")
+    parts.append(f"bins of {span(warm_up.bin_ns)}")
+    return joined(parts)
+
+
+def _after(time_ns: int) -> str:
+    return f"after {span(time_ns)}" if time_ns else "at once"
+
+
+def _full_ns(result: Result) -> int | None:
+    """When the cache first held nearly all the pages that it has room for."""
+    capacity = result.scenario.get("cache_pages")
+    present = result.cached.series().occupancy_pages
+    if not capacity or not present or present[0] is None:
+        return None
+    full = np.flatnonzero(np.array(present) >= 0.99 * capacity)
+    return (int(full[0]) + 1) * result.cached.collector.width_ns if len(full) else None
+
+
+def _table(result: Result) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=True)
+    table.add_column(LABELS["reads"], no_wrap=True, min_width=14, ratio=2)
+    columns = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
+    for name in columns:
+        table.add_column(LABELS[name], justify="right", no_wrap=True, ratio=1)
+    shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
+    for label, phase in shown:
+        is_plain = phase is result.phases["none"]
+        hit = NONE if is_plain else percent(phase.figures.hit_ratio)
+        table.add_row(label, *_cells(phase, phase.figures.reads, hit), style=_style(label))
+    if result.cached.whole.figures.latency[Kind.WRITE].count:
+        table.add_row(Text(LABELS["writes"], "bold"))
+        for label, phase in shown:
+            table.add_row(label, *_cells(phase, phase.figures.writes, ""), style=_style(label))
+    return table
+
+
+def _style(label: str) -> str:
+    return "" if label in (LABELS["warm"], LABELS["cached"], LABELS["last_fifth"]) else "dim"
+
+
+def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
+    figures = [requests.mean_ns, *(requests.percentile(p) for p in (50, 99, 99.9))]
+    most = requests.max_ns if requests.count else None
+    known = [NONE] * 5 if phase.saturated else [latency(one) for one in [*figures, most]]
+    busy = percent(phase.utilisation) if hit else ""
+    return [human_count(requests.count), hit, *known, busy]
+
+
+def _next(result: Result) -> Iterator[RenderableType]:
+    """What to do next; a command stands on a line of its own, however long, to be pasted."""
+    label = LABELS["next"]
+    for advice in result.verdict.advice:
+        yield _lines([(label, advice.text)])
+        label = ""
+        if advice.command:
+            yield Text(" " * 15 + advice.command, no_wrap=True, overflow="ignore")
+    yield _lines([(label, "What does a word mean?  hybridsim explain WORD")])
+
+
+__all__ = ["LABELS", "render", "write"]

@@ -1,0 +1,114 @@
+"""What the learned policy weighed, in words: its threshold over time, its decisions on pages."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from hybridsim.common.units import format_size, human_count, human_size
+from hybridsim.common.wording import percent, span
+from hybridsim.caches.policies.learned.decisions import (
+    EARLY,
+    FILLED,
+    HIT,
+    RIVAL,
+    SCAN,
+    TOO_LITTLE,
+    UNKNOWN,
+    WORTHLESS,
+    Decision,
+    Moment,
+    Page,
+    Why,
+)
+from hybridsim.show.page import page, paragraph, table
+
+FIRST_TOLD, LAST_TOLD = 8, 4  # decisions on a page
+WORDS = {
+    HIT: "held: served from the SSD",
+    FILLED: "let in",
+    EARLY: "let in: the cache is still filling",
+    SCAN: "left out: a long sequential run",
+    WORTHLESS: "left out: not worth its room",
+    TOO_LITTLE: "left out: not worth a fill",
+    UNKNOWN: "left out: too little known",
+    RIVAL: "left out: the one to go is worth more",
+}
+
+
+def text(found: Why, ascii_only: bool = False) -> str:
+    """Return all of it for a terminal of 80 columns."""
+    lines = [*_threshold(found)]
+    for each in found.asked:
+        lines += ["", *_page(each, found.page_bytes)]
+    return page(lines, ascii_only)
+
+
+def _threshold(found: Why) -> list[str]:
+    cache = human_size(found.pages * found.page_bytes)
+    told = (
+        f"a cache of {cache} in pages of {human_size(found.page_bytes)}. A page that is missed is "
+        "let in if what it will save, less the rent of its room, is above the price of a fill, in "
+        "reads of the disks."
+    )
+    heads = ("after", "accesses", "hits", "let in", "pages stay", "rent", "price")
+    return [*paragraph("threshold", told), "", *table(heads, map(_moment, found.moments))]
+
+
+def _moment(one: Moment) -> tuple[str, ...]:
+    return (
+        span(one.time_ns),
+        human_count(one.accesses),
+        percent(one.hit_ratio),
+        percent(one.let_in),
+        human_count(one.pages_stay),
+        f"{one.rent_reads:.2f}",
+        f"{one.price_reads:.2f}",
+    )
+
+
+def _page(one: Page, page_bytes: int) -> list[str]:
+    count, held = len(one.decisions), sum(each.because == HIT for each in one.decisions)
+    accesses = "access" if count == 1 else "accesses"
+    filled = sum(each.because in (FILLED, EARLY) for each in one.decisions)
+    told = (
+        f"{human_size(page_bytes)} at {format_size(one.offset)}: {count:,} {accesses}, {held:,} "
+        f"served from the SSD; let in: {filled:,}, left out: {count - held - filled:,}."
+    )
+    rows: list[tuple[str, ...]] = []
+    for are_hits, group in groupby(one.decisions, lambda each: each.because == HIT):
+        several = list(group)
+        rows += [_hits(several)] if are_hits else map(_decision, several)
+    if len(rows) > FIRST_TOLD + LAST_TOLD + 1:
+        left = len(rows) - FIRST_TOLD - LAST_TOLD
+        rows[FIRST_TOLD:-LAST_TOLD] = [("…", "", "", "", "", "", f"({left:,} rows more)")]
+    width = max(len(row[-1]) for row in rows)
+    heads = ("at", "access", "rest", "again", "worth", "price", "decision".ljust(width))
+    return [
+        *paragraph("page", told),
+        "",
+        *table(heads, [(*row[:-1], row[-1].ljust(width)) for row in rows]),
+    ]
+
+
+def _hits(several: list[Decision]) -> tuple[str, ...]:
+    first, last = several[0], several[-1]
+    if first is last:
+        return _decision(first)
+    numbers = f"{first.number:,}\N{EN DASH}{last.number:,}"
+    return (span(first.time_ns), numbers, "", "", "", "", f"{WORDS[HIT]}, {len(several):,} times")
+
+
+def _decision(one: Decision) -> tuple[str, ...]:
+    rest = "–" if one.rest is None else human_count(one.rest)
+    what = f"{'write' if one.is_write else 'read'} {one.number}"
+    if one.because == SCAN:
+        return (span(one.time_ns), what, "–", "–", "–", f"{one.price_reads:.2f}", WORDS[SCAN])
+    return (
+        span(one.time_ns),
+        what,
+        rest,
+        percent(one.chance) if one.seen else "?",
+        f"{one.sure_reads:.2f}",
+        f"{one.price_reads:.2f}",
+        WORDS[one.because],
+    )

@@ -1,0 +1,159 @@
+"""What a controller has under way: requests, and their data on the link to the host."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CONTROLLER
+
+NOTHING = -1
+LINK, IDLE = 0, 1  # numbers of the controller's own events
+SECOND = 1_000_000_000
+
+
+@state_machine
+class Jobs(NamedTuple):
+    """Requests from above, and the controller's own destages."""
+
+    tag: Ints
+    op: Bytes
+    offset: Ints
+    length: Ints
+    pending: Int32s  # transfers and array requests under way; one more while it is queued
+    stage: Bytes
+    flushing: Bytes  # a FLUSH of the array is under way for it
+    placed: Ints  # a write: up to which byte it is in DRAM
+    next: Int32s  # behind it in the queue, or next free job
+    free: Ints  # [first free job, free jobs]
+
+    @classmethod
+    def new(cls, capacity: int) -> Jobs:
+        """Make room for `capacity` jobs."""
+        kinds = (np.int64, np.uint8, np.int64, np.int64, np.int32, np.uint8, np.uint8, np.int64)
+        columns = (np.zeros(capacity, kind) for kind in kinds)
+        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+
+    def grown(self, capacity: int) -> Jobs:
+        """Return the same jobs with room for `capacity`."""
+        added = capacity - len(self.tag)
+        links, head = extended_free_list(self.next, int(self.free[0]), capacity)
+        free = np.array([head, self.free[1] + added])
+        columns = (longer(column, capacity) for column in self[:-2])
+        return Jobs._make([*columns, links, free])
+
+    @method
+    def take(self, tag, op, offset, length):
+        """Begin a job with nothing pending."""
+        job = self.free[0]
+        self.free[0] = self.next[job]
+        self.free[1] -= 1
+        self.tag[job] = tag
+        self.op[job] = op
+        self.offset[job] = offset
+        self.length[job] = length
+        self.pending[job] = 0
+        self.stage[job] = 0
+        self.flushing[job] = 0
+        self.next[job] = NOTHING
+        return job
+
+    @method
+    def completed(self, job):
+        """Count a part that is complete; return the tag of the request if it was the last."""
+        self.pending[job] -= 1
+        if self.pending[job] > 0:
+            return NOTHING
+        tag = self.tag[job]
+        self.release(job)
+        return tag
+
+    @method
+    def release(self, job):
+        """Give a job back."""
+        self.next[job] = self.free[0]
+        self.free[0] = job
+        self.free[1] += 1
+
+
+@state_machine
+class Link(NamedTuple):
+    """Transfers between DRAM and host, one after the other; some wait for their data first."""
+
+    latency_ns: int
+    bytes_per_s: int
+    job: Int32s
+    length: Ints
+    done_ns: Ints
+    next: Int32s  # behind it on the link or at a window, or next free transfer
+    free: Ints  # [first free transfer, free transfers]
+    queue: Ints  # [first on the link, last on the link]
+    free_ns: Ints  # [when the link has carried all of them]
+
+    @classmethod
+    def new(cls, latency_ns: int, bytes_per_s: int, capacity: int) -> Link:
+        """Make an idle link with room for `capacity` transfers."""
+        return cls(
+            latency_ns,
+            bytes_per_s,
+            np.zeros(capacity, np.int32),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int64),
+            free_list(capacity),
+            np.array([0, capacity]),
+            np.full(2, NOTHING, np.int64),
+            np.zeros(1, np.int64),
+        )
+
+    def grown(self, capacity: int) -> Link:
+        """Return the same link with room for `capacity` transfers."""
+        added = capacity - len(self.job)
+        links, head = extended_free_list(self.next, int(self.free[0]), capacity)
+        return self._replace(
+            job=longer(self.job, capacity),
+            length=longer(self.length, capacity),
+            done_ns=longer(self.done_ns, capacity),
+            next=links,
+            free=np.array([head, self.free[1] + added]),
+        )
+
+    @method
+    def take(self, job, length):
+        """Describe a transfer; it is not on the link yet."""
+        transfer = self.free[0]
+        self.free[0] = self.next[transfer]
+        self.free[1] -= 1
+        self.job[transfer] = job
+        self.length[transfer] = length
+        self.next[transfer] = NOTHING
+        return transfer
+
+    @method
+    def send(self, now, transfer, events):
+        """Put a transfer on the link."""
+        begin = max(self.free_ns[0], now)
+        self.free_ns[0] = begin + self.length[transfer] * SECOND // self.bytes_per_s
+        self.done_ns[transfer] = self.free_ns[0] + self.latency_ns
+        self.next[transfer] = NOTHING
+        if self.queue[0] == NOTHING:
+            self.queue[0] = transfer
+            events.push(self.done_ns[transfer], CONTROLLER, LINK)
+        else:
+            self.next[self.queue[1]] = transfer
+        self.queue[1] = transfer
+
+    @method
+    def arrived(self, events):
+        """Take the first transfer, which is complete, off the link; return its job."""
+        transfer = self.queue[0]
+        behind = self.next[transfer]
+        self.queue[0] = behind
+        if behind != NOTHING:
+            events.push(self.done_ns[behind], CONTROLLER, LINK)
+        self.next[transfer] = self.free[0]
+        self.free[0] = transfer
+        self.free[1] += 1
+        return self.job[transfer]

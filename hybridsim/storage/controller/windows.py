@@ -1,0 +1,140 @@
+"""What a controller reads ahead into its DRAM: windows of the array, at aligned places."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Int32s, Ints
+from hybridsim.caches.streams import Streams
+from hybridsim.storage.controller.slots import Slots
+from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.lru import LRU
+
+NOTHING = -1
+READING, DOOMED, READY = 1, 2, 3  # DOOMED: being read, but of no use on arrival
+
+
+@state_machine
+class Windows(NamedTuple):
+    """The windows in DRAM and those on their way, and the streams that they are read for."""
+
+    window_bytes: int
+    ahead_bytes: int  # how far ahead of a sequential reader
+    after: int  # requests that make a stream sequential
+    capacity_bytes: int  # of the array
+    slots: Slots
+    state: Bytes
+    start: Ints  # first byte that was read
+    first_waiting: Int32s  # transfers that wait for the window
+    last_waiting: Int32s
+    ready: LRU
+    streams: Streams
+
+    @classmethod
+    def new(
+        cls,
+        window_bytes: int,
+        windows: int,
+        ahead_bytes: int,
+        after: int,
+        streams: int,
+        capacity_bytes: int,
+    ) -> Windows:
+        """Have nothing in DRAM."""
+        length = max(windows, 1)
+        return cls(
+            window_bytes,
+            ahead_bytes,
+            after,
+            capacity_bytes,
+            Slots.new(windows),
+            np.zeros(length, np.uint8),
+            np.zeros(length, np.int64),
+            np.full(length, NOTHING, np.int32),
+            np.full(length, NOTHING, np.int32),
+            LRU.new(length),
+            Streams.new(streams),
+        )
+
+    @method
+    def holding(self, byte):
+        """Return the window that a byte is in, or will be as soon as it has been read; or -1."""
+        slot = self.slots.find(byte // self.window_bytes)
+        if slot == NOTHING or self.state[slot] == DOOMED or byte < self.start[slot]:
+            return NOTHING
+        return slot
+
+    @method
+    def border(self, byte):
+        """Return where the state of bytes may change after this one."""
+        number = byte // self.window_bytes
+        slot = self.slots.find(number)
+        if slot != NOTHING and byte < self.start[slot]:
+            return self.start[slot]
+        return (number + 1) * self.window_bytes
+
+    @method
+    def end(self, number):
+        """Return the byte after the last of a window."""
+        return min((number + 1) * self.window_bytes, self.capacity_bytes)
+
+    @method
+    def claim(self, number, start):
+        """Return a slot for a window that is not here, to be read from `start` on; or -1."""
+        if self.slots.free[1] == 0:
+            victim = self.ready.evict()
+            if victim == NOTHING:
+                return NOTHING
+            self.slots.release(victim)
+        slot = self.slots.take(number)
+        self.state[slot] = READING
+        self.start[slot] = start
+        self.first_waiting[slot] = NOTHING
+        return slot
+
+    @method
+    def arrived(self, slot):
+        """Let a window that has been read be used, or forget it if it is doomed."""
+        if self.state[slot] == DOOMED:
+            self.slots.release(slot)
+        else:
+            self.state[slot] = READY
+            self.ready.admit(slot)
+
+    @method
+    def give_up(self, slot):
+        """Do without a window; one that is being read still keeps its slot."""
+        if self.state[slot] == READY:
+            self.ready.remove(slot)
+            self.slots.release(slot)
+        else:
+            self.state[slot] = DOOMED
+
+    @method
+    def leave_behind(self, start, end):
+        """Give up the windows that a read from `start` to `end` has come to the end of."""
+        for number in range(start // self.window_bytes, (end - 1) // self.window_bytes + 1):
+            if self.end(number) <= end:
+                slot = self.slots.find(number)
+                if slot != NOTHING:
+                    self.give_up(slot)
+
+    @method
+    def invalidate(self, start, end):
+        """Give up all windows that have a byte of this range."""
+        if self.slots.used() == 0:
+            return
+        first = start // self.window_bytes
+        last = (end - 1) // self.window_bytes
+        if last - first < self.slots.capacity:
+            for number in range(first, last + 1):
+                slot = self.slots.find(number)
+                if slot != NOTHING:
+                    self.give_up(slot)
+            return
+        for slot in range(self.slots.capacity):  # a discard of half a disk
+            number = self.slots.number[slot]
+            if first <= number <= last and self.slots.find(number) == slot:
+                self.give_up(slot)

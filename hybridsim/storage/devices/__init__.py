@@ -1,0 +1,18 @@
+"""Devices: banks of equal members that take requests and schedule their completions.
+
+A device has `submit(now, member, tag, op, offset, length, kind, events)`, `complete(now, number,
+kind, events)` (which returns the tag of a completed request, or -1), `room()`, `grown(capacity)`
+where it keeps requests itself, `totals(now_ns)` and `capacity_bytes`.
+A new device is one file and one line here.
+"""
+
+from hybridsim.storage.devices.flash import Flash
+from hybridsim.storage.devices.hdd import HDD
+from hybridsim.storage.devices.ssd import SSD
+from hybridsim.storage.devices.volume import Volume
+
+DEVICES = {"hdd": HDD, "ssd": SSD, "flash": Flash, "volume": Volume}
+
+DEVICE_METHODS = ("submit", "complete", "room")
+
+__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD", "Flash", "Volume"]

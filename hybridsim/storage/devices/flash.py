@@ -1,0 +1,363 @@
+"""Solid-state drives in detail: what requests do; dies and the mapping have files of their own."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.storage.devices.flash_dies import PROGRAM_ENDS, Dies
+from hybridsim.storage.devices.flash_requests import Requests
+from hybridsim.storage.devices.ftl import Mapping
+from hybridsim.storage.devices.lines import NOTHING
+from hybridsim.storage.devices.ssd_levels import level
+from hybridsim.jit import method, state_machine
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+BYTES_READ, BYTES_WRITTEN = 0, 1
+
+# Of a drive: when its link to the host is free; units in the buffer, and of those in the program
+# that is being put together; the die that this goes to; programs issued, and those not complete;
+# reads under way; whether anything was written since the last flush; whether a flush is in its
+# last part; requests in its line that are one.
+(
+    LINK_FREE_NS,
+    USED,
+    OPEN,
+    OPEN_DIE,
+    ISSUED,
+    UNPROGRAMMED,
+    READING,
+    DIRTY,
+    FLUSHING,
+    BARRIERS,
+) = range(10)
+
+
+@state_machine
+class Flash(NamedTuple):
+    """A bank of equal drives (DESIGN.md 2.8).
+
+    The number of an event is a request's tag, or negative: a die's event, or the end of a flush,
+    which takes the place of a die's event before its first.
+    """
+
+    dies: int
+    unit_bytes: int
+    program_units: int
+    interval_ns: int
+    command_ns: int
+    write_ns: int
+    read_ns: int
+    step_ns: int
+    collect_ns: int
+    flush_ns: int
+    is_protected: int
+    is_blocking: int
+    is_static: int  # the address says which die a write goes to
+    buffer_units: int
+    link_bytes_per_s: int
+    capacity_bytes: int
+    requests: Requests
+    nand: Dies
+    mapping: Mapping
+    drive: Ints  # [member, LINK_FREE_NS ... BARRIERS]
+    wanted: Ints  # by die of a member: [bytes, sense_ns] that the request at hand wants of it
+    counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
+
+    @classmethod
+    def new(cls, members: int, flash: dict[str, Any], capacity: int = 256) -> Flash:
+        """Make `members` idle drives; `flash` gives the parameters by name."""
+        return cls(
+            **{name: flash[name] for name in cls._fields[:16]},
+            requests=Requests.new(members, capacity),
+            nand=Dies.new(members, flash, capacity),
+            mapping=Mapping.new(members, flash),
+            drive=np.zeros((members, 10), np.int64),
+            wanted=np.zeros((flash["dies"], 2), np.int64),
+            counts=np.zeros((members, 2), np.int64),
+        )
+
+    @method
+    def room(self):
+        """Return how many requests the bank can still take."""
+        return self.requests.free[0]
+
+    def size(self) -> int:
+        """Return how many requests the bank can take in all."""
+        return len(self.requests.tag)
+
+    def grown(self, capacity: int) -> Flash:
+        """Return the same bank with room for `capacity` requests, each on all dies of a drive."""
+        senses = self.nand.senses.grown(capacity * self.dies)
+        return self._replace(
+            requests=self.requests.grown(capacity), nand=self.nand._replace(senses=senses)
+        )
+
+    def totals(self, now_ns: int) -> dict[str, int]:
+        """Return what all members have done so far, by name."""
+        read, written = self.counts.sum(axis=0).tolist()
+        placed, moved = self.mapping.moves()
+        return {
+            "bytes_read": read,
+            "bytes_written": written,
+            "bytes_placed": placed * self.unit_bytes,
+            "bytes_moved": moved * self.unit_bytes,
+        }
+
+    # Requests.
+
+    @method
+    def submit(self, now, member, tag, op, offset, length, kind, events):
+        """Take a request."""
+        what = op & OP_MASK
+        if what == FLUSH:
+            self.submit_flush(now, member, tag, kind, events)
+        elif length == 0 or what == DISCARD:
+            if what == DISCARD:
+                end = (offset + length) // self.unit_bytes
+                self.mapping.discard(member, -(-offset // self.unit_bytes), end)
+            events.push(now + self.command_ns, kind, tag)
+        elif what == READ:
+            self.counts[member, BYTES_READ] += length
+            slot = self.requests.take(tag, READ, offset, length)
+            if self.is_blocking == 1 and self.drive[member, BARRIERS] > 0:
+                self.requests.waiting.append(member, slot)
+            else:
+                self.read(now, member, slot, kind, events)
+        else:
+            self.counts[member, BYTES_WRITTEN] += length
+            self.submit_write(now, member, tag, op, offset, length, kind, events)
+
+    @method
+    def submit_flush(self, now, member, tag, kind, events):
+        """Make what is in the buffer durable, if power loss could take it."""
+        if self.is_protected == 1:
+            flush_ns = self.flush_ns if self.drive[member, DIRTY] == 1 else 0
+            self.drive[member, DIRTY] = 0
+            events.push(now + self.command_ns + flush_ns, kind, tag)
+            return
+        self.wait(now, member, tag, FLUSH, 0, 0, 0, kind, events)
+
+    @method
+    def submit_write(self, now, member, tag, op, offset, length, kind, events):
+        """Take data over the link and put them into the buffer, or in line for it."""
+        drive = self.drive
+        wire_ns = length * 1_000_000_000 // self.link_bytes_per_s
+        out = max(now, drive[member, LINK_FREE_NS])
+        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.interval_ns)
+        ready = out + wire_ns + self.command_ns + self.write_ns
+        if self.is_protected == 1 and op & PREFLUSH and drive[member, DIRTY] == 1:
+            ready += self.flush_ns
+        if self.is_protected == 1:
+            op = WRITE
+        in_line = not self.requests.waiting.is_empty(member) or not self.has_space(member)
+        if in_line or op & PREFLUSH != 0:
+            self.wait(now, member, tag, op, offset, length, ready, kind, events)
+        elif op & FUA != 0:
+            slot = self.requests.take(tag, op, offset, length)
+            self.requests.ready_ns[slot] = ready
+            self.store(now, member, offset, length, slot, kind, events)
+        else:
+            self.store(now, member, offset, length, NOTHING, kind, events)
+            events.push(ready, kind, tag)
+
+    @method
+    def wait(self, now, member, tag, op, offset, length, ready, kind, events):
+        """Put a request in the drive's line, and see whether it is its turn."""
+        slot = self.requests.take(tag, op, offset, length)
+        self.requests.ready_ns[slot] = ready
+        if op == FLUSH or op & PREFLUSH != 0:
+            self.drive[member, BARRIERS] += 1
+        self.requests.waiting.append(member, slot)
+        self.proceed(now, member, kind, events)
+
+    @method
+    def has_space(self, member):
+        """Tell whether the buffer takes another write."""
+        return self.drive[member, USED] < self.buffer_units
+
+    @method
+    def proceed(self, now, member, kind, events):
+        """Do what is first in the drive's line, as long as that is possible."""
+        requests = self.requests
+        waiting = requests.waiting
+        while self.drive[member, FLUSHING] == 0 and not waiting.is_empty(member):
+            slot = waiting.first[member]
+            op = requests.op[slot]
+            if op & OP_MASK == FLUSH or op & PREFLUSH != 0:
+                if not self.is_drained(now, member, kind, events):
+                    return
+                self.start_flush(now, member, kind, events)
+            elif op == READ:
+                waiting.pop(member)
+                self.read(now, member, slot, kind, events)
+            elif self.has_space(member):
+                waiting.pop(member)
+                offset, length = requests.offset[slot], requests.length[slot]
+                if op & FUA != 0:
+                    self.store(now, member, offset, length, slot, kind, events)
+                else:
+                    self.store(now, member, offset, length, NOTHING, kind, events)
+                    ready = max(now, requests.ready_ns[slot])
+                    events.push(ready, kind, requests.release(slot))
+            else:
+                return
+
+    @method
+    def is_drained(self, now, member, kind, events):
+        """Tell whether all that was written is programmed; see to it that it will be."""
+        drive = self.drive
+        if drive[member, OPEN] > 0:
+            self.close(now, member, NOTHING, kind, events)
+        if drive[member, UNPROGRAMMED] > 0:
+            return False
+        return self.is_blocking == 0 or drive[member, READING] == 0
+
+    @method
+    def start_flush(self, now, member, kind, events):
+        """Begin the last part of a flush, which nothing can delay."""
+        flush_ns = self.flush_ns if self.drive[member, DIRTY] == 1 else 0
+        self.drive[member, DIRTY] = 0
+        self.drive[member, FLUSHING] = 1
+        events.push(now + self.command_ns + flush_ns, kind, -1 - member)
+
+    @method
+    def end_flush(self, now, member, kind, events):
+        """Go on after a flush; return the tag of a request that is complete with it, or NOTHING."""
+        requests = self.requests
+        self.drive[member, FLUSHING] = 0
+        slot = requests.waiting.first[member]
+        tag = NOTHING
+        if requests.op[slot] == FLUSH:
+            requests.waiting.pop(member)
+            tag = requests.release(slot)
+        else:
+            requests.op[slot] -= PREFLUSH
+        self.drive[member, BARRIERS] -= 1
+        self.proceed(now, member, kind, events)
+        return tag
+
+    # Data.
+
+    @method
+    def read(self, now, member, slot, kind, events):
+        """Ask every die that has some of the data for them."""
+        requests = self.requests
+        at = requests.offset[slot]
+        end = at + requests.length[slot]
+        first = at // self.unit_bytes
+        last = (end - 1) // self.unit_bytes
+        for unit in range(first, last + 1):
+            die = self.mapping.die(member, unit)
+            upto = min((unit + 1) * self.unit_bytes, end)
+            self.wanted[die, 0] += upto - at
+            sense_ns = self.read_ns
+            if self.step_ns > 0:
+                sense_ns += self.step_ns * level(self.mapping.address(member, unit))
+            self.wanted[die, 1] += sense_ns
+            at = upto
+        self.drive[member, READING] += 1
+        for unit in range(first, last + 1):
+            die = self.mapping.die(member, unit)
+            length = self.wanted[die, 0]
+            if length > 0:
+                sense_ns = self.wanted[die, 1]
+                self.wanted[die, 0] = 0
+                self.wanted[die, 1] = 0
+                requests.pending[slot] += 1
+                nand_die = member * self.dies + die
+                self.nand.read(now, nand_die, slot, length, sense_ns, kind, events)
+
+    @method
+    def store(self, now, member, offset, length, forced, kind, events):
+        """Put data into the buffer; as soon as there are enough, a die is to program them.
+
+        `forced` is the slot of a request that waits until its data are programmed, or NOTHING.
+        """
+        drive = self.drive
+        first = offset // self.unit_bytes
+        last = (offset + length - 1) // self.unit_bytes
+        drive[member, DIRTY] = 1
+        drive[member, USED] += last - first + 1
+        for unit in range(first, last + 1):
+            if self.mapping.is_simulated():
+                drive[member, OPEN_DIE] = self.mapping.write(member, unit)
+            elif self.is_static == 1:
+                drive[member, OPEN_DIE] = unit % self.dies
+            else:
+                drive[member, OPEN_DIE] = drive[member, ISSUED] % self.dies
+            drive[member, OPEN] += 1
+            if drive[member, OPEN] == self.program_units:
+                self.close(now, member, forced, kind, events)
+        if forced != NOTHING and drive[member, OPEN] > 0:
+            self.close(now, member, forced, kind, events)
+
+    @method
+    def close(self, now, member, forced, kind, events):
+        """Have a die program what was put together, after the collection that is due there."""
+        drive = self.drive
+        drive[member, USED] += self.program_units - drive[member, OPEN]
+        die = drive[member, OPEN_DIE]
+        drive[member, OPEN] = 0
+        drive[member, ISSUED] += 1
+        drive[member, UNPROGRAMMED] += 1
+        work_ns = self.collect_ns + self.mapping.take_debt(member, die)
+        die += member * self.dies
+        self.nand.program(now, die, work_ns, kind, events)
+        if forced != NOTHING and self.nand.force(die, forced):
+            self.requests.pending[forced] += 1
+
+    @method
+    def complete(self, now, number, kind, events):
+        """Take an event; return the tag of a completed request, or NOTHING."""
+        if number >= 0:
+            return number
+        event = -1 - number
+        if event < len(self.nand.state):
+            return self.end_flush(now, event, kind, events)
+        result = self.nand.happen(now, event, kind, events)
+        if result == NOTHING:
+            return NOTHING
+        member = event % len(self.nand.state) // self.dies
+        if result == PROGRAM_ENDS:
+            self.end_program(now, member, event % len(self.nand.state), kind, events)
+            return NOTHING
+        self.requests.pending[result] -= 1
+        if self.requests.pending[result] > 0:
+            return NOTHING
+        return self.end_read(now, member, result, kind, events)
+
+    @method
+    def end_program(self, now, member, die, kind, events):
+        """Free the space in the buffer, and tell who waited for that."""
+        requests = self.requests
+        self.drive[member, USED] -= self.program_units
+        self.drive[member, UNPROGRAMMED] -= 1
+        slot = self.nand.forced(die)
+        while slot != NOTHING:
+            requests.pending[slot] -= 1
+            if requests.pending[slot] == 0:
+                done = max(now, requests.ready_ns[slot]) + self.flush_ns
+                events.push(done, kind, requests.release(slot))
+            slot = self.nand.forced(die)
+        self.proceed(now, member, kind, events)
+
+    @method
+    def end_read(self, now, member, slot, kind, events):
+        """Send what was read to the host; return the tag if that takes no time."""
+        drive = self.drive
+        wire_ns = self.requests.length[slot] * 1_000_000_000 // self.link_bytes_per_s
+        out = max(now, drive[member, LINK_FREE_NS])
+        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.interval_ns)
+        drive[member, READING] -= 1
+        tag = self.requests.release(slot)
+        if self.is_blocking == 1:
+            self.proceed(now, member, kind, events)
+        done = out + wire_ns + self.command_ns
+        if done == now:
+            return tag
+        events.push(done, kind, tag)
+        return NOTHING

@@ -1,0 +1,245 @@
+"""The dies of flash drives and the channels between them and the controller."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints, longer
+from hybridsim.storage.devices.lines import NOTHING, Lines
+from hybridsim.jit import method, state_machine
+
+# What a die is doing.
+IDLE, WANTS_BUS, SENSING, HOLDS_DATA, RECEIVING, PROGRAMMING = range(6)
+# Of a die: what it is doing; when its program ends or is suspended; what is left of the program
+# then; programs to come, and other work before the next of them; what it reads; its last event;
+# programs that it was given, and that are complete.
+DOING, UNTIL_NS, LEFT_NS, PROGRAMS, WORK_NS, SENSE, EVENT, GIVEN, PROGRAMMED = range(9)
+
+PROGRAM_ENDS = -2  # what an event may mean, besides the request that has all of a die's data
+
+
+@state_machine
+class Senses(NamedTuple):
+    """What one die has to do for one request, one entry each: to read, or to have programmed."""
+
+    request: Int32s
+    length: Ints
+    sense_ns: Ints  # of what it is to have programmed: the number of the program on its die
+    waiting: Lines  # by die; the last line is of free entries
+    forced: Lines  # by die: what is complete with a program
+
+    @classmethod
+    def new(cls, dies: int, capacity: int) -> Senses:
+        """Make room for `capacity` entries."""
+        waiting = Lines.new(dies + 1, capacity).extend(dies, range(capacity))
+        columns = (np.zeros(capacity, kind) for kind in (np.int32, np.int64, np.int64))
+        return cls._make([*columns, waiting, Lines.new(dies, capacity)])
+
+    def grown(self, capacity: int) -> Senses:
+        """Return the same entries with room for `capacity`."""
+        columns = [longer(column, capacity) for column in self[:3]]
+        waiting = self.waiting.grown(capacity)
+        waiting.extend(len(waiting.first) - 1, range(len(self.request), capacity))
+        return Senses._make([*columns, waiting, self.forced.grown(capacity)])
+
+    @method
+    def take(self, request, length, sense_ns):
+        """Fill a free entry and return it."""
+        entry = self.waiting.pop(len(self.waiting.first) - 1)
+        self.request[entry] = request
+        self.length[entry] = length
+        self.sense_ns[entry] = sense_ns
+        return entry
+
+    @method
+    def append(self, die, request, length, sense_ns):
+        """Let a die read once more, after what it has to read already."""
+        self.waiting.append(die, self.take(request, length, sense_ns))
+
+    @method
+    def force(self, die, request, program):
+        """Remember a request that waits for a program of a die; tell whether it did not before."""
+        last = self.forced.last[die]
+        if not self.forced.is_empty(die) and self.request[last] == request:
+            self.sense_ns[last] = program
+            return False
+        self.forced.append(die, self.take(request, 0, program))
+        return True
+
+    @method
+    def release(self, entry):
+        """Give an entry back; return the request that it was of."""
+        self.waiting.append(len(self.waiting.first) - 1, entry)
+        return int(self.request[entry])
+
+
+@state_machine
+class Dies(NamedTuple):
+    """Dies read before they program, and share the channel that they are on (DESIGN.md 2.8.2).
+
+    Die d of a drive is on its channel d % channels; the dies of all drives of a bank are numbered
+    through, and so are the channels. An event is a die and how many events that die had before: a
+    suspended program leaves one behind that no longer counts.
+    """
+
+    dies: int  # of a drive
+    channels: int
+    unit_bytes: int
+    program_units: int
+    program_ns: int
+    suspend_ns: int
+    bus_ns: int  # commands of each transfer
+    channel_bytes_per_s: int
+    senses: Senses
+    going_out: Lines  # by channel: dies with data for the controller
+    going_in: Lines  # by channel: dies that wait for a command or for data
+    is_busy: Int32s  # by channel
+    state: Ints  # [die, DOING ... EVENT]
+
+    @classmethod
+    def new(cls, members: int, flash: dict[str, Any], capacity: int) -> Dies:
+        """Make idle dies for `members` drives; each may have `capacity` requests."""
+        dies, channels = members * flash["dies"], members * flash["channels"]
+        return cls(
+            **{name: flash[name] for name in cls._fields[:8]},
+            senses=Senses.new(dies, capacity * flash["dies"]),
+            going_out=Lines.new(channels, dies),
+            going_in=Lines.new(channels, dies),
+            is_busy=np.zeros(channels, np.int32),
+            state=np.zeros((dies, 9), np.int64),
+        )
+
+    @method
+    def channel(self, die):
+        """Return the channel that a die is on."""
+        return die // self.dies * self.channels + die % self.dies % self.channels
+
+    @method
+    def read(self, now, die, request, length, sense_ns, kind, events):
+        """Let a die read for a request; a program under way is suspended if that saves time."""
+        state = self.state
+        self.senses.append(die, request, length, sense_ns)
+        if state[die, DOING] == IDLE:
+            self.go_on(now, die, kind, events)
+        elif state[die, DOING] == PROGRAMMING and state[die, LEFT_NS] == 0:
+            left = state[die, UNTIL_NS] - now - self.suspend_ns
+            if left > 0:
+                state[die, LEFT_NS] = left
+                self.until(now + self.suspend_ns, die, kind, events)
+
+    @method
+    def program(self, now, die, work_ns, kind, events):
+        """Let a die program once more, and before that do other work for so long."""
+        self.state[die, PROGRAMS] += 1
+        self.state[die, GIVEN] += 1
+        self.state[die, WORK_NS] += work_ns
+        if self.state[die, DOING] == IDLE:
+            self.go_on(now, die, kind, events)
+
+    @method
+    def force(self, die, request):
+        """Have a request wait for a die's last program; tell whether it did not for another."""
+        return self.senses.force(die, request, self.state[die, GIVEN])
+
+    @method
+    def forced(self, die):
+        """Return a request for which the program that ends was the last on a die, or NOTHING."""
+        senses = self.senses
+        if senses.forced.is_empty(die):
+            return NOTHING
+        entry = senses.forced.first[die]
+        if senses.sense_ns[entry] != self.state[die, PROGRAMMED]:
+            return NOTHING
+        return senses.release(senses.forced.pop(die))
+
+    @method
+    def go_on(self, now, die, kind, events):
+        """Find a die that is not busy the next thing to do: read, resume, program."""
+        state = self.state
+        state[die, DOING] = WANTS_BUS
+        if not self.senses.waiting.is_empty(die):
+            state[die, SENSE] = self.senses.waiting.pop(die)
+        elif state[die, LEFT_NS] > 0:
+            state[die, DOING] = PROGRAMMING
+            left = state[die, LEFT_NS]
+            state[die, LEFT_NS] = 0
+            self.until(now + left, die, kind, events)
+            return
+        elif state[die, PROGRAMS] > 0:
+            state[die, SENSE] = NOTHING
+        else:
+            state[die, DOING] = IDLE
+            return
+        self.going_in.append(self.channel(die), die)
+        self.transfer(now, self.channel(die), kind, events)
+
+    @method
+    def transfer(self, now, channel, kind, events):
+        """Use a free channel: for data read first, then for what came first."""
+        state = self.state
+        while self.is_busy[channel] == 0:
+            if not self.going_out.is_empty(channel):
+                die = self.going_out.pop(channel)
+                length = self.senses.length[state[die, SENSE]]
+                self.occupy(now, channel, die, length, kind, events)
+            elif self.going_in.is_empty(channel):
+                return
+            else:
+                die = self.going_in.pop(channel)
+                if state[die, SENSE] == NOTHING:
+                    state[die, DOING] = RECEIVING
+                    length = self.program_units * self.unit_bytes
+                    self.occupy(now, channel, die, length, kind, events)
+                else:
+                    state[die, DOING] = SENSING
+                    sense_ns = self.senses.sense_ns[state[die, SENSE]]
+                    self.until(now + sense_ns, die, kind, events)
+
+    @method
+    def occupy(self, now, channel, die, length, kind, events):
+        """Send so many bytes over a channel."""
+        self.is_busy[channel] = 1
+        wire_ns = length * 1_000_000_000 // self.channel_bytes_per_s
+        self.until(now + self.bus_ns + wire_ns, die, kind, events)
+
+    @method
+    def until(self, time_ns, die, kind, events):
+        """Schedule the end of what a die does now."""
+        state = self.state
+        state[die, UNTIL_NS] = time_ns
+        state[die, EVENT] += 1
+        events.push(time_ns, kind, -1 - (die + len(state) * state[die, EVENT]))
+
+    @method
+    def happen(self, now, event, kind, events):
+        """Take a die's event; return a request whose part is here, PROGRAM_ENDS, or NOTHING."""
+        state = self.state
+        die = event % len(state)
+        if event // len(state) != state[die, EVENT]:
+            return NOTHING
+        doing = state[die, DOING]
+        channel = self.channel(die)
+        result = NOTHING
+        if doing == SENSING:
+            state[die, DOING] = HOLDS_DATA
+            self.going_out.append(channel, die)
+        elif doing == HOLDS_DATA:
+            self.is_busy[channel] = 0
+            result = self.senses.release(state[die, SENSE])
+            self.go_on(now, die, kind, events)
+        elif doing == RECEIVING:
+            self.is_busy[channel] = 0
+            state[die, DOING] = PROGRAMMING
+            state[die, PROGRAMS] -= 1
+            work_ns = state[die, WORK_NS]
+            state[die, WORK_NS] = 0
+            self.until(now + work_ns + self.program_ns, die, kind, events)
+        else:  # a program ends, or is suspended
+            if state[die, LEFT_NS] == 0:
+                result = PROGRAM_ENDS
+                state[die, PROGRAMMED] += 1
+            self.go_on(now, die, kind, events)
+        self.transfer(now, channel, kind, events)
+        return result

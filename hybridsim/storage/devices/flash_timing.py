@@ -1,0 +1,85 @@
+"""From an SSD's data to the integers that `DESIGN.md` 2.8 computes with.
+
+What is not said of the flash follows from the datasheet: the time of a read from the latency, the
+time of a program from sequential writes, which keep all dies programming.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import TYPE_CHECKING
+
+from hybridsim.storage.devices.ssd_timing import UNIT_BYTES
+
+if TYPE_CHECKING:
+    from hybridsim.storage.drives import SolidState
+    from hybridsim.storage.drives.ssd import Flash
+
+SECOND_NS = 10**9
+BLOCKS = 4096  # of what the host sees, where nothing else is said
+
+
+def write_amplification(spare: float) -> float:
+    """Return what uniform random writes cost, in units programmed for each that the host writes.
+
+    WA = a / (a + W0(-a exp(-a))), a = 1 + spare: the limit of first-in-first-out collection, and
+    with large blocks of greedy collection too (Luojie and Kurkoski 2011; Desnoyers 2012).
+    """
+    from scipy.special import lambertw  # loads slowly, and most machines do without
+
+    a = 1 + spare
+    return float(a / (a + lambertw(-a * exp(-a)).real))
+
+
+def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[str, int]:
+    """Return the parameters of a drive of this capacity, by name."""
+    bus_ns = flash.channel_command_ns
+    unit_ns = bus_ns + UNIT_BYTES * SECOND_NS // flash.channel_rate
+    program_ns = flash.program_ns
+    if program_ns is None:
+        transfer_ns = bus_ns + drive.program_bytes * SECOND_NS // flash.channel_rate
+        cycle_ns = drive.dies * drive.program_bytes * SECOND_NS // drive.sequential_write
+        program_ns = max(cycle_ns - transfer_ns, 0)
+    read_ns = flash.read_ns if flash.read_ns is not None else max(drive.read_ns - unit_ns, 0)
+    program_units = drive.program_bytes // UNIT_BYTES
+    excess = write_amplification(flash.spare) - 1 if flash.gc == "closed-form" else 0
+    return {
+        "dies": drive.dies,
+        "channels": flash.channels,
+        "unit_bytes": UNIT_BYTES,
+        "program_units": program_units,
+        "interval_ns": round(SECOND_NS / drive.random_read_iops),
+        "command_ns": drive.command_ns,
+        "write_ns": drive.write_latency_ns - drive.command_ns - drive.wire_ns,
+        "read_ns": read_ns,
+        "step_ns": drive.read_step_ns,
+        "program_ns": program_ns,
+        "collect_ns": round(excess * (read_ns + program_ns)),
+        "suspend_ns": drive.suspend_ns,
+        "flush_ns": drive.flush_ns,
+        "bus_ns": bus_ns,
+        "is_protected": int(drive.power_loss_protection),
+        "is_blocking": int(drive.blocking_flush),
+        "is_static": int(flash.placement == "by-address"),
+        "buffer_units": max(drive.write_buffer_bytes // UNIT_BYTES, program_units),
+        "channel_bytes_per_s": flash.channel_rate,
+        "link_bytes_per_s": drive.sequential_read,
+        "capacity_bytes": capacity_bytes,
+        "erase_ns": flash.erase_ns,
+        "filled": int(flash.filled),
+        **_mapping(drive, flash, capacity_bytes),
+    }
+
+
+def _mapping(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[str, int]:
+    """Return the sizes of the mapping; of none where it is not simulated."""
+    if flash.gc != "simulated":
+        return {"mapped_units": 0, "blocks": 0, "block_units": 0}
+    units = -(-capacity_bytes // UNIT_BYTES)
+    program_units = drive.program_bytes // UNIT_BYTES
+    block_units = (flash.block_bytes or 0) // UNIT_BYTES
+    if not block_units:
+        block_units = max(units // BLOCKS // program_units, 1) * program_units
+    full = -(-units // block_units)
+    blocks = max(round(units * (1 + flash.spare) / block_units), full + 2)
+    return {"mapped_units": units, "blocks": blocks, "block_units": block_units}

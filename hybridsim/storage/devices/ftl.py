@@ -1,0 +1,166 @@
+"""Where a flash drive keeps each unit: a page-mapped translation layer with greedy collection."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.jit import method, state_machine
+
+NOWHERE = -1
+# Added to the count of valid units of a block that is free or being written: never collected.
+NOT_FULL = 1 << 30
+FRONTIER, POSITION, FIRST_FREE, FREE, PLACED, MOVED = range(6)
+
+
+@state_machine
+class Mapping(NamedTuple):
+    """Logical units of each member and where they lie (DESIGN.md 2.8.3); rows are members.
+
+    Drives whose garbage collection is not simulated have a mapping of no units.
+    """
+
+    dies: int
+    program_units: int
+    block_units: int
+    move_ns: int  # die time of a unit that is moved
+    erase_ns: int
+    where: Int32s  # [member, logical unit]: physical unit, or NOWHERE
+    owner: Int32s  # [member, physical unit]: logical unit, or NOWHERE
+    valid: Int32s  # [member, block]
+    free: Int32s  # [member, ring]: blocks that are free, in the order in which they became so
+    state: Ints  # [member, FRONTIER ... MOVED]
+    debt_ns: Ints  # [member, die]: work of collection that the die has not begun
+
+    @classmethod
+    def new(cls, members: int, flash: dict[str, Any]) -> Mapping:
+        """Make the mapping of `members` drives, all written once in order, or all empty."""
+        units, blocks = flash["mapped_units"], flash["blocks"]
+        block_units = flash["block_units"]
+        written = units if flash["filled"] else 0
+        where = np.full(units, NOWHERE, np.int32)
+        where[:written] = np.arange(written)
+        owner = np.full(blocks * block_units, NOWHERE, np.int32)
+        owner[:written] = np.arange(written)
+        frontier, position = divmod(written, max(block_units, 1))
+        valid = np.full(blocks, NOT_FULL, np.int32)
+        valid[:frontier] = block_units
+        if blocks:
+            valid[frontier] += position
+        free = np.roll(np.arange(blocks, dtype=np.int32), -frontier - 1)
+        state = np.array([frontier, position, 0, blocks - frontier - 1, 0, 0])
+        columns = (np.tile(column, (members, 1)) for column in (where, owner, valid, free, state))
+        move_ns = (flash["read_ns"] + flash["program_ns"]) // flash["program_units"]
+        numbers = (flash["dies"], flash["program_units"], block_units, move_ns, flash["erase_ns"])
+        debt_ns = np.zeros((members, flash["dies"]), np.int64)
+        return cls._make([*numbers, *columns, debt_ns])
+
+    @method
+    def is_simulated(self):
+        """Tell whether there is a mapping at all."""
+        return self.where.shape[1] > 0
+
+    def moves(self) -> tuple[int, int]:
+        """Return how many units were placed for the host, and moved by collection."""
+        placed, moved = self.state[:, PLACED:].sum(axis=0).tolist()
+        return placed, moved
+
+    @method
+    def take_debt(self, member, die):
+        """Return the work of collection that is due on a die, which will now do it."""
+        debt_ns = self.debt_ns[member, die]
+        self.debt_ns[member, die] = 0
+        return debt_ns
+
+    @method
+    def address(self, member, unit):
+        """Return where a unit lies; what was never written lies where its number says."""
+        if self.is_simulated() and self.where[member, unit] != NOWHERE:
+            return int(self.where[member, unit])
+        return unit
+
+    @method
+    def die(self, member, unit):
+        """Return the die that a unit is read from."""
+        if self.is_simulated() and self.where[member, unit] != NOWHERE:
+            return int(self.where[member, unit]) // self.program_units % self.dies
+        return unit % self.dies
+
+    @method
+    def write(self, member, unit):
+        """Give a unit that the host writes its new place; return the die of that place."""
+        state = self.state
+        while state[member, POSITION] == self.block_units and state[member, FREE] < 2:
+            self.collect(member)
+        self.forget(member, unit)
+        state[member, PLACED] += 1
+        return self.append(member, unit) // self.program_units % self.dies
+
+    @method
+    def forget(self, member, unit):
+        """Let what a unit held be garbage."""
+        at = int(self.where[member, unit])
+        if at != NOWHERE:
+            self.where[member, unit] = NOWHERE
+            self.owner[member, at] = NOWHERE
+            self.valid[member, at // self.block_units] -= 1
+
+    @method
+    def append(self, member, unit):
+        """Put a unit at the frontier, in a block of its own row once the last is full."""
+        state = self.state
+        if state[member, POSITION] == self.block_units:
+            state[member, FRONTIER] = self.free[member, state[member, FIRST_FREE]]
+            state[member, FIRST_FREE] = (state[member, FIRST_FREE] + 1) % self.free.shape[1]
+            state[member, FREE] -= 1
+            state[member, POSITION] = 0
+        block = state[member, FRONTIER]
+        at = block * self.block_units + state[member, POSITION]
+        state[member, POSITION] += 1
+        self.where[member, unit] = at
+        self.owner[member, at] = unit
+        self.valid[member, block] += 1
+        if state[member, POSITION] == self.block_units:
+            self.valid[member, block] -= NOT_FULL
+        return at
+
+    @method
+    def collect(self, member):
+        """Move what is valid out of the block that holds least of it, and erase that block."""
+        victim = self.emptiest(member)
+        begin = victim * self.block_units
+        for at in range(begin, begin + self.block_units):
+            unit = int(self.owner[member, at])
+            if unit != NOWHERE:
+                self.owner[member, at] = NOWHERE
+                to = self.append(member, unit)
+                self.debt_ns[member, to // self.program_units % self.dies] += self.move_ns
+                self.state[member, MOVED] += 1
+        self.valid[member, victim] = NOT_FULL
+        ring = self.free.shape[1]
+        state = self.state
+        self.free[member, (state[member, FIRST_FREE] + state[member, FREE]) % ring] = victim
+        state[member, FREE] += 1
+        first = begin // self.program_units
+        for each in range(min(self.block_units // self.program_units, self.dies)):
+            self.debt_ns[member, (first + each) % self.dies] += self.erase_ns
+
+    @method
+    def emptiest(self, member):
+        """Return the full block with the fewest valid units, the lowest of several."""
+        least = NOT_FULL
+        for block in range(self.valid.shape[1]):
+            least = min(least, self.valid[member, block])
+        block = 0
+        while self.valid[member, block] != least:
+            block += 1
+        return block
+
+    @method
+    def discard(self, member, first, end):
+        """Forget the units from `first` to before `end`."""
+        if self.is_simulated():
+            for unit in range(first, end):
+                self.forget(member, unit)

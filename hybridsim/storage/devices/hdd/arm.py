@@ -1,0 +1,72 @@
+"""Arms over platters: where they are, and what it takes to bring them elsewhere."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.storage.devices.hdd.platters import Platters
+from hybridsim.jit import method, state_machine
+
+MOVE_NS, ROTATION_NS, TRANSFER_NS = range(3)
+
+
+@state_machine
+class Arm(NamedTuple):
+    """The arms of a bank of disks, each over some track of the same geometry."""
+
+    platters: Platters
+    track: Ints  # [member]
+    cylinder: Ints
+    spent: Ints  # [member, MOVE_NS | ROTATION_NS | TRANSFER_NS]
+
+    @classmethod
+    def new(cls, members: int, platters: Platters) -> Arm:
+        """Put the arms over their first track."""
+        track, cylinder = (np.zeros(members, np.int64) for _ in range(2))
+        return cls(platters, track, cylinder, np.zeros((members, 3), np.int64))
+
+    @method
+    def travel_ns(self, member, track, cylinder, writes):
+        """Return how long the arm takes to a track, and to settle there."""
+        if track == self.track[member]:
+            return self.platters.reacquire_ns
+        return self.platters.travel_ns(abs(cylinder - self.cylinder[member]), writes)
+
+    @method
+    def reach_ns(self, member, ready, track, cylinder, angle_ns, writes):
+        """Return how long it takes, from `ready` on, until a place is under the head."""
+        travel = self.travel_ns(member, track, cylinder, writes)
+        return travel + (angle_ns - (ready + travel)) % self.platters.rev_ns
+
+    @method
+    def reach(self, member, ready, track, cylinder, angle_ns, writes):
+        """Bring a place under the head; return the time spent on the way, and on waiting there."""
+        travel = self.travel_ns(member, track, cylinder, writes)
+        rotation = (angle_ns - (ready + travel)) % self.platters.rev_ns
+        self.spent[member, MOVE_NS] += travel
+        self.spent[member, ROTATION_NS] += rotation
+        return travel, rotation
+
+    @method
+    def transfer(self, member, zone, track, cylinder, offset, length):
+        """Read or write from where the head is, the place of `offset`; return how long it takes."""
+        platters = self.platters
+        if platters.is_on_track(zone, track, offset + length):
+            time_ns = length * platters.rev_ns // platters.zone_track_bytes[zone]
+            self.track[member] = track
+            self.cylinder[member] = cylinder
+        else:
+            time_ns = platters.transfer_ns(offset, length)
+            self.put(member, offset + length)
+        self.spent[member, TRANSFER_NS] += time_ns
+        return time_ns
+
+    @method
+    def put(self, member, end):
+        """Leave the arm over the track of the last byte before `end`."""
+        track = self.platters.track_of(end - 1)
+        self.track[member] = track
+        self.cylinder[member] = track // self.platters.surfaces

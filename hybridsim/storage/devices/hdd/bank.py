@@ -1,0 +1,400 @@
+"""Hard disks: which command or cached write to serve next, and when it is done."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.common.codes import FUA, OP_MASK, Op, Order
+from hybridsim.storage.devices.hdd.arm import Arm
+from hybridsim.storage.devices.hdd.platters import Platters
+from hybridsim.storage.devices.hdd.queue import Queue
+from hybridsim.storage.devices.hdd.read_ahead import ReadAhead
+from hybridsim.storage.devices.hdd.window import Window
+from hybridsim.storage.devices.hdd.write_cache import WriteCache
+from hybridsim.jit import method, state_machine
+
+READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
+POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)
+BUSY_NS, QUEUE_NS, BYTES_READ, BYTES_WRITTEN, READ_AHEAD_HITS, WRITE_CACHE_HITS, DESTAGES = range(7)
+COUNTS = ("bytes_read", "bytes_written", "read_ahead_hits", "write_cache_hits", "destages")
+NOTHING = -1
+DESTAGE = -2  # served in place of a command
+LINES = 3  # of each disk: commands for the platters, writes without room, flushes
+BEHIND = 1 << 40  # added to the tracks that a sweep has already passed
+
+
+@state_machine
+class HDD(NamedTuple):
+    """A bank of equal disks (DESIGN.md 2.6).
+
+    An event's number is 2 * member when the arm is done, 2 * slot + 1 when the electronics are.
+    """
+
+    capacity_bytes: int
+    read_ns: int  # overhead of a read from the platters
+    hit_ns: int  # of a read from the buffer, and of commands without data
+    write_ns: int
+    flush_ns: int  # what a flush takes beyond the writes that it waits for
+    host_ps_per_byte: int
+    order: int
+    age_limit_ns: int
+    window: Window
+    arm: Arm
+    queue: Queue
+    read_ahead: ReadAhead
+    write_cache: WriteCache
+    serving: Int32s  # slot under way, DESTAGE, or NOTHING
+    until_ns: Ints  # when it will be done
+    link_free_ns: Ints
+    destaged_last: Ints  # whether the arm's last work was a destage
+    counts: Ints  # [member, BUSY_NS ... DESTAGES]
+
+    @classmethod
+    def new(cls, members: int, parameters: dict[str, Any], capacity: int = 256) -> HDD:
+        """Make `members` idle disks; `parameters` gives numbers and tables by name."""
+        return cls(
+            **{name: parameters[name] for name in cls._fields[:8]},
+            window=Window.new(members, parameters["window"]),
+            arm=Arm.new(members, Platters.new(parameters)),
+            queue=Queue.new(LINES * members, capacity),
+            read_ahead=ReadAhead.new(members, parameters),
+            write_cache=WriteCache.new(
+                members,
+                parameters["write_cache_ranges"],
+                parameters["write_cache_bytes"],
+                parameters["destage_window"],
+            ),
+            serving=np.full(members, NOTHING, np.int32),
+            until_ns=np.zeros(members, np.int64),
+            link_free_ns=np.zeros(members, np.int64),
+            destaged_last=np.zeros(members, np.int64),
+            counts=np.zeros((members, 2 + len(COUNTS)), np.int64),
+        )
+
+    @method
+    def room(self):
+        """Return how many commands the bank can still take."""
+        return self.queue.free[1]
+
+    def size(self) -> int:
+        """Return how many commands the bank can take in all."""
+        return len(self.queue.tag)
+
+    def grown(self, capacity: int) -> HDD:
+        """Return the same bank with room for `capacity` commands."""
+        return self._replace(queue=self.queue.grown(capacity))
+
+    def totals(self, now_ns: int) -> dict[str, int]:
+        """Return what all members have done so far, by name."""
+        names = ("busy_ns", "queue_ns", *COUNTS, "seek_ns", "rotation_ns", "transfer_ns")
+        parts = [*self.counts.sum(axis=0).tolist(), *self.arm.spent.sum(axis=0).tolist()]
+        totals = dict(zip(names, parts, strict=True))
+        totals["busy_ns"] -= int(np.maximum(self.until_ns - now_ns, 0).sum())  # still to be done
+        return totals
+
+    # Commands come and go.
+
+    @method
+    def submit(self, now, member, tag, op, offset, length, kind, events):
+        """Take a command: the electronics answer it, or it waits for the arm."""
+        queue = self.queue
+        plain = op & OP_MASK
+        slot = queue.take(now, member, tag, plain, offset, length)
+        if length > 0 and plain == READ:
+            self.submit_read(now, member, slot, kind, events)
+        elif length > 0 and plain == WRITE:
+            self.submit_write(now, member, slot, op & FUA, kind, events)
+        elif plain == FLUSH and not self.write_cache.is_clean(member):
+            queue.offset[slot] = self.write_cache.admitted[member]
+            queue.append(LINES * member + 2, slot)
+        else:
+            events.push(now + self.hit_ns, kind, 2 * slot + 1)
+
+    @method
+    def submit_read(self, now, member, slot, kind, events):
+        """Answer a read out of the buffer, or let it wait for the arm."""
+        queue = self.queue
+        offset = queue.offset[slot]
+        end = offset + queue.length[slot]
+        self.counts[member, BYTES_READ] += end - offset
+        if self.write_cache.holds(member, offset, end):
+            self.counts[member, WRITE_CACHE_HITS] += 1
+        elif self.read_ahead.holds(now, member, offset, end, self.arm.platters):
+            self.counts[member, READ_AHEAD_HITS] += 1
+        else:
+            self.wait_for_arm(now, member, slot, self.read_ns, kind, events)
+            return
+        self.answer(now + self.hit_ns, member, slot, kind, events)
+
+    @method
+    def submit_write(self, now, member, slot, fua, kind, events):
+        """Cache a write, let it wait for room, or send it to the platters."""
+        length = self.queue.length[slot]
+        self.counts[member, BYTES_WRITTEN] += length
+        if fua or length > self.write_cache.size_bytes:
+            prepare_ns = self.write_ns + self.wire_ns(length)
+            self.wait_for_arm(now, member, slot, prepare_ns, kind, events)
+            return
+        waits = self.queue.oldest[LINES * member + 1] != NOTHING
+        if waits or not self.write_cache.has_room(member, length):
+            self.queue.append(LINES * member + 1, slot)
+            return
+        self.admit(now, member, slot, kind, events)
+        if self.serving[member] == NOTHING:
+            self.start(now, member, kind, events)
+
+    @method
+    def wait_for_arm(self, now, member, slot, prepare_ns, kind, events):
+        """Queue a command; an idle disk starts it at once."""
+        queue = self.queue
+        queue.prepared_ns[slot] = now + prepare_ns
+        queue.find(slot, self.arm.platters)
+        self.window.append(now, member, LINES * member, slot, queue)
+        if self.serving[member] == NOTHING:
+            self.start(now, member, kind, events)
+
+    @method
+    def answer(self, ready, member, slot, kind, events):
+        """Move a command's data over the link; then it is complete. Return when."""
+        begin = max(ready, self.link_free_ns[member])
+        done = begin + self.wire_ns(self.queue.length[slot])
+        self.link_free_ns[member] = done
+        events.push(done, kind, 2 * slot + 1)
+        return done
+
+    @method
+    def wire_ns(self, length):
+        """Return how long bytes take between host and disk."""
+        return length * self.host_ps_per_byte // 1000
+
+    @method
+    def complete(self, now, number, kind, events):
+        """Go on with what the event makes possible; return the tag of a command, or NOTHING."""
+        queue = self.queue
+        if number & 1:
+            slot = number >> 1
+            member = queue.member[slot]
+        else:
+            member = number >> 1
+            slot = self.serving[member]
+            self.serving[member] = NOTHING
+        tag = NOTHING
+        if slot == DESTAGE:
+            self.write_cache.finish(member)
+        else:
+            tag = queue.tag[slot]
+            queue.release(slot)
+        if self.write_cache.size_bytes > 0:
+            self.go_on(now, member, kind, events)
+        if self.serving[member] == NOTHING:
+            self.start(now, member, kind, events)
+        return tag
+
+    # The write cache.
+
+    @method
+    def go_on(self, now, member, kind, events):
+        """Complete the oldest flush and take in the oldest write without room, if they can be."""
+        queue = self.queue
+        flush = queue.oldest[LINES * member + 2]
+        if flush != NOTHING and self.write_cache.is_written(member, queue.offset[flush]):
+            queue.unlink(LINES * member + 2, NOTHING, flush)
+            ready = max(now, queue.submitted_ns[flush] + self.hit_ns)
+            events.push(ready + self.flush_ns, kind, 2 * flush + 1)
+        write = queue.oldest[LINES * member + 1]
+        if write != NOTHING and self.write_cache.has_room(member, queue.length[write]):
+            queue.unlink(LINES * member + 1, NOTHING, write)
+            self.counts[member, QUEUE_NS] += now - queue.submitted_ns[write]
+            self.admit(now, member, write, kind, events)
+
+    @method
+    def admit(self, now, member, slot, kind, events):
+        """Take a write into the cache; it is complete when its data have come."""
+        queue = self.queue
+        offset = queue.offset[slot]
+        ready = max(now, queue.submitted_ns[slot] + self.write_ns)
+        here = self.answer(ready, member, slot, kind, events)
+        self.write_cache.add(member, offset, offset + queue.length[slot], here, self.arm.platters)
+
+    @method
+    def is_destage_next(self, member):
+        """Tell whether the arm writes out of the cache before it serves a command."""
+        if self.write_cache.ranges[member] == 0:
+            return False
+        queue = self.queue
+        if queue.oldest[LINES * member] == NOTHING or queue.oldest[LINES * member + 2] != NOTHING:
+            return True
+        if self.destaged_last[member]:
+            return False
+        return queue.oldest[LINES * member + 1] != NOTHING or self.write_cache.is_crowded(member)
+
+    @method
+    def destage(self, now, member):
+        """Write a range of the cache; return when that is done."""
+        cache = self.write_cache
+        flush = self.queue.oldest[LINES * member + 2]
+        latest = cache.admitted[member] if flush == NOTHING else self.queue.offset[flush]
+        each = cache.pick(now, member, latest, self.arm)
+        ready = max(now, cache.ready_ns[member, each])
+        offset = cache.start[member, each]
+        length = cache.end[member, each] - offset
+        zone, track = cache.zone[member, each], cache.track[member, each]
+        cylinder, angle_ns = cache.cylinder[member, each], cache.angle_ns[member, each]
+        cache.begin(member, each)
+        self.counts[member, DESTAGES] += 1
+        return self.write(member, ready, zone, track, cylinder, angle_ns, offset, length)
+
+    @method
+    def write(self, member, ready, zone, track, cylinder, angle_ns, offset, length):
+        """Write to the platters; return when that is done."""
+        travel, rotation = self.arm.reach(member, ready, track, cylinder, angle_ns, True)
+        time_ns = self.arm.transfer(member, zone, track, cylinder, offset, length)
+        return ready + travel + rotation + time_ns
+
+    # The arm.
+
+    @method
+    def start(self, now, member, kind, events):
+        """Choose what to do next, if anything is to be done, and schedule its end."""
+        if self.is_destage_next(member):
+            self.read_ahead.pause(now, member)
+            self.serving[member] = DESTAGE
+            self.destaged_last[member] = 1
+            done = self.destage(now, member)
+        elif self.queue.oldest[LINES * member] != NOTHING:
+            slot = self.pick(now, member)
+            self.serving[member] = slot
+            self.destaged_last[member] = 0
+            done = self.serve(now, member, slot)
+        else:
+            return
+        self.until_ns[member] = done
+        self.counts[member, BUSY_NS] += done - now
+        events.push(done, kind, 2 * member)
+
+    @method
+    def pick(self, now, member):
+        """Take the command to serve next out of the queue: that of least cost."""
+        queue = self.queue
+        best, before_best = queue.oldest[LINES * member], NOTHING
+        waited = now - queue.entered_ns[best]
+        if self.window.size > 1 and waited < self.age_limit_ns and queue.next[best] != NOTHING:
+            least = self.cost(now, member, best)
+            before = best
+            slot = queue.next[best]
+            for _ in range(self.window.size - 1):
+                if slot == NOTHING or least == 0:
+                    break
+                cost = self.cost(now, member, slot)
+                if cost < least:
+                    least = cost
+                    best = slot
+                    before_best = before
+                before = slot
+                slot = queue.next[slot]
+        self.window.unlink(now, member, LINES * member, before_best, best, queue)
+        self.counts[member, QUEUE_NS] += now - queue.submitted_ns[best]
+        return best
+
+    @method
+    def cost(self, now, member, slot):
+        """Return what the scheduler holds against a command; 0 for one that needs no movement."""
+        queue = self.queue
+        track, cylinder = queue.track[slot], queue.cylinder[slot]
+        angle_ns = queue.angle_ns[slot]
+        reads = queue.op[slot] == READ
+        ready = max(now, queue.prepared_ns[slot])
+        if reads and self.read_ahead.covers(member, queue.offset[slot]):
+            if self.is_streamed(now, member, slot):
+                return 0
+            stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
+            _, track, cylinder, angle_ns = self.arm.platters.place(stop)
+        if self.order == POSITION:
+            return self.arm.reach_ns(member, ready, track, cylinder, angle_ns, not reads)
+        if self.order == DISTANCE:
+            return abs(cylinder - self.arm.cylinder[member])
+        ahead = track - self.arm.track[member]
+        return ahead if ahead >= 0 else ahead + BEHIND
+
+    @method
+    def serve(self, now, member, slot):
+        """Carry out a command chosen now; return when it is done."""
+        queue = self.queue
+        offset = queue.offset[slot]
+        if queue.op[slot] == READ:
+            if self.read_ahead.covers(member, offset) and self.is_streamed(now, member, slot):
+                return self.stream(now, member, slot)
+            return self.read(now, member, slot)
+        self.read_ahead.pause(now, member)
+        ready = max(now, queue.prepared_ns[slot])
+        zone, track = queue.zone[slot], queue.track[slot]
+        cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
+        length = queue.length[slot]
+        return self.write(member, ready, zone, track, cylinder, angle_ns, offset, length)
+
+    @method
+    def read(self, now, member, slot):
+        """Read from the platters what has not been read yet; the disk then reads on."""
+        arm, ahead, queue = self.arm, self.read_ahead, self.queue
+        offset = queue.offset[slot]
+        end = offset + queue.length[slot]
+        start = offset
+        zone, track = queue.zone[slot], queue.track[slot]
+        cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
+        goes_on = ahead.covers(member, offset)
+        if goes_on:  # the beginning is there
+            start = ahead.stop[member, ahead.reading[member]]
+            zone, track, cylinder, angle_ns = arm.platters.place(start)
+        else:
+            ahead.pause(now, member)
+        ready = max(now, queue.prepared_ns[slot])
+        travel, rotation = arm.reach(member, ready, track, cylinder, angle_ns, False)
+        begin = ready + travel + rotation
+        end_ns = begin + arm.transfer(member, zone, track, cylinder, start, end - start)
+        arrived = begin + self.wire_ns(end - start)
+        if goes_on:
+            ahead.read_on(member, ahead.reading[member], start, end, end_ns, arm.platters)
+        else:
+            ahead.begin(member, offset, end, end_ns, arm.platters)
+        return max(end_ns, arrived)
+
+    @method
+    def is_streamed(self, now, member, slot):
+        """Tell whether a read that the disk's reading on covers needs no access of its own."""
+        queue = self.queue
+        ready = max(now, queue.submitted_ns[slot] + self.hit_ns)
+        end = queue.offset[slot] + queue.length[slot]
+        ahead = self.read_ahead
+        segment = ahead.reading[member]
+        if end <= ahead.stop[member, segment]:
+            return True
+        return ahead.stop_ns(member, segment, self.arm.platters) >= ready
+
+    @method
+    def stream(self, now, member, slot):
+        """Serve a read from what the disk has read on, or is about to."""
+        ahead, platters = self.read_ahead, self.arm.platters
+        end = self.queue.offset[slot] + self.queue.length[slot]
+        ready = max(now, self.queue.submitted_ns[slot] + self.hit_ns)
+        arrived = ready + self.wire_ns(self.queue.length[slot])
+        self.counts[member, READ_AHEAD_HITS] += 1
+        segment = ahead.reading[member]
+        have = ahead.end[member, segment]
+        if end <= have:
+            ahead.touch(member, segment)
+            return arrived
+        stop = ahead.stop[member, segment]
+        self.arm.put(member, end)
+        if ahead.stop_ns(member, segment, platters) >= ready:  # still reading
+            end_ns = ahead.end_ns[member, segment] + platters.stream_ns(have, end - have)
+            ahead.read_on(member, segment, have, end, end_ns, platters)
+            return max(arrived, end_ns)
+        # all there; and there is room to read on from where the disk stopped
+        _, _, _, angle_ns = platters.place(stop)
+        resumed_ns = ready + (angle_ns - ready) % platters.rev_ns
+        end_ns = resumed_ns - platters.stream_ns(end, stop - end)
+        ahead.read_on(member, segment, have, end, end_ns, platters)
+        return arrived

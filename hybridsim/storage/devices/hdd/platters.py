@@ -1,0 +1,143 @@
+"""Where bytes lie on the platters, and how long it takes to reach and to pass them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.jit import method, state_machine
+
+
+@state_machine
+class Platters(NamedTuple):
+    """The geometry that all disks of a bank share (DESIGN.md 2.6)."""
+
+    rev_ns: int
+    surfaces: int
+    capacity_bytes: int
+    zone_byte: Ints  # first byte of each zone
+    zone_track: Ints  # first track of each zone
+    zone_track_bytes: Ints
+    zone_angle_ns: Ints
+    zone_skew_ns: Ints  # from a track to the next
+    zone_cylinder_skew_ns: Ints  # more than that where the next lies on another cylinder
+    reacquire_ns: int  # least time to another place of the same track
+    seek_shift: int
+    move_ns: Int32s  # by cylinder distance; 0: to another track of the cylinder
+    write_move_ns: Int32s
+
+    @classmethod
+    def new(cls, parameters: dict[str, Any]) -> Platters:
+        """Take the geometry out of a disk's parameters."""
+        values = {name: parameters[name] for name in cls._fields}
+        tables = {name: np.asarray(values[name], np.int32) for name in ("move_ns", "write_move_ns")}
+        return cls(**values | tables)
+
+    @method
+    def zone_of(self, byte):
+        """Return the zone that a byte lies in."""
+        low = 0
+        high = len(self.zone_track) - 1
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if self.zone_byte[middle] <= byte:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    @method
+    def place(self, byte):
+        """Return zone, track and cylinder of a byte, and when in a turn it passes the head."""
+        zone = self.zone_of(byte)
+        track_bytes = self.zone_track_bytes[zone]
+        inside = byte - self.zone_byte[zone]
+        within_zone = inside // track_bytes
+        track = self.zone_track[zone] + within_zone
+        cylinder = track // self.surfaces
+        angle_ns = (
+            (inside - within_zone * track_bytes) * self.rev_ns // track_bytes
+            + self.zone_angle_ns[zone]
+            + track * self.zone_skew_ns[zone]
+            + cylinder * self.zone_cylinder_skew_ns[zone]
+        )
+        return zone, track, cylinder, angle_ns % self.rev_ns
+
+    @method
+    def track_of(self, byte):
+        """Return the track of a byte."""
+        zone = self.zone_of(byte)
+        return self.zone_track[zone] + (byte - self.zone_byte[zone]) // self.zone_track_bytes[zone]
+
+    @method
+    def is_on_track(self, zone, track, end):
+        """Tell whether the byte before `end` lies on a track of a zone, not beyond it.
+
+        The last track of a zone may end where the next zone begins, before it is full.
+        """
+        track_end = (track - self.zone_track[zone] + 1) * self.zone_track_bytes[zone]
+        if zone + 1 < len(self.zone_track) and end > self.zone_byte[zone + 1]:
+            return False
+        return end <= self.zone_byte[zone] + track_end
+
+    @method
+    def travel_ns(self, distance, writes):
+        """Return how long an arm takes over so many cylinders, or (0) to another track of one."""
+        index = (distance + (1 << self.seek_shift) - 1) >> self.seek_shift
+        return self.write_move_ns[index] if writes else self.move_ns[index]
+
+    @method
+    def transfer_ns(self, byte, length):
+        """Return how long `length` bytes pass under the heads, track changes included."""
+        if length == 0:
+            return 0
+        zone = self.zone_of(byte)
+        track_bytes = self.zone_track_bytes[zone]
+        inside = byte - self.zone_byte[zone]
+        crossings = (inside % track_bytes + length - 1) // track_bytes
+        time_ns = length * self.rev_ns // track_bytes
+        if crossings == 0:
+            return time_ns
+        track = self.zone_track[zone] + inside // track_bytes
+        cylinders = (track + crossings) // self.surfaces - track // self.surfaces
+        time_ns += crossings * self.zone_skew_ns[zone]
+        return time_ns + cylinders * self.zone_cylinder_skew_ns[zone]
+
+    @method
+    def stream_ns(self, byte, length):
+        """Return how long the `length` bytes take that follow those just read."""
+        if length == 0:
+            return 0
+        time_ns = self.transfer_ns(byte, length)
+        zone = self.zone_of(byte)
+        inside = byte - self.zone_byte[zone]
+        if inside % self.zone_track_bytes[zone] == 0:
+            time_ns += self.zone_skew_ns[zone]
+            track = self.zone_track[zone] + inside // self.zone_track_bytes[zone]
+            if track % self.surfaces == 0:
+                time_ns += self.zone_cylinder_skew_ns[zone]
+        return time_ns
+
+    @method
+    def passed_bytes(self, byte, time_ns):
+        """Return about how many bytes from `byte` on pass in that time, read on from before it."""
+        zone = self.zone_of(byte)
+        track_bytes = self.zone_track_bytes[zone]
+        left = track_bytes - (byte - self.zone_byte[zone]) % track_bytes
+        left_ns = left * self.rev_ns // track_bytes
+        if time_ns <= left_ns:
+            return time_ns * track_bytes // self.rev_ns
+        return left + (time_ns - left_ns) * track_bytes // (self.rev_ns + self.zone_skew_ns[zone])
+
+    @method
+    def track_start(self, byte):
+        """Return the first byte of a byte's track."""
+        zone = self.zone_of(byte)
+        return byte - (byte - self.zone_byte[zone]) % self.zone_track_bytes[zone]
+
+    @method
+    def track_end(self, byte):
+        """Return the byte after the last of a byte's track."""
+        return self.track_start(byte) + self.zone_track_bytes[self.zone_of(byte)]

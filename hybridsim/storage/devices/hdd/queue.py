@@ -1,0 +1,102 @@
+"""Commands that wait at disks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+COLUMNS = 12
+
+
+@state_machine
+class Queue(NamedTuple):
+    """The commands at the disks of a bank, one slot each; a line of them is linked oldest first."""
+
+    tag: Ints
+    member: Int32s
+    op: Bytes
+    offset: Ints
+    length: Ints
+    submitted_ns: Ints
+    entered_ns: Ints  # when it became one of those that the arm chooses from
+    prepared_ns: Ints  # from when on it can go to the platters
+    zone: Ints  # where it begins
+    track: Ints
+    cylinder: Ints
+    angle_ns: Ints
+    next: Int32s  # younger command of the same line, or next free slot
+    free: Ints  # [first free slot, free slots]
+    oldest: Int32s  # by line, or NOTHING
+    youngest: Int32s
+
+    @classmethod
+    def new(cls, lines: int, capacity: int) -> Queue:
+        """Make empty lines with room for `capacity` commands in all."""
+        kinds = (np.int64, np.int32, np.uint8, *(np.int64,) * 9)
+        columns = (np.zeros(capacity, kind) for kind in kinds)
+        free = np.array([0, capacity])
+        ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
+        return cls._make([*columns, free_list(capacity), free, *ends])
+
+    def grown(self, capacity: int) -> Queue:
+        """Return the same lines with room for `capacity` commands."""
+        added = capacity - len(self.tag)
+        links, head = extended_free_list(self.next, int(self.free[0]), capacity)
+        free = np.array([head, self.free[1] + added])
+        columns = (longer(column, capacity) for column in self[:COLUMNS])
+        return Queue._make([*columns, links, free, self.oldest, self.youngest])
+
+    @method
+    def take(self, now, member, tag, op, offset, length):
+        """Put a command into a free slot, and return that."""
+        slot = self.free[0]
+        self.free[0] = self.next[slot]
+        self.free[1] -= 1
+        self.tag[slot] = tag
+        self.member[slot] = member
+        self.op[slot] = op
+        self.offset[slot] = offset
+        self.length[slot] = length
+        self.submitted_ns[slot] = now
+        return slot
+
+    @method
+    def find(self, slot, platters):
+        """Note where on the platters a command begins."""
+        zone, track, cylinder, angle_ns = platters.place(self.offset[slot])
+        self.zone[slot] = zone
+        self.track[slot] = track
+        self.cylinder[slot] = cylinder
+        self.angle_ns[slot] = angle_ns
+
+    @method
+    def append(self, line, slot):
+        """Put a command at the young end of a line."""
+        self.next[slot] = NOTHING
+        if self.oldest[line] == NOTHING:
+            self.oldest[line] = slot
+        else:
+            self.next[self.youngest[line]] = slot
+        self.youngest[line] = slot
+
+    @method
+    def unlink(self, line, older, slot):
+        """Take a command out of its line; `older` is the one before it, or NOTHING."""
+        if older == NOTHING:
+            self.oldest[line] = self.next[slot]
+        else:
+            self.next[older] = self.next[slot]
+        if self.youngest[line] == slot:
+            self.youngest[line] = older
+
+    @method
+    def release(self, slot):
+        """Give a slot back."""
+        self.next[slot] = self.free[0]
+        self.free[0] = slot
+        self.free[1] += 1

@@ -1,0 +1,166 @@
+"""What disks have read beyond what they were asked for, and what they go on reading."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+
+
+@state_machine
+class ReadAhead(NamedTuple):
+    """Segments of the buffer, least recently used first to go; one a disk is being read on.
+
+    How far a disk came with a segment before its head was wanted elsewhere is found out when
+    somebody asks: it is costly, and most never do.
+    """
+
+    size_bytes: int  # 0: none
+    behind_bytes: int  # kept of what was handed over
+    tracks: int  # 1: reads all of a track and no further
+    start: Ints  # [member, segment]: NOTHING in one that is empty
+    end: Ints  # what is asked for next in a stream
+    end_ns: Ints  # when the byte before `end` had passed the head
+    stop: Ints  # where the disk stops reading on
+    paused_ns: Ints  # when it had to stop before, if that is not yet found out, or NOTHING
+    used: Ints  # when it was last used, in uses
+    uses: Ints  # [member]
+    reading: Int32s  # segment that the disk reads on, or NOTHING
+
+    @classmethod
+    def new(cls, members: int, parameters: dict[str, Any]) -> ReadAhead:
+        """Make empty buffers."""
+        numbers = [parameters[f"read_{name}"] for name in ("ahead_bytes", "behind_bytes", "tracks")]
+        shape = (members, parameters["segments"] if numbers[0] > 0 else 0)
+        columns = (np.full(shape, NOTHING, np.int64) for _ in range(5))
+        uses = (np.zeros(shape, np.int64), np.zeros(members, np.int64))
+        return cls._make([*numbers, *columns, *uses, np.full(members, NOTHING, np.int32)])
+
+    @method
+    def touch(self, member, segment):
+        """Let a segment be the last to go."""
+        self.uses[member] += 1
+        self.used[member, segment] = self.uses[member]
+
+    @method
+    def holds(self, now, member, offset, end, platters):
+        """Tell whether a whole range has been read into a segment, which is then used."""
+        newest = NOTHING
+        starts, stops = self.start[member], self.stop[member]
+        for segment in range(len(starts)):
+            if starts[segment] <= offset and end <= stops[segment]:
+                self.find_end(member, segment, platters)
+                if (
+                    end <= self.end[member, segment]
+                    and self.end_ns[member, segment] <= now
+                    and (newest == NOTHING or self.is_newer(member, segment, newest))
+                ):
+                    newest = segment
+        if newest == NOTHING:
+            return False
+        self.touch(member, newest)
+        return True
+
+    @method
+    def is_newer(self, member, segment, other):
+        """Tell whether a segment was used after another."""
+        return self.used[member, segment] > self.used[member, other]
+
+    @method
+    def covers(self, member, offset):
+        """Tell whether the disk, reading on, has or will soon have the byte at `offset`."""
+        segment = self.reading[member]
+        if segment == NOTHING:
+            return False
+        return self.start[member, segment] <= offset and offset <= self.stop[member, segment]
+
+    @method
+    def stop_ns(self, member, segment, platters):
+        """Return when a disk that reads on has read all that it will."""
+        end = self.end[member, segment]
+        left = self.stop[member, segment] - end
+        return self.end_ns[member, segment] + platters.stream_ns(end, left)
+
+    @method
+    def clear(self, member, segment):
+        """Empty a segment."""
+        self.start[member, segment] = NOTHING
+        self.end[member, segment] = NOTHING
+        self.stop[member, segment] = NOTHING
+        self.paused_ns[member, segment] = NOTHING
+        self.used[member, segment] = 0
+        if segment == self.reading[member]:
+            self.reading[member] = NOTHING
+
+    @method
+    def pause(self, now, member):
+        """Stop reading on, as the head is wanted elsewhere."""
+        segment = self.reading[member]
+        if segment != NOTHING:
+            self.paused_ns[member, segment] = now
+            self.reading[member] = NOTHING
+
+    @method
+    def find_end(self, member, segment, platters):
+        """Let a segment that was paused have what had passed by then."""
+        now = self.paused_ns[member, segment]
+        if now == NOTHING:
+            return
+        end = self.end[member, segment]
+        left = self.stop[member, segment] - end
+        if now < self.stop_ns(member, segment, platters):
+            passed_ns = max(0, now - self.end_ns[member, segment])
+            left = min(left, platters.passed_bytes(end, passed_ns))
+        self.end[member, segment] = end + left
+        self.stop[member, segment] = end + left
+        self.end_ns[member, segment] = now
+        self.paused_ns[member, segment] = NOTHING
+
+    @method
+    def begin(self, member, offset, end, end_ns, platters):
+        """Take in a read from `offset` up to `end`."""
+        if self.size_bytes > 0:
+            segment = self.choose(member, offset, platters)
+            self.read_on(member, segment, offset, end, end_ns, platters)
+
+    @method
+    def choose(self, member, offset, platters):
+        """Return the segment that a read goes on in, or one that has no other use."""
+        newest = NOTHING
+        starts, stops = self.start[member], self.stop[member]
+        for segment in range(len(starts)):
+            if starts[segment] <= offset and offset <= stops[segment]:
+                self.find_end(member, segment, platters)
+                if offset <= self.end[member, segment]:
+                    if newest == NOTHING or self.is_newer(member, segment, newest):
+                        newest = segment
+        if newest != NOTHING:
+            return newest
+        used = self.used[member]
+        oldest = 0
+        for segment in range(1, len(used)):
+            if used[segment] < used[oldest]:
+                oldest = segment
+        self.clear(member, oldest)
+        return oldest
+
+    @method
+    def read_on(self, member, segment, start, end, end_ns, platters):
+        """Let a segment hold the bytes from `start` to `end`, and the disk read what follows."""
+        stop = min(end + self.size_bytes, platters.capacity_bytes)
+        if self.tracks:
+            start = platters.track_start(start)
+            stop = min(stop, platters.track_end(end - 1))
+        if self.start[member, segment] != NOTHING:
+            start = min(start, self.start[member, segment])
+        self.start[member, segment] = max(start, end - self.behind_bytes)
+        self.end[member, segment] = end
+        self.end_ns[member, segment] = end_ns
+        self.stop[member, segment] = stop
+        self.reading[member] = segment
+        self.touch(member, segment)

@@ -1,0 +1,162 @@
+"""What disks have acknowledged and not yet written."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+
+
+@state_machine
+class WriteCache(NamedTuple):
+    """Ranges to be written, oldest first; each disk may be writing one more."""
+
+    size_bytes: int  # 0: none
+    window: int  # oldest ranges that the disk chooses from
+    start: Ints  # [member, range]
+    end: Ints
+    ready_ns: Ints  # when all of it has come from the host
+    serial: Ints  # of the write that made the range
+    zone: Ints  # where it begins
+    track: Ints
+    cylinder: Ints
+    angle_ns: Ints
+    ranges: Ints  # [member]: how many there are
+    used_bytes: Ints
+    admitted: Ints  # writes so far
+    writing_start: Ints  # the range that is being written; NOTHING for none
+    writing_end: Ints
+    writing_serial: Ints
+
+    @classmethod
+    def new(cls, members: int, ranges: int, size_bytes: int, window: int) -> WriteCache:
+        """Make empty caches."""
+        shape = (members, ranges if size_bytes > 0 else 0)
+        columns = (np.zeros(shape, np.int64) for _ in range(8))
+        sums = (np.zeros(members, np.int64) for _ in range(3))
+        writing = (np.full(members, NOTHING, np.int64) for _ in range(3))
+        return cls._make([size_bytes, window, *columns, *sums, *writing])
+
+    @method
+    def has_room(self, member, length):
+        """Tell whether a write of that length fits."""
+        fits = self.used_bytes[member] + length <= self.size_bytes
+        return fits and self.ranges[member] < self.start.shape[1]
+
+    @method
+    def is_crowded(self, member):
+        """Tell whether more than three quarters are used."""
+        return (
+            4 * self.used_bytes[member] > 3 * self.size_bytes
+            or 4 * self.ranges[member] > 3 * self.start.shape[1]
+        )
+
+    @method
+    def holds(self, member, offset, end):
+        """Tell whether one range has all of these bytes."""
+        if self.writing_start[member] <= offset and end <= self.writing_end[member]:
+            return True
+        for each in range(self.ranges[member]):
+            if self.start[member, each] <= offset and end <= self.end[member, each]:
+                return True
+        return False
+
+    @method
+    def add(self, member, offset, end, ready_ns, platters):
+        """Take a write in: the oldest range that it touches grows, else it makes a new one."""
+        self.admitted[member] += 1
+        for each in range(self.ranges[member]):
+            if self.start[member, each] <= end and offset <= self.end[member, each]:
+                break
+        else:
+            each = self.ranges[member]
+            self.ranges[member] += 1
+            self.start[member, each] = self.end[member, each] = offset
+            self.serial[member, each] = self.admitted[member]
+            self.put(member, each, offset, platters)
+        if offset < self.start[member, each]:
+            self.put(member, each, offset, platters)
+        self.used_bytes[member] -= self.end[member, each] - self.start[member, each]
+        self.start[member, each] = min(offset, self.start[member, each])
+        self.end[member, each] = max(end, self.end[member, each])
+        self.used_bytes[member] += self.end[member, each] - self.start[member, each]
+        self.ready_ns[member, each] = ready_ns
+
+    @method
+    def put(self, member, each, offset, platters):
+        """Note where a range begins."""
+        zone, track, cylinder, angle_ns = platters.place(offset)
+        self.zone[member, each] = zone
+        self.track[member, each] = track
+        self.cylinder[member, each] = cylinder
+        self.angle_ns[member, each] = angle_ns
+
+    @method
+    def pick(self, now, member, latest, arm):
+        """Return what to write next: of the oldest ranges, that which is reached first.
+
+        `latest` is the last write that a flush waits for: what came later is not for it.
+        """
+        best = 0
+        least = self.reach_ns(now, member, 0, arm)
+        for each in range(1, min(self.window, self.ranges[member])):
+            if self.serial[member, each] > latest:
+                break
+            cost = self.reach_ns(now, member, each, arm)
+            if cost < least:
+                least = cost
+                best = each
+        return best
+
+    @method
+    def reach_ns(self, now, member, each, arm):
+        """Return how long it takes until a range can be written."""
+        ready = max(now, self.ready_ns[member, each])
+        track, cylinder = self.track[member, each], self.cylinder[member, each]
+        angle_ns = self.angle_ns[member, each]
+        return ready - now + arm.reach_ns(member, ready, track, cylinder, angle_ns, True)
+
+    @method
+    def begin(self, member, each):
+        """Take a range out, as the disk begins to write it."""
+        self.writing_start[member] = self.start[member, each]
+        self.writing_end[member] = self.end[member, each]
+        self.writing_serial[member] = self.serial[member, each]
+        self.ranges[member] -= 1
+        for column in (
+            self.start,
+            self.end,
+            self.ready_ns,
+            self.serial,
+            self.zone,
+            self.track,
+            self.cylinder,
+            self.angle_ns,
+        ):
+            for place in range(each, self.ranges[member]):
+                column[member, place] = column[member, place + 1]
+
+    @method
+    def finish(self, member):
+        """Forget the range that has been written."""
+        self.used_bytes[member] -= self.writing_end[member] - self.writing_start[member]
+        self.writing_start[member] = NOTHING
+        self.writing_end[member] = NOTHING
+        self.writing_serial[member] = NOTHING
+
+    @method
+    def is_written(self, member, serial):
+        """Tell whether all writes up to this one are on the platters."""
+        if self.writing_start[member] != NOTHING and self.writing_serial[member] <= serial:
+            return False
+        return self.ranges[member] == 0 or self.serial[member, 0] > serial
+
+    @method
+    def is_clean(self, member):
+        """Tell whether nothing is left to be written."""
+        return self.ranges[member] == 0 and self.writing_start[member] == NOTHING

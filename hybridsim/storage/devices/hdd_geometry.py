@@ -1,0 +1,198 @@
+"""From what is known of a disk to the integers that `DESIGN.md` 2.6 computes with.
+
+Where a disk's zones are known they are laid out as they are; what spare sectors take of them is
+left at the end of each.  Else the platters are 16 zones whose rates fall in even steps from the
+outer to the inner one: a sequential read turns once and then skews once a track, so that a track
+of `rate * (rev + skew)` bytes gives the datasheet's sustained rate.
+
+A disk may be laid out for another capacity than its own.  It then keeps its rates and its stroke:
+the same curve is stretched over the cylinders there are, so that data spread over the whole
+volume costs what data spread over the whole disk costs.  Or the volume takes its outer cylinders
+only, and the arm moves as far as these reach.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.codes import Order
+from hybridsim.storage.devices.hdd_seek import Array, moves
+from hybridsim.common.errors import ScenarioError
+from hybridsim.common.units import human_size
+
+if TYPE_CHECKING:
+    from hybridsim.storage.drives import HardDisk
+
+ORDERS = {"sptf": Order.POSITION, "sstf": Order.DISTANCE, "clook": Order.SWEEP}
+ZONES = 16
+SECTOR_BYTES = 512
+CYLINDERS_WANTED = 1024  # a shrunken disk gives up surfaces before it has fewer
+
+
+class Geometry(NamedTuple):
+    """Where the bytes of one disk lie, and what it costs to reach them."""
+
+    capacity_bytes: int
+    rev_ns: int
+    zone_byte: Array  # first byte of each zone, then the end of the last
+    zone_track: Array  # first track of each zone
+    zone_track_bytes: Array
+    zone_angle_ns: Array
+    zone_skew_ns: Array
+    zone_cylinder_skew_ns: Array
+    surfaces: int  # tracks of a cylinder
+    cylinders: int
+    seek_shift: int
+    move_ns: Array  # by (distance + 2^seek_shift - 1) >> seek_shift
+    write_move_ns: Array
+
+
+class _Zone(NamedTuple):
+    """A zone of a disk laid out for some capacity."""
+
+    bytes: int
+    cylinders: int
+    track_bytes: int
+    skew_ns: int
+    cylinder_skew_ns: int
+
+
+def geometry(
+    drive: HardDisk, capacity_bytes: int | None = None, short_stroke: bool = False
+) -> Geometry:
+    """Return the drive laid out for a capacity, its own where none is given.
+
+    With `short_stroke` the capacity is what its outer cylinders hold of the whole drive.
+    """
+    capacity = drive.capacity_bytes if capacity_bytes is None else capacity_bytes
+    if capacity <= 0:
+        raise ScenarioError(f"a disk needs a capacity above 0 bytes, not {capacity}")
+    if short_stroke and capacity > drive.capacity_bytes:
+        raise ScenarioError(
+            f"{human_size(capacity)} are wanted of a disk of {human_size(drive.capacity_bytes)}"
+        )
+    surfaces, zones = _layout(drive, drive.capacity_bytes if short_stroke else capacity)
+    whole_disk = drive.cylinders or sum(each.cylinders for each in _layout(drive)[1])
+    cylinders = sum(each.cylinders for each in zones)
+    arm = moves(drive, cylinders, whole_disk)
+    starts = np.cumsum([0, *(each.bytes for each in zones)])
+    first = np.cumsum([0, *(each.cylinders for each in zones[:-1])]) * surfaces
+    return Geometry(
+        capacity_bytes=capacity,
+        rev_ns=drive.rev_ns,
+        zone_byte=starts.astype(np.int64),
+        zone_track=first.astype(np.int64),
+        zone_track_bytes=np.array([each.track_bytes for each in zones], np.int64),
+        zone_angle_ns=np.zeros(len(zones), np.int64),
+        zone_skew_ns=np.array([each.skew_ns for each in zones], np.int64),
+        zone_cylinder_skew_ns=np.array(
+            [each.cylinder_skew_ns - each.skew_ns for each in zones], np.int64
+        ),
+        surfaces=surfaces,
+        cylinders=cylinders,
+        seek_shift=arm.shift,
+        move_ns=arm.read_ns,
+        write_move_ns=arm.write_ns,
+    )
+
+
+def hdd_parameters(
+    drive: HardDisk, capacity_bytes: int, short_stroke: bool = False, **how: Any
+) -> dict[str, Any]:
+    """Return all that `HDD.new` takes; `how` gives or replaces numbers, such as the order."""
+    return {
+        **geometry(drive, capacity_bytes, short_stroke)._asdict(),
+        "read_ns": drive.overhead_ns,
+        "hit_ns": _or(drive.hit_overhead_ns, drive.overhead_ns),
+        "write_ns": _or(drive.write_overhead_ns, drive.overhead_ns),
+        "flush_ns": drive.flush_ns,
+        "host_ps_per_byte": 0 if drive.interface is None else round(10**12 / drive.interface),
+        "window": drive.window,
+        "age_limit_ns": drive.age_limit_ns,
+        "order": int(ORDERS[drive.order]),
+        "reacquire_ns": drive.reacquire_ns,
+        "read_behind_bytes": _or(drive.read_behind_bytes, drive.read_ahead_bytes),
+        "read_tracks": int(drive.read_tracks),
+        "segments": drive.segments,
+        "read_ahead_bytes": drive.read_ahead_bytes,
+        "write_cache_bytes": drive.write_cache_bytes,
+        "write_cache_ranges": drive.write_cache_ranges,
+        "destage_window": drive.destage_window,
+        **how,
+    }
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
+
+
+def skew_ns(drive: HardDisk) -> int:
+    """Return how far the next track starts behind: enough to change head or cylinder in time."""
+    if drive.skew_ns is not None:
+        return drive.skew_ns
+    return max(drive.head_switch_ns, drive.seek_points_ns[0])
+
+
+def _layout(drive: HardDisk, capacity_bytes: int | None = None) -> tuple[int, list[_Zone]]:
+    """Return how many surfaces and which zones hold a capacity, the drive's own where none is."""
+    capacity = drive.capacity_bytes if capacity_bytes is None else capacity_bytes
+    if drive.zones is None:
+        return _even_layout(drive, capacity)
+    return _known_layout(drive, drive.zones, capacity)
+
+
+def _known_layout(
+    drive: HardDisk, said: list[list[float]], capacity: int
+) -> tuple[int, list[_Zone]]:
+    """Lay a capacity on the zones of a real disk, each as much of it as on the whole disk."""
+    first = [int(zone[0]) for zone in said]
+    counts = np.diff([*first, drive.cylinders or first[-1] + 1])
+    weights = counts * np.array([zone[1] for zone in said])
+    ends = np.rint(np.cumsum(weights) / weights.sum() * capacity / SECTOR_BYTES) * SECTOR_BYTES
+    ends = np.minimum(ends, capacity)
+    ends[-1] = capacity
+    share = capacity / drive.capacity_bytes
+    tracks = int(counts.sum() * drive.surfaces * share)
+    surfaces = min(drive.surfaces, max(1, tracks // CYLINDERS_WANTED))
+    zones = []
+    for zone, count, size in zip(said, counts, np.diff([0, *ends]), strict=True):
+        track_bytes = int(zone[1]) * SECTOR_BYTES
+        needed = -(-int(size) // (surfaces * track_bytes))
+        kept = round(int(count) * share * drive.surfaces / surfaces)
+        sector_ns = drive.rev_ns / zone[1]
+        skews = (round(zone[2] * sector_ns), round(zone[3] * sector_ns))
+        if size > 0:
+            zones.append(_Zone(int(size), max(needed, kept), track_bytes, *skews))
+    return surfaces, zones
+
+
+def _even_layout(drive: HardDisk, capacity: int) -> tuple[int, list[_Zone]]:
+    """Lay a capacity on zones of about equally many cylinders, the last as long as needed."""
+    rates = drive.rates
+    skew = skew_ns(drive)
+    outer, inner = (_track_bytes(drive, rate) for rate in rates)
+    tracks = 2 * capacity / (outer + inner)
+    surfaces = min(drive.surfaces, max(1, int(tracks) // CYLINDERS_WANTED))
+    cylinders = max(1, int(tracks / surfaces))
+    count = min(ZONES, cylinders)
+    step = (rates[0] - rates[1]) / max(1, count - 1)
+    zones = []
+    rest = capacity
+    for zone in range(count):
+        track_bytes = _track_bytes(drive, rates[0] - step * zone)
+        length = (zone + 1) * cylinders // count - zone * cylinders // count
+        size = length * surfaces * track_bytes
+        if zone == count - 1:
+            size = rest
+            length = -(-rest // (surfaces * track_bytes))
+        zones.append(_Zone(size, length, track_bytes, skew, skew))
+        rest -= size
+    return surfaces, zones
+
+
+def _track_bytes(drive: HardDisk, rate: float) -> int:
+    """Return the bytes of a track that sustains the rate, in whole sectors."""
+    sectors = rate * (drive.rev_ns + skew_ns(drive)) / 1e9 / SECTOR_BYTES
+    return max(1, round(sectors)) * SECTOR_BYTES

@@ -1,0 +1,59 @@
+"""Waiting lines: numbered items, each in one line at most, first come, first served."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Int32s, longer
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+
+
+@state_machine
+class Lines(NamedTuple):
+    """Some lines over the same items; a line of unused items makes a pool of them."""
+
+    first: Int32s  # by line: item, or NOTHING
+    last: Int32s
+    next: Int32s  # by item
+
+    @classmethod
+    def new(cls, lines: int, items: int) -> Lines:
+        """Make empty lines; none of the items is in one yet."""
+        ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
+        return cls._make([*ends, np.full(items, NOTHING, np.int32)])
+
+    def grown(self, items: int) -> Lines:
+        """Return the same lines over more items."""
+        return self._replace(next=longer(self.next, items, NOTHING))
+
+    def extend(self, line: int, items: range) -> Lines:
+        """Put items that are in no line at the end of one."""
+        for item in items:
+            self.append(line, item)
+        return self
+
+    @method
+    def is_empty(self, line):
+        """Tell whether nothing waits in a line."""
+        return self.first[line] == NOTHING
+
+    @method
+    def append(self, line, item):
+        """Put an item at the end of a line."""
+        self.next[item] = NOTHING
+        if self.first[line] == NOTHING:
+            self.first[line] = item
+        else:
+            self.next[self.last[line]] = item
+        self.last[line] = item
+
+    @method
+    def pop(self, line):
+        """Take the first item out of a line that is not empty."""
+        item = int(self.first[line])
+        self.first[line] = self.next[item]
+        return item

@@ -1,0 +1,183 @@
+"""Solid-state drives: a controller, a link, and dies that read and program side by side."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.storage.devices.ssd_levels import level
+from hybridsim.jit import method, state_machine
+
+READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
+BYTES_READ, BYTES_WRITTEN = 0, 1
+UNITS, REQUESTS = 0, 1
+IS_DIRTY, LAST_DONE_NS = 0, 1
+
+
+@state_machine
+class SSD(NamedTuple):
+    """A bank of equal drives; rows of the arrays are the members (DESIGN.md 2.7)."""
+
+    dies: int
+    unit_bytes: int
+    command_ns: int
+    interval_ns: int
+    read_ns: int
+    program_ns: int
+    scatter_ns: int
+    suspend_ns: int
+    write_ns: int
+    buffer_ns: int
+    link_bytes_per_s: int
+    step_ns: int
+    program_units: int
+    flush_ns: int
+    is_protected: int
+    is_blocking: int
+    capacity_bytes: int
+    controller_free_ns: Ints
+    link_free_ns: Ints
+    read_free_ns: Ints  # [member, die]
+    write_free_ns: Ints  # [member, die]
+    written: Ints  # [member, UNITS | REQUESTS]: numbers that say which die is next
+    flush: Ints  # [member, IS_DIRTY | LAST_DONE_NS]: since the last flush; of all requests
+    counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
+
+    @classmethod
+    def new(cls, members: int, timing: dict[str, int]) -> SSD:
+        """Make `members` idle drives; `timing` gives the parameters by name."""
+        dies = (members, timing["dies"])
+        return cls(
+            **{name: timing[name] for name in cls._fields[:17]},
+            controller_free_ns=np.zeros(members, np.int64),
+            link_free_ns=np.zeros(members, np.int64),
+            read_free_ns=np.zeros(dies, np.int64),
+            write_free_ns=np.zeros(dies, np.int64),
+            written=np.zeros((members, 2), np.int64),
+            flush=np.zeros((members, 2), np.int64),
+            counts=np.zeros((members, 2), np.int64),
+        )
+
+    @method
+    def room(self):
+        """Return how many requests the bank can still take: it keeps none itself."""
+        return 1 << 62
+
+    def totals(self, now_ns: int) -> dict[str, int]:
+        """Return what all members have done so far, by name."""
+        read, written = self.counts.sum(axis=0).tolist()
+        return {"bytes_read": read, "bytes_written": written}
+
+    @method
+    def submit(self, now, member, tag, op, offset, length, kind, events):
+        """Take a request; its completion is scheduled at once."""
+        start = max(now, self.controller_free_ns[member])
+        self.controller_free_ns[member] = start + self.interval_ns
+        begin = start + self.command_ns
+        what = op & OP_MASK
+        if what == FLUSH or op & PREFLUSH != 0:
+            begin = self.flush_done(member, begin)
+        done = begin
+        if length > 0 and (what == READ or what == WRITE):
+            link_free = max(self.link_free_ns[member], begin) + self.wire_ns(length)
+            self.link_free_ns[member] = link_free
+            if what == READ:
+                done = self.read_done(member, offset, length, begin, link_free)
+            else:
+                forced = op & FUA != 0 and self.is_protected == 0
+                done = self.write_done(member, offset, length, link_free + self.write_ns, forced)
+        self.flush[member, LAST_DONE_NS] = max(self.flush[member, LAST_DONE_NS], done)
+        events.push(done, kind, tag)
+
+    @method
+    def complete(self, now, tag, kind, events):
+        """Return the tag of the completed request."""
+        return tag
+
+    @method
+    def wire_ns(self, length):
+        """Return how long the link carries `length` bytes."""
+        return length * 1_000_000_000 // self.link_bytes_per_s
+
+    @method
+    def flush_done(self, member, begin):
+        """Return when what was written is safe; a drive on SATA does nothing else until then."""
+        if self.flush[member, IS_DIRTY] == 0:
+            return begin
+        self.flush[member, IS_DIRTY] = 0
+        if self.is_protected == 1:
+            return begin + self.flush_ns
+        drained = begin
+        for die in range(self.dies):
+            drained = max(drained, self.write_free_ns[member, die])
+        if self.is_blocking == 0:
+            return drained + self.flush_ns
+        done = max(drained, self.flush[member, LAST_DONE_NS]) + self.flush_ns
+        self.controller_free_ns[member] = max(self.controller_free_ns[member], done)
+        return done
+
+    @method
+    def read_done(self, member, offset, length, begin, link_free):
+        """Read every unit from its die; return when the last byte is across the link."""
+        self.counts[member, BYTES_READ] += length
+        done = link_free
+        end = offset + length
+        at = offset
+        while at < end:
+            unit = at // self.unit_bytes
+            upto = min((unit + 1) * self.unit_bytes, end)
+            die = unit % self.dies
+            end_ns = self.sense(member, die, unit, begin)
+            done = max(done, end_ns + self.wire_ns(upto - at))
+            at = upto
+        return done
+
+    @method
+    def sense(self, member, die, unit, begin):
+        """Read a page from its die, which may have to stop programming; return when it is read."""
+        sense_ns = self.read_ns
+        if self.step_ns > 0:
+            sense_ns += self.step_ns * level(unit)
+        start = max(begin, self.read_free_ns[member, die])
+        left = self.write_free_ns[member, die] - start
+        if left > 0:
+            period = self.program_ns * self.program_units
+            if period > 0:
+                left = (left - 1) % period + 1  # of the program under way
+            if left > self.suspend_ns:
+                left = self.suspend_ns
+                self.write_free_ns[member, die] += left
+            self.write_free_ns[member, die] += sense_ns
+            start += left
+        self.read_free_ns[member, die] = start + sense_ns
+        return start + sense_ns
+
+    @method
+    def write_done(self, member, offset, length, buffered, forced):
+        """Put every unit on its die; return when the drive says that the data are safe."""
+        self.counts[member, BYTES_WRITTEN] += length
+        self.flush[member, IS_DIRTY] = 1
+        programmed = buffered
+        units = (offset + length - 1) // self.unit_bytes - offset // self.unit_bytes + 1
+        for _ in range(units):
+            turn = self.written[member, UNITS] // self.program_units
+            programmed = max(programmed, self.work(member, turn, buffered, self.program_ns))
+            self.written[member, UNITS] += 1
+        if self.scatter_ns > 0:
+            turn = self.written[member, REQUESTS]
+            programmed = max(programmed, self.work(member, turn, buffered, self.scatter_ns))
+            self.written[member, REQUESTS] += 1
+        if forced:
+            return programmed + self.flush_ns
+        return max(buffered, programmed - self.buffer_ns)
+
+    @method
+    def work(self, member, turn, begin, work_ns):
+        """Give work to the die whose turn it is; return when it will have done it."""
+        die = turn % self.dies
+        free = max(self.write_free_ns[member, die], begin) + work_ns
+        self.write_free_ns[member, die] = free
+        return free

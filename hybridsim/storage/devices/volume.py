@@ -1,0 +1,121 @@
+"""Cloud volumes: caps on requests and bytes a second, with bursts, and a latency that varies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.common.codes import OP_MASK, Op
+from hybridsim.jit import kernel, method, state_machine
+from hybridsim.jit.limits import NOTHING, READS, S_NS, WRITES, Limit, Limits
+
+READ, WRITE = int(Op.READ), int(Op.WRITE)
+OF_READS, OF_WRITES = range(2)
+THROTTLED, IOPS_LIMIT, BANDWIDTH_LIMIT, LATENCY, BYTES_READ, BYTES_WRITTEN = range(6)
+QUANTILES = 1024
+QUANTILE_SHIFT = 22  # 32 random bits to 10
+MASK = (1 << 32) - 1
+GOLDEN = 0x9E3779B1  # 2^32 / golden ratio: spreads members over the random numbers
+
+
+@kernel
+def mixed(number):
+    """Return 32 bits that look random, another 32 for each number (Th. Mueller's integer hash)."""
+    number = ((number >> 16) ^ number) * 0x45D9F3B & MASK
+    number = ((number >> 16) ^ number) * 0x45D9F3B & MASK
+    return (number >> 16) ^ number
+
+
+@state_machine
+class Volume(NamedTuple):
+    """A bank of equal volumes; rows of the arrays are the members (DESIGN.md 2.8)."""
+
+    stream_bytes_per_s: int
+    capacity_bytes: int
+    limits: Limits
+    latency_ns: Ints  # [OF_READS | OF_WRITES, quantile]
+    first_draw: Ints  # by member: where its random numbers begin
+    requests: Ints  # by member: so far
+    throttled_until_ns: Ints  # by member
+    counts: Ints  # [member, THROTTLED ... BYTES_WRITTEN]
+
+    @classmethod
+    def new(
+        cls,
+        members: int,
+        limits: Sequence[Limit],
+        latency_ns: Ints,
+        stream_bytes_per_s: int,
+        capacity_bytes: int,
+        seed: int,
+    ) -> Volume:
+        """Make `members` idle volumes with full buckets."""
+        first = [mixed((seed + GOLDEN * (member + 1)) & MASK) for member in range(members)]
+        return cls(
+            stream_bytes_per_s,
+            capacity_bytes,
+            Limits.new(members, limits),
+            latency_ns,
+            np.array(first, np.int64),
+            np.zeros(members, np.int64),
+            np.zeros(members, np.int64),
+            np.zeros((members, 6), np.int64),
+        )
+
+    @method
+    def room(self):
+        """Return how many requests the bank can still take: it keeps none itself."""
+        return 1 << 62
+
+    def totals(self, now_ns: int) -> dict[str, int]:
+        """Return what all members have done so far, by name.
+
+        A volume is busy while a request waits for one of its limits.
+        """
+        names = ("busy_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns")
+        totals = dict(
+            zip((*names, "bytes_read", "bytes_written"), self.counts.sum(axis=0).tolist())
+        )
+        totals["busy_ns"] -= int(np.maximum(self.throttled_until_ns - now_ns, 0).sum())
+        return totals
+
+    @method
+    def submit(self, now, member, tag, op, offset, length, kind, events):
+        """Take a request; its completion is scheduled at once."""
+        op = op & OP_MASK
+        table = OF_READS if op == READ else OF_WRITES
+        start = now
+        latency = self.latency_ns[table, self.draw(member)]
+        if length > 0 and (op == READ or op == WRITE):
+            start = self.admit(now, member, READS if op == READ else WRITES, length)
+            latency += length * S_NS // self.stream_bytes_per_s
+            self.counts[member, BYTES_READ if op == READ else BYTES_WRITTEN] += length
+        self.counts[member, LATENCY] += latency
+        events.push(start + latency, kind, tag)
+
+    @method
+    def complete(self, now, tag, kind, events):
+        """Return the tag of the completed request."""
+        return tag
+
+    @method
+    def draw(self, member):
+        """Return the next random number of a member, of 0..QUANTILES-1."""
+        number = self.requests[member]
+        self.requests[member] = number + 1
+        return mixed((self.first_draw[member] + number) & MASK) >> QUANTILE_SHIFT
+
+    @method
+    def admit(self, now, member, what, length):
+        """Return when the limits let a request pass; note who made it wait."""
+        start, binding = self.limits.admit(now, member, what, length)
+        if binding != NOTHING:
+            until = self.throttled_until_ns[member]
+            self.counts[member, THROTTLED] += max(start - max(now, until), 0)
+            self.throttled_until_ns[member] = max(until, start)
+            counts_bytes = self.limits.unit_bytes[binding] == 1
+            self.counts[member, BANDWIDTH_LIMIT if counts_bytes else IOPS_LIMIT] += start - now
+        return start

@@ -1,0 +1,73 @@
+"""From a provider's rules for a volume to the limits and tables that `DESIGN.md` 2.8 computes with.
+
+A rate that scales with size is min(max(base + per GiB * size, least), most).  A volume that may
+burst has two buckets: one that fills at this rate and holds its credits, and one for the peak rate;
+one so large that the peak is not above its own rate has no use for credits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.storage.devices.volume import QUANTILES
+from hybridsim.jit.limits import READS, S_NS, WHOLE_REQUEST, WRITES, Limit
+
+if TYPE_CHECKING:
+    from hybridsim.storage.drives import CloudVolume
+
+BOTH = READS | WRITES
+ENDLESS_BYTES_PER_S = 1 << 62
+
+
+def parameters(drive: CloudVolume) -> dict[str, Any]:
+    """Return what makes a bank of this volume, but for its capacity and seed."""
+    return {
+        "limits": list(limits(drive)),
+        "latency_ns": np.array([quantiles(drive.read_latency), quantiles(drive.write_latency)]),
+        "stream_bytes_per_s": drive.stream_rate or ENDLESS_BYTES_PER_S,
+    }
+
+
+def limits(drive: CloudVolume) -> Iterator[Limit]:
+    """Yield the volume's buckets."""
+    unit_bytes = drive.io_unit_bytes or WHOLE_REQUEST
+    counted = (
+        (unit_bytes, drive.sustained_iops, drive.iops_peak, drive.iops_credits),
+        (1, drive.sustained_bandwidth, drive.bandwidth_peak, drive.bandwidth_credits_bytes),
+    )
+    for unit, rate, peak, credits in counted:
+        if rate and peak and peak > rate:
+            yield Limit(BOTH, unit, rate, credits * S_NS // rate)
+            yield Limit(BOTH, unit, peak, drive.burst_ns)
+        elif rate:
+            yield Limit(BOTH, unit, rate, drive.burst_ns)
+    directions = (
+        (READS, drive.read_iops_max, drive.read_bandwidth_max),
+        (WRITES, drive.write_iops_max, drive.write_bandwidth_max),
+    )
+    for what, iops, bandwidth in directions:
+        if iops:
+            yield Limit(what, unit_bytes, iops, drive.burst_ns)
+        if bandwidth:
+            yield Limit(what, 1, bandwidth, drive.burst_ns)
+
+
+def quantiles(points: tuple[tuple[float, int], ...]) -> Ints:
+    """Return the latencies at the middles of QUANTILES equal shares of all requests.
+
+    Between two known percentiles the logarithm of the time grows evenly with the normal score of
+    the share, so that two of them make a piece of a log-normal distribution; below the first and
+    above the last the latency is theirs.
+    """
+    score = NormalDist().inv_cdf
+    known = [score(percent / 100) for percent, _ in points]
+    times = [math.log(time_ns) for _, time_ns in points]
+    shares = [score((index + 0.5) / QUANTILES) for index in range(QUANTILES)]
+    table: Ints = np.rint(np.exp(np.interp(shares, known, times))).astype(np.int64)
+    return table

@@ -1,0 +1,24 @@
+"""What a datasheet says of a drive: the quantities that its timing is derived from.
+
+Fields are integers of bytes, nanoseconds and bytes a second; their TOML names and units are those
+of a datasheet (`seek_average = "8.5ms"`).  A new kind of drive is one file and one name in `Drive`.
+"""
+
+from hybridsim.storage.drives.hdd import HardDisk
+from hybridsim.common.toml.table import ContradictionError, Part, Rate, Size, Time
+from hybridsim.storage.drives.ssd import SolidState
+from hybridsim.storage.drives.volume import CloudVolume
+
+Drive = HardDisk | SolidState | CloudVolume
+
+__all__ = [
+    "CloudVolume",
+    "ContradictionError",
+    "Drive",
+    "HardDisk",
+    "Part",
+    "Rate",
+    "Size",
+    "SolidState",
+    "Time",
+]

@@ -1,0 +1,159 @@
+"""Requests that wait for several others, and which of them write to one stripe."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+
+# What a group does when nothing is pending any more; a segment that is BLOCKED waits to begin.
+JOIN, FLUSHED, BLOCKED, READING, WRITING, COPY_READ, COPY_WRITTEN = range(7)
+
+STRIPE_BYTES = 4096  # what md keeps writes apart by
+BUCKETS = 1024
+
+OUTSTANDING, RESERVED, LOST = range(3)  # counts of a tier
+
+
+@state_machine
+class Groups(NamedTuple):
+    """A table of groups; one is joined when `pending` falls to 0."""
+
+    pending: Int32s
+    then: Bytes  # JOIN ... COPY_WRITTEN
+    op: Bytes  # with its flags
+    parent: Int32s  # group that waits for this one, or NOTHING
+    tag: Ints  # of the tier's request (of the outermost group); of a copy, the piece
+    row: Ints  # segment of a row with parity:
+    first: Int32s  #   the data indices written, which follow each other,
+    last: Int32s
+    offset: Ints  #   and the range on every member; or the range of a request, of a copy
+    length: Ints
+    joined: Int32s  # first of the segments that this one writes too, or NOTHING
+    next: Int32s  # next segment of the bucket, or next joined one
+    next_free: Int32s
+    free: Ints  # [first free group, free groups]
+
+    @classmethod
+    def new(cls, capacity: int) -> Groups:
+        """Make room for `capacity` groups."""
+        ints, int32s = np.int64, np.int32
+        kinds = (int32s, np.uint8, np.uint8, int32s, ints, ints, int32s, int32s, ints, ints)
+        columns = (np.zeros(capacity, kind) for kind in (*kinds, int32s, int32s))
+        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+
+    def grown(self, capacity: int) -> Groups:
+        """Return the same groups with room for `capacity`."""
+        added = capacity - len(self.pending)
+        links, head = extended_free_list(self.next_free, int(self.free[0]), capacity)
+        free = np.array([head, self.free[1] + added])
+        columns = (longer(column, capacity) for column in self[:-2])
+        return Groups._make([*columns, links, free])
+
+    @method
+    def take(self, parent, tag):
+        """Open a group with nothing pending."""
+        group = self.free[0]
+        self.free[0] = self.next_free[group]
+        self.free[1] -= 1
+        self.pending[group] = 0
+        self.then[group] = JOIN
+        self.parent[group] = parent
+        self.tag[group] = tag
+        return group
+
+    @method
+    def release(self, group):
+        """Give a group back."""
+        self.next_free[group] = self.free[0]
+        self.free[0] = group
+        self.free[1] += 1
+
+    @method
+    def share_stripes(self, one, other):
+        """Tell whether two segments of a row have bytes in the same stripe."""
+        return (
+            self.offset[one] // STRIPE_BYTES
+            <= (self.offset[other] + self.length[other] - 1) // STRIPE_BYTES
+            and self.offset[other] // STRIPE_BYTES
+            <= (self.offset[one] + self.length[one] - 1) // STRIPE_BYTES
+        )
+
+    @method
+    def can_join(self, new, other, data):
+        """Tell whether a segment can be written together with one that writes beside it."""
+        if self.offset[new] != self.offset[other] or self.length[new] != self.length[other]:
+            return False
+        if self.first[new] != self.last[other] + 1 and self.first[other] != self.last[new] + 1:
+            return False
+        count = self.last[new] - self.first[new] + self.last[other] - self.first[other] + 2
+        then = self.then[other]
+        return then == BLOCKED or (then == READING and count == data)
+
+
+@state_machine
+class Stripes(NamedTuple):
+    """The segments being written or waiting to be, by row, in order of arrival."""
+
+    bucket: Int32s  # first segment of the rows that share a bucket, or NOTHING
+
+    @classmethod
+    def new(cls) -> Stripes:
+        """Nothing is being written."""
+        return cls(np.full(BUCKETS, NOTHING, np.int32))
+
+    @method
+    def first(self, row):
+        """Return the oldest segment in the bucket of a row, or NOTHING."""
+        return self.bucket[row % BUCKETS]
+
+    @method
+    def rival(self, groups, new):
+        """Return the youngest segment that shares stripes with a new one, or NOTHING."""
+        found = NOTHING
+        other = self.first(groups.row[new])
+        while other != NOTHING:
+            if groups.row[other] == groups.row[new] and groups.share_stripes(new, other):
+                found = other
+            other = groups.next[other]
+        return found
+
+    @method
+    def add(self, groups, new):
+        """Put a segment behind the others of its row."""
+        groups.next[new] = NOTHING
+        bucket = groups.row[new] % BUCKETS
+        other = self.bucket[bucket]
+        if other == NOTHING:
+            self.bucket[bucket] = new
+            return
+        while groups.next[other] != NOTHING:
+            other = groups.next[other]
+        groups.next[other] = new
+
+    @method
+    def remove(self, groups, gone):
+        """Take a segment out."""
+        bucket = groups.row[gone] % BUCKETS
+        other = self.bucket[bucket]
+        if other == gone:
+            self.bucket[bucket] = groups.next[gone]
+            return
+        while groups.next[other] != gone:
+            other = groups.next[other]
+        groups.next[other] = groups.next[gone]
+
+    @method
+    def is_free(self, groups, waiting):
+        """Tell whether no older segment shares stripes with one that waits."""
+        other = self.first(groups.row[waiting])
+        while other != waiting:
+            if groups.row[other] == groups.row[waiting] and groups.share_stripes(waiting, other):
+                return False
+            other = groups.next[other]
+        return True

@@ -1,0 +1,77 @@
+"""Where the bytes of an array lie on its members: all levels are numbers in one layout."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hybridsim.common.codes import Level, Spread
+from hybridsim.jit import method, state_machine
+
+NEAR, FAR = int(Spread.NEAR), int(Spread.FAR)
+NOTHING = -1
+WHOLE, FAILED, REBUILDING = range(3)  # states of a member
+
+
+@state_machine
+class Layout(NamedTuple):
+    """Chunks dealt out over the members, with copies of each or parities of each row.
+
+    Linear and RAID-1 have one chunk on each member; a chunk of RAID-1 has as many copies.
+    """
+
+    members: int
+    chunk_bytes: int
+    copies: int
+    parities: int
+    spread: int  # where copies lie: codes.Spread
+    rows: int  # chunks on a member
+
+    @classmethod
+    def new(
+        cls, level: int, members: int, chunk_bytes: int, member_bytes: int, spread: int
+    ) -> Layout:
+        """Lay out a level on members of `member_bytes`."""
+        rows = member_bytes // chunk_bytes
+        if level in (Level.LINEAR, Level.RAID1):
+            chunk_bytes, rows = rows * chunk_bytes, 1
+        copies = {Level.RAID1: members, Level.RAID10: 2}.get(Level(level), 1)
+        parities = {Level.RAID5: 1, Level.RAID6: 2}.get(Level(level), 0)
+        return cls(members, chunk_bytes, copies, parities, spread, rows)
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks of data the array holds."""
+        if self.spread == NEAR:
+            return self.rows * (self.members - self.parities) // self.copies
+        return self.rows // self.copies * self.members
+
+    @method
+    def place(self, chunk, copy):
+        """Return the member of a copy of a chunk, and its row there (not for parity)."""
+        if self.spread == NEAR:
+            position = chunk * self.copies + copy
+            return position % self.members, position // self.members
+        member = (chunk + copy) % self.members
+        row = chunk // self.members
+        if self.spread == FAR:
+            return member, row + copy * (self.rows // self.copies)
+        return member, row * self.copies + copy
+
+    @method
+    def chunk_at(self, member, row):
+        """Return the chunk that lies there, and which copy of it: `copies` where there is none."""
+        if self.spread == NEAR:
+            position = row * self.members + member
+            return position // self.copies, position % self.copies
+        if self.spread == FAR:
+            half = self.rows // self.copies
+            copy = min(row // half, self.copies)
+            return row % half * self.members + (member - copy) % self.members, copy
+        copy = row % self.copies
+        return row // self.copies * self.members + (member - copy) % self.members, copy
+
+    @method
+    def first_member(self, row):
+        """Return the member of data index 0 of a row: md's left-symmetric layout, P then Q."""
+        parity = (self.members - 1) - row % self.members
+        return (parity + self.parities) % self.members

@@ -1,0 +1,117 @@
+"""The pace at which a replaced member is written anew, beside the load (DESIGN.md 2.5.4)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.jit import method, state_machine
+from hybridsim.storage.raid.layout import Layout
+
+NOTHING = -1
+NEVER = 1 << 62
+WINDOW = 16  # pieces from the oldest unfinished one on that may be under way
+PIECE_BYTES = 64 * 1024  # md's resync block
+REBUILD_TIMER = 0  # of the numbers of a tier's timers; the others are group + 1
+QUIET_NS = 10_000_000  # without a request, and the array counts as idle
+NEXT, OLDEST, LINE, FREE_NS, DUE_NS, WAKE_NS, IDLE_NS, DONE_NS = range(8)
+
+
+@state_machine
+class Rebuild(NamedTuple):
+    """Pieces of the member in order of address; those below the line are written."""
+
+    member: int  # or NOTHING
+    chunk_bytes: int
+    per_chunk: int  # pieces of a chunk
+    pieces: int
+    min_bytes_per_s: int
+    max_bytes_per_s: int
+    state: Ints  # [NEXT ... DONE_NS]
+    is_done: Bytes  # ring by piece
+
+    @classmethod
+    def new(
+        cls, layout: Layout, member: int = NOTHING, min_per_s: int = 1, max_per_s: int = 1
+    ) -> Rebuild:
+        """Begin at the first byte of a member; NOTHING: all members have their data."""
+        per_chunk = -(-layout.chunk_bytes // PIECE_BYTES)
+        state = np.zeros(8, np.int64)
+        state[WAKE_NS] = NEVER
+        state[DONE_NS] = NEVER
+        pieces = layout.rows * per_chunk if member != NOTHING else 0
+        pace = (min_per_s, max_per_s)
+        ring = np.zeros(WINDOW, np.uint8)
+        return cls(member, layout.chunk_bytes, per_chunk, pieces, *pace, state, ring)
+
+    @method
+    def is_under_way(self):
+        """Tell whether something is not yet rebuilt."""
+        return self.state[OLDEST] < self.pieces
+
+    @method
+    def line(self):
+        """Return the byte below which everything is rebuilt."""
+        return self.state[LINE]
+
+    @method
+    def rest(self, now):
+        """Hear that no request is outstanding from now on."""
+        self.state[IDLE_NS] = now
+
+    @method
+    def start_of(self, piece):
+        """Return the first byte of a piece on the member."""
+        inside = piece % self.per_chunk * PIECE_BYTES
+        return piece // self.per_chunk * self.chunk_bytes + inside
+
+    @method
+    def length_of(self, piece):
+        """Return the bytes of a piece; the last of a chunk may be shorter."""
+        return min(PIECE_BYTES, self.chunk_bytes - piece % self.per_chunk * PIECE_BYTES)
+
+    @method
+    def next_ns(self, now, outstanding):
+        """Return when the next piece may begin: now, at a later time, or NEVER by itself."""
+        state = self.state
+        span = state[NEXT] - state[OLDEST]
+        if state[NEXT] == self.pieces or span == WINDOW:
+            return NEVER
+        if now < state[FREE_NS]:
+            return state[FREE_NS]
+        idle_ns = NEVER if outstanding > 0 else state[IDLE_NS] + QUIET_NS
+        if span == 0 or now >= state[DUE_NS] or now >= idle_ns:
+            return now
+        return min(state[DUE_NS], idle_ns)
+
+    @method
+    def begin(self, now):
+        """Return the next piece, and count its bytes against both rates."""
+        state = self.state
+        piece = state[NEXT]
+        state[NEXT] += 1
+        length = self.length_of(piece)
+        state[FREE_NS] = now + length * 1_000_000_000 // self.max_bytes_per_s
+        due_ns = min(state[DUE_NS], now)
+        state[DUE_NS] = due_ns + length * 1_000_000_000 // self.min_bytes_per_s
+        return piece
+
+    @method
+    def end(self, now, piece):
+        """Note that a piece is written, and move the line."""
+        state = self.state
+        self.is_done[piece % WINDOW] = 1
+        while state[OLDEST] < state[NEXT] and self.is_done[state[OLDEST] % WINDOW] == 1:
+            self.is_done[state[OLDEST] % WINDOW] = 0
+            state[OLDEST] += 1
+        state[LINE] = self.start_of(state[OLDEST])
+        if state[OLDEST] == self.pieces:
+            state[DONE_NS] = now
+
+    def totals(self) -> dict[str, int]:
+        """Return the bytes rebuilt and to rebuild in all; nothing where nothing was lost."""
+        if self.member == NOTHING:
+            return {}
+        return {"rebuilt_bytes": int(self.state[LINE]), "rebuild_bytes": self.start_of(self.pieces)}

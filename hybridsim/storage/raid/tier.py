@@ -1,0 +1,390 @@
+"""A tier: equal devices joined to an array; requests are forked over them and joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
+from hybridsim.storage.raid.chunks import gather_chunks, issue_gathered
+from hybridsim.storage.raid.copying import end_copy, go_on_rebuilding, write_copy
+from hybridsim.storage.raid.groups import (
+    COPY_READ,
+    COPY_WRITTEN,
+    FLUSHED,
+    JOIN,
+    LOST,
+    OUTSTANDING,
+    READING,
+    RESERVED,
+    WRITING,
+    Groups,
+    Stripes,
+)
+from hybridsim.storage.raid.layout import FAILED, NEAR, REBUILDING, WHOLE, Layout
+from hybridsim.storage.raid.line import Line
+from hybridsim.storage.raid.mirrors import mirror
+from hybridsim.storage.raid.parity import cut_rows, end_segment, write_segment
+from hybridsim.storage.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuild
+from hybridsim.storage.raid.usage import Usage
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+NOTHING = -1
+FLUSH_AFTER = 1 << 40  # beside a tag
+ARRIVED = -1  # of the numbers of timers: this less its tag is a request that is back
+
+
+@state_machine
+class Tier(NamedTuple):
+    """An array of equal devices (DESIGN.md 2.5).
+
+    A device request carries 2 * tag if it is the whole of a tier request, else 2 * group + 1; and
+    in the lowest bits its member.
+    """
+
+    kind: int  # events.SLOW or events.FAST
+    timer: int  # events.SLOW_TIMER or events.FAST_TIMER
+    level: int
+    members: int
+    member_bits: int
+    rmw_level: int  # md's: 0 never read-modify-write, 1 where it saves reads, 2 also at a tie
+    rotates: int  # 1: mirrors are chosen by the place of their heads
+    capacity_bytes: int
+    layout: Layout
+    groups: Groups
+    line: Line  # what waits to get in
+    path_ns: int  # of the way to the array and back
+    has_fua: int  # 0: a flush follows what is to be on the medium
+    stripes: Stripes
+    rebuild: Rebuild
+    counts: Ints  # [OUTSTANDING, RESERVED, LOST]
+    state: Bytes  # by member: WHOLE, FAILED, REBUILDING
+    usage: Usage
+    head: Ints  # by member, of mirrors: where its last request ended
+    next_read: Ints  # by member, of mirrors: where its last READ will have ended
+    open_start: Ints  # by member: range of a request being gathered
+    open_end: Ints
+    device: Any  # HDD, SSD, ...
+
+    @classmethod
+    def new(
+        cls,
+        kind: int,
+        level: int,
+        members: int,
+        chunk_bytes: int,
+        device: Any,
+        *,
+        spread: int = NEAR,
+        rmw_level: int = 1,
+        rotates: bool = True,
+        failed: Sequence[int] = (),
+        rebuild: tuple[int, int, int] | None = None,
+        queue_depth: int = 0,
+        path_ns: int = 0,
+        has_fua: bool = True,
+    ) -> Tier:
+        """Join the members of a device bank; capacity is what whole rows of chunks hold.
+
+        `failed` members are gone; `rebuild` is a replaced member and the rates, least and most in
+        bytes a second, at which it is written; `queue_depth` requests are under way at most, and
+        each is complete `path_ns` after the members are done with it.  Members that do not know FUA
+        are sent a flush after a WRITE with it.
+        """
+        layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
+        state = np.full(members, WHOLE, np.uint8)
+        state[list(failed)] = FAILED
+        if rebuild is not None:
+            state[rebuild[0]] = REBUILDING
+        lost = int((state != WHOLE).sum())
+        return cls(
+            kind=kind,
+            timer=SLOW_TIMER if kind == SLOW else FAST_TIMER,
+            level=level,
+            members=members,
+            member_bits=(members - 1).bit_length(),
+            rmw_level=rmw_level,
+            rotates=int(rotates),
+            capacity_bytes=int(device.capacity_bytes)
+            if members == 1
+            else layout.chunks * layout.chunk_bytes,
+            layout=layout,
+            groups=Groups.new(256),
+            line=Line.new(queue_depth),
+            path_ns=path_ns,
+            has_fua=int(has_fua),
+            stripes=Stripes.new(),
+            rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
+            counts=np.array([0, 0, lost]),
+            state=state,
+            usage=Usage.new(members),
+            head=np.zeros(members, np.int64),
+            next_read=np.full(members, NOTHING, np.int64),
+            open_start=np.zeros(members, np.int64),
+            open_end=np.zeros(members, np.int64),
+            device=device,
+        )
+
+    def start(self, events: Events) -> None:
+        """Schedule what happens by itself: the beginning of a rebuild."""
+        if self.rebuild.is_under_way():
+            self.rebuild.state[WAKE_NS] = 0
+            events.push(0, self.timer, REBUILD_TIMER)
+
+    def demand(self, request_bytes: int) -> int:
+        """Return how many groups or device requests one request of that length can take at most."""
+        chunks = request_bytes // self.layout.chunk_bytes + 2
+        pieces = WINDOW if self.rebuild.is_under_way() else 0
+        return 4 * chunks + (8 + pieces) * self.members + 8 + pieces
+
+    def totals(self, now_ns: int) -> dict[str, int]:
+        """Return how much the members were used so far, by name, and how far a rebuild is."""
+        return self.usage.totals(now_ns) | self.rebuild.totals()
+
+    @method
+    def is_idle(self):
+        """Tell whether every request is complete."""
+        return self.counts[OUTSTANDING] == 0
+
+    @method
+    def reserved(self):
+        """Return how many device requests and events those that wait in the tier can take."""
+        return self.counts[RESERVED]
+
+    @method
+    def has_room(self, demand):
+        """Tell whether `demand` more groups and device requests fit."""
+        return (
+            self.groups.free[1] >= demand
+            and self.device.room() >= demand + self.reserved()
+            and self.line.has_room(demand)
+        )
+
+    @method
+    def submit(self, now, tag, op, offset, length, events):
+        """Take a request, its op with flags; `complete` or `wake` will return its tag."""
+        self.counts[OUTSTANDING] += 1
+        if self.line.depth == 0 or self.line.lets_in():
+            self.begin(now, tag, op, offset, length, events)
+        else:
+            self.line.push(tag, op, offset, length)
+
+    @method
+    def begin(self, now, tag, op, offset, length, events):
+        """Issue a request to the members."""
+        if self.has_fua == 0 and op & FUA != 0:
+            op ^= FUA
+            tag = np.int64(tag) | FLUSH_AFTER
+        if self.members == 1 and op <= WRITE and length > 0:
+            self.issue(now, 2 * tag, 0, op, offset, length, events)
+            return
+        plain = op & OP_MASK
+        if length == 0 or plain == FLUSH or (plain == DISCARD and self.is_redundant()):
+            group = self.groups.take(NOTHING, tag)
+            self.fork_to_all(now, group, plain, events)
+        elif plain == READ:
+            self.read(now, tag, offset, length, events)
+        elif op & PREFLUSH != 0:
+            group = self.groups.take(NOTHING, tag)
+            self.groups.then[group] = FLUSHED
+            self.groups.op[group] = WRITE | (op & FUA)
+            self.groups.offset[group] = offset
+            self.groups.length[group] = length
+            self.fork_to_all(now, group, FLUSH, events)
+        else:
+            self.write(now, tag, op, offset, length, events)
+
+    @method
+    def is_redundant(self):
+        """Tell whether the members hold more than the data once."""
+        return self.layout.copies > 1 or self.layout.parities > 0
+
+    @method
+    def complete(self, now, number, events):
+        """Take a device's completion; return the tag of a request that it completes, or -1."""
+        code = self.device.complete(now, number, self.kind, events)
+        if code < 0:
+            return NOTHING
+        self.usage.end(now, code & ((1 << self.member_bits) - 1))
+        code >>= self.member_bits
+        if code & 1 == 0:
+            return self.done(now, code >> 1, events)
+        return self.end_part(now, code >> 1, events)
+
+    @method
+    def wake(self, now, number, events):
+        """Take a timer's event; return the tag of a request that it completes, or -1."""
+        if number < REBUILD_TIMER:
+            return self.completed(now, ARRIVED - number, events)
+        if number != REBUILD_TIMER:  # a segment that another one wrote
+            self.counts[RESERVED] -= 1
+            return self.end_part(now, number - 1, events)
+        if self.rebuild.state[WAKE_NS] == now:
+            self.rebuild.state[WAKE_NS] = NEVER
+            go_on_rebuilding(self, now, events)
+        return NOTHING
+
+    @method
+    def own_event(self, now, number, events):
+        """Hear nothing: that is for a controller."""
+        return NOTHING
+
+    @method
+    def done(self, now, tag, events):
+        """Return the tag of a request whose members are done, or -1 while it is on its way back."""
+        if tag >= FLUSH_AFTER:
+            group = self.groups.take(NOTHING, tag ^ FLUSH_AFTER)
+            self.fork_to_all(now, group, FLUSH, events)
+            return NOTHING
+        if self.path_ns == 0:
+            return self.completed(now, tag, events)
+        events.push(now + self.path_ns, self.timer, ARRIVED - tag)
+        return NOTHING
+
+    @method
+    def completed(self, now, tag, events):
+        """Count a request that is complete; return its tag."""
+        self.counts[OUTSTANDING] -= 1
+        if self.line.depth > 0:
+            self.begin_next(now, events)
+        if self.counts[OUTSTANDING] == 0 and self.rebuild.is_under_way():
+            self.rebuild.rest(now)
+            go_on_rebuilding(self, now, events)
+        return tag
+
+    @method
+    def begin_next(self, now, events):
+        """Let the next request in, as one has left."""
+        line = self.line
+        entry = line.left()
+        if entry >= 0:
+            offset, length = line.offset[entry], line.length[entry]
+            self.begin(now, line.tag[entry], line.op[entry], offset, length, events)
+
+    @method
+    def end_part(self, now, group, events):
+        """Count off what a group waits for; return the tag of a request that completes, or -1."""
+        groups = self.groups
+        while True:
+            groups.pending[group] -= 1
+            if groups.pending[group] > 0:
+                return NOTHING
+            then = groups.then[group]
+            if then == READING:
+                write_segment(self, now, group, events)
+                return NOTHING
+            tag = groups.tag[group]
+            parent = groups.parent[group]
+            if then == WRITING:
+                end_segment(self, now, group, events)
+            elif then != JOIN:
+                self.go_on(now, group, then, events)
+                return NOTHING
+            groups.release(group)
+            if parent == NOTHING:
+                return self.done(now, tag, events)
+            group = parent
+
+    @method
+    def go_on(self, now, group, then, events):
+        """Do what a group that is no part of a write waited for."""
+        groups = self.groups
+        if then == COPY_READ:
+            write_copy(self, now, group, events)
+            return
+        tag = groups.tag[group]
+        groups.release(group)
+        if then == COPY_WRITTEN:
+            end_copy(self, now, tag, events)
+        else:
+            offset, length = groups.offset[group], groups.length[group]
+            self.write(now, tag, groups.op[group], offset, length, events)
+
+    @method
+    def issue(self, now, code, member, op, offset, length, events):
+        """Issue a device request."""
+        self.usage.begin(now, member)
+        if self.layout.copies > 1:
+            self.head[member] = offset + length
+        code = code << self.member_bits | member
+        self.device.submit(now, member, code, op, offset, length, self.kind, events)
+
+    @method
+    def fork(self, now, group, member, op, offset, length, events):
+        """Issue one device request of a group."""
+        self.groups.pending[group] += 1
+        self.issue(now, 2 * group + 1, member, op, offset, length, events)
+
+    @method
+    def fork_to_all(self, now, group, op, events):
+        """Send what has no data to every member that is there."""
+        for member in range(self.members):
+            if self.state[member] != FAILED:
+                self.fork(now, group, member, op, 0, 0, events)
+
+    # Reads, and writes without parity.
+
+    @method
+    def read(self, now, tag, offset, length, events):
+        """Read from where the data are."""
+        layout = self.layout
+        with_parity = layout.parities > 0
+        if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:
+            member, start = self.source(offset, length)
+            if not with_parity or self.can_read(member, start + length):
+                self.issue(now, 2 * tag, member, READ, start, length, events)
+                return
+        group = self.groups.take(NOTHING, tag)
+        self.open_start[:] = NOTHING
+        if with_parity and self.counts[LOST] > 0:
+            cut_rows(self, now, group, READ, offset, length, events)
+        else:
+            gather_chunks(self, now, group, READ, offset, length, events)
+        issue_gathered(self, now, group, READ, events)
+
+    @method
+    def write(self, now, tag, op, offset, length, events):
+        """Write to all members that hold the data, or parity of them."""
+        if self.members == 1:
+            self.issue(now, 2 * tag, 0, op, offset, length, events)
+            return
+        layout = self.layout
+        if layout.copies == 1 and layout.parities == 0:
+            if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:
+                member, start = self.source(offset, length)
+                self.issue(now, 2 * tag, member, op, start, length, events)
+                return
+        group = self.groups.take(NOTHING, tag)
+        if layout.parities > 0:
+            cut_rows(self, now, group, op, offset, length, events)
+            return
+        self.open_start[:] = NOTHING
+        gather_chunks(self, now, group, op, offset, length, events)
+        issue_gathered(self, now, group, op, events)
+
+    @method
+    def can_read(self, member, end):
+        """Tell whether a member has its data up to a byte."""
+        state = self.state[member]
+        return state == WHOLE or (state == REBUILDING and end <= self.rebuild.line())
+
+    @method
+    def source(self, offset, length):
+        """Return the member to read a part of a chunk from, and its first byte there."""
+        layout = self.layout
+        chunk = offset // layout.chunk_bytes
+        within = offset % layout.chunk_bytes
+        if layout.copies > 1:
+            return mirror(self, chunk, within, length)
+        if layout.parities > 0:
+            data = layout.members - layout.parities
+            row = chunk // data
+            member = (layout.first_member(row) + chunk % data) % layout.members
+            return member, row * layout.chunk_bytes + within
+        member, row = layout.place(chunk, 0)
+        return member, row * layout.chunk_bytes + within

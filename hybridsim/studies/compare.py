@@ -1,0 +1,25 @@
+"""Hold a simulated run against a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hybridsim.answers.comparison.comparing import compare as compare_measured
+from hybridsim.answers.comparison.rows import Comparison
+from hybridsim.answers.comparison.tolerances import parse
+from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements.measurement import Measurement
+
+
+def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = ()) -> Comparison:
+    """Compare the results of two runs; each is a file, a folder, or a prefix of files' names.
+
+    A simulated run may also be given as what it measured (report/fio_json.py makes that of a run
+    of fio's jobs).  `tolerance` is as `--tolerance` has it: `10%`, `iops=5%,p99=20%`.
+    Raises MeasurementError for files that cannot be read or have nothing in common, UsageError for
+    a wrong tolerance.
+    """
+    allowed = parse(tolerance)
+    measured = gather(real)
+    other = simulated if isinstance(simulated, Measurement) else gather(simulated)
+    return compare_measured(measured, other, allowed)

@@ -1,0 +1,34 @@
+"""Counters read now and then: every so often, and less often in a long run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+
+SAMPLES_MAX = 512
+
+
+class Sampler:
+    """Rows of counters over simulated time, at most SAMPLES_MAX; `due_ns` is when to read next."""
+
+    def __init__(self, step_ns: int) -> None:
+        self.due_ns = step_ns
+        self._step_ns = step_ns
+        self._rows: list[Mapping[str, int]] = []
+
+    def take(self, time_ns: int, row: Mapping[str, int]) -> None:
+        """Keep a row."""
+        self._rows.append({"time_ns": time_ns, **row})
+        if len(self._rows) == SAMPLES_MAX:
+            del self._rows[::2]
+            self._step_ns *= 2
+        if time_ns >= self.due_ns:
+            self.due_ns += self._step_ns
+
+    def columns(self) -> dict[str, Ints]:
+        """Return the counters over time, by name."""
+        names = self._rows[0] if self._rows else ()
+        return {name: np.array([row[name] for row in self._rows], np.int64) for name in names}

@@ -1,0 +1,209 @@
+"""Run jobs of fio on the machine of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hybridsim.scenario import building
+from hybridsim.common.arrays import Ints
+from hybridsim.common.codes import Op, Path
+from hybridsim.engine import loops
+from hybridsim.requests.inflight import Facts
+from hybridsim.requests.jobs import Jobs
+from hybridsim.engine.machine import Run
+from hybridsim.requests.source import NEVER
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.workloads.fio.endings import endings
+from hybridsim.workloads.fio.job import SECOND, Job
+from hybridsim.workloads.fio.jobfile import Written
+from hybridsim.workloads.fio.options import MEANINGLESS, SYNC_ENGINES
+from hybridsim.workloads.fio.pattern import Seeding
+from hybridsim.workloads.fio.places import Laid, lay_out
+from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
+from hybridsim.workloads.fio.replaying import opened
+from hybridsim.workloads.fio.requests import Feeds
+from hybridsim.workloads.fio.results import FioResult, Results
+from hybridsim.common.units import human_size
+from hybridsim.scenario import Scenario
+from hybridsim.studies.counter_sampling import Sampler
+
+TOO_DEEP = 1 << 20
+RETRY_NS = 10_000_000  # after which a busy cache is looked at again
+SEEDINGS = {"3.33": Seeding.V3_33, "newer": Seeding.CHAINED}
+READS = {"hits": Path.HIT, "misses": Path.MISS, "bypasses": Path.BYPASS}
+Tell = Callable[[int, int], None]  # requests done, simulated ns
+
+
+def fio(
+    written: Written,
+    scenario: Scenario,
+    runs: int = 1,
+    tell: Tell = lambda done, now_ns: None,
+    interpreted: bool = False,
+    cached: bool = True,
+    seeding: str = "3.33",
+    real: RealRun = SIMULATED,
+) -> FioResult:
+    """Run what was written on the machine of a scenario, with its cache as it then is.
+
+    With `runs` all of it is done so many times, one after the other, and the cache stays warm.
+    `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
+    for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio
+    3.33, or with `seeding="newer"` of releases since.  With `real` it does as a real run did; a
+    cache that is to be stopped and started is so, warm, if its kind knows how.
+    Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
+    """
+    once = [opened(job) for job in seeded(real.jobs(written), seeding)]
+    capacity_bytes = scenario.backing.held_bytes
+    laid = lay_out(once, capacity_bytes)
+    jobs = [again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
+    laid = replace(laid, jobs=jobs)
+    pages = scenario.cache.pages(laid.files_bytes) if cached else 0
+    if laid.volume_bytes > capacity_bytes:
+        raise ScenarioError(
+            f"the files of these jobs take {human_size(laid.volume_bytes)}, the array holds "
+            f"{human_size(capacity_bytes)}: smaller files (size=), or more or larger drives"
+        )
+    volume_bytes = laid.volume_bytes
+    if scenario.backing.capacity == "trace":  # files lie at the beginning of whole drives
+        volume_bytes = capacity_bytes
+    machine = building.machine(scenario, "closed", volume_bytes, pages)
+    loops_of_jobs = Jobs.new(_given(jobs))
+    results = Results(jobs, loops_of_jobs)
+    run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
+    run.machine.clock[0] = real.lead_ns
+    watch = Watch(pages > 0, real.lead_ns)
+    feeds = Feeds(laid)
+    reload_ns = min(real.reload_ns, NEVER - real.lead_ns) + real.lead_ns
+    end_ns = _run(run, feeds, results, watch, tell, reload_ns) - real.lead_ns
+    for of_job, made in zip(results.of_jobs, feeds.made):
+        of_job.made = made
+    backing = scenario.backing
+    words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
+    cache_bytes = pages * scenario.cache.page_bytes
+    words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
+    return FioResult(
+        jobs, results.of_jobs, results.reported(), written, words,
+        [*_notes(once, laid), *(said for each in results.of_jobs for said in endings(each))],
+        end_ns, watch.counters(),
+    )  # fmt: skip
+
+
+class Watch:
+    """The cache's counters, second by second from `begin_ns` on, from where their times count."""
+
+    def __init__(self, has_cache: bool, begin_ns: int = 0) -> None:
+        self._has_cache = has_cache
+        self._begin_ns = begin_ns
+        self._samples = Sampler(SECOND)
+        self._reads = np.zeros(max(Path) + 1, np.int64)  # complete, by path
+
+    @property
+    def due_ns(self) -> int:
+        """When to look at the cache next."""
+        return self._begin_ns + self._samples.due_ns if self._has_cache else NEVER
+
+    def add(self, facts: Facts) -> None:
+        """Count reads by where they came from."""
+        reads = facts.path[facts.op == Op.READ]
+        self._reads += np.bincount(reads, minlength=len(self._reads))
+
+    def sample(self, time_ns: int, run: Run) -> None:
+        """Look at the cache, if there is one."""
+        if self._has_cache:
+            paths = {name: int(self._reads[path]) for name, path in READS.items()}
+            totals = run.machine.cache.totals()
+            self._samples.take(time_ns - self._begin_ns, paths | totals)
+
+    def counters(self) -> dict[str, Ints]:
+        """Return the counters over time, by name; nothing without a cache."""
+        return self._samples.columns()
+
+
+def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell, reload_ns: int) -> int:
+    """Run to the end; return when the last request was complete."""
+    done, end_ns = 0, run.now_ns
+    tell(done, end_ns)
+    watch.sample(run.now_ns, run)
+    run.feed(feeds.batch())
+    while True:
+        until_ns = min(watch.due_ns, reload_ns)
+        status, facts = run.advance(until_ns)
+        if facts is None:
+            facts = run.facts.drained()
+        if facts.used[0]:
+            results.add(facts)
+            watch.add(facts)
+            done += int(facts.used[0])
+            end_ns = int(facts.done_ns[-1])
+            tell(done, end_ns)
+        if status == loops.REACHED and until_ns == reload_ns:
+            reload_ns = NEVER if _reload(run) else until_ns + RETRY_NS
+        elif status == loops.REACHED:
+            watch.sample(until_ns, run)
+        elif status == loops.NEEDS_BATCH:
+            run.feed(feeds.batch())
+        elif status == loops.FINISHED:
+            watch.sample(end_ns, run)
+            return end_ns
+
+
+def _reload(run: Run) -> bool:
+    """Stop and start the cache, where its kind can be; return False while it is busy."""
+    cache = run.machine.cache
+    if not hasattr(cache, "reloaded"):
+        return True
+    if cache.is_at_rest():
+        run.machine = run.machine._replace(cache=cache.reloaded(run.now_ns))
+        return True
+    return False
+
+
+def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
+    """Return jobs with the seeds of these releases of fio."""
+    if seeding not in SEEDINGS:
+        raise UsageError(f"--seeding={seeding}: {' and '.join(SEEDINGS)} are known")
+    chosen = SEEDINGS[seeding]
+    return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
+
+
+def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    rows = []
+    for job in jobs:
+        if job.depth > TOO_DEEP:
+            raise UsageError(f"job {job.name}: iodepth={job.depth} is more than {TOO_DEEP}")
+        run_ns = job.run_ns + job.ramp_ns if job.run_ns else 0
+        row = (job.depth, job.low, job.reap_least, job.reap_most, job.group, job.delay_ns, run_ns)
+        goal = job.goal
+        searched = (goal.target_ns, goal.window_ns, goal.share, int(goal.keeps_on))
+        rows.append((*row, job.ramp_ns, *goal.most_ns, *searched))
+    return np.array(rows, np.int64)
+
+
+def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
+    """Say what is passed over, and what is not as on a real machine."""
+    notes = []
+    ignored = sorted({name for job in jobs for name in job.said if name in MEANINGLESS})
+    if ignored:
+        notes.append(f"without meaning here, passed over: {', '.join(ignored)}")
+    if not all(job.is_direct for job in jobs):
+        notes.append("direct=0: there is no page cache of the host; each request is direct")
+    waiting = [job for job in jobs if "iodepth" in job.said and job.depth == 1]
+    slow = {job.said.get("ioengine", "psync") for job in waiting if job.said["iodepth"] != "1"}
+    if slow & set(SYNC_ENGINES):
+        notes.append(
+            f"ioengine={min(slow)} waits for each request, so iodepth is 1, as in fio; "
+            "ioengine=libaio keeps more under way"
+        )
+    if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
+        notes.append("write_iolog is passed over where read_iolog is said, as in fio")
+    unsaid = sorted({job.files[0] for job in jobs if not (job.has_size or job.shares.size)})
+    if unsaid:
+        notes.append(
+            f"no size= for {', '.join(unsaid)}: it is all of the volume, "
+            f"{human_size(laid.volume_bytes)}"
+        )
+    return notes

@@ -1,0 +1,100 @@
+"""Fit a model to what was measured, and hold it against the measurement."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hybridsim.scenario import building
+from hybridsim.answers.fidelity import Fidelity
+from hybridsim.engine.machine import Run
+from hybridsim.requests.source import NEVER
+from hybridsim.common.errors import TraceError
+from hybridsim.answers.fitting import capture, fio, fio_results
+from hybridsim.answers.fitting.answer import Fit
+from hybridsim.answers.fitting.arrangement import Progress
+from hybridsim.answers.fitting.fio_results import looks_like_fio
+from hybridsim.answers.fitting.observed import Observed, observe
+from hybridsim.requests.rows import Requests, no_requests
+from hybridsim.common.histogram import Distribution
+from hybridsim.scenario import Scenario
+from hybridsim.traces.trace import PathLike, Trace
+from hybridsim.studies.replay import batches
+
+
+def fit(
+    path: PathLike | Sequence[PathLike],
+    format: str | None = None,
+    device: str | None = None,
+    progress: Progress = lambda what, done, of: None,
+    check: bool = True,
+) -> Fit:
+    """Fit a model of the device that a capture was taken on, or that fio measured.
+
+    With `check` the model is simulated under the capture's own requests, and the result says how
+    far its latencies are from the recorded ones.  Raises FitError where nothing can be told.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    names = [os.fspath(each) for each in paths]
+    if names and all(looks_like_fio(each) for each in names):
+        return fio.fit(", ".join(names), fio_results.read(names))
+    trace, by_arrival = _open(path, format, device)
+    progress("reading the capture", 0, 1)
+    observed, seen = observe(trace.chunks(), by_arrival)
+    found = capture.fit(trace.name, observed, seen, progress)
+    if not check:
+        return found
+    progress("simulating the capture", 0, 1)
+    return replace(found, fidelity=fidelity(observed, found.scenario()))
+
+
+def _open(
+    path: PathLike | Sequence[PathLike], format: str | None, device: str | None
+) -> tuple[Trace, bool]:
+    """Open a capture as dispatched to the device, or as queued where it tells no dispatch."""
+    try:
+        trace = Trace.read(path, format, device, use_dispatch=True)
+    except TraceError:
+        trace = Trace.read(path, format, device)
+    first = next(trace.chunks(), None)
+    return trace, first is None or not (first.dispatch_ns >= 0).any()
+
+
+@dataclass
+class ObservedTrace:
+    """Observed requests, as a trace is."""
+
+    name: str
+    rows: Requests
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield them all."""
+        yield self.rows
+
+
+def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
+    """Simulate the first stretch of requests, each after the one that it waited for."""
+    some = observed.of(observed.stretch == observed.stretch[0])
+    begun = int(some.dispatch_ns[0])
+    rows = no_requests(some.rows)._replace(
+        arrival_ns=some.dispatch_ns - begun,
+        offset_bytes=some.offset_bytes,
+        length_bytes=some.length_bytes,
+        op=some.is_write.astype(np.uint8),
+        complete_ns=some.complete_ns - begun,
+    )
+    run = Run(building.machine(scenario, "think", observed.end_bytes, 0))
+    latencies = []
+    for batch in batches(ObservedTrace("the capture", rows), 1.0, True):
+        run.feed(batch)
+        while (facts := run.advance(NEVER)[1]) is not None:
+            latencies.append(facts.done_ns - facts.issue_ns)
+    left = run.facts.drained()
+    latencies.append(left.done_ns - left.issue_ns)
+    return Fidelity(Distribution.of(some.latency_ns), Distribution.of(np.concatenate(latencies)))
+
+
+__all__ = ["fidelity", "fit"]

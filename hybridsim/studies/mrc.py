@@ -1,0 +1,392 @@
+"""The miss-ratio curve: how many accesses miss, for every size of the cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.jit import fitting
+from hybridsim.common.units import parse_percent
+from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
+from hybridsim.studies.hits import Cache, Feed, readable_twice, size_bytes
+from hybridsim.studies.policy_choice import Policy, check
+
+Floats = NDArray[np.float64]
+
+QUARTERS = 4  # of a sample, simulated by themselves to tell its error
+SMALL = 8  # pages: the smallest miniature that is simulated unasked
+GROUPS = 16  # of pages, by hash: their spread tells the error of a sample
+PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
+OCTAVES = 48
+POINTS = 64  # sizes at which a curve is given, where nothing else is asked
+SPAN = 1 << 40  # of the spatial hash
+CONFIDENCE = 2.0  # standard errors, about 95 %
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Miss ratios of page accesses at sizes in pages, each with its error if sampled (95 %)."""
+
+    policy: str
+    admission: str
+    page_bytes: int
+    pages: Ints
+    miss_ratio: Floats
+    error: Floats
+    accesses: int  # of pages, in the trace
+    sampled: int  # of them simulated
+    distinct: int  # pages touched; estimated if sampled
+    rate: float  # of the sample at the end: 1 = all
+
+    @property
+    def first_uses(self) -> float:
+        """Return the share of accesses that no cache can serve: the first to each page."""
+        return min(self.distinct / self.accesses, 1.0)
+
+    @property
+    def knee(self) -> int:
+        """Return the index of the size after which more brings least: furthest below the chord."""
+        if len(self.pages) < 3:
+            return 0
+        across = self.pages / self.pages[-1]
+        fall = self.miss_ratio[0] - self.miss_ratio[-1]
+        if fall <= 0:
+            return 0
+        down = (self.miss_ratio[0] - self.miss_ratio) / fall
+        return int(np.argmax(down - across))
+
+    def at(self, pages: int) -> float:
+        """Return the miss ratio of a size, that of the next smaller one known."""
+        index = int(np.searchsorted(self.pages, pages, "right")) - 1
+        return float(self.miss_ratio[index]) if index >= 0 else 1.0
+
+    def thinned(self, points: int) -> Curve:
+        """Return the curve at no more than so many sizes, evenly spread over their logarithms."""
+        if len(self.pages) <= points:
+            return self
+        wanted = spread_sizes(int(self.pages[-1]), points)
+        at = np.unique(np.searchsorted(self.pages, wanted).clip(0, len(self.pages) - 1))
+        columns = (self.pages[at], self.miss_ratio[at], self.error[at])
+        return replace(self, **dict(zip(("pages", "miss_ratio", "error"), columns)))
+
+    def to_dict(self, points: int | None = None) -> dict[str, Any]:
+        """Return all of it for JSON, or no more than so many sizes; the knee is that of all."""
+        names = ("policy", "admission", "page_bytes", "accesses", "sampled", "distinct", "rate")
+        thin = self if points is None else self.thinned(points)
+        columns = zip(thin.pages.tolist(), thin.miss_ratio.tolist(), thin.error.tolist())
+        return {
+            **{name: getattr(self, name) for name in names},
+            "first_uses": self.first_uses,
+            "knee_pages": int(self.pages[self.knee]),
+            "curve": [
+                {"pages": pages, "miss_ratio": ratio, "error": error}
+                for pages, ratio, error in columns
+            ],
+        }
+
+
+def miss_ratio_curve(
+    trace: Chunked | Iterable[Any],
+    policy: Policy = "lru",
+    sizes: Iterable[int] | None = None,
+    page: str | int = "4KiB",
+    sample: str | int | float | None = None,
+    admission: Policy = "always",
+    **parameters: Any,
+) -> Curve:
+    """Return the miss ratios of a policy, in one pass over the trace.
+
+    LRU that takes in every page is exact for all sizes at once; any other policy is simulated at
+    each of `sizes` (pages; by default some dozens up to the distinct pages, which takes a pass to
+    count).  `sample` takes a part of the pages, chosen by a hash of their numbers, and scales: a
+    share ("1%" or 0.01), or a number of pages to keep in memory (only of LRU).  That is SHARDS:
+    C. A. Waldspurger et al., FAST 2015, and for other policies "Cache modeling and optimization
+    using miniature simulations", USENIX ATC 2017.
+    """
+    page_bytes = size_bytes(page)
+    check(parameters, admission, policy)
+    chosen = Sample(sample)
+    wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
+    if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
+        raise UsageError("sizes are numbers of pages from 1 on")
+    if policy == "lru" and admission == "always":
+        exact_or_sampled = _exact_lru if chosen.keeps_all else _sampled_lru
+        return exact_or_sampled(accesses(trace, page_bytes), wanted, page_bytes, chosen)
+    if chosen.pages:
+        raise UsageError('a fixed number of sampled pages is for LRU; say a share, as "1%"')
+    if wanted is None:
+        trace = readable_twice(trace)
+        distinct = _distinct(accesses(trace, page_bytes), chosen)
+        wanted = spread_sizes(distinct, smallest=1 if chosen.keeps_all else SMALL / chosen.rate)
+    parts = accesses(trace, page_bytes)
+    return _simulated(parts, wanted, page_bytes, chosen, policy, admission, parameters)
+
+
+class Sample:
+    """Which pages are looked at: those whose hash lies below a threshold."""
+
+    def __init__(self, said: str | int | float | None) -> None:
+        """Take a share, a number of pages, or None for all."""
+        self.pages = 0  # at most so many; 0: any number
+        self.threshold = SPAN
+        try:
+            share = self._share(said)
+        except ValueError as error:
+            raise UsageError(f"sample: {error}") from None
+        if not 0 < share <= 1:
+            raise UsageError(f"a sample is above 0 % and at most 100 %, not {said}")
+        self.threshold = max(round(share * SPAN), 1)
+
+    def _share(self, said: str | int | float | None) -> float:
+        if said is None:
+            return 1.0
+        if isinstance(said, str) and "%" in said:
+            return float(parse_percent(said))
+        number = float(said)
+        if number <= 1 and not isinstance(said, int):
+            return number
+        if number != int(number) or number < GROUPS:
+            raise ValueError(f"{said} is neither a share nor {GROUPS} or more pages")
+        self.pages = int(number)
+        return 1.0
+
+    @property
+    def keeps_all(self) -> bool:
+        """Tell whether there is nothing to scale."""
+        return self.threshold == SPAN and not self.pages
+
+    @property
+    def rate(self) -> float:
+        """Return the share of pages that are looked at."""
+        return self.threshold / SPAN
+
+    def of(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Return the page numbers that are looked at, and their hashes."""
+        hashes = hashed(numbers)
+        chosen = hashes < self.threshold
+        return numbers[chosen], hashes[chosen]
+
+
+def hashed(numbers: Ints) -> Ints:
+    """Return a number below SPAN for each page: the finaliser of splitmix64 (public domain)."""
+    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
+
+
+def spread_sizes(distinct: int, points: int = POINTS, smallest: float = 1) -> Ints:
+    """Return sizes up to all distinct pages, evenly spread over their logarithms."""
+    largest = max(distinct, 1)
+    sizes = np.geomspace(min(smallest, largest), largest, points)
+    return np.unique(np.maximum(sizes.round(), 1).astype(np.int64))
+
+
+def _distinct(parts: Iterator[Part], sample: Sample) -> int:
+    ids = Ids()
+    for part in parts:
+        ids.of(sample.of(part.numbers)[0])
+    return round(ids.given / sample.rate)
+
+
+def _none(accesses_seen: int) -> None:
+    if not accesses_seen:
+        raise TraceError("no reads or writes in the trace, or none of them sampled")
+
+
+def _exact_lru(parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sample: Sample) -> Curve:
+    ids = Ids()
+    stack, hits = Stack.new(ids.capacity), np.zeros(ids.capacity + 1, np.int64)
+    count = fitting(count_depths, stack)
+    seen = 0
+    for part in parts:
+        found = ids.of(part.numbers)
+        if len(hits) <= ids.capacity:
+            stack = stack.grown(ids.capacity)
+            hits = np.concatenate([hits, np.zeros(ids.capacity + 1 - len(hits), np.int64)])
+        count(stack, found, hits)
+        seen += len(found)
+    _none(seen)
+    if sizes is None:
+        sizes = np.arange(1, ids.given + 1)
+    hits[0] = 0  # first uses
+    within = np.cumsum(hits)[np.minimum(sizes, len(hits) - 1)]
+    ratio = 1 - within / seen
+    error = np.zeros(len(sizes))
+    return Curve("lru", "always", page_bytes, sizes, ratio, error, seen, seen, ids.given, 1.0)
+
+
+class Thinned:
+    """A stack of sampled pages, of which there are never many more than asked for."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+        self.hits = np.zeros((GROUPS, OCTAVES * PER_OCTAVE + 1))
+        self.seen = self.sampled = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.ids = Ids()
+        self._stack = Stack.new(self.ids.capacity)
+        self._hash = np.zeros(0, np.int64)  # by page id
+
+    def take(self, numbers: Ints) -> None:
+        """Use the sampled ones of some pages."""
+        self.seen += len(numbers)
+        chosen, hashes = self.sample.of(numbers)
+        step = max(self.sample.pages // 8, 64) if self.sample.pages else PAGES_AT_ONCE
+        for start in range(0, len(chosen), step):
+            part = slice(start, start + step)
+            below = hashes[part] < self.sample.threshold  # which may have sunk meanwhile
+            self._use(chosen[part][below], hashes[part][below])
+            if self.sample.pages and self.ids.given > self.sample.pages:
+                self._thin()
+
+    def _use(self, numbers: Ints, hashes: Ints) -> None:
+        found = self._enter(numbers, hashes)
+        rate = self.sample.rate
+        group = hashes % GROUPS
+        weigh = fitting(weigh_depths, self._stack)
+        weigh(self._stack, found, group, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
+        self.sampled += len(found)
+
+    def _enter(self, numbers: Ints, hashes: Ints) -> Int32s:
+        found = self.ids.of(numbers)
+        if len(self._stack.last) < self.ids.capacity:
+            self._stack = self._stack.grown(self.ids.capacity)
+        if len(self._hash) < self.ids.capacity:
+            self._hash = np.concatenate(
+                [self._hash, np.zeros(self.ids.capacity - len(self._hash), np.int64)]
+            )
+            self._numbers = np.resize(getattr(self, "_numbers", self._hash), self.ids.capacity)
+        self._hash[found] = hashes
+        self._numbers[found] = numbers
+        return found
+
+    def _thin(self) -> None:
+        """Lower the threshold so that an eighth fewer pages than allowed are left."""
+        given = self.ids.given
+        keep = self.sample.pages * 7 // 8
+        self.sample.threshold = int(np.partition(self._hash[:given], keep)[keep])
+        order = np.empty(given, np.int32)
+        is_kept = self._hash[:given] < self.sample.threshold
+        kept = fitting(in_order_of_use, self._stack)(self._stack, is_kept, order)
+        numbers, hashes = self._numbers[order[:kept]], self._hash[order[:kept]]
+        self._begin()
+        found = self._enter(numbers, hashes)
+        fitting(count_depths, self._stack)(self._stack, found, np.zeros(1, np.int64))
+
+
+def _sampled_lru(
+    parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sample: Sample
+) -> Curve:
+    thinned = Thinned(sample)
+    for part in parts:
+        thinned.take(part.numbers)
+    _none(thinned.sampled)
+    distinct = round(thinned.ids.given / sample.rate)
+    sizes = spread_sizes(distinct) if sizes is None else sizes
+    bins = (np.log2(np.maximum(sizes, 1)) * PER_OCTAVE).astype(np.int64) + 1
+    accesses_of = thinned.hits.sum(axis=1)
+    thinned.hits[:, 0] = 0  # first uses
+    hits_of = np.cumsum(thinned.hits, axis=1)[:, bins]
+    ratio, error = estimate(hits_of, accesses_of, thinned.seen)
+    return Curve(
+        "lru", "always", page_bytes, sizes, ratio, error, thinned.seen, thinned.sampled, distinct,
+        sample.rate,
+    )  # fmt: skip
+
+
+def estimate(hits_of: Floats, accesses_of: Floats, seen: int) -> tuple[Floats, Floats]:
+    """Return miss ratios and their errors from the hits of each group of pages at each size.
+
+    As in SHARDS' adjustment, accesses that the sample has too many or too few of are taken to be
+    hits of the hottest pages.  The error is the jackknife's over the groups.
+    """
+
+    def ratio(hits: Floats, sampled: float, share: float) -> Floats:
+        expected = seen * share
+        missed: Floats = np.clip((sampled - hits) / expected, 0, 1)
+        return missed
+
+    whole = ratio(hits_of.sum(axis=0), accesses_of.sum(), 1.0)
+    groups = len(accesses_of)
+    without = np.array(
+        [
+            ratio(
+                np.delete(hits_of, g, 0).sum(axis=0),
+                np.delete(accesses_of, g).sum(),
+                1 - 1 / groups,
+            )
+            for g in range(groups)
+        ]
+    )
+    spread = ((without - without.mean(axis=0)) ** 2).sum(axis=0)
+    return whole, CONFIDENCE * np.sqrt((groups - 1) / groups * spread)
+
+
+def _simulated(
+    parts: Iterator[Part],
+    sizes: Ints,
+    page_bytes: int,
+    sample: Sample,
+    policy: Policy,
+    admission: Policy,
+    parameters: dict[str, Any],
+) -> Curve:
+    """Simulate a cache for each size, each as much smaller as the sample is.
+
+    The error is told by the spread of the sample's quarters, each simulated by itself.
+    """
+    if sample.keeps_all:
+        shares = [1]
+    else:
+        shares = [1, *[QUARTERS] * QUARTERS]
+    caches = [
+        [
+            Cache(admission, policy, int(pages), page_bytes, 0, parameters)
+            for pages in np.maximum((sizes * sample.rate / each).round(), 1)
+        ]
+        for each in shares
+    ]
+    feeds = [Feed(each) for each in caches]
+    seen = sampled = 0
+    for part in parts:
+        seen += len(part.numbers)
+        if sample.keeps_all:
+            feeds[0].take(part)
+            sampled = seen
+            continue
+        numbers, hashes = sample.of(part.numbers)
+        sampled += len(numbers)
+        feeds[0].take(PageReads(numbers, page_bytes))
+        for quarter in range(QUARTERS):
+            mine = numbers[hashes % QUARTERS == quarter]
+            feeds[1 + quarter].take(PageReads(mine, page_bytes))
+    distinct, *_ = [feed.finish() for feed in feeds]
+    _none(sampled)
+    ratios = [
+        _ratios(each, page_bytes, seen * sample.rate / share) for each, share in zip(caches, shares)
+    ]
+    error = np.zeros(len(sizes))
+    if len(ratios) > 1:
+        error = CONFIDENCE * np.std(ratios[1:], axis=0, ddof=1) / math.sqrt(QUARTERS)
+    first = caches[0][0]
+    return Curve(
+        first.replacement, first.admission, page_bytes, sizes, ratios[0], error, seen, sampled,
+        round(distinct / sample.rate), sample.rate,
+    )  # fmt: skip
+
+
+def _ratios(caches: list[Cache], page_bytes: int, expected: float) -> Floats:
+    misses = [each.result(page_bytes).page_misses for each in caches]
+    ratio: Floats = np.clip(np.array(misses) / expected, 0, 1)
+    return ratio

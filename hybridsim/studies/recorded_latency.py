@@ -1,0 +1,21 @@
+"""The latencies that a trace itself tells."""
+
+from __future__ import annotations
+
+from hybridsim.common.codes import Op
+from hybridsim.requests.rows import UNKNOWN, Requests
+from hybridsim.common.histogram import Distribution
+
+
+class RecordedLatencies:
+    """Adds up the times from arrival to completion of reads and writes."""
+
+    def __init__(self) -> None:
+        self.latency = Distribution()
+
+    def add(self, chunk: Requests) -> None:
+        """Look at a chunk of requests."""
+        moves = (chunk.op <= Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
+        moves &= (chunk.length_bytes > 0) & (chunk.complete_ns != UNKNOWN)
+        latency_ns = chunk.complete_ns - chunk.arrival_ns
+        self.latency += Distribution.of(latency_ns[moves & (latency_ns >= 0)])

@@ -1,0 +1,365 @@
+"""Replay a trace on the machine of a scenario, and on the same machine without its cache."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.scenario import building
+from hybridsim.answers.advice.bill import bill
+from hybridsim.answers.warm_start import compared
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.requirements import Requirement, check_answerable
+from hybridsim.answers.result import Result, Warning, conclude, warm_up_of
+from hybridsim.common.arrays import Ints
+from hybridsim.caches.page.preload import COLD_START
+from hybridsim.common.codes import FUA, PREFLUSH, SYNC, Flag, Op
+from hybridsim.requests.inflight import Batch
+from hybridsim.engine.machine import Machine
+from hybridsim.engine.think import Waits
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.answers.fitting import answer
+from hybridsim.requests.rows import Requests, TraceWarning
+from hybridsim.jit import compiled
+from hybridsim.common.units import human_size
+from hybridsim.scenario import Scenario
+from hybridsim.traces.trace import Trace, check_is_read
+from hybridsim.requests.pages import Chunked, check_real
+from hybridsim.traces.summary import Summary
+from hybridsim.studies.disks_alone import Alone, Ran, disks
+from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.recorded_latency import RecordedLatencies
+from hybridsim.studies.counter_sampling import SAMPLES_MAX
+from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
+from hybridsim.caches.warm_start.saved_cache import SavedCache
+
+HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
+TOO_MUCH = (
+    "The recorded arrivals are more than these disks can serve, with the cache or without, so each "
+    "request waits for those it waited for when captured (mode think): the load adapts.",
+    "--mode open shows the backlog; more --members may keep up",
+)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a replay has come; while the trace is read for the first time, 0 of 0 simulated."""
+
+    requests: int
+    of_requests: int  # 0: not known yet
+    simulated_ns: int
+
+
+Report = Callable[[Progress], None]
+
+
+def replay(
+    trace: Trace,
+    scenario: Scenario | None = None,
+    report: Report | None = None,
+    *,
+    warm_start: Trace | SavedCache | None = None,
+    ssd_kept: bool = False,
+    save_cache: str | None = None,
+    require: Sequence[Requirement] = (),
+    alone: Alone | None = None,
+) -> Result:
+    """Replay a trace with and without the scenario's cache, and say what the cache is good for.
+
+    `report` is told of the progress after each chunk.  The cache begins with the pages of
+    `warm_start`: loaded from the disks, or there at once if `ssd_kept`.  What it holds at the end
+    goes to the file `save_cache`.  The result is held against `require`.  What the disks do without
+    the cache is kept in `alone` for other replays of the same trace.
+
+    Raises TraceError for a trace that cannot be replayed, ScenarioError for an array that cannot
+    hold it, UsageError for pages that do not fit the cache.
+    """
+    check_is_read(trace)
+    scenario = scenario or Scenario.default()
+    if save_cache:
+        check_kind(scenario, "--save-cache")
+    summary = trace.summary(lambda chunks: watched(chunks, report))
+    check(trace, summary, scenario)
+    check_answerable(require, summary.reads, summary.writes)
+    first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
+    task = Task(trace, summary, scenario, report, first, alone)
+    result, cache = _found(task)
+    if save_cache:
+        saved(cache, summary.max_end_bytes, save_cache)
+    return result.held_against(require)
+
+
+class Task(NamedTuple):
+    """What is to be replayed, on what."""
+
+    trace: Trace
+    summary: Summary
+    scenario: Scenario
+    report: Report | None
+    begin: Begin | None
+    alone: Alone | None = None
+
+
+def _found(task: Task) -> tuple[Result, Any]:
+    """Replay in the mode that suits; return the result and the cache as it is at the end."""
+    said, summary = task.scenario.replay.mode, task.summary
+    if said != "auto":
+        found = _replay(task, said)
+        assert found is not None
+        return found
+    knows_waits = summary.incomplete < summary.requests
+    found = _replay(task, "open", may_give_up=knows_waits)
+    if found is not None and not (knows_waits and is_overloaded(found[0])):
+        return found
+    found = _replay(task, "think")
+    assert found is not None
+    found[0].warnings.append(Warning("arrivals", *TOO_MUCH))
+    return found
+
+
+def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
+    """Replay in one mode; None if it is given up because neither machine keeps up."""
+    summary, scenario, first = task.summary, task.scenario, task.begin
+    pages = scenario.cache.pages(summary.footprint_bytes)
+    volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
+    starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
+    starts += [(pages, COLD_START)] if first else []
+    machines: list[Machine | Ran] = [
+        building.machine(scenario, mode, volume_bytes, *one) for one in starts
+    ]
+    which = disks(scenario, mode, volume_bytes)
+    if task.alone and (ran := task.alone.get(which)):
+        machines[1] = ran
+    recorded = RecordedLatencies()
+    pumps = pumped(task, mode, machines, recorded, may_give_up)
+    if pumps is None:
+        return None
+    cached, plain = pumps[:2]
+    if task.alone:
+        task.alone.keep(which, plain)
+    result = concluded(task, mode, cached, plain, recorded)
+    if first:
+        result = _beside(result, first, pumps[2])
+    assert isinstance(cached, Pump)
+    return result, cached.run.machine.cache
+
+
+def pumped(
+    task: Task,
+    mode: str,
+    machines: Sequence[Machine | Ran],
+    recorded: RecordedLatencies,
+    may_give_up: bool = False,
+) -> list[Pump | Ran] | None:
+    """Run machines side by side over the trace, each in a thread; None if none keeps up."""
+    trace, summary, scenario, report = task[:4]
+    step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
+    pumps = [each if isinstance(each, Ran) else Pump(each, step_ns) for each in machines]
+    first = pumps[0]
+    assert isinstance(first, Pump)
+    done = 0
+    with ThreadPoolExecutor(len(pumps)) as threads:
+        # What was made has no latencies of its own.
+        watch = recorded.add if not trace.is_made else (lambda chunk: None)
+        for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
+            all_of_them = [
+                threads.submit(pump.take, batch._replace(state=batch.state.copy()))
+                for pump in pumps
+            ]
+            for future in all_of_them:
+                future.result()
+            done += len(batch.arrival_ns)
+            if report:
+                report(Progress(done, summary.requests, first.run.now_ns))
+            if may_give_up and min(pump.backlog for pump in pumps) > HOPELESS_REQUESTS:
+                return None
+    return pumps
+
+
+def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
+    """Hold a warm start against the same cache that began empty."""
+    is_open = result.scenario["mode"] == "open"
+    without = Outcome(cold.collector, Counters(cold.counters()), is_open)
+    warm_up = warm_up_of(cold.collector, result.plain.collector, result.scenario["mode"])
+    beginning = compared(
+        first.source, len(first.warm.kept) > 0, first.listed, first.chosen,
+        first.warm.memory is not None, result.cached, without,
+        (result.warm_up, warm_up),
+    )  # fmt: skip
+    warnings = [*result.warnings, *first.warnings]
+    return dataclasses.replace(result, beginning=beginning, warnings=warnings)
+
+
+def concluded(
+    task: Task, mode: str, cached: Pump | Ran, plain: Pump | Ran, recorded: RecordedLatencies
+) -> Result:
+    """Bring a machine with a cache and one without to their result."""
+    trace, summary, scenario = task[:3]
+    pages = scenario.cache.pages(summary.footprint_bytes)
+    found = conclude(
+        _about_trace(trace, summary),
+        _about_scenario(scenario, mode, pages),
+        cached.collector,
+        cached.counters(),
+        plain.collector,
+        plain.counters(),
+        warnings=[_warning(each) for each in summary.warnings],
+        seed=scenario.seed,
+        engine="numba" if compiled else "python",
+        recorded=recorded.latency,
+    )
+    cost = bill(scenario, found)
+    return dataclasses.replace(found, cost=None if cost is None else cost.to_dict())
+
+
+def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:
+    """Tell of the first pass over the trace."""
+    done = 0
+    for chunk in chunks:
+        yield chunk
+        done += chunk.rows
+        if report:
+            report(Progress(done, 0, 0))
+
+
+def is_overloaded(result: Result) -> bool:
+    """Tell whether neither machine keeps up."""
+    return result.phases["warm"].saturated and result.phases["none"].saturated
+
+
+def _warning(found: TraceWarning) -> Warning:
+    number = f" (x {found.count:,})" if found.count > 1 else ""
+    place = f" [{found.place}]" if found.place else ""
+    return Warning(found.code, f"{found.text}{number}{place}", found.fix)
+
+
+def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
+    """Refuse a trace that would give no answer, or a wrong one."""
+    if summary.reads + summary.writes == 0:
+        raise TraceError(f"{trace.name}: no reads or writes in it, so there is nothing to replay")
+    if scenario.replay.mode == "think" and summary.incomplete == summary.requests:
+        raise UsageError(
+            f"{trace.name} tells no completions, so think times are unknown: "
+            "use --mode open or closed, or capture with complete events"
+        )
+
+
+class Named(Chunked, Protocol):
+    """What also has a name: a trace, or what was observed of one."""
+
+    name: str
+
+
+def batches(
+    trace: Named,
+    speed: float = 1.0,
+    with_waits: bool = False,
+    watch: Callable[[Requests], None] = lambda chunk: None,
+) -> Iterator[Batch]:
+    """Return the requests of a trace as the engine takes them; the last batch says so.
+
+    `watch` is shown each chunk of the trace.
+    """
+    waits = Waits() if with_waits else None
+    first = 0
+    held: Requests | None = None
+    for chunk in trace.chunks():
+        watch(chunk)
+        if held is not None:
+            yield _batch(held, speed, waits, first, False, trace.name)
+            first += held.rows
+        held = chunk
+    if held is not None:
+        yield _batch(held, speed, waits, first, True, trace.name)
+
+
+def _batch(
+    chunk: Requests, speed: float, waits: Waits | None, first: int, is_last: bool, name: str
+) -> Batch:
+    check_real(chunk, name)
+    parent, gap_ns = np.full(chunk.rows, -1, np.int64), np.zeros(chunk.rows, np.int64)
+    if waits:
+        parent, gap_ns = waits.parents(chunk.arrival_ns, chunk.complete_ns, chunk.stream)
+    return Batch(
+        _scaled(chunk.arrival_ns, speed),
+        _ops(chunk),
+        np.array(chunk.offset_bytes),
+        np.array(chunk.length_bytes),
+        parent,
+        _scaled(gap_ns, speed),
+        np.array([0, int(is_last), first]),
+        chunk.stream.astype(np.int64),
+    )
+
+
+def _ops(chunk: Requests) -> npt.NDArray[np.uint8]:
+    """Return the ops as the engine takes them: a WRITE with what its flags ask of the devices."""
+    op = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op)
+    asked = np.where(chunk.flags & Flag.FUA, np.uint8(FUA), np.uint8(0))
+    asked |= np.where(chunk.flags & Flag.PREFLUSH, np.uint8(PREFLUSH), np.uint8(0))
+    asked |= np.where(chunk.flags & Flag.SYNC, np.uint8(SYNC), np.uint8(0))
+    return np.where(op == Op.WRITE, op | asked, op)
+
+
+def _scaled(times_ns: Ints, speed: float) -> Ints:
+    return np.array(times_ns) if speed == 1 else np.rint(times_ns / speed).astype(np.int64)
+
+
+def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
+    return {
+        "name": trace.name,
+        "format": trace.format,
+        "arguments": trace.arguments,
+        "requests": summary.requests,
+        "reads": summary.reads,
+        "writes": summary.writes,
+        "discards": summary.discards,
+        "flushes": summary.flushes,
+        "bytes_read": summary.bytes_read,
+        "bytes_written": summary.bytes_written,
+        "span_ns": summary.span_ns,
+        "footprint_bytes": summary.footprint_bytes,
+        "volume_bytes": summary.max_end_bytes,
+        "incomplete": summary.incomplete,
+        "has_completions": summary.incomplete < summary.requests,
+        "requests_sha256": summary.requests_sha256,
+        "address_map": summary.address_map.to_dict(),
+    }
+
+
+def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]:
+    backing, said = scenario.backing, scenario.cache
+    cache_bytes = pages * said.page_bytes
+    array = f"{backing.members} x {backing.drive.name}, {backing.kind}"
+    if backing.failed:
+        array += f", {len(backing.failed)} failed"
+    if backing.rebuild:
+        array += f", member {backing.rebuild.member} being rebuilt"
+    if backing.controller is not None:
+        array += f", {human_size(backing.controller.memory_bytes)} of controller DRAM"
+    drives = said.drive.name if said.members == 1 else f"{said.members} x {said.drive.name}"
+    drive = f"{human_size(cache_bytes)} of {drives}, {said.words}"
+    with_cache = drive if pages else "none"
+    return {
+        "summary": f"{array}; cache: {with_cache}",
+        "file": scenario.origin.name or None,
+        "options": scenario.options,
+        "mode": mode,
+        "speed": scenario.replay.speed,
+        "is_fitted": backing.drive.name == answer.NAME,
+        "cache_kind": said.kind if pages else "none",
+        "cache_mode": said.write_policy,
+        "cache_members": said.members,
+        "cache_bytes": cache_bytes,
+        "cache_pages": pages,
+        "endurance_bytes": said.endurance_bytes,
+        "capacity_bytes": said.members * said.drive.capacity_bytes,
+        "toml": scenario.to_toml(),
+    }

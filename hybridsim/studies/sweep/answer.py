@@ -1,0 +1,342 @@
+"""What a sweep found: each setting with its estimates, the Pareto front, what moves what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hybridsim.common.version import __version__
+from hybridsim.answers.requirements import OF_RUNS
+from hybridsim.common.wording import counted, latency
+from hybridsim.studies.sweep.confidence import Estimate, estimate
+from hybridsim.studies.sweep.objectives import Objective
+from hybridsim.studies.sweep.plan import Plan
+from hybridsim.studies.sweep.point import Point
+from hybridsim.studies.sweep.quantities import Range, number_of
+
+if TYPE_CHECKING:
+    from hybridsim.studies.sweep.fleet_answer import FleetRow
+
+SCHEMA = "hybridsim.studies.sweep/1"
+NAMED_MAX = 8  # traces
+GROUPS = 4  # of like size, into which many numbers of a key are put
+APART = 1.1  # times, that disks alone may differ between what two settings are judged by
+TRACE = "trace"  # beside the keys, where there are several
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One trace with one value of each key: what its replays, one a seed, say together."""
+
+    trace: str
+    values: dict[str, Any]
+    points: tuple[Point, ...]
+    figures: tuple[dict[str, Any], ...]  # of each point
+    estimates: tuple[Estimate | None, ...]  # of each objective
+
+    @classmethod
+    def of(
+        cls, points: Sequence[Point], figures: Sequence[dict[str, Any]], wanted: Sequence[Objective]
+    ) -> Setting:
+        """Bring the replays of a setting to their estimates."""
+        estimates = tuple(
+            estimate([each.value(one, point.scenario) for point, one in zip(points, figures)])
+            for each in wanted
+        )
+        first = points[0]
+        return cls(first.trace.name, dict(first.values), tuple(points), tuple(figures), estimates)
+
+    @property
+    def score(self) -> tuple[float | None, ...]:
+        """The mean of each objective."""
+        return tuple(each.mean if each else None for each in self.estimates)
+
+    def to_dict(self, objectives: Sequence[Objective]) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "trace": self.trace,
+            "device": self.points[0].trace.device,
+            "values": self.values,
+            "objectives": {
+                objective.text: each and each.to_dict()
+                for objective, each in zip(objectives, self.estimates)
+            },
+            "answers": sorted({str(figures["answer"]) for figures in self.figures}),
+            "commands": [point.command for point in self.points],
+        }
+
+    def level(self, key: str) -> Any:
+        """Return the value of a key, or the trace."""
+        return self.trace if key == TRACE else self.values[key]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A value of a key, or some values that lie together, and the mean of what had it."""
+
+    words: str
+    mean: float
+    number: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How much one key moves one objective: its main effect."""
+
+    key: str
+    objective: Objective
+    share: float  # of all that the objective varies (eta squared): 0 nothing, 1 all of it
+    levels: list[Level]
+
+    @property
+    def best(self) -> Level:
+        """The level with the best mean."""
+        sign = 1 if self.objective.wants_less else -1
+        return min(self.levels, key=lambda level: sign * level.mean)
+
+    @property
+    def worst(self) -> Level:
+        """The level with the worst mean."""
+        sign = 1 if self.objective.wants_less else -1
+        return max(self.levels, key=lambda level: sign * level.mean)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        levels = [vars(level) for level in self.levels]
+        return {
+            "key": self.key, "objective": self.objective.text, "share": self.share,
+            "levels": levels,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A point that could not be computed, and the command that shows why."""
+
+    words: str
+    why: str
+    command: str
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """All that was found."""
+
+    plan: Plan
+    settings: list[Setting]
+    failed: list[Failed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    computed: int = 0  # points
+    known: int = 0  # points that were on disk before
+    seconds: float = 0.0
+    missing: int = 0  # points that were not done when it was interrupted
+    interrupted: bool = False
+
+    @property
+    def is_fleet(self) -> bool:
+        """Whether its traces are the volumes of a fleet, to be summed up."""
+        return self.plan.fleet is not None
+
+    @property
+    def keys(self) -> list[str]:
+        """What was varied."""
+        several = not self.is_fleet and len({setting.trace for setting in self.settings}) > 1
+        return [TRACE] * several + [axis.key for axis in self.plan.axes]
+
+    @property
+    def front(self) -> list[Setting]:
+        """The settings that no other beats in one objective without losing in another.
+
+        In the order of the first objective, the best first.
+        """
+        known = [each for each in self.settings if None not in each.score]
+        signs = np.array([1 if each.wants_less else -1 for each in self.plan.objectives])
+        losses = np.array([each.score for each in known], float).reshape(len(known), len(signs))
+        best = [known[index] for index in undominated(losses * signs)]
+        return sorted(best, key=lambda each: signs[0] * (each.score[0] or 0.0))
+
+    @property
+    def fleet(self) -> list[FleetRow]:
+        """What each setting of the keys would do for all volumes; empty if it is no fleet."""
+        from hybridsim.studies.sweep.fleet_answer import fleet_rows
+
+        return fleet_rows(self.settings) if self.is_fleet else []
+
+    @property
+    def doubts(self) -> list[str]:
+        """Where settings are judged by parts of the load too unlike to be ranked by."""
+        return [] if self.is_fleet else doubts(self.settings, self.plan.objectives)
+
+    def ranked(self, objective: int = 0) -> list[Setting]:
+        """All settings, the best of an objective first, what is not known last."""
+        sign = 1 if self.plan.objectives[objective].wants_less else -1
+
+        def place(setting: Setting) -> float:
+            value = setting.score[objective]
+            return math.inf if value is None else sign * value
+
+        return sorted(self.settings, key=place)
+
+    @property
+    def effects(self) -> list[Effect]:
+        """What moves which objective how much, by objective, the strongest key first."""
+        found = []
+        for number, objective in enumerate(self.plan.objectives):
+            of_one = [effect(self.settings, key, number, objective) for key in self.keys]
+            found += sorted((one for one in of_one if one), key=lambda one: -one.share)
+        return found
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """A flat row a replay: trace, seed, values of keys, figures."""
+        return [
+            {
+                "trace": setting.trace, "seed": point.scenario.seed, **setting.values,
+                **_own(self.plan, figures, point), **figures,
+            }
+            for setting in self.settings
+            for point, figures in zip(setting.points, setting.figures)
+        ]  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        plan = self.plan
+        is_grid = plan.kind == "grid"
+        return {
+            "schema": SCHEMA,
+            "tool": {"version": __version__},
+            "inputs": {
+                "trace": {"name": _named(plan)},
+                "scenario": {
+                    "file": plan.scenario.origin.name or None,
+                    "options": plan.scenario.options,
+                    "toml": plan.scenario.to_toml(),
+                },
+                "vary": {
+                    axis.key: axis.values if is_grid else _listed(axis.choices)
+                    for axis in plan.axes
+                },
+                "kind": plan.kind,
+                "seeds": plan.seeds,
+                "objectives": [each.text for each in plan.objectives],
+            },
+            "replays": {
+                "computed": self.computed,
+                "known": self.known,
+                "failed": len(self.failed),
+                "missing": self.missing,
+            },
+            "keys": self.keys,
+            "fleet": [row.to_dict() for row in self.fleet],
+            "settings": [each.to_dict(plan.objectives) for each in self.settings],
+            "best": self.settings.index(self.ranked()[0]) if self.settings else None,
+            "front": [self.settings.index(each) for each in self.front],
+            "effects": [each.to_dict() for each in self.effects],
+            "failed": [vars(each) for each in self.failed],
+            "notes": [*self.notes, *self.doubts],
+        }
+
+    def to_pandas(self) -> Any:
+        """Return the records as a DataFrame."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError(
+                "to_pandas needs pandas: pip install 'hybridsim[notebooks]'"
+            ) from None
+        return pandas.DataFrame.from_records(self.records)
+
+
+def _named(plan: Plan) -> str:
+    """Return what the traces are called; volumes of a fleet by the trace that they are of."""
+    names = [trace.name for trace in plan.traces]
+    if plan.fleet is not None:
+        of = [trace._replace(device=None).name for trace in plan.traces]
+        names = [f"{name}: {counted(of.count(name), 'volume')}" for name in dict.fromkeys(of)]
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _listed(choices: tuple[Any, ...] | Range) -> Any:
+    return str(choices) if isinstance(choices, Range) else list(choices)
+
+
+def doubts(settings: Sequence[Setting], objectives: Sequence[Objective]) -> list[str]:
+    """Compare the same disks without a cache over what each setting is judged by."""
+    told = [
+        each.text
+        for each in objectives
+        if each.measure and each.measure.phase == "warm" and each.measure.measure not in OF_RUNS
+    ]
+    of_disks: dict[tuple[str, float], list[float]] = {}  # by trace and what tells disks apart
+    for setting in settings:
+        for one in setting.figures:
+            whole, judged = one.get("alone.mean.reads.whole"), one.get("alone.mean.reads.warm")
+            if whole and judged:
+                of_disks.setdefault((setting.trace, whole), []).append(judged)
+    least, most = max(
+        ((min(each), max(each)) for each in of_disks.values()),
+        key=lambda ends: ends[1] / ends[0],
+        default=(1.0, 1.0),
+    )
+    if not told or most <= APART * least:
+        return []
+    return [
+        f"{', '.join(told)}: of different requests. A setting is judged from when it is warm, or "
+        "by its last fifth if it is not steady, and this load changes: of those requests the disks "
+        f"alone take {latency(least)} to {latency(most)} a read. Of all requests: --objective "
+        "mean.whole; beside the disks alone: --objective gain"
+    ]
+
+
+def undominated(losses: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
+    """Return the rows that no other row beats: nowhere larger, and smaller somewhere."""
+    return [
+        index
+        for index, row in enumerate(losses)
+        if not ((losses <= row).all(axis=1) & (losses < row).any(axis=1)).any()
+    ]
+
+
+def effect(
+    settings: Sequence[Setting], key: str, number: int, objective: Objective
+) -> Effect | None:
+    """Return the main effect of a key; None if it, or the objective, does not vary."""
+    known = [each for each in settings if each.score[number] is not None]
+    scores = np.array([each.score[number] for each in known], float)
+    if not len(scores) or not np.isfinite(scores).all() or scores.max() == scores.min():
+        return None
+    groups = _groups([each.level(key) for each in known])
+    if len(groups) < 2:
+        return None
+    mean = scores.mean()
+    between = sum(len(rows) * (scores[rows].mean() - mean) ** 2 for _, rows in groups)
+    share = float(between / ((scores - mean) ** 2).sum())
+    levels = [Level(words, float(scores[rows].mean()), len(rows)) for words, rows in groups]
+    return Effect(key, objective, min(share, 1.0), levels)
+
+
+def _groups(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
+    """Return values, or quarters of many numbers, with the rows that have them."""
+    rows: dict[str, list[int]] = {}
+    for row, value in enumerate(values):
+        rows.setdefault(str(value), []).append(row)
+    numbers = [number_of(value) for value in values]
+    if len(rows) <= 2 * GROUPS or None in numbers:
+        return list(rows.items())
+    order = np.argsort(np.array(numbers, float), kind="stable")
+    parts = [part.tolist() for part in np.array_split(order, GROUPS)]
+    return [(f"{values[part[0]]} to {values[part[-1]]}", part) for part in parts]
+
+
+def _own(plan: Plan, figures: dict[str, Any], point: Point) -> dict[str, Any]:
+    """Return the objectives that are no figures themselves."""
+    return {
+        each.text: each.value(figures, point.scenario)
+        for each in plan.objectives
+        if each.measure is None
+    }

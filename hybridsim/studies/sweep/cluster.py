@@ -1,0 +1,216 @@
+"""Workers by dask.distributed: processes of this machine, or those of a scheduler that runs.
+
+Dask gives a point to another worker when one dies.  It forgets everything when its scheduler dies:
+then points that were under way are cancelled here, and handed out again as soon as there is a
+scheduler.  (Workers of dask end with their scheduler; whoever started them starts them again.)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import logging
+import os
+import queue
+import time
+from collections import Counter
+from concurrent.futures import CancelledError
+from typing import Any
+
+import dask
+import distributed.utils
+from distributed import Client, Future, KilledWorker, LocalCluster
+
+from hybridsim.common.errors import UsageError
+from hybridsim.studies.sweep import fork_server as nursery
+from hybridsim.studies.sweep.compute import Compute, Kind, computed, has_code, shared
+from hybridsim.studies.sweep.workers import Settled, why_of
+from hybridsim.studies.sweep.point import Point, version
+
+AHEAD = 2  # points a worker, so that it need not wait for its next one
+CONNECT_S = 30
+PATIENCE_S = 600  # for a scheduler that was there and is gone
+GATHER_S = 60
+COUNT_AGAIN_S = 5.0  # workers come and go
+SETTINGS: dict[str, Any] = {
+    # Results are small; what a worker keeps of traces is not to be written to disk.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    # Without MALLOC_TRIM_THRESHOLD_, by which each array of a replay would be mapped anew.
+    "distributed.nanny.pre-spawn-environ": nursery.ENVIRONMENT,
+    "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.worker.profile.enabled": False,  # looks at a worker's threads 100 times a second
+    # Nor need it look after everything else so often.
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.comm.timeouts.connect": "60s",  # busy machines start workers slowly
+}
+
+
+class Cluster:
+    """The workers of a dask scheduler."""
+
+    def __init__(self, compute: Compute, workers: int, scheduler: str | None = None) -> None:
+        """Start so many workers here, or use those of the scheduler at an address."""
+        self._compute = compute
+        self._address = scheduler
+        self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._under_way: dict[str, tuple[Point, Future]] = {}  # by task
+        self._at: dict[str, str | None] = {}  # by task: its worker's address
+        self._homes: dict[Any, str] = {}  # by disks: where they ran last
+        self._lost: list[Point] = []
+        self._numbers = itertools.count()
+        self._own = _started(workers) if scheduler is None else None
+        self._client = self._connected(CONNECT_S)
+        self._workers, self._counted = workers, 0.0
+        self.link = self._dashboard()
+
+    def has_code(self, kind: Kind) -> bool:
+        """Tell whether the workers find the machine code of a kind on the disk of this machine."""
+        return self._own is not None and has_code(kind)
+
+    @property
+    def words(self) -> str:
+        """Who works, for the eye."""
+        where = f"of {self._address}" if self._address else "on this machine"
+        return f"{self.workers} worker{'s' * (self.workers != 1)} {where}"
+
+    @property
+    def workers(self) -> int:
+        """How many threads of workers there are, as far as is known."""
+        if self._own is None and time.monotonic() - self._counted > COUNT_AGAIN_S:
+            self._counted = time.monotonic()
+            try:
+                self._workers = sum(self._client.nthreads().values())
+            except (OSError, TimeoutError, RuntimeError):
+                self._workers = 0  # it is away
+        return self._workers
+
+    @property
+    def lanes(self) -> int:
+        """How many stretches of points go side by side, each to a worker of its own."""
+        return max(self.workers, 1) if self._own is not None else 1
+
+    @property
+    def room(self) -> int:
+        """How many points may be under way at once."""
+        return AHEAD * max(self.workers, 1)
+
+    def submit(self, point: Point) -> None:
+        """Hand a point to some worker."""
+        task = f"{point.key}-{next(self._numbers)}"
+        home = self._home(point)
+        future = self._client.submit(
+            computed, self._compute, point, key=task, pure=False,
+            workers=home and [home], allow_other_workers=bool(home),
+        )  # fmt: skip
+        self._under_way[task] = point, future
+        self._at[task] = home
+        future.add_done_callback(self._done.put)
+
+    def _home(self, point: Point) -> str | None:
+        """Return the worker that has the disks of a point already, or the idlest; None: any.
+
+        A worker that has much to do loses its points to one that has little.
+        """
+        if self._own is None:
+            return None
+        loads = Counter(self._at.values())
+        workers = [each.worker_address for each in self._own.workers.values()]
+        workers = [address for address in workers if address]  # others start anew
+        if not workers:
+            return None
+        idlest = min(workers, key=loads.__getitem__)
+        home = self._homes.setdefault(shared(point), idlest)
+        if home not in workers or loads[home] > loads[idlest] + 1:
+            home = self._homes[shared(point)] = idlest
+        return home
+
+    def next(self, timeout_s: float) -> Settled | None:
+        """Return a point that is settled; None if there is none within the time."""
+        self._hand_out_lost()
+        try:
+            future = self._done.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        point, _ = self._under_way.pop(future.key)
+        del self._at[future.key]
+        try:
+            return _checked(point, future.result(timeout=GATHER_S))
+        except KilledWorker as error:
+            times = f"{error.allowed_failures + 1} workers"
+            return Settled(point, None, f"{times} died of it, one after the other: out of memory?")
+        except (CancelledError, TimeoutError, OSError):
+            self._lost.append(point)  # it is handed out again
+        except Exception as error:
+            return Settled(point, None, why_of(error))
+        return None
+
+    def close(self) -> None:
+        """Let go of what is under way, and of workers that were started here."""
+        for _point, future in self._under_way.values():
+            future.release()
+        for each in (self._client, self._own):
+            try:
+                if each is not None:
+                    each.close(timeout=5)
+            except (OSError, TimeoutError, CancelledError):
+                pass  # it is gone already
+
+    def _hand_out_lost(self) -> None:
+        if not self._lost:
+            return
+        if self._client.status == "closed":
+            self._client = self._connected(PATIENCE_S)
+        if self._client.status == "running":
+            lost, self._lost = self._lost, []
+            for each in lost:
+                self.submit(each)
+        else:
+            time.sleep(0.1)  # it is connecting
+
+    def _connected(self, patience_s: float) -> Client:
+        begun = time.monotonic()
+        while True:
+            try:
+                return Client(self._own or self._address, timeout=CONNECT_S, set_as_default=False)
+            except (OSError, TimeoutError):
+                if time.monotonic() - begun > patience_s or self._own:
+                    raise UsageError(f"no dask scheduler answers at {self._address}") from None
+            except ValueError as error:
+                raise UsageError(
+                    f"--scheduler {self._address}: {error}; write for instance tcp://host:8786"
+                ) from None
+
+    def _dashboard(self) -> str:
+        """Return a link; without bokeh dask draws nothing, but tells its workers."""
+        link = str(self._client.dashboard_link or "")
+        has_bokeh = importlib.util.find_spec("bokeh") is not None
+        return link if has_bokeh else link.replace("/status", "/info/main/workers.html")
+
+
+def _started(workers: int) -> LocalCluster:
+    """Start workers, with the environment as it is now."""
+    dask.config.set(SETTINGS)
+    # The nursery has said what is imported; dask would import pandas here, only to add it.
+    distributed.utils._forkserver_preload_set = True
+    try:
+        with nursery.deaf():
+            return LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, env=dict(os.environ),
+                silence_logs=logging.CRITICAL,
+            )  # fmt: skip
+    except (OSError, RuntimeError, TimeoutError) as error:
+        raise UsageError(f"the workers do not start: {error}; --workers 1 needs none") from error
+
+
+def _checked(point: Point, row: dict[str, Any]) -> Settled:
+    """Refuse what other code has computed: it may be another result."""
+    theirs = row["run"]["version"]
+    if theirs == version():
+        return Settled(point, row)
+    where = row["run"]["host"]
+    return Settled(point, None, f"the worker on {where} runs hybridsim {theirs}, not {version()}")

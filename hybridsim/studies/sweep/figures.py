@@ -1,0 +1,76 @@
+"""What is kept of a result: every measure that can be asked for later, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hybridsim.answers.requirements import (
+    DIRECTIONS,
+    OF_REQUESTS,
+    OF_RUNS,
+    PHASES,
+    Measure,
+    Seen,
+    has_direction,
+)
+from hybridsim.answers.result import PERCENTILES, Result, plain
+
+__all__ = ["PERCENTILES", "alone_name", "figures", "name_of"]
+
+ALONE = "alone."  # begins the names of what the disks do without the cache
+OF_PHASES = ("hit", "busy", "iops")
+
+
+def figures(result: Result) -> dict[str, Any]:
+    """Return numbers (nanoseconds, bytes, shares; None: not known) and words by name."""
+    cached, alone = Seen.cached(result), Seen.alone(result)
+    found: dict[str, Any] = {
+        "answer": result.verdict.answer,
+        "headline": result.verdict.headline,
+        "mode": result.scenario["mode"],
+        "ssd_bytes": result.scenario["cache_bytes"],
+        "requests": result.trace["requests"],
+        "span_ns": result.trace["span_ns"],
+        "footprint_bytes": result.trace["footprint_bytes"],
+        "ran_ns": result.cached.last_done_ns,
+        "alone.ran_ns": result.plain.last_done_ns,
+        "reads.warm": result.phases["warm"].figures.reads.count,
+        "alone.reads.warm": result.phases["none"].figures.reads.count,
+    }
+    for measure in measures():
+        found[name_of(measure)] = measure.value(cached)[0]
+        if measure.measure not in OF_RUNS:
+            found[alone_name(measure)] = measure.value(alone)[0]
+    kept: dict[str, Any] = plain(found)
+    return kept
+
+
+def measures() -> Iterator[Measure]:
+    """Yield all measures."""
+    percentiles = [f"p{percent:g}" for percent in PERCENTILES]
+    for name in (*OF_REQUESTS, *percentiles):
+        for direction in DIRECTIONS:
+            for phase in PHASES:
+                yield Measure(name, name, direction, phase)
+    for name in OF_PHASES:
+        for phase in PHASES:
+            yield Measure(name, name, "reads", phase)
+    for name in OF_RUNS:
+        yield Measure(name, name, "reads", "warm")
+
+
+def name_of(measure: Measure) -> str:
+    """Return the one name of a measure: 'mean' and 'mean.warm' are 'mean.reads.warm'."""
+    if measure.measure in OF_RUNS:
+        return measure.measure
+    name = measure.measure
+    if name[1:2].isdigit():
+        name = f"p{float(name[1:]):g}"
+    direction = f".{measure.direction}" if has_direction(measure.measure) else ""
+    return f"{name}{direction}.{measure.phase}"
+
+
+def alone_name(measure: Measure) -> str:
+    """Return the name of the same measure of the disks without the cache."""
+    return ALONE + name_of(measure)

@@ -1,0 +1,83 @@
+"""What is wanted of a machine: any measure that can be required, its cost, its gain, its size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from hybridsim.answers.advice.alternatives import GB, drives_cost, pricing
+from hybridsim.answers.requirements import Measure, parse_measure
+from hybridsim.common.errors import UsageError
+from hybridsim.common.units import human_size
+from hybridsim.common.wording import NONE, times
+from hybridsim.scenario import Scenario
+from hybridsim.studies.sweep.figures import PERCENTILES, alone_name, name_of
+
+MORE = ("hit", "iops", "years")  # of these more is better
+GAIN, COST, SSD = "gain", "cost", "ssd"
+OWN = {
+    GAIN: "how many times shorter the mean read is than without the cache, once warm",
+    COST: "what the drives cost, and as much of the SSD as the cache takes",
+    SSD: "how much SSD the cache takes",
+}
+Figures = Mapping[str, Any]
+
+
+class Objective(NamedTuple):
+    """One thing that is wanted, and in which direction."""
+
+    text: str
+    measure: Measure | None  # None: one of OWN
+
+    @classmethod
+    def parse(cls, text: str) -> Objective:
+        """Return the objective of a text; raise UsageError for what is none."""
+        text = text.strip()
+        if text in OWN:
+            return cls(text, None)
+        measure = parse_measure(text)
+        percent = measure.measure[1:]
+        if percent[:1].isdigit() and float(percent) not in PERCENTILES:
+            known = ", ".join(f"p{each:g}" for each in PERCENTILES)
+            raise UsageError(f"{text!r}: a sweep keeps {known}")
+        return cls(text, measure)
+
+    @property
+    def wants_less(self) -> bool:
+        """Whether less is better."""
+        return self.text != GAIN if self.measure is None else self.measure.measure not in MORE
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a latency, or another time, in nanoseconds."""
+        return self.measure is not None and self.measure.is_time
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is told in per cent."""
+        return self.measure is not None and self.measure.is_share
+
+    def value(self, figures: Figures, scenario: Scenario) -> float | None:
+        """Return what a machine has of it; None if that is not known."""
+        if self.measure is not None:
+            value = figures[name_of(self.measure)]
+            return None if value is None else float(value)
+        if self.text == GAIN:
+            mean = parse_measure("mean")
+            before, after = figures[alone_name(mean)], figures[name_of(mean)]
+            return before / after if before and after else None
+        if self.text == SSD:
+            return float(figures["ssd_bytes"])
+        price = pricing(scenario).price
+        disks = drives_cost(scenario.backing, price)
+        return None if disks is None else disks + figures["ssd_bytes"] / GB * price.ssd_per_gb
+
+    def worded(self, value: float | None) -> str:
+        """Return a value for the eye."""
+        if value is None:
+            return NONE
+        if self.measure is not None:
+            return self.measure.worded(value)
+        if self.text == GAIN:
+            return times(value)
+        return human_size(value) if self.text == SSD else f"{value:,.2f}"

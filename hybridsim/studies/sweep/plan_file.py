@@ -1,0 +1,193 @@
+"""A sweep as a TOML file: `[sweep]` says of what, `[vary]` what is varied, `[set]` what is not.
+
+[sweep]
+scenario = "site.toml"            # beside this file; or preset = "digitalocean-volume"
+traces = ["db.blktrace.0", {path = "fleet.csv.zst", format = "alibaba", device = "7"}]
+kind = "pareto"                   # grid (default), random, pareto
+points = 200                      # of random and pareto
+seeds = 5
+objectives = ["mean", "dwpd", "cost"]
+
+[vary]
+cache.size = {from = "16GiB", to = "256GiB", steps = 5, scale = "log"}
+cache.policy = ["lru", "arc", "learned"]
+
+[set]
+backing.members = 8
+"""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from hybridsim.storage.drives import Part
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.scenario import Scenario
+from hybridsim.scenario.overrides import path_of
+from hybridsim.studies.sweep.objectives import Objective
+from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Axis, Plan, axis_of
+from hybridsim.studies.sweep.point import TraceSaid
+from hybridsim.studies.sweep.quantities import Range
+from hybridsim.common.toml.parsing import cleaned, parsed
+from hybridsim.common.toml.places import Path, Places
+from hybridsim.common.toml.problems import Problem, explain, report
+from hybridsim.traces.trace import GENERATED
+
+MARK = "[sweep]"
+
+
+class TraceTable(Part):
+    """A trace, and how it is read."""
+
+    path: str | list[str]
+    format: str | None = None
+    device: str | None = None
+    use_dispatch: bool = False
+
+
+class RangeTable(Part):
+    """A range of values."""
+
+    low: str | int | float = Field(alias="from")
+    high: str | int | float = Field(alias="to")
+    steps: int = Field(0, ge=0)
+    scale: Literal["linear", "log"] = "linear"
+
+
+class SweepTable(Part):
+    """Of what the sweep is."""
+
+    scenario: str | None = None
+    preset: str | None = None
+    traces: list[str | TraceTable] = Field(min_length=1)
+    kind: Literal["grid", "random", "pareto"] = "grid"
+    points: int = Field(TRIALS, ge=1)
+    seeds: int = Field(0, ge=0)
+    seed: int = Field(1, ge=0)
+    objectives: list[str] = Field(list(OBJECTIVES), min_length=1)
+    fleet: int | None = Field(None, ge=0)
+
+
+class SweepFile(Part):
+    """All tables of the file."""
+
+    sweep: SweepTable
+    vary: dict[str, Any] = Field(default_factory=dict)
+    set_: dict[str, Any] = Field(default_factory=dict, alias="set")
+
+
+def is_plan(path: str) -> bool:
+    """Tell whether a file is a sweep rather than a trace."""
+    if not path.endswith(".toml"):
+        return False
+    try:
+        lines = FilePath(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return any(line.strip().startswith(MARK) for line in lines)
+
+
+def load(path: str) -> Plan:
+    """Read a plan; raise ScenarioError for all that is wrong with it, each with its place."""
+    try:
+        text = FilePath(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+    return loads(text, path)
+
+
+def loads(text: str, name: str = "sweep.toml") -> Plan:
+    """Read a plan from text; the files that it names are beside the file of this name."""
+    text = cleaned(text)
+    said = parsed(text, name, ScenarioError)
+    origin = _Origin(text, name)
+    try:
+        file = SweepFile.model_validate(said)
+    except ValidationError as error:
+        found = explain(error, origin, _known_keys, _path_in_text)
+        raise ScenarioError(report(found, "sweep")) from None
+    return _plan(file, FilePath(name).parent, origin)
+
+
+def _plan(file: SweepFile, folder: FilePath, origin: _Origin) -> Plan:
+    table = file.sweep
+    scenario = _scenario(table, folder, origin).with_values(dict(_flat(file.set_)))
+    axes = []
+    for key, choices in _flat(file.vary, is_vary=True):
+        try:
+            path_of(key)
+            axes.append(_axis(key, choices))
+        except (ScenarioError, UsageError, ValidationError) as error:
+            text = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise ScenarioError(str(origin.problem(("vary", *key.split(".")), text))) from None
+    return Plan(
+        tuple(_trace(each, folder) for each in table.traces), scenario, tuple(axes), table.kind,
+        table.seeds, table.points, table.seed, tuple(map(Objective.parse, table.objectives)),
+        table.fleet,
+    )  # fmt: skip
+
+
+def _scenario(table: SweepTable, folder: FilePath, origin: _Origin) -> Scenario:
+    if table.scenario and table.preset:
+        text = "a scenario or a preset, not both: the scenario can name the preset"
+        raise ScenarioError(str(origin.problem(("sweep", "preset"), text)))
+    if table.scenario:
+        return Scenario.load(folder / table.scenario)
+    return Scenario.default().with_options(preset=table.preset)
+
+
+def _trace(said: str | TraceTable, folder: FilePath) -> TraceSaid:
+    table = TraceTable(path=said) if isinstance(said, str) else said
+    paths = [table.path] if isinstance(table.path, str) else table.path
+    beside = tuple(path if path.startswith(GENERATED) else str(folder / path) for path in paths)
+    return TraceSaid.here(beside, table.format, table.device, table.use_dispatch)
+
+
+def _flat(tables: dict[str, Any], before: str = "", is_vary: bool = False) -> list[tuple[str, Any]]:
+    """Return values by dotted key, whether the file says `cache.size` or a table `[vary.cache]`."""
+    found = []
+    for name, value in tables.items():
+        key = before + name
+        if isinstance(value, dict) and not (is_vary and {"from", "to"} & value.keys()):
+            found += _flat(value, key + ".", is_vary)
+        else:
+            found.append((key, value))
+    return found
+
+
+def _axis(key: str, choices: Any) -> Axis:
+    if isinstance(choices, dict):
+        table = RangeTable.model_validate(choices)
+        return Axis(key, Range(table.low, table.high, table.steps, table.scale == "log"))
+    if isinstance(choices, str):
+        return axis_of(f"{key}={choices}")
+    if not isinstance(choices, list) or not choices:
+        raise UsageError(f"{key}: a list of values, or {{from = ..., to = ..., steps = ...}}")
+    return Axis(key, tuple(choices))
+
+
+class _Origin:
+    """Where the file says things."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text, self._name, self._places = text, name, Places(text)
+
+    def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
+        """Return a problem with its line."""
+        line, column = self._places.line_column(path, of)
+        return Problem.at(message, self._text, self._name, line, column)
+
+
+def _known_keys(path: Path) -> list[str]:
+    table: type[Part] = SweepFile if len(path) == 1 else SweepTable
+    if len(path) > 3:
+        table = TraceTable
+    return [fact.alias or name for name, fact in table.model_fields.items()]
+
+
+def _path_in_text(loc: Path) -> Path:
+    """Drop what pydantic adds for a trace that may be a text or a table."""
+    return tuple(part for part in loc if part not in ("str", "TraceTable"))

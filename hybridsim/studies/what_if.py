@@ -1,0 +1,17 @@
+"""What other sizes of the cache would serve: the miss-ratio curve beside a replay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hybridsim.answers.result import Result
+from hybridsim.traces.trace import Trace
+from hybridsim.studies.mrc import miss_ratio_curve
+
+POINTS = 200  # of the curve that are kept
+
+
+def with_curve(result: Result, trace: Trace, page_bytes: int) -> Result:
+    """Return a result with the miss-ratio curve of LRU over its trace, which is read once more."""
+    curve = miss_ratio_curve(trace, "lru", None, page_bytes)
+    return replace(result, curve=curve.to_dict(POINTS))

@@ -1,0 +1,22 @@
+"""Where the capture and the machine of the demo lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hybridsim.common.errors import UsageError
+
+CAPTURE = "rocksdb_mixgraph.blktrace.0.zst"
+SITE = "site.toml"
+
+
+def demo_file(name: str) -> str:
+    """Return a file of the demo: beside the package in a clone, inside it in a wheel."""
+    package = Path(__file__).parent
+    for folder in (package / "traces", package.parent / "traces"):
+        path = folder / "demo" / name
+        if path.is_file():
+            relative = os.path.relpath(path)
+            return str(path) if relative.startswith("..") else relative
+    raise UsageError(f"the demo's {name} is missing: install hybridsim again")

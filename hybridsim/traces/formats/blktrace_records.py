@@ -1,0 +1,453 @@
+"""The binary records of blktrace, versions 7 and 8 in either byte order, as compiled code.
+
+A record is a header of 48 (version 7) or 64 bytes and `pdu` bytes of payload; there is no file
+header and no alignment.  Offsets and bits are those of the kernel's blktrace_api.h.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.codes import Flag, Op
+from hybridsim.traces.formats.events import Action
+from hybridsim.jit import kernel, loop, method, state_machine
+
+MAGIC = 0x65617400
+SWAPPED_MAGIC = 0x00746165  # and the version is its highest byte
+HEADER_BYTES = 48
+HEADER_BYTES_V8 = 64
+HOUR_NS = 3_600_000_000_000
+TIME_MAX_NS = 1 << 61
+SECTOR_MAX = 1 << 51
+
+ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
+DEVICES_MAX = 64
+CPUS_MAX = 4096
+
+# Bits of the category, which is the action's upper part.
+TC_READ, TC_WRITE, TC_FLUSH, TC_SYNC = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+TC_PASSTHROUGH, TC_NOTIFY, TC_AHEAD, TC_META = 1 << 9, 1 << 10, 1 << 11, 1 << 12
+TC_DISCARD, TC_FUA = 1 << 13, 1 << 15
+TC_ZONE_MANAGEMENT = 0b11111 << 17
+TC_WRITE_ZEROES = 1 << 22
+
+# Bytes of each header field, in order; version 8 is padded by twelve more.
+SIZES = (4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2)
+SIZES_V8 = (4, 4, 8, 8, 4, 4, 8, 4, 4, 2, 2)
+
+NOTE_TIMESTAMP = 1
+ACTION_MAX = 19
+IS_REQUEST_EVENT = sum(1 << int(action) for action in Action)
+
+READ, WRITE, DISCARD, WRITE_ZEROES = (
+    int(Op.READ),
+    int(Op.WRITE),
+    int(Op.DISCARD),
+    int(Op.WRITE_ZEROES),
+)
+SYNC, FUA, PREFLUSH, META, AHEAD = (
+    int(Flag.SYNC),
+    int(Flag.FUA),
+    int(Flag.PREFLUSH),
+    int(Flag.META),
+    int(Flag.AHEAD),
+)
+QUEUE, ISSUE, SPLIT = int(Action.QUEUE), int(Action.ISSUE), int(Action.SPLIT)
+
+
+class Status(IntEnum):
+    """Why `decode` stopped."""
+
+    MORE = 0  # the block ends within a record, or exactly after one
+    LOST = 1  # no record begins here
+
+
+MORE, LOST = int(Status.MORE), int(Status.LOST)
+
+
+class Tally(IntEnum):
+    """Which number of `Log.tally` means what."""
+
+    RECORDS = 0
+    FIRST_NS = 1
+    LAST_NS = 2
+    BAD_TIME = 3
+    UNKNOWN_ACTION = 4
+    PASSTHROUGH = 5
+    ZONE = 6
+    ABSURD = 7
+    DEVICES = 8
+    OTHER_DEVICES = 9  # records of devices beyond DEVICES_MAX
+    STAMP_NS = 10  # a record that tells the wall clock: its time, and what it tells
+    WALL_S = 11
+    WALL_NS = 12
+    GAPS = 13  # runs of missing sequence numbers
+    MISSING = 14  # and how many are missing in all
+
+
+RECORDS, FIRST_NS, LAST_NS, BAD_TIME, UNKNOWN_ACTION, PASSTHROUGH, ZONE, ABSURD = range(8)
+DEVICES, OTHER_DEVICES, STAMP_NS, WALL_S, WALL_NS, GAPS, MISSING = range(8, 15)
+
+
+class Of(IntEnum):
+    """Which column of `Log.devices` means what."""
+
+    NUMBER = 0
+    QUEUED = 1
+    QUEUED_BYTES = 2
+    ISSUED = 3
+    ISSUED_BYTES = 4
+
+
+NUMBER, QUEUED, QUEUED_BYTES, ISSUED, ISSUED_BYTES = range(5)
+
+
+@state_machine
+class Log(NamedTuple):
+    """What one pass over a trace has seen; shared by all its files."""
+
+    tally: Any  # int64, see Tally
+    devices: Any  # int64 [device, Of]
+    sequence: Any  # int64 [device, CPU]: the last one seen, 0 = none
+    missing: Any  # int64 [CPU]: records that sequence numbers show to be missing
+    missing_at: Any  # int64 [CPU]: time of the last record before the first such gap
+    cpus: Any  # bool [CPU]: seen
+
+    @method
+    def device(self, number):
+        """Index of a device, which may be new; DEVICES_MAX if there are too many."""
+        known = self.tally[DEVICES]
+        for index in range(known):
+            if self.devices[index, NUMBER] == number:
+                return index
+        if known < DEVICES_MAX:
+            self.devices[known, NUMBER] = number
+            self.tally[DEVICES] = known + 1
+        return known
+
+    @method
+    def check_sequence(self, device, cpu, sequence, time):
+        """Compare a sequence number with the one before it on this CPU."""
+        if sequence == 0 or cpu >= CPUS_MAX or device >= DEVICES_MAX:
+            return
+        before = self.sequence[device, cpu]
+        self.sequence[device, cpu] = sequence
+        lost = (sequence - before - 1) & 0xFFFFFFFF
+        if before == 0 or lost == 0 or lost >= 1 << 31:
+            return
+        if self.missing[cpu] == 0:
+            self.missing_at[cpu] = time
+        self.missing[cpu] += lost
+        self.tally[GAPS] += 1
+        self.tally[MISSING] += lost
+
+
+def new_log() -> Log:
+    """Return the log of a pass that has seen nothing."""
+    tally = np.zeros(len(Tally), np.int64)
+    tally[[Tally.FIRST_NS, Tally.LAST_NS, Tally.STAMP_NS]] = TIME_MAX_NS, -1, -1
+    return Log(
+        tally=tally,
+        devices=np.zeros((DEVICES_MAX + 1, len(Of)), np.int64),
+        sequence=np.zeros((DEVICES_MAX + 1, CPUS_MAX), np.int64),
+        missing=np.zeros(CPUS_MAX, np.int64),
+        missing_at=np.zeros(CPUS_MAX, np.int64),
+        cpus=np.zeros(CPUS_MAX, np.bool_),
+    )
+
+
+@kernel
+def u16(block, at):
+    """Two bytes as a number."""
+    i = np.uint64(at)
+    return np.int64(block[i + ONE]) << 8 | np.int64(block[i])
+
+
+@kernel
+def u32(block, at):
+    """Four bytes as a number; written so that it becomes one load (an unsigned index, say)."""
+    i = np.uint64(at)
+    low = np.int64(block[i + ONE]) << 8 | np.int64(block[i])
+    high = np.int64(block[i + THREE]) << 8 | np.int64(block[i + TWO])
+    return high << 16 | low
+
+
+@kernel
+def u32_big(block, at):
+    """Four bytes as a number, the highest first."""
+    i = np.uint64(at)
+    high = np.int64(block[i]) << 8 | np.int64(block[i + ONE])
+    low = np.int64(block[i + TWO]) << 8 | np.int64(block[i + THREE])
+    return high << 16 | low
+
+
+@kernel
+def u64(block, at):
+    """Eight bytes as a number; the largest ones come out negative."""
+    return u32(block, at + 4) << 32 | u32(block, at)
+
+
+@kernel
+def header_of(block, at):
+    """Length of the header that begins here, or 0 if none does."""
+    magic = u32(block, at)
+    if magic == MAGIC | 7:
+        return HEADER_BYTES
+    return HEADER_BYTES_V8 if magic == MAGIC | 8 else 0
+
+
+@kernel
+def op_of(category):
+    """What a request of this category does."""
+    if category & TC_WRITE_ZEROES:
+        return WRITE_ZEROES
+    if category & TC_DISCARD:
+        return DISCARD
+    return WRITE if category & TC_WRITE else READ
+
+
+@kernel
+def flags_of(category):
+    """What else is known of a request of this category."""
+    flags = 0
+    if category & TC_SYNC:
+        flags |= SYNC
+    if category & TC_FUA:
+        flags |= FUA
+    if category & TC_FLUSH:
+        flags |= PREFLUSH
+    if category & TC_META:
+        flags |= META
+    if category & TC_AHEAD:
+        flags |= AHEAD
+    return flags
+
+
+@kernel
+def near(time, other):
+    """Whether two times are within an hour."""
+    return -HOUR_NS <= time - other <= HOUR_NS
+
+
+@kernel
+def is_misplaced(block, time, last, following, stop):
+    """Whether a record's time is hours away from those before and after it: then it is wrong."""
+    if time < 0 or time >= TIME_MAX_NS:
+        return True
+    if following + HEADER_BYTES > stop or header_of(block, following) == 0:
+        return False
+    after = u64(block, following + 8)
+    if last < 0:
+        return 0 <= after < time - HOUR_NS
+    return near(after, last)
+
+
+@loop
+def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
+    """Turn the records of block[at:stop] into events of the wanted device (-1: of any).
+
+    Returns (where it stopped, the last whole header's end, the number of events, Status).
+    A record of another CPU than the wanted one (-1: of any) is taken for damage.  `last` is one
+    number: the time of the last record.
+    """
+    tally = log.tally
+    count = 0
+    resume = at
+    number = cpu = -1
+    device = 0
+    last_ns = last[0]
+    status = MORE
+    while at + HEADER_BYTES <= stop:
+        header = header_of(block, at)
+        if header == 0:
+            status = LOST
+            break
+        if at + header > stop:
+            break
+        if header == HEADER_BYTES:
+            pid_at, device_at = at + 32, at + 36
+            code = u32(block, at + 28)
+        else:
+            pid_at, device_at = at + 28, at + 40
+            code = u64(block, at + 32)
+        following = at + header + u16(block, device_at + 10)
+        if following > stop:
+            break
+        record_cpu = u32(block, device_at + 4)
+        if record_cpu >= CPUS_MAX or (cpu_wanted >= 0 and record_cpu != cpu_wanted):
+            status = LOST
+            break
+        begin = at
+        at = following
+        resume = begin + header
+        tally[RECORDS] += 1
+        category = code >> 16
+        action = code & 0xFF
+        time = u64(block, begin + 8)
+        if category & TC_NOTIFY:
+            if action == NOTE_TIMESTAMP and following - resume >= 8 and tally[STAMP_NS] < 0:
+                tally[STAMP_NS] = time
+                tally[WALL_S] = u32(block, following - 8)
+                tally[WALL_NS] = u32(block, following - 4)
+            continue
+        if u32(block, device_at) != number or record_cpu != cpu:
+            number = u32(block, device_at)
+            cpu = record_cpu
+            device = log.device(number)
+            log.cpus[cpu] = True
+        log.check_sequence(device, cpu, u32(block, begin + 4), last_ns)
+        if time < 0 or last_ns < 0 or not near(time, last_ns):
+            if is_misplaced(block, time, last_ns, following, stop):
+                tally[BAD_TIME] += 1
+                continue
+        last_ns = time
+        tally[FIRST_NS] = min(tally[FIRST_NS], time)
+        tally[LAST_NS] = max(tally[LAST_NS], time)
+        if action > ACTION_MAX or action == 0 or category == 0:
+            tally[UNKNOWN_ACTION] += 1
+            continue
+        if not IS_REQUEST_EVENT >> action & 1:
+            continue
+        if category & TC_PASSTHROUGH:
+            tally[PASSTHROUGH] += action == ISSUE
+            continue
+        if category & TC_ZONE_MANAGEMENT:
+            tally[ZONE] += action == QUEUE
+            continue
+        sector = u64(block, begin + 16)
+        length = u32(block, begin + 24)
+        if device >= DEVICES_MAX or sector < 0 or sector >= SECTOR_MAX:
+            tally[OTHER_DEVICES if device >= DEVICES_MAX else ABSURD] += 1
+            continue
+        if action == SPLIT and following - resume >= 8:
+            # The payload, always big-endian, is where the rest begins.
+            rest = u32_big(block, following - 8) << 32 | u32_big(block, following - 4)
+            length = rest * 512 - sector * 512 if sector <= rest < SECTOR_MAX else length
+        if action == QUEUE:
+            log.devices[device, QUEUED] += 1
+            log.devices[device, QUEUED_BYTES] += length
+        elif action == ISSUE:
+            log.devices[device, ISSUED] += 1
+            log.devices[device, ISSUED_BYTES] += length
+        if wanted >= 0 and number != wanted:
+            continue
+        error = u16(block, device_at + 8)
+        event = events[count]
+        event.time_ns = time
+        event.offset_bytes = sector * 512
+        event.length_bytes = length
+        event.action = action
+        event.op = op_of(category)
+        event.marks = flags_of(category)
+        event.pid = u32(block, pid_at)
+        event.error = error if error < 1 << 15 else error - (1 << 16)
+        event.cpu = cpu
+        count += 1
+    last[0] = last_ns
+    return at, resume, count, status
+
+
+@kernel
+def header_of_swapped(block, at):
+    """Length of the header that begins here in the other byte order, or 0 if none does."""
+    magic = u32(block, at)
+    if magic == SWAPPED_MAGIC | 7 << 24:
+        return HEADER_BYTES
+    return HEADER_BYTES_V8 if magic == SWAPPED_MAGIC | 8 << 24 else 0
+
+
+@kernel
+def swap_header(block, at, header):
+    """Change a header's byte order, in place."""
+    field = at
+    for i in range(len(SIZES)):
+        if header == HEADER_BYTES:
+            size = SIZES[i]
+        else:
+            size = SIZES_V8[i]
+        for j in range(size // 2):
+            other = field + size - 1 - j
+            first = block[field + j]
+            block[field + j] = block[other]
+            block[other] = first
+        field += size
+
+
+@loop
+def unswap(block, at, stop):
+    """Turn the headers of block[at:stop] that are of other byte order into this machine's."""
+    while at + HEADER_BYTES <= stop:
+        header = header_of(block, at)
+        if header == 0:
+            header = header_of_swapped(block, at)
+            if header == 0 or at + header > stop:
+                return
+            swap_header(block, at, header)
+        elif at + header > stop:
+            return
+        at += header + u16(block, at + (46 if header == HEADER_BYTES else 50))
+
+
+@loop
+def resync(block, at, stop, ended, last_ns, cpu):
+    """Find the next offset where a record of this CPU (-1: of any) surely begins.
+
+    Returns (offset, whether it was found).  If not found, no record begins before the offset.
+    """
+    while at + HEADER_BYTES <= stop:
+        swapped = header_of_swapped(block, at)
+        header = max(header_of(block, at), swapped)
+        if header != 0 and at + header > stop and not ended:
+            return at, False
+        if header != 0 and at + header <= stop:
+            if swapped:
+                swap_header(block, at, header)
+            following = plausible_end(block, at, header, last_ns, cpu)
+            if following == stop and ended:
+                return at, True
+            if 0 < following <= stop - 4:
+                if header_of(block, following) != 0 or header_of_swapped(block, following) != 0:
+                    return at, True
+            if swapped:
+                swap_header(block, at, header)
+            if following + 4 > stop and not ended:
+                return at, False
+        at += 1
+    return at, False
+
+
+@kernel
+def plausible_end(block, at, header, last_ns, cpu):
+    """Where the record ends that seems to begin here, or 0 if it makes no sense."""
+    if header == HEADER_BYTES:
+        device_at = at + 36
+        code = u32(block, at + 28)
+    else:
+        device_at = at + 40
+        code = u64(block, at + 32)
+    category = code >> 16
+    action = code & 0xFF
+    time = u64(block, at + 8)
+    record_cpu = u32(block, device_at + 4)
+    if record_cpu >= CPUS_MAX or (cpu >= 0 and record_cpu != cpu):
+        return 0
+    if time < 0 or (last_ns >= 0 and not near(time, last_ns)):
+        return 0
+    if category & TC_NOTIFY:
+        if action > 2:
+            return 0
+    elif (
+        action == 0
+        or action > ACTION_MAX
+        or (category & TC_READ != 0) == (category & TC_WRITE != 0)
+    ):
+        return 0
+    return at + header + u16(block, device_at + 10)
+
+
+def rows_of(block_bytes: int) -> int:
+    """How many events a block can hold at most."""
+    return block_bytes // HEADER_BYTES + 1

@@ -1,0 +1,285 @@
+"""Reading text formats of one request a line, by a table of their columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats.columns import BLANKS, BOM, Table, To
+from hybridsim.traces.formats.eight_bytes import BEYOND
+from hybridsim.traces.formats.files import ByteStream, Source
+from hybridsim.traces.formats.request_cache import MOST_BYTES, UNTOLD, Kept
+from hybridsim.traces.formats.line_parser import (
+    DEVICES_MAX,
+    Of,
+    Seen,
+    Tally,
+    nothing_seen,
+    parse,
+    plan_of,
+)
+from hybridsim.traces.formats.ordering import (
+    WINDOW,
+    from_origin,
+    in_order,
+    merged,
+    origin_of,
+    spread_seconds,
+)
+from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests, joined
+from hybridsim.traces.formats.text import Malformed, no_dispatch
+from hybridsim.traces.formats.volumes import Volumes
+
+BLOCK_BYTES = 1 << 20
+LINE_BYTES = 24  # about; shorter ones take a turn more
+TAIL_BYTES = 4096
+WINDOW_MIN = 1 << 14
+SURVEY_BYTES = 4 * BLOCK_BYTES
+HEADER = re.compile(rb'[\s"]*[A-Za-z_]')
+
+
+class ColumnReader:
+    """A trace of one request a line, in one file or several.
+
+    Which volumes there are is known at its end.  What was read to find out is kept on disk; if it
+    is too long for that, or a beginning was enough, each pass reads the files anew.
+    """
+
+    table: Table
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._sources = sources
+        self._name = ", ".join(each.name for each in sources)
+        no_dispatch(self._name, use_dispatch)
+        self.origin_unix_ns: int | None = None
+        self._found = Findings()
+        self._known, *_ = self._files = self._opened(self._found, nothing_seen())
+        self._kept = [Kept(never_told(self.table), MOST_BYTES // len(sources)) for _ in sources]
+        for lines, kept in zip(self._files, self._kept):
+            self._survey(lines, kept, device)
+        if not self._known.names:
+            raise self._known.malformed.refuse(self.table.name)
+        self.volumes = Volumes(self._name, device, self._known.names, self._known.seen.devices)
+        self.devices = self.volumes.devices
+
+    def _survey(self, lines: Lines, kept: Kept, device: str | None) -> None:
+        """Read a file and keep its requests, or its beginning and none."""
+        for part in lines.parts():
+            kept.add(part)
+            is_enough = lines.read_bytes >= SURVEY_BYTES and len(self._files) == 1
+            if is_enough and _is_clear(lines.names, device):
+                kept.drop()
+                break
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Yield the requests of all files in order of arrival."""
+        wanted = self.volumes.wanted
+        if all(each.is_whole for each in self._kept):
+            files = self._files
+            findings.take(self._found)
+            unsorted = [each.parts(wanted) for each in self._kept]
+        else:
+            files = self._opened(findings, nothing_seen(self._known.seen, again=True))
+            unsorted = [each.parts(wanted) for each in files]
+        window = max(WINDOW // len(files), WINDOW_MIN)
+        streams = [in_order(each, findings, window) for each in unsorted]
+        parts = merged(streams)
+        if self.table.whole_seconds:
+            parts = spread_seconds(parts)
+        origin_ns: int | None = None
+        for part in parts:
+            if origin_ns is None:
+                origin_ns = int(part.arrival_ns[0])
+                self.origin_unix_ns = origin_of(self.table.since_1970, origin_ns)
+            yield from_origin(self.volumes.laid_out(part), origin_ns)
+        self.volumes.count(files[0].names, files[0].seen.devices)
+        self.devices = self.volumes.devices
+        self._report(files, findings)
+
+    def _opened(self, findings: Findings, seen: Seen) -> list[Lines]:
+        """Return all files anew, which have the same devices."""
+        names = list(self._known.names) if seen.known[0] else []
+        shared = [seen, *(nothing_seen(seen) for _ in self._sources[1:])]
+        return [
+            Lines(source, self.table, findings, own, names)
+            for source, own in zip(self._sources, shared)
+        ]
+
+    def _report(self, files: list[Lines], findings: Findings) -> None:
+        for each in files:
+            malformed, lines = each.seen.tally[Tally.MALFORMED], each.seen.tally[Tally.LINES]
+            if malformed > lines // 2:
+                raise each.malformed.too_many(int(lines), self.table.name)
+            each.malformed.report(findings)
+        for what, code, text, fix in (
+            (Tally.EMPTY, "empty", "requests without length were left out", "none needed"),
+            (
+                Tally.NO_DIRECTION,
+                "no-direction",
+                "lines say neither read nor write and were left out",
+                "none needed for a few",
+            ),
+        ):
+            count = sum(int(each.seen.tally[what]) for each in files)
+            if count:
+                findings.add(code, text, count=count, fix=fix)
+        absurd = self.volumes.of_chosen(files[0].seen.devices[:, Of.ABSURD])
+        if absurd:
+            findings.add(
+                "absurd-latency",
+                "response times are longer than an hour; these requests count as incomplete",
+                count=absurd,
+                fix="none needed for a few",
+            )
+        self.volumes.report(findings)
+        for code, text, fix in untold(self.table):
+            findings.add(code, text, fix=fix)
+
+
+def untold(table: Table) -> Iterator[tuple[str, str, str]]:
+    """Yield what a format does not tell: (code, text, mend)."""
+    if not table.has(To.TIME):
+        yield (
+            "no-times",
+            "there is no column of times: all requests arrive at once",
+            "replay it with --mode closed; hits and mrc need no times",
+        )
+    if not table.has(To.OP) and not table.has(To.LOW_BIT):
+        yield ("all-reads", "there is no column of directions: all are reads", "none needed")
+    if table.whole_seconds:
+        yield (
+            "whole-seconds",
+            "times are whole seconds: the requests of each are spread evenly over it",
+            "replay it with --mode closed; hits and mrc need no times",
+        )
+
+
+def never_told(table: Table) -> set[str]:
+    """Return the columns of requests of which a format says nothing."""
+    telling = {"stream": To.PROCESS, "complete_ns": To.RESPONSE}
+    return {name for name in UNTOLD if name not in telling or not table.has(telling[name])}
+
+
+class Lines:
+    """One pass over the lines of a file."""
+
+    def __init__(
+        self,
+        source: Source,
+        table: Table,
+        findings: Findings,
+        seen: Seen | None = None,
+        names: list[str] | None = None,
+    ) -> None:
+        self.malformed = Malformed(source)
+        self.names = [] if names is None else names  # of the devices, by the parser's indices
+        self.seen = seen or nothing_seen()
+        self.read_bytes = 0
+        self._source = source
+        self._table = table
+        self._plan = plan_of(table)
+        self._findings = findings
+        self._held = 0
+        self._block = np.empty(BLOCK_BYTES + 1 + BEYOND, np.uint8)
+
+    def parts(self, wanted: int = -1) -> Iterator[Requests]:
+        """Yield the requests of the wanted device (an index; -1: of all), times as they are.
+
+        A part is a block of the file, so that no choice of the reader tells on their order.
+        """
+        with self._source.open(self._findings) as stream:
+            while stop := self._fill(stream):
+                at, parts = self._after_mark(), []
+                while at < stop:
+                    at, out = self._parse(at, stop, wanted)
+                    parts.append(out)
+                yield joined(parts)
+                self._held -= stop
+                self._block[: self._held] = self._block[stop : stop + self._held].copy()
+
+    def _fill(self, stream: ByteStream) -> int:
+        """Fill the block behind what it holds; return the end of its last line, 0 at the end.
+
+        What is longer than a block without being a line, and the end of the file, become one.
+        """
+        room = memoryview(self._block)[self._held : BLOCK_BYTES]  # type: ignore[arg-type]
+        got = stream.readinto(room)
+        self.read_bytes += got
+        self._held += got
+        stop = self._end_of_lines()
+        if stop and got:
+            return stop
+        if got and self._held < BLOCK_BYTES:
+            return self._fill(stream)
+        if stop != self._held:
+            self._block[self._held] = ord("\n")
+            self._held += 1
+        return self._held
+
+    def _after_mark(self) -> int:
+        """Return where the lines of the block begin: behind the byte order mark of the first."""
+        is_first = self.seen.tally[Tally.LINES] == 0
+        return len(BOM) if is_first and self._block[: len(BOM)].tobytes() == BOM else 0
+
+    def _end_of_lines(self) -> int:
+        for begin in (max(self._held - TAIL_BYTES, 0), 0):
+            found = self._block[begin : self._held].tobytes().rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+        return 0
+
+    def _parse(self, at: int, stop: int, wanted: int) -> tuple[int, Requests]:
+        tally = self.seen.tally
+        before = tally.copy()
+        out = room_for((stop - at) // LINE_BYTES + 1)
+        with np.errstate(over="ignore"):  # of hashes, where the parser is not compiled
+            at, rows = parse(self._block, at, stop, self._plan, self.seen, wanted, out)
+        bad = int(tally[Tally.MALFORMED] - before[Tally.MALFORMED])
+        if bad:
+            self._show(int(before[Tally.MALFORMED]), bad)
+        if tally[Tally.OVER]:
+            raise TraceError(
+                f"{self._source.name}: more than {DEVICES_MAX:,} devices as {self._table.name}; "
+                "is it another format, or another column?"
+            )
+        for index in range(len(self.names), int(self.seen.known[0])):
+            row = self.seen.devices[index]
+            self.names.append(self._name(self._block[row[Of.FIRST_AT] : row[Of.FIRST_END]]))
+        room = len(out.arrival_ns)
+        out = out.between(0, rows)
+        if rows < room // 2:  # do not keep room that is not used
+            out = Requests._make(column.copy() for column in out)
+        return at, out
+
+    def _show(self, known: int, bad: int) -> None:
+        """Note malformed lines; the first line of a file may be a header."""
+        shown = self.seen.bad[known : known + bad].tolist()
+        for number, begin, end in shown:
+            line = self._block[begin:end].tobytes().rstrip(b"\r")
+            if number == 1 and HEADER.match(line):
+                self.seen.tally[Tally.MALFORMED] -= 1
+            else:
+                self.malformed.add(number, line)
+        self.malformed.add_unseen(bad - len(shown))
+
+    def _name(self, part: NDArray[np.uint8]) -> str:
+        text = part.tobytes().decode("utf-8", "backslashreplace").replace('"', "")
+        words = text.split(None if self._table.separator == BLANKS else self._table.separator)
+        return self._table.joined_by.join(word.strip() for word in words) or "0"
+
+
+def room_for(rows: int) -> Requests:
+    """Return rows to be filled by the parser."""
+    out = Requests._make(np.empty(rows, dtype) for dtype in DTYPES)
+    out.flags[:] = 0
+    out.dispatch_ns[:] = UNKNOWN
+    return out
+
+
+def _is_clear(names: list[str], device: str | None) -> bool:
+    """Tell whether the rest of the file need not be known to choose a device."""
+    return device in names if device is not None else len(names) == 1

@@ -1,0 +1,85 @@
+"""What stands in which column of a text format: a table that makes a format a few lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from hybridsim.common.codes import Op
+
+LINES_SEEN = 20
+COMMENT = b"#"
+BOM = b"\xef\xbb\xbf"  # Windows programs begin a text with it
+
+
+class To(IntEnum):
+    """What a field of a line says; the first of them are numbers."""
+
+    NOTHING = 0
+    TIME = 1
+    OFFSET = 2
+    LENGTH = 3
+    RESPONSE = 4  # time from arrival to completion
+    PROCESS = 5
+    OP = 6  # a word of Table.ops
+    LOW_BIT = 7  # a hexadecimal number, odd for a read
+    DEVICE = 8  # several are one name, and stand side by side
+
+
+NUMBERS = (To.TIME, To.OFFSET, To.LENGTH, To.RESPONSE, To.PROCESS)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field: a number is `(number - zero) * scale` nanoseconds or bytes, a fraction too."""
+
+    to: To
+    scale: int = 1
+    zero: int = 0
+
+
+SKIPPED = Field(To.NOTHING)
+OPS: Mapping[str, Op | None] = {"r": Op.READ, "w": Op.WRITE, "read": Op.READ, "write": Op.WRITE}
+BITS: Mapping[str, Op | None] = {"0": Op.READ, "1": Op.WRITE}
+BLANKS = " "  # as a separator: any run of blanks and tabs
+
+
+@dataclass(frozen=True)
+class Table:
+    """A text format with one request a line.
+
+    `line` is what a line looks like, to recognise the format by.  Of the fields, `elastic` may
+    hold separators: it is found from the right.  A line may have more fields unless `exact`.
+    Words of `ops` are of any case; None: such a line is no request.
+    """
+
+    name: str
+    separator: str
+    fields: tuple[Field, ...]
+    line: bytes = b"(?!)"
+    header: bytes = b""
+    ops: Mapping[str, Op | None] = field(default_factory=lambda: OPS)
+    elastic: int = -1
+    exact: bool = True
+    since_1970: bool | None = False  # None: if the times are late enough to be that
+    whole_seconds: bool = False  # requests of one second are spread evenly over it
+    joined_by: str = "_"  # the fields of a device's name
+
+    def has(self, what: To) -> bool:
+        """Tell whether a field says this."""
+        return any(each.to == what for each in self.fields)
+
+    def detects(self, head: bytes) -> bool:
+        """Tell whether the first lines are of this format, after a header and comments.
+
+        A header alone is one too: of a trace without requests.
+        """
+        first = head.removeprefix(BOM).split(b"\n")[: LINES_SEEN + 1]
+        whole = first[:-1] if len(first) > 1 else first
+        lines = [line.strip() for line in whole]
+        lines = [line for line in lines if line and not line.startswith(COMMENT)]
+        has_header = bool(lines and self.header) and lines[0] == self.header
+        like = re.compile(self.line)
+        return bool(lines) and all(like.fullmatch(line) for line in lines[has_header:])

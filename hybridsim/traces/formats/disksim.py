@@ -1,0 +1,54 @@
+"""DiskSim's ascii traces: `time device block blocks flags`, in milliseconds and sectors of 512.
+
+J. Bucy et al., "The DiskSim simulation environment version 4.0 reference manual", 2008.  The lowest
+bit of the flags is set for a read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from hybridsim.traces.formats.column_reader import ColumnReader
+from hybridsim.traces.formats.columns import BLANKS, Field, Table, To
+
+SECTOR_BYTES = 512
+MILLISECOND_NS = 10**6
+
+FIELDS = (
+    Field(To.TIME, MILLISECOND_NS),
+    Field(To.DEVICE),
+    Field(To.OFFSET, SECTOR_BYTES),
+    Field(To.LENGTH, SECTOR_BYTES),
+    Field(To.LOW_BIT),
+)
+TABLE = Table(
+    name="disksim",
+    separator=BLANKS,
+    fields=FIELDS,
+    line=rb"\d+\.\d+(\s+\d+){3}\s+[0-9a-fA-F]+",
+)
+WHOLE = replace(TABLE, line=rb"\d+(\s+\d+){3}\s+[01]")
+"""Lines with whole times: MQSim's, which are nanoseconds, or DiskSim's."""
+LINE_TIME = re.compile(rb"^[ \t]*(\d{1,18})\s", re.MULTILINE)
+FEWEST = 0.5  # requests a second: fewer are hardly a trace
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether times have decimals; whole ones may be MQSim's nanoseconds as well."""
+    if WHOLE.detects(head):
+        return requests_per_second(head, MILLISECOND_NS) >= FEWEST
+    return TABLE.detects(head)
+
+
+def requests_per_second(head: bytes, unit_ns: int) -> float:
+    """Return how many requests a second come in the first lines, if times have this unit."""
+    found = LINE_TIME.findall(head)  # the last line may be cut off, but not within its time
+    times = [int(each) for each in found[:1] + found[-1:]]
+    return 10**9 * len(found) / max((times[1] - times[0]) * unit_ns, 1) if times else 0.0
+
+
+class Reader(ColumnReader):
+    """A trace in this form."""
+
+    table = TABLE

@@ -1,0 +1,143 @@
+"""Captures as text, one event a line: what their readers have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybridsim.common.codes import Flag
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats import findings_of_blktrace
+from hybridsim.traces.formats.events import EVENT, WINDOW, Action, Events, InOrder
+from hybridsim.traces.formats.files import Source
+from hybridsim.traces.formats.pairing import Pairer
+from hybridsim.requests.rows import Device, Findings, Requests
+from hybridsim.traces.formats.text import Malformed, lines, only
+
+BATCH = 4096  # events that are put into columns at a time
+SURVEY_LINES = 1 << 14
+SECTOR_BYTES = 512
+SECTOR_MAX = 1 << 51
+WITH_ERROR = (int(Action.COMPLETE), int(Action.REQUEUE))
+MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M"): Flag.META}
+
+
+def error_of(action: int, last: bytes | None) -> int:
+    """Return -1 where the number at a line's end, in brackets, says that the request failed."""
+    number = (last or b"").strip(b"-")  # of any length, in a damaged file
+    is_error = action in WITH_ERROR and number.isdigit() and number.strip(b"0")
+    return -1 if is_error else 0
+
+
+class TextReader:
+    """The text of one capture; each pass reads it anew."""
+
+    origin_unix_ns = None
+    format: str
+    lines: type[EventLines]
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, self.format)
+        survey = self.lines(self._source, None, Findings())
+        for number, _ in enumerate(survey.events()):
+            if (
+                number >= SURVEY_LINES
+                and len(survey.queued) == 1
+                and device in (None, *survey.queued)
+            ):
+                break
+        if not survey.queued and not survey.issued:
+            raise survey.malformed.refuse(self.format)
+        self.by_issue = use_dispatch or not survey.queued
+        self._issued_only = not survey.queued and not use_dispatch
+        weights = survey.issued if self.by_issue else survey.queued
+        if not weights:
+            raise TraceError(
+                f"{self._source.name}: --use-dispatch, but the trace has no issue events"
+            )
+        self._chosen = device or max(weights, key=lambda name: weights[name][1])
+        self._asked = device is not None
+        self._names = list(survey.first_seen)
+        if self._chosen not in self._names:
+            raise TraceError(
+                f"{self._source.name}: no device {device!r} in it; there is "
+                + ", ".join(self._names)
+            )
+        self.devices = self._devices(survey)
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the text and yield its requests in order of arrival."""
+        text = self.lines(self._source, self._chosen, findings)
+        pairer = Pairer([InOrder(text.fill, BATCH).fill], WINDOW // 2, by_issue=self.by_issue)
+        yield from pairer.requests(self._names.index(self._chosen), lambda: text.first_ns)
+        self.devices = self._devices(text)
+        text.report(findings)
+        findings_of_blktrace.report_pairing(findings, pairer)
+        findings_of_blktrace.report_devices(findings, self.devices, self._asked)
+        if self._issued_only:
+            findings_of_blktrace.report_issued_only(findings)
+
+    def _devices(self, text: EventLines) -> list[Device]:
+        self._names += [name for name in text.first_seen if name not in self._names]
+        seen = text.issued if self.by_issue else text.queued
+        return [
+            Device(name, *seen.get(name, (0, 0)), chosen=name == self._chosen)
+            for name in self._names
+        ]
+
+
+class EventLines(ABC):
+    """One pass over the lines: events of the wanted device, and what was seen on the way."""
+
+    def __init__(self, source: Source, wanted: str | None, findings: Findings) -> None:
+        self.malformed = Malformed(source)
+        self.first_ns = 1 << 62
+        self.passthrough = 0
+        self.first_seen: dict[str, None] = {}
+        self.queued: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        self.issued: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        self._wanted = wanted
+        self._lines = lines(source, findings)
+        self._events = self.events()
+
+    @abstractmethod
+    def events(self) -> Iterator[tuple[int, ...]]:
+        """Yield the fields of EVENT for each line that matters."""
+
+    def fill(self, events: Events) -> int:
+        """Fill `events` with those of the next lines; 0 at the end."""
+        batch = []
+        for event in self._events:
+            batch.append(event)
+            if len(batch) == BATCH:
+                break
+        events[: len(batch)] = np.array(batch, EVENT)
+        return len(batch)
+
+    def report(self, findings: Findings) -> None:
+        """Add what was left out."""
+        self.malformed.report(findings)
+        if self.passthrough:
+            findings.add(
+                "passthrough",
+                "commands sent past the block layer (SG_IO and the like) are not replayed",
+                count=self.passthrough,
+                fix="none needed",
+            )
+
+    def see(self, seconds: bytes, decimals: bytes) -> int:
+        """Return the time that a line tells, in nanoseconds."""
+        time_ns = int(seconds) * 10**9 + int(decimals.ljust(9, b"0"))
+        self.first_ns = min(self.first_ns, time_ns)
+        return time_ns
+
+    def is_wanted(self, device: str, action: int, length: int) -> bool:
+        """Count an event for its device; tell whether it is one of the wanted device."""
+        if action in (Action.QUEUE, Action.ISSUE):
+            self.first_seen.setdefault(device)
+            seen = self.queued if action == Action.QUEUE else self.issued
+            seen[device] = (seen[device][0] + 1, seen[device][1] + length)
+        return self._wanted is None or device == self._wanted

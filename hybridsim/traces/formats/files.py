@@ -1,0 +1,248 @@
+"""Bytes of files: plain, compressed (even twice) or from standard input, in bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from hybridsim.common.errors import TraceError
+from hybridsim.requests.rows import Findings
+from hybridsim.common.printable import printable
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+__all__ = ["STDIN", "ByteStream", "Source", "source", "zstd"]
+
+STDIN = "-"
+HEAD_BYTES = 1 << 16
+NESTING_MAX = 4
+UNPACK = "unpack it first; gz, bz2, xz and zst are read as they are"
+UNREAD = (  # what many files are that are no traces yet: how they begin, what it is, the mend
+    (rb"PK\x03\x04", "a zip archive", UNPACK),
+    (rb"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", UNPACK),
+    (rb"Rar!\x1a\x07", "a RAR archive", UNPACK),
+    (rb"\x04\x22\x4d\x18", "compressed with lz4", UNPACK),
+    (rb"(?s).{257}ustar", "a tar archive", "unpack it, or: tar xOf IT FILE | hybridsim ... -"),
+    (rb"\xff\xfe([ -~\t\r\n]\0){9}", "UTF-16", "write it as UTF-8: iconv -f utf-16 -t utf-8"),
+    (rb"\xf0\xde\xbc\x9a\x78\x56\x34\x12", "libCacheSim's lcs", "make it oracleGeneral: traceConv"),
+)
+UNREAD_BYTES = 262
+
+
+def _open_zstd(file: IO[bytes]) -> Any:
+    return zstd.ZstdFile(file)
+
+
+CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"\x28\xb5\x2f\xfd": _open_zstd,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that can be read again from its beginning; standard input is spooled to one."""
+
+    name: str  # as messages say it
+    path: Path | None
+    spool: IO[bytes] | None = None
+
+    def open(self, findings: Findings) -> ByteStream:
+        """Open the file anew, decompressed."""
+        try:
+            if self.spool is not None:
+                raw: Any = io.BufferedReader(_FromStart(self.spool), 1 << 17)
+            else:
+                assert self.path is not None
+                raw = self.path.open("rb")
+        except OSError as error:
+            raise TraceError(f"{self.name}: cannot be opened: {error.strerror}") from None
+        return ByteStream(raw, self.name, findings)
+
+    def head(self) -> bytes:
+        """Return the first bytes, decompressed."""
+        with self.open(Findings()) as stream:
+            return stream.read(HEAD_BYTES)
+
+
+def source(path: str | os.PathLike[str]) -> Source:
+    """Return the source of a path, or of standard input for `-`."""
+    name, shown = os.fspath(path), printable(os.fspath(path))
+    if name == STDIN:
+        return Source("standard input", None, _spooled(sys.stdin.buffer))
+    try:
+        regular = Path(name).is_file()
+        if not regular and not Path(name).is_dir() and Path(name).exists():
+            with Path(name).open("rb") as pipe:  # a pipe or a device: readable only once
+                return Source(shown, None, _spooled(pipe))
+    except OSError as error:
+        raise TraceError(f"{shown}: cannot be read: {error.strerror}") from None
+    return Source(shown, Path(name))
+
+
+def inline(text: str) -> Source:
+    """Return the source of a text that stands in the place of a file's name."""
+    return Source(text, None, _spooled(io.BytesIO(text.encode())))
+
+
+def _spooled(stream: IO[bytes]) -> IO[bytes]:
+    """Copy a stream to a file without a name; it is gone when the trace is."""
+    spool = tempfile.TemporaryFile(prefix="hybridsim-")  # noqa: SIM115
+    shutil.copyfileobj(stream, spool, 1 << 20)
+    spool.flush()
+    return spool
+
+
+class ByteStream:
+    """Decompressed bytes of a file; a damaged end is noted and ends the stream."""
+
+    def __init__(self, raw: IO[bytes], name: str, findings: Findings) -> None:
+        self.name = name
+        self._findings = findings
+        self._layers: list[Any] = [raw]
+        self._ahead = b""
+        self._broken = False
+        self._unwrap()
+
+    def _unwrap(self) -> None:
+        """Put a decompressor on top for each compression that the first bytes show."""
+        for _ in range(NESTING_MAX):
+            self._ahead = self._take(6)
+            codec = next((c for magic, c in CODECS.items() if self._ahead.startswith(magic)), None)
+            if codec is None:
+                self._refuse_unread()
+                return
+            below = io.BufferedReader(_Joined(self._ahead, self._layers[-1]), 1 << 17)
+            self._layers.append(codec(below))
+            self._ahead = b""
+        raise TraceError(f"{self.name}: compressed more than {NESTING_MAX} times over")
+
+    def _refuse_unread(self) -> None:
+        """Raise TraceError if the first bytes show what is known not to be read."""
+        self._ahead = self._take(UNREAD_BYTES)
+        for beginning, what, mend in UNREAD:
+            if re.match(beginning, self._ahead):
+                raise TraceError(f"{self.name}: {what}, which is not read: {mend}")
+
+    def _take(self, size: int) -> bytes:
+        parts = [self._ahead]
+        held = len(self._ahead)
+        while held < size and (part := self._read_some(size - held)):
+            parts.append(part)
+            held += len(part)
+        return b"".join(parts)
+
+    def _read_some(self, size: int) -> bytes:
+        """Read at most `size` bytes, b"" at the end or where the compressed data are damaged."""
+        if self._broken:
+            return b""
+        top = self._layers[-1]
+        try:
+            return bytes(top.read1(size) if hasattr(top, "read1") else top.read(size))
+        except EOFError:
+            self._note("truncated", "the compressed file ends too early")
+        except (zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
+            self._note("damaged", f"the compressed data are damaged ({error})")
+        except OSError as error:
+            if len(self._layers) == 1:
+                raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
+            self._note("damaged", f"the compressed data are damaged ({error})")
+        return b""
+
+    def _note(self, code: str, text: str) -> None:
+        self._broken = True
+        self._findings.add(
+            f"compressed-{code}",
+            f"{text}; what could be decompressed before is used",
+            place=self.name,
+            fix="copy or compress the file again",
+        )
+
+    def read(self, size: int) -> bytes:
+        """Return `size` bytes; fewer only at the end."""
+        data = self._take(size)
+        self._ahead = b""
+        return data
+
+    def readinto(self, target: memoryview) -> int:
+        """Fill `target`; fewer bytes only at the end."""
+        if len(self._layers) == 1 and not self._ahead:
+            return self._read_plain(target)
+        held = 0
+        while held < len(target) and (part := self._ahead or self._read_some(len(target) - held)):
+            taken = part[: len(target) - held]
+            self._ahead = self._ahead[len(taken) :]
+            target[held : held + len(taken)] = taken
+            held += len(taken)
+        return held
+
+    def _read_plain(self, target: memoryview) -> int:
+        try:
+            return int(self._layers[0].readinto(target))
+        except OSError as error:
+            raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        for layer in reversed(self._layers):
+            layer.close()
+
+    def __enter__(self) -> ByteStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _FromStart(io.RawIOBase):
+    """A file from its beginning, with a position of its own."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        size = os.preadv(self._file.fileno(), [target], self._position)
+        self._position += size
+        return size
+
+
+class _Joined(io.RawIOBase):
+    """Bytes already taken from a file, then the rest of the file."""
+
+    def __init__(self, first: bytes, rest: Any) -> None:
+        self._first = first
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        if not self._first:
+            rest = self._rest
+            read = rest.read1 if hasattr(rest, "read1") else rest.read
+            self._first = read(len(target))
+        part = self._first[: len(target)]
+        target[: len(part)] = part
+        self._first = self._first[len(part) :]
+        return len(part)

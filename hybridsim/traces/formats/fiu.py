@@ -1,0 +1,38 @@
+"""FIU's traces (IODedup, SRCMap): `ns pid process block blocks W|R major minor md5`, by blanks.
+
+R. Koller, R. Rangaswami, "I/O Deduplication", FAST 2010; A. Verma et al., "SRCMap", FAST 2010;
+SNIA IOTTA.  Block and size in 512 bytes.  A process name may hold blanks.  A device is MAJ,MIN.
+"""
+
+from __future__ import annotations
+
+from hybridsim.traces.formats.column_reader import ColumnReader
+from hybridsim.traces.formats.columns import BLANKS, SKIPPED, Field, Table, To
+
+BLOCK_BYTES = 512
+
+TABLE = Table(
+    name="fiu",
+    separator=BLANKS,
+    fields=(
+        Field(To.TIME),
+        Field(To.PROCESS),
+        SKIPPED,
+        Field(To.OFFSET, BLOCK_BYTES),
+        Field(To.LENGTH, BLOCK_BYTES),
+        Field(To.OP),
+        Field(To.DEVICE),
+        Field(To.DEVICE),
+        SKIPPED,
+    ),
+    elastic=2,
+    line=rb"\d+\s+\d+\s+\S.*\s\d+\s+\d+\s+[RW]\s+\d+\s+\d+\s+[0-9a-fA-F]{32,}",
+    joined_by=",",
+)
+detect = TABLE.detects
+
+
+class Reader(ColumnReader):
+    """A trace in this form."""
+
+    table = TABLE

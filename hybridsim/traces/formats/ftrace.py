@@ -1,0 +1,133 @@
+"""Block events as ftrace and `perf script` print them: `... SEC.USEC: block_rq_issue: 8,0 R ...`.
+
+Events and fields are those of the kernel's trace/events/block.h, of any age: with an I/O priority
+or without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hybridsim.common.codes import Flag, Op
+from hybridsim.traces.formats.event_text import (
+    MARKS,
+    SECTOR_BYTES,
+    SECTOR_MAX,
+    EventLines,
+    TextReader,
+    error_of,
+)
+from hybridsim.traces.formats.events import Action
+
+DETECT_LINES = 100  # a header of ftrace comes first
+LINE_BYTES_MAX = 1000
+EVENT = b"block_"
+
+EVENT_LINE = re.compile(
+    rb"\s*(?P<task>.*?)\s*(?:\[(?P<cpu>\d{1,5})\])?(?:\s+[^\s:]{4,8})?\s+"
+    rb"(?P<s>\d{1,9})\.(?P<us>\d{6,9}):\s+(?:block:)?block_(?P<event>\w+):\s+(?P<rest>.*)"
+)
+TAIL = re.compile(
+    rb"(?P<device>\d{1,4},\d{1,7})\s+(?P<rwbs>[A-Z]{1,9})\s+(?:\d{1,20}\s+)?(?:\((?P<command>.*?)\)\s+)?"
+    rb"(?P<sector>\d{1,20})\s+(?P<mark>[+/])\s+(?P<count>\d{1,20})"
+    rb"(?:\s+\w+,\d+,\d+)?(?:\s+\[(?P<last>.*)\])?\s*"
+)
+PID = re.compile(rb"[-\s](\d{1,10})(?:/\d+)?$")
+ACTIONS = {
+    b"bio_queue": int(Action.QUEUE),
+    b"rq_requeue": int(Action.REQUEUE),
+    b"rq_issue": int(Action.ISSUE),
+    b"rq_complete": int(Action.COMPLETE),
+    b"bio_complete": int(Action.COMPLETE),
+    b"split": int(Action.SPLIT),
+}
+RWBS = re.compile(rb"(?P<flush>F(?=[A-Z]))?(?P<op>WZ|DE|[DWRNF]|Z[A-Z])(?P<marks>[FASMU]*)")
+OPS = {
+    b"R": Op.READ,
+    b"W": Op.WRITE,
+    b"D": Op.DISCARD,
+    b"DE": Op.DISCARD,
+    b"WZ": Op.WRITE_ZEROES,
+    b"ZA": Op.WRITE,
+}
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether one of the first lines is a block event; nothing else looks like them."""
+    return any(event_of(line) for line in head.split(b"\n")[:DETECT_LINES])
+
+
+def event_of(line: bytes) -> re.Match[bytes] | None:
+    """Return the parts of a line that tells a block event."""
+    return EVENT_LINE.match(line) if EVENT in line and len(line) < LINE_BYTES_MAX else None
+
+
+def parse_rwbs(text: bytes, sectors: int) -> tuple[int, int] | None:
+    """Return op and flags of the tracepoints' letters; None for what is no request.
+
+    FF is the flush that a request machinery sends by itself; N with sectors writes zeroes.
+    """
+    match = RWBS.fullmatch(text)
+    if match is None:
+        return None
+    flags = sum({int(MARKS[mark]) for mark in match["marks"] if mark in MARKS})
+    flags |= int(Flag.PREFLUSH) if match["flush"] or match["op"] == b"F" else 0
+    if match["op"] in (b"N", b"F"):
+        return int(Op.WRITE_ZEROES if sectors else Op.READ), flags
+    return (int(OPS[match["op"]]), flags) if match["op"] in OPS else None
+
+
+class Lines(EventLines):
+    """One pass over the lines of block events; those of other events count for nothing."""
+
+    def events(self) -> Iterator[tuple[int, ...]]:
+        """Yield the fields of EVENT for each line that matters."""
+        for number, line in self._lines:
+            match = event_of(line)
+            if match is None:
+                if EVENT in line and not line.lstrip().startswith(b"#"):
+                    self.malformed.add(number, line)
+                continue
+            action = ACTIONS.get(match["event"])
+            if action is None:
+                continue
+            event = self._event(match, action)
+            if event is None:
+                self.malformed.add(number, line)
+            elif event:
+                yield event
+
+    def _event(self, match: re.Match[bytes], action: int) -> tuple[int, ...] | None:
+        """Return the fields of EVENT, () for an event that does not count, None for nonsense."""
+        tail = TAIL.fullmatch(match["rest"])
+        if tail is None:
+            return None
+        if tail["command"]:
+            self.passthrough += action == Action.ISSUE
+            return ()
+        sector, count = int(tail["sector"]), int(tail["count"])
+        if sector == (1 << 64) - 1:  # of a flush without a place
+            sector = 0
+        if tail["mark"] == b"/":
+            count -= sector
+        told = parse_rwbs(tail["rwbs"], count)
+        if told is None or sector > SECTOR_MAX or not 0 <= count <= SECTOR_MAX:
+            return None
+        op, flags = told
+        device, length = tail["device"].decode(), count * SECTOR_BYTES
+        time_ns = self.see(match["s"], match["us"])
+        if not self.is_wanted(device, action, length):
+            return ()
+        pid = PID.search(match["task"])
+        number = int(pid[1]) if pid and not int(pid[1]) >> 31 else 0
+        error = error_of(action, tail["last"])
+        cpu = int(match["cpu"] or 0) & 0xFFFF
+        return (time_ns, sector * SECTOR_BYTES, length, number, error, cpu, action, op, flags)
+
+
+class Reader(TextReader):
+    """The text of one capture; each pass reads it anew."""
+
+    format = "ftrace text"
+    lines = Lines

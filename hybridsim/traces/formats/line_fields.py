@@ -1,0 +1,207 @@
+"""The fields of a line, as compiled code: each takes one from a block of bytes.
+
+Every line of the block ends with a newline, so that no field needs to look at the block's end.
+Branches that a processor cannot foresee cost more than all else, so that words are taken eight
+bytes at once, whatever their length, and compared without one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridsim.common.codes import Op
+from hybridsim.traces.formats.eight_bytes import (
+    EIGHT,
+    NONE,
+    ONES,
+    POWERS,
+    ZEROS,
+    all_before,
+    before,
+    digits,
+    eight,
+    first,
+    marks_below,
+    marks_of,
+    worth,
+)
+from hybridsim.jit import kernel
+
+NEWLINE, RETURN, BLANK, TAB, QUOTE, POINT, ZERO, HASH = b'\n\r \t".0#'
+DIGITS_MAX = 19
+PLACES = 9  # of decimals; more are left out
+BILLION = 10**PLACES
+ONE = np.uint64(1)
+SMALL, QUOTES, NEWLINES = BLANK * ONES, QUOTE * ONES, NEWLINE * ONES
+CONTROLS, WORD_ENDS = (RETURN + 1) * ONES, (QUOTE + 1) * ONES
+HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
+NO_OP = -1
+NO_WORD = -2
+BAD = -1
+READ, WRITE = int(Op.READ), int(Op.WRITE)
+
+
+@kernel
+def after_blanks(block, at, separator):
+    """Place of the next letter that is no blank, no quote, and no separator but a blank."""
+    i = np.uint64(at)
+    letter = block[i]
+    while letter <= QUOTE and (
+        letter == BLANK
+        or letter == QUOTE
+        or letter == RETURN
+        or (letter == TAB and separator != TAB)
+    ):
+        i += ONE
+        letter = block[i]
+    return np.int64(i)
+
+
+@kernel
+def billionths(block, at):
+    """What the decimals that begin here are worth, and the place after them."""
+    value, end = digits(block, at)
+    places = end - at
+    if places <= PLACES:
+        return value * np.int64(POWERS[PLACES - places]), end
+    value = np.int64(worth(eight(block, np.uint64(at)) ^ ZEROS))
+    return value * 10 + (np.int64(block[at + PLACES - 1]) ^ ZERO), end
+
+
+@kernel
+def number(block, at, scale, zero, limit):
+    """A decimal number, scaled, and the place after it, or BAD."""
+    value, end = digits(block, at)
+    long = end - at
+    value -= zero
+    if long == 0 or long > DIGITS_MAX or value < 0 or value > limit:
+        return value, BAD
+    value *= scale
+    if block[np.uint64(end)] == POINT:
+        part, end = billionths(block, end + 1)
+        value += scale // BILLION * part + scale % BILLION * part // BILLION
+    return value, end
+
+
+@kernel
+def word(block, at, separator, words, codes):
+    """What a word says of a request, and the place after it, or BAD."""
+    letters = eight(block, np.uint64(at))
+    ends = marks_below(letters, WORD_ENDS) | marks_of(letters, np.uint64(separator) * ONES)
+    mark = first(ends)
+    packed = np.int64((letters | SMALL) & all_before(mark))
+    code = NO_WORD
+    for each in range(len(words)):
+        code = codes[each] if words[each] == packed else code
+    if ends == NONE or code == NO_WORD:
+        return NO_OP, BAD
+    return code, at + np.int64(before(mark))
+
+
+@kernel
+def low_bit(block, at, separator):
+    """Read if the hexadecimal number is odd, else write; and the place after it, or BAD."""
+    end = at
+    last = np.int64(0)
+    while block[end] > BLANK and block[end] != separator and block[end] != QUOTE:
+        last = np.int64(block[end])
+        if last ^ ZERO > 9:
+            last = (last | 32) - 87
+            if last < 10 or last > 15:
+                return NO_OP, BAD
+        end += 1
+    return READ if last & 1 else WRITE, end if end > at else BAD
+
+
+@kernel
+def ends_of(letters, separator):
+    """Marks of the letters that end a field: its separator, any control."""
+    return marks_below(letters, CONTROLS) | marks_of(letters, np.uint64(separator) * ONES)
+
+
+@kernel
+def skipped(block, at, separator):
+    """Place after a field; one in quotes may hold separators."""
+    if at > 0 and block[at - 1] == QUOTE and separator != BLANK and block[at] != separator:
+        while block[at] != QUOTE and block[at] != NEWLINE:
+            at += 1
+    i = np.uint64(at)
+    ends = ends_of(eight(block, i), separator)
+    while ends == NONE:
+        i += EIGHT
+        ends = ends_of(eight(block, i), separator)
+    return np.int64(i + before(first(ends)))
+
+
+@kernel
+def is_between(letter):
+    """Whether a letter stands between fields that blanks separate; quotes do as well."""
+    return letter <= BLANK or letter == QUOTE
+
+
+@kernel
+def stretched(block, at, after):
+    """Place after a field that has `after` fields behind it, found from the right, or BAD."""
+    end = end_of_line(block, at)
+    for _ in range(after):
+        while end > at and is_between(block[end - 1]):
+            end -= 1
+        while end > at and not is_between(block[end - 1]):
+            end -= 1
+    while end > at and is_between(block[end - 1]):
+        end -= 1
+    return end if end > at else BAD
+
+
+@kernel
+def after_separator(block, at, separator):
+    """Place of the next field, or BAD."""
+    if block[np.uint64(at)] == separator:
+        return at + 1
+    after = after_blanks(block, at, separator)
+    if separator == BLANK:
+        return BAD if block[after] == NEWLINE or after == at else after
+    return after + 1 if block[after] == separator else BAD
+
+
+@kernel
+def after_last(block, at, separator, exact):
+    """Place of the line's end after the last field; BAD if there are more and must not be."""
+    after = after_blanks(block, at, separator)
+    if block[after] == NEWLINE:
+        return after
+    is_apart = after > at if separator == BLANK else block[after] == separator
+    return BAD if exact or not is_apart else end_of_line(block, after)
+
+
+@kernel
+def named(block, at, separator, key):
+    """Hash of a name, and the place after it; names of less than eight bytes never share one."""
+    i = np.uint64(at)
+    letters = eight(block, i)
+    ends = ends_of(letters, separator) | marks_of(letters, QUOTES)
+    while ends == NONE:
+        key = mixed(np.uint64(key) ^ letters)
+        i += EIGHT
+        letters = eight(block, i)
+        ends = ends_of(letters, separator) | marks_of(letters, QUOTES)
+    mark = first(ends)
+    return mixed(np.uint64(key) ^ (letters & all_before(mark) | mark)), np.int64(i + before(mark))
+
+
+@kernel
+def mixed(key):
+    """A key whose every bit tells on the highest ones."""
+    product = np.uint64(key) * HASH_FACTOR
+    return np.int64(product ^ product >> HASH_SHIFT)
+
+
+@kernel
+def end_of_line(block, at):
+    """Place of the newline that ends this line."""
+    i = np.uint64(at)
+    ends = marks_of(eight(block, i), NEWLINES)
+    while ends == NONE:
+        i += EIGHT
+        ends = marks_of(eight(block, i), NEWLINES)
+    return np.int64(i + before(first(ends)))

@@ -1,0 +1,91 @@
+"""Lists of block accesses as of the ARC paper: `start count ignored number`, in 512-byte blocks.
+
+N. Megiddo, D. S. Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003: OLTP, P1
+to P14 and others.  They tell no times and no direction: all are reads, at time 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.codes import Op
+from hybridsim.traces.formats.files import Source
+from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
+from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, one_device, only
+
+BLOCK_BYTES = 512
+FIELDS = 4
+DIGITS_MAX = 15
+BATCH = 1 << 14
+LINES_SEEN = 20
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the first lines are four numbers each, separated by single blanks."""
+    first = head.split(b"\n")[: LINES_SEEN + 1]
+    whole = [line for line in first[:-1] if line.strip()]
+    return bool(whole) and all(parse(line) is not None for line in whole)
+
+
+def parse(line: bytes) -> tuple[int, int] | None:
+    """Return start and count in blocks, or None if the line makes no sense."""
+    fields = line.split()
+    if len(fields) != FIELDS or not all(f.isdigit() and len(f) <= DIGITS_MAX for f in fields):
+        return None
+    start, count = int(fields[0]), int(fields[1])
+    return (start, count) if count > 0 else None
+
+
+class Reader:
+    """A list; each pass reads the file anew."""
+
+    origin_unix_ns = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, "lis")
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        one_device(self._source.name, "a list", device)
+        no_dispatch(self._source.name, use_dispatch)
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests."""
+        malformed = Malformed(self._source)
+        batch: list[tuple[int, int]] = []
+        rows = size = 0
+        for number, line in lines(self._source, findings):
+            row = parse(line)
+            if row is None:
+                if line.strip():
+                    malformed.add(number, line)
+                continue
+            batch.append(row)
+            rows += 1
+            size += row[1] * BLOCK_BYTES
+            if len(batch) == BATCH:
+                yield in_columns(np.array(batch))
+                batch = []
+        if batch:
+            yield in_columns(np.array(batch))
+        if not rows:
+            raise malformed.refuse("lis")
+        self.devices = [Device("0", rows, size, chosen=True)]
+        malformed.report(findings)
+        findings.add(
+            "no-times",
+            "the list holds no times and no directions: all are reads, and arrive at once",
+            fix="replay it with --mode closed; hits and mrc need no times",
+        )
+
+
+def in_columns(blocks: NDArray[np.int64]) -> Requests:
+    """Turn rows of start and count into requests."""
+    requests = no_requests(len(blocks))
+    requests.offset_bytes[:] = blocks[:, 0] * BLOCK_BYTES
+    requests.length_bytes[:] = blocks[:, 1] * BLOCK_BYTES
+    requests.op[:] = Op.READ
+    for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
+        column[:] = UNKNOWN
+    return requests

@@ -1,0 +1,75 @@
+"""Any text table with one request a line, its columns as `--columns` says: the generic mapper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hybridsim.common.errors import ColumnsError
+from hybridsim.traces.formats.column_reader import ColumnReader
+from hybridsim.traces.formats.columns import BLANKS, COMMENT, SKIPPED, Table
+from hybridsim.traces.formats.files import Source
+from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
+
+SNIFFED = ",;\t|"
+COLUMNS_MAX = 1000
+
+
+def detect(head: bytes) -> bool:
+    """Tell no file by itself: what its columns mean has to be said."""
+    return False
+
+
+class Reader(ColumnReader):
+    """A table whose columns were said."""
+
+    def __init__(
+        self, sources: list[Source], device: str | None, use_dispatch: bool, said: str = ""
+    ) -> None:
+        if not said:
+            raise ColumnsError(f"--format columns: say which is what, as in --columns {EXAMPLE}")
+        self.table = table_of(read(said), sources[0])
+        super().__init__(sources, device, use_dispatch)
+
+
+def table_of(mapping: Mapping, source: Source) -> Table:
+    """Return the table of a mapping, with the file's own header and separator."""
+    lines = [line for line in source.head().splitlines() if line.strip()]
+    first = next((line for line in lines if not line.startswith(COMMENT)), b"")
+    text = first.decode("utf-8", "backslashreplace").lstrip("\ufeff")
+    separator = mapping.separator or _likely(text)
+    split_at = None if separator == BLANKS else separator
+    names = [name.strip(' "') for name in text.split(split_at)]
+    at = split_at.encode() if split_at else None
+    widest = max((len(line.split(at)) for line in lines), default=0)
+    places = {
+        _place(column, names, widest, source.name): field
+        for column, field in mapping.columns.values()
+    }
+    fields = [places.get(index, SKIPPED) for index in range(max(places) + 1)]
+    return Table(
+        name="columns",
+        separator=separator,
+        fields=tuple(fields),
+        ops=mapping.ops,
+        exact=False,
+        since_1970=None,
+    )
+
+
+def _likely(line: str) -> str:
+    """Return the separator that stands in a line most often; blanks if none does."""
+    most = max(SNIFFED, key=line.count)
+    return most if most in line else BLANKS
+
+
+def _place(column: str, names: Sequence[str], widest: int, file: str) -> int:
+    """Return the index of a column; a number is one, even if the first line holds it."""
+    if column.isdigit():
+        if 1 <= int(column) <= min(widest, COLUMNS_MAX):
+            return int(column) - 1
+    elif column in names:
+        return list(names).index(column)
+    raise ColumnsError(
+        f"--columns: {file} has no column {column!r}; its first line is "
+        f"{', '.join(names[:12])}; a number counts columns from 1"
+    )

@@ -1,0 +1,132 @@
+"""Which column of a table means what, as its owner says it: `time=ts:us,offset=lba:sectors,...`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import ColumnsError
+from hybridsim.traces.formats.columns import OPS, Field, To
+from hybridsim.traces.formats.msr import TICK_NS, TICKS_TO_1970
+from hybridsim.common.suggest import hint
+from hybridsim.common.units import parse_size
+from hybridsim.common.toml.parsing import cleaned, parsed
+
+ROLES = {
+    "time": To.TIME,
+    "offset": To.OFFSET,
+    "length": To.LENGTH,
+    "op": To.OP,
+    "device": To.DEVICE,
+    "latency": To.RESPONSE,
+    "process": To.PROCESS,
+}
+ALIASES = {"size": "length", "volume": "device", "response": "latency", "pid": "process"}
+TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+SECTOR_BYTES = 512
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blanks": " "}
+WORDS_OF = (Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH)
+EXAMPLE = "time=ts:us,offset=lba:sectors,length=bytes,op=rw"
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """What was said: for each role its column (a name, or a number from 1) and its field."""
+
+    columns: dict[To, tuple[str, Field]]
+    ops: dict[str, Op | None] = field(default_factory=lambda: dict(OPS))
+    separator: str | None = None
+
+
+def read(said: str) -> Mapping:
+    """Return a mapping said in a line, or in a TOML file with the same keys and values.
+
+    Raises ColumnsError for a role, column or unit that makes no sense.
+    """
+    pairs = _of_toml(said) if said.endswith(".toml") else _of_line(said)
+    columns: dict[To, tuple[str, Field]] = {}
+    ops: dict[str, Op | None] = dict(OPS)
+    separator = pairs.pop("separator", None)
+    for key, value in pairs.items():
+        name = ALIASES.get(key, key)
+        if name not in ROLES:
+            raise ColumnsError(f"--columns: no {key!r}: {hint(key, [*ROLES, 'separator'])}")
+        column, _, unit = value.partition(":")
+        if not column:
+            raise ColumnsError(f"--columns: {key}: which column?  Write for instance {EXAMPLE}")
+        to = ROLES[name]
+        columns[to] = column, _field(key, to, unit)
+        if to == To.OP and unit:
+            ops = _ops(unit)
+    for needed in ("offset", "length"):
+        if ROLES[needed] not in columns:
+            raise ColumnsError(f"--columns: no {needed}; write for instance {EXAMPLE}")
+    return Mapping(columns, ops, _separator(separator) if separator else None)
+
+
+def _of_line(said: str) -> dict[str, str]:
+    pairs = {}
+    for each in said.split(","):
+        key, equals, value = each.partition("=")
+        if not equals:
+            raise ColumnsError(
+                f"--columns: {each!r} is no ROLE=COLUMN; write for instance {EXAMPLE}"
+            )
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _of_toml(name: str) -> dict[str, str]:
+    try:
+        text = cleaned(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ColumnsError(f"--columns: {name}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ColumnsError(f"--columns: {name}: {error}") from None
+    found = parsed(text, name, ColumnsError)
+    return {key: str(value) for key, value in found.items()}
+
+
+def _field(key: str, to: To, unit: str) -> Field:
+    if to in (To.OP, To.DEVICE, To.PROCESS):
+        return Field(to)
+    if to in (To.TIME, To.RESPONSE):
+        if unit == "filetime":
+            return Field(to, TICK_NS, TICKS_TO_1970 if to == To.TIME else 0)
+        if unit not in TIME_UNITS:
+            raise ColumnsError(
+                f"--columns: {key}: a time needs a unit: {', '.join(TIME_UNITS)} or filetime, "
+                f"as in {key}=COLUMN:us"
+            )
+        return Field(to, TIME_UNITS[unit])
+    if unit in ("", "B", "bytes"):
+        return Field(to)
+    if unit == "sectors":
+        return Field(to, SECTOR_BYTES)
+    try:
+        return Field(to, parse_size(unit if unit[0].isdigit() else f"1{unit}"))
+    except ValueError:
+        raise ColumnsError(
+            f"--columns: {key}: no unit {unit!r}: bytes, sectors, KiB, or what one is: 4KiB"
+        ) from None
+
+
+def _ops(unit: str) -> dict[str, Op | None]:
+    """Return what words mean: those for read, write, discard and flush, in this order."""
+    words = unit.split("/")
+    if not 2 <= len(words) <= len(WORDS_OF) or any(len(word) > 7 for word in words):
+        raise ColumnsError(
+            f"--columns: op: {unit!r} is not READ/WRITE: write the words for a read and a write, "
+            "as in op=COLUMN:0/1 (then those for discard and flush)"
+        )
+    return {word.lower(): op for word, op in zip(words, WORDS_OF)}
+
+
+def _separator(said: str) -> str:
+    separator = SEPARATORS.get(said, said)
+    if len(separator) != 1 or separator.isalnum() or ord(separator) > 127:
+        raise ColumnsError(
+            f"--columns: separator: one of {', '.join(SEPARATORS)}, or one character"
+        )
+    return separator

@@ -1,0 +1,165 @@
+"""libCacheSim's oracleGeneral traces: 24-byte records of accesses to objects, in whole seconds.
+
+As its documentation tells the layout, lowest byte first and without gaps: seconds (32 bits), object
+(64), bytes (32), number of the object's next access (64; none: -1).  Each object is taken for a
+page of 4 KiB, at its number; there are no directions: all are reads.  Accesses of no bytes are left
+out, as libCacheSim does (ignore_size_zero_req).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats.files import Source
+from hybridsim.traces.formats.ordering import SECOND_NS, from_origin, in_order, spread_seconds
+from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
+from hybridsim.traces.formats.text import no_dispatch, one_device, only
+
+RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
+PAGE_BYTES = 4096
+OBJECTS = 1 << 48  # numbers of objects beyond this wrap around: they are hashes
+NEVER = (-1, np.iinfo(np.int64).max)
+ACCESSES = 1 << 48  # more are in no trace
+CHECKED_MIN = 3
+BATCH = 1 << 16
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the records of the head know where their objects come again, and are right.
+
+    Numbers count from 0 or from 1; both are tried.  Times do not fall.
+    """
+    records = np.frombuffer(head, RECORD, len(head) // RECORD.itemsize)
+    if len(records) < CHECKED_MIN or (np.diff(records["second"].astype(np.int64)) < 0).any():
+        return False
+    number, following = np.arange(len(records)), records["next"]
+    never = np.isin(following, NEVER)
+    if not (records["bytes"] > 0).any() or not (never | (following > number)).all():
+        return False
+    return any(_agrees(records["object"], following - base, never) for base in (0, 1))
+
+
+def _agrees(
+    objects: NDArray[np.uint64], following: NDArray[np.int64], never: NDArray[np.bool_]
+) -> bool:
+    inside = ~never & (following < len(objects)) & (following >= 0)
+    found = objects[following[inside]] == objects[inside]
+    return len(found) >= CHECKED_MIN and bool(found.all())
+
+
+class Reader:
+    """A trace; each pass reads the file anew."""
+
+    origin_unix_ns: int | None = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, "oracle-general")
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        one_device(self._source.name, "an oracleGeneral trace", device)
+        no_dispatch(self._source.name, use_dispatch)
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests."""
+        self._empty = self._nonsense = rows = 0
+        origin_ns: int | None = None
+        for part in spread_seconds(in_order(self._records(findings), findings)):
+            if origin_ns is None:
+                origin_ns = int(part.arrival_ns[0])
+            rows += part.rows
+            yield from_origin(part, origin_ns)
+        if not rows:
+            raise TraceError(f"{self._source.name}: no request found in it as oracle-general")
+        if self._nonsense > rows // 2:
+            raise TraceError(
+                f"{self._source.name}: {self._nonsense:,} of {rows:,} records make no sense as "
+                "oracle-general; is it another --format?"
+            )
+        self.devices = [Device("0", rows, rows * PAGE_BYTES, chosen=True)]
+        if self._empty:
+            findings.add(
+                "empty",
+                "accesses of no bytes were left out",
+                count=self._empty,
+                fix="none needed: libCacheSim leaves them out too",
+            )
+        findings.add(
+            "whole-seconds",
+            "times are whole seconds: the requests of each are spread evenly over it",
+            fix="replay it with --mode closed; hits and mrc need no times",
+        )
+        findings.add(
+            "all-reads",
+            "objects have no place, size and direction: each is a page of 4 KiB, that is read",
+            fix="hits and mrc with --page 4KiB say what libCacheSim says",
+        )
+
+    def _records(self, findings: Findings) -> Iterator[Requests]:
+        with self._source.open(findings) as stream:
+            while data := stream.read(BATCH * RECORD.itemsize):
+                records = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
+                if len(data) % RECORD.itemsize:
+                    findings.add(
+                        "truncated",
+                        "the file ends within a record, which was left out",
+                        place=self._source.name,
+                        fix="copy the file again",
+                    )
+                following = records["next"]
+                possible = np.isin(following, NEVER) | (following >= 0) & (following < ACCESSES)
+                self._nonsense += int((~possible).sum())
+                self._empty += int((records["bytes"] == 0).sum())
+                records = records[records["bytes"] > 0]
+                if len(records):
+                    yield in_columns(records["second"], records["object"] % OBJECTS)
+
+
+def in_columns(seconds: NDArray[np.uint32], objects: NDArray[np.uint64]) -> Requests:
+    """Turn records into requests."""
+    requests = no_requests(len(seconds))
+    requests.arrival_ns[:] = seconds.astype(np.int64) * SECOND_NS
+    requests.offset_bytes[:] = objects.astype(np.int64) * PAGE_BYTES
+    requests.length_bytes[:] = PAGE_BYTES
+    requests.op[:] = Op.READ
+    for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
+        column[:] = UNKNOWN
+    return requests
+
+
+def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:
+    """Write an access for each page of 4 KiB that a read or write touches; return the requests.
+
+    As each access tells its object's next one, all are held in memory: some 40 bytes each.
+    """
+    seconds, pages, rows = [], [], 0
+    for chunk in chunks:
+        rows += chunk.rows
+        moves = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
+        first = chunk.offset_bytes[moves] // PAGE_BYTES
+        last = (chunk.offset_bytes[moves] + chunk.length_bytes[moves] - 1) // PAGE_BYTES
+        counts = last - first + 1
+        begins = np.repeat(np.cumsum(counts) - counts, counts)
+        pages.append(np.repeat(first, counts) + np.arange(counts.sum()) - begins)
+        seconds.append(np.repeat((chunk.arrival_ns[moves] // SECOND_NS).astype(np.uint32), counts))
+    objects = np.concatenate(pages) if pages else np.zeros(0, np.int64)
+    records = np.zeros(len(objects), RECORD)
+    records["second"] = np.concatenate(seconds) if seconds else 0
+    records["object"] = objects
+    records["bytes"] = PAGE_BYTES
+    records["next"] = next_accesses(objects)
+    for start in range(0, len(records), BATCH):
+        put(records[start : start + BATCH].tobytes())
+    return rows
+
+
+def next_accesses(objects: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each access the number, from 1, of the next one to the same object, or -1."""
+    order = np.argsort(objects, kind="stable")
+    following = np.full(len(objects), -1, np.int64)
+    same = objects[order[1:]] == objects[order[:-1]]
+    following[order[:-1][same]] = order[1:][same] + 1
+    return following

@@ -1,0 +1,141 @@
+"""Requests of traces that are not quite in order of time, put in order; and ties, spread."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from hybridsim.requests.rows import Findings, Requests, joined
+
+WINDOW = 1 << 18  # requests: one may be this far from its place
+SECOND_NS = 10**9
+EPOCH_NS = 10**18  # September 2001: a later number of nanoseconds is one since 1970
+
+
+def in_order(
+    parts: Iterable[Requests], findings: Findings, window: int = WINDOW
+) -> Iterator[Requests]:
+    """Yield requests in order of arrival; those of one time in order of the trace.
+
+    One that comes more than `window` requests too late is moved to the time of the one before,
+    and counted.
+    """
+    held: deque[Requests] = deque()
+    rows, is_sorted, last_ns = 0, True, -(1 << 62)
+    for part in parts:
+        if not part.rows:
+            continue
+        before = held[-1].arrival_ns[-1] if held else part.arrival_ns[0]
+        is_sorted &= before <= part.arrival_ns[0] and _is_sorted(part)
+        held.append(part)
+        rows += part.rows
+        if rows < 2 * window:
+            continue
+        if not is_sorted:
+            held, is_sorted = deque(_cut(_sorted(joined(list(held))), rows - window)), True
+        while rows - held[0].rows >= window:
+            ready = held.popleft()
+            rows -= ready.rows
+            yield _not_before(last_ns, ready, findings)
+            last_ns = max(last_ns, int(ready.arrival_ns[-1]))
+    rest = list(held) if is_sorted else [_sorted(joined(list(held)))]
+    for ready in rest:
+        yield _not_before(last_ns, ready, findings)
+        last_ns = max(last_ns, int(ready.arrival_ns[-1]))
+
+
+def merged(streams: Sequence[Iterator[Requests]]) -> Iterator[Requests]:
+    """Yield the requests of several streams, each in order, in order; of one time the first's."""
+    heads = [(part, stream) for stream in streams if (part := next(stream, None)) is not None]
+    while len(heads) > 1:
+        until_ns = min(int(part.arrival_ns[-1]) for part, _ in heads)
+        ready, later = [], []
+        for part, stream in heads:
+            cut = int(np.searchsorted(part.arrival_ns, until_ns, "right"))
+            ready.append(part.between(0, cut))
+            rest = part.between(cut, part.rows) if cut < part.rows else next(stream, None)
+            if rest is not None:
+                later.append((rest, stream))
+        yield _sorted(joined(ready))
+        heads = later
+    for part, stream in heads:
+        yield part
+        yield from stream
+
+
+def _is_sorted(part: Requests) -> bool:
+    return bool((part.arrival_ns[1:] >= part.arrival_ns[:-1]).all())
+
+
+def _sorted(part: Requests) -> Requests:
+    order = np.argsort(part.arrival_ns, kind="stable")
+    return Requests._make(column[order] for column in part)
+
+
+def _cut(part: Requests, at: int) -> list[Requests]:
+    return [part.between(0, at), part.between(at, part.rows)]
+
+
+def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:
+    """Move requests that are earlier than `last_ns` to it."""
+    if part.arrival_ns[0] >= last_ns:
+        return part
+    late = int(np.searchsorted(part.arrival_ns, last_ns))
+    findings.add(
+        "disorder",
+        "requests are much earlier than those before them and were moved to the time of these",
+        count=late,
+        fix="sort the file by time",
+    )
+    arrival_ns = np.maximum(part.arrival_ns, last_ns)
+    known = part.complete_ns >= 0
+    complete_ns = np.where(known, np.maximum(part.complete_ns, arrival_ns), part.complete_ns)
+    return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
+
+
+def spread_seconds(parts: Iterable[Requests]) -> Iterator[Requests]:
+    """Spread requests in order of whole seconds evenly over these: nothing else is known.
+
+    Memory: the requests of the busiest second.
+    """
+    waiting: list[Requests] = []
+    for part in parts:
+        if not waiting or part.arrival_ns[-1] == waiting[0].arrival_ns[0]:
+            waiting.append(part)
+            if part.arrival_ns[0] == part.arrival_ns[-1]:
+                continue
+            waiting.pop()
+        whole = joined([*waiting, part])
+        cut = int(np.searchsorted(whole.arrival_ns, whole.arrival_ns[-1]))
+        if cut:
+            yield _spread(whole.between(0, cut))
+        waiting = [whole.between(cut, whole.rows)]
+    if waiting:
+        yield _spread(joined(waiting))
+
+
+def _spread(part: Requests) -> Requests:
+    second = part.arrival_ns
+    begins = np.flatnonzero(np.concatenate(([True], second[1:] != second[:-1])))
+    counts = np.diff(np.append(begins, len(second)))
+    rank = np.arange(len(second)) - np.repeat(begins, counts)
+    return part._replace(arrival_ns=second + rank * SECOND_NS // np.repeat(counts, counts))
+
+
+def origin_of(since_1970: bool | None, first_ns: int) -> int | None:
+    """Return the Unix time of the first request, if times are such; None: if they look it."""
+    absolute = first_ns >= EPOCH_NS if since_1970 is None else since_1970
+    return first_ns if absolute else None
+
+
+def from_origin(part: Requests, origin_ns: int) -> Requests:
+    """Return requests with times from the first one's."""
+    part = part._replace(arrival_ns=part.arrival_ns - origin_ns)
+    known = part.complete_ns >= 0
+    if not known.any():
+        return part
+    return part._replace(
+        complete_ns=np.where(known, part.complete_ns - origin_ns, part.complete_ns)
+    )

@@ -1,0 +1,468 @@
+"""From events to requests: which completion ends which request.
+
+The block layer splits, merges, requeues and completes in parts, so flags and lengths do not
+identify a request.  Coverage does: a queued request is one piece of its device, a split cuts
+the piece, an issue or completion walks the pieces it covers.  A request is done when all its
+bytes are; the host sees a write with FUA end at a later, empty completion at the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridsim.common.codes import Flag, Op
+from hybridsim.traces.formats.events import Action, Fill, room_for
+from hybridsim.requests.rows import DTYPES, UNKNOWN, Requests
+from hybridsim.jit import loop, method, state_machine
+
+PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
+LAST = PENDING_MAX - 1
+PIECES_MAX = PENDING_MAX + (1 << 12)
+BUCKETS = 1 << 14
+TAIL = 9  # the class of a piece that waits for the empty completion of a write with FUA
+NATIVE_AFTER = 64  # this many such writes without one: the device does FUA itself
+RECENT = 1024  # requests among which the begin of a rest is looked for
+NONE = -1
+
+QUEUE, REQUEUE, ISSUE, COMPLETE, SPLIT = (
+    int(Action.QUEUE),
+    int(Action.REQUEUE),
+    int(Action.ISSUE),
+    int(Action.COMPLETE),
+    int(Action.SPLIT),
+)
+READ, FLUSH = int(Op.READ), int(Op.FLUSH)
+FUA, PREFLUSH, ERROR, REQUEUED, PARTIAL = (
+    int(Flag.FUA),
+    int(Flag.PREFLUSH),
+    int(Flag.ERROR),
+    int(Flag.REQUEUED),
+    int(Flag.PARTIAL),
+)
+
+
+class At(IntEnum):
+    """Which number of `Pairing.at` means what."""
+
+    OLDEST = 0  # number of the oldest request not handed out
+    SETTLED = 1  # all before this number are done
+    NEXT = 2  # number of the next request
+    NOW = 3
+    FREE = 4  # first of the free pieces; the list ends at the first that was never used
+    UNUSED = 5  # which is this one
+    FUA_DONE = 6
+    FUA_TAILS = 7
+    DISORDER = 8  # events earlier than one before them
+    UNMATCHED = 9  # completions of requests that began before the trace, or were lost
+    EMPTY = 10  # queued without length, and no flush
+    REQUEUES = 11
+    ERRORS = 12
+    INCOMPLETE = 13
+    RESTS = 14  # splits by a stacked driver (device mapper)
+
+
+OLDEST, SETTLED, NEXT, NOW, FREE, UNUSED = range(6)
+FUA_DONE, FUA_TAILS, DISORDER, UNMATCHED, EMPTY, REQUEUES, ERRORS, INCOMPLETE, RESTS = range(6, 15)
+
+
+ROW = np.dtype(
+    [
+        *((name.replace("flags", "marks"), dtype) for name, dtype in zip(Requests._fields, DTYPES)),
+        ("left", np.int64),  # bytes not yet complete; a FLUSH counts as one
+    ],
+    align=True,
+)
+PIECE = np.dtype(
+    [
+        ("start", np.int64),
+        ("end", np.int64),
+        ("request", np.int64),  # its number
+        ("after", np.int64),  # the next piece in its bucket, or in the list of free ones
+        ("kind", np.uint8),  # codes.Op, or TAIL
+        ("issued", np.bool_),
+    ],
+    align=True,
+)
+
+
+@state_machine
+class Pairing(NamedTuple):
+    """The requests in the making, and the pieces of the device that they wait for."""
+
+    at: Any  # int64, see At
+    by_issue: bool  # requests begin when they are issued, after merging
+    rows: Any  # ROW, a ring: request n is in row n % PENDING_MAX
+    pieces: Any  # PIECE
+    bucket: Any  # int64: the first piece of each bucket
+
+    @method
+    def place(self, kind, start):
+        """The bucket of the pieces of a kind that begin at a byte."""
+        mixed = ((start >> 9) + kind * 77) * 0x9E3779B1
+        return (mixed ^ (mixed >> 17)) & (BUCKETS - 1)
+
+    @method
+    def add(self, kind, start, end, request, issued):
+        """Add a piece; there is room, see `pair`."""
+        number = self.at[FREE]
+        piece = self.pieces[number]
+        if number == self.at[UNUSED]:
+            self.at[UNUSED] += 1
+            self.at[FREE] += 1
+        else:
+            self.at[FREE] = piece.after
+        where = self.place(kind, start)
+        piece.start = start
+        piece.end = end
+        piece.request = request
+        piece.kind = kind
+        piece.issued = issued
+        piece.after = self.bucket[where]
+        self.bucket[where] = number
+
+    @method
+    def remove(self, number):
+        """Take a piece out and free it."""
+        piece = self.pieces[number]
+        where = self.place(piece.kind, piece.start)
+        before = self.bucket[where]
+        if before == number:
+            self.bucket[where] = piece.after
+        else:
+            while self.pieces[before].after != number:
+                before = self.pieces[before].after
+            self.pieces[before].after = piece.after
+        piece.after = self.at[FREE]
+        self.at[FREE] = number
+
+    @method
+    def find(self, kind, start, length, issued):
+        """The piece at `start`: rather one issued or not, rather of this length, the oldest."""
+        best = NONE
+        best_score = -1
+        best_request = 0
+        number = self.bucket[self.place(kind, start)]
+        while number != NONE:
+            piece = self.pieces[number]
+            if piece.start == start and piece.kind == kind:
+                score = 2 * (piece.issued == issued) + (piece.end - start == length)
+                if score > best_score or (score == best_score and piece.request < best_request):
+                    best = number
+                    best_score = score
+                    best_request = piece.request
+            number = piece.after
+        return best
+
+    @method
+    def youngest(self, kind, start, end):
+        """The youngest piece that begins at `start` and ends after `end`."""
+        best = NONE
+        best_request = -1
+        number = self.bucket[self.place(kind, start)]
+        while number != NONE:
+            piece = self.pieces[number]
+            if piece.start == start and piece.kind == kind and piece.end > end:
+                if piece.request > best_request:
+                    best = number
+                    best_request = piece.request
+            number = piece.after
+        return best
+
+    @method
+    def begin(self, time, op, offset, length, flags, pid):
+        """Begin a request that arrives now, whole in one piece; return its row."""
+        number = self.at[NEXT]
+        self.at[NEXT] += 1
+        row = self.rows[number & LAST]
+        row.arrival_ns = time
+        row.offset_bytes = offset
+        row.length_bytes = length
+        row.op = op
+        row.marks = flags
+        row.stream = pid
+        row.dispatch_ns = time if self.by_issue else UNKNOWN
+        row.complete_ns = UNKNOWN
+        row.left = max(length, 1)
+        self.add(op, offset, offset + length, number, self.by_issue)
+
+    @method
+    def begin_issued(self, time, op, offset, length, flags, pid):
+        """An issue where issues are what counts: a new request, or a requeued one again."""
+        found = self.find(op, offset, length, False)
+        if found != NONE:
+            piece = self.pieces[found]
+            if not piece.issued and piece.end == offset + length:
+                piece.issued = True
+                self.rows[piece.request & LAST].dispatch_ns = time
+                return
+        self.begin(time, op, offset, length, flags, pid)
+
+    @method
+    def issue(self, time, op, offset, length, issued):
+        """The driver takes over what lies in this range, or (issued False) gives it back."""
+        end = offset + length
+        while offset < end:
+            found = self.find(op, offset, end - offset, not issued)
+            if found == NONE:
+                return
+            piece = self.pieces[found]
+            piece.issued = issued
+            row = self.rows[piece.request & LAST]
+            if not issued:
+                row.dispatch_ns = UNKNOWN
+                row.marks |= REQUEUED
+            elif row.dispatch_ns == UNKNOWN:
+                row.dispatch_ns = time
+            offset = piece.end
+
+    @method
+    def begin_of_rest(self, op, offset, end):
+        """Where a recent request begins of which only the rest is said to be complete, or NONE."""
+        number = self.at[NEXT] - 1
+        last = max(self.at[SETTLED], number - RECENT)
+        while number >= last:
+            row = self.rows[number & LAST]
+            if row.offset_bytes < offset and row.offset_bytes + row.length_bytes == end:
+                if row.op == op and row.complete_ns == UNKNOWN:
+                    return row.offset_bytes
+            number -= 1
+        return NONE
+
+    @method
+    def complete(self, time, op, offset, length, error):
+        """The device has done what lies in this range."""
+        end = offset + length
+        rest = self.at[RESTS] > 0
+        while offset < end:
+            found = self.find(op, offset, end - offset, True)
+            if found == NONE and rest:
+                begin = self.begin_of_rest(op, offset, end)
+                if begin != NONE:
+                    offset = begin
+                    found = self.find(op, offset, end - offset, True)
+            rest = False
+            if found == NONE:
+                self.at[UNMATCHED] += 1
+                return
+            request = self.pieces[found].request
+            piece_end = self.pieces[found].end
+            self.remove(found)
+            if piece_end > end:
+                self.add(op, end, piece_end, request, True)
+            self.finish(time, request, min(piece_end, end) - offset, error)
+            offset = piece_end
+
+    @method
+    def finish(self, time, request, length, error):
+        """Some bytes of a request are done; perhaps the request is."""
+        row = self.rows[request & LAST]
+        if error != 0:
+            self.at[ERRORS] += not row.marks & ERROR
+            row.marks |= ERROR
+        if length < row.left:
+            row.left -= length
+            return
+        row.complete_ns = time
+        if row.marks & FUA and row.op != FLUSH and not self.by_issue:
+            self.at[FUA_DONE] += 1
+            if self.at[FUA_TAILS] > 0 or self.at[FUA_DONE] < NATIVE_AFTER:
+                self.add(TAIL, row.offset_bytes, row.offset_bytes, request, True)
+                return
+        row.left = 0
+
+    @method
+    def complete_empty(self, time, offset, internal, error):
+        """A completion without bytes: the end of a flush, or of a write with FUA."""
+        if internal != self.by_issue:
+            return
+        found = NONE
+        if not internal:
+            found = self.youngest(TAIL, offset, offset - 1)
+        if found != NONE:
+            self.at[FUA_TAILS] += 1
+        elif offset == 0:
+            found = self.find(FLUSH, 0, 0, internal)
+        if found == NONE:
+            self.at[UNMATCHED] += 1
+            return
+        row = self.rows[self.pieces[found].request & LAST]
+        row.complete_ns = time
+        row.left = 0
+        if error != 0:
+            self.at[ERRORS] += not row.marks & ERROR
+            row.marks |= ERROR
+        self.remove(found)
+
+    @method
+    def take(self, event):
+        """Let one event change the requests in the making."""
+        time = self.at[NOW]
+        op = np.int64(event.op)
+        flags = np.int64(event.marks)
+        pid = np.int64(event.pid)
+        offset = event.offset_bytes
+        length = event.length_bytes
+        # The flushes that the block layer sends itself are reads; those of a caller are writes.
+        internal = flags & PREFLUSH != 0 and op == READ
+        if event.action == COMPLETE:
+            if length > 0:
+                self.complete(time, op, offset, length, event.error)
+            else:
+                self.complete_empty(time, offset, internal, event.error)
+        elif event.action == REQUEUE or (event.action == ISSUE and not self.by_issue):
+            self.at[REQUEUES] += event.action == REQUEUE
+            self.issue(time, op, offset, length, event.action == ISSUE)
+        elif event.action == ISSUE:
+            if length > 0 or internal:
+                kind = op if length > 0 else FLUSH
+                start = offset if length > 0 else 0
+                self.begin_issued(time, kind, start, length, flags, pid)
+        elif self.by_issue:
+            return
+        elif event.action == QUEUE:
+            if length > 0:
+                self.begin(time, op, offset, length, flags, pid)
+            elif flags & PREFLUSH:
+                self.begin(time, FLUSH, 0, 0, flags, pid)
+            else:
+                self.at[EMPTY] += 1
+        elif event.action == SPLIT and length == 0:
+            # A stacked driver has sent the front part on; it will report the rest as complete.
+            self.at[RESTS] += 1
+        elif event.action == SPLIT:
+            found = self.youngest(op, offset, offset + length)
+            if found != NONE:
+                end = self.pieces[found].end
+                self.pieces[found].end = offset + length
+                self.add(op, offset + length, end, self.pieces[found].request, False)
+
+
+@loop
+def pair(pairing, events, position, end, live):
+    """Merge the lanes of events by time and pair them, until a live lane or the room runs out.
+
+    `position` and `end` delimit each lane's rows in `events`.  Returns the lane that needs
+    more events, NONE when there is no more room, and the number of lanes when all are done.
+    """
+    at = pairing.at
+    lanes = len(position)
+    stop = NONE
+    for lane in range(lanes):
+        if live[lane] and position[lane] >= end[lane]:
+            return lane
+    while at[NEXT] - at[OLDEST] < PENDING_MAX and at[FREE] < PIECES_MAX - 1:
+        best = NONE
+        time = 0
+        for lane in range(lanes):
+            if position[lane] < end[lane]:
+                head = events[position[lane]].time_ns
+                if best == NONE or head < time:
+                    best = lane
+                    time = head
+        if best == NONE:
+            stop = lanes
+            break
+        at[DISORDER] += time < at[NOW]
+        at[NOW] = max(at[NOW], time)
+        pairing.take(events[position[best]])
+        position[best] += 1
+        if position[best] >= end[best] and live[best]:
+            stop = best
+            break
+    number = at[SETTLED]
+    while number < at[NEXT] and pairing.rows[number & LAST].left == 0:
+        number += 1
+    at[SETTLED] = number
+    return stop
+
+
+@loop
+def give_up(pairing, requests):
+    """Stop waiting for the oldest requests, and forget their pieces."""
+    at = pairing.at
+    oldest = at[SETTLED] + requests
+    for number in range(at[SETTLED], oldest):
+        row = pairing.rows[number & LAST]
+        if row.left > 0 and row.complete_ns == UNKNOWN:
+            at[INCOMPLETE] += 1
+            if 0 < row.left < row.length_bytes:
+                row.marks |= PARTIAL
+        row.left = 0
+    for where in range(BUCKETS):
+        found = pairing.bucket[where]
+        while found != NONE:
+            following = pairing.pieces[found].after
+            if pairing.pieces[found].request < oldest:
+                pairing.remove(found)
+            found = following
+    while oldest < at[NEXT] and pairing.rows[oldest & LAST].left == 0:
+        oldest += 1
+    at[SETTLED] = oldest
+
+
+def new_pairing(by_issue: bool) -> Pairing:
+    """Return an empty state; its memory is only taken as it is used."""
+    return Pairing(
+        at=np.zeros(len(At), np.int64),
+        by_issue=by_issue,
+        rows=np.zeros(PENDING_MAX, ROW).view(np.recarray),
+        pieces=np.zeros(PIECES_MAX, PIECE).view(np.recarray),
+        bucket=np.full(BUCKETS, NONE, np.int64),
+    )
+
+
+class Pairer:
+    """Reads lanes of events, each in order, and hands out requests in order of arrival."""
+
+    def __init__(self, lanes: Sequence[Fill], batch: int, *, by_issue: bool) -> None:
+        self._lanes = lanes
+        self._batch = batch
+        self._pairing = new_pairing(by_issue)
+
+    def count(self, what: At) -> int:
+        """Return one of the pairing's counts."""
+        return int(self._pairing.at[what])
+
+    def requests(self, device: int, origin_ns: Any) -> Iterator[Requests]:
+        """Yield all requests; `origin_ns()` is asked once every lane has been begun."""
+        at, batch, lanes = self._pairing.at, self._batch, len(self._lanes)
+        events = room_for(batch * lanes)
+        position = np.arange(lanes, dtype=np.int64) * batch
+        end = position.copy()
+        live = np.ones(lanes, np.bool_)
+        origin = None
+        while True:
+            lane = int(pair(self._pairing, events, position, end, live))
+            if lane == lanes:
+                break
+            if lane >= 0:
+                first = lane * batch
+                got = self._lanes[lane](events[first : first + batch])
+                position[lane], end[lane], live[lane] = first, first + got, got > 0
+            if at[SETTLED] == at[OLDEST] and lane == NONE:
+                give_up(self._pairing, min(PENDING_MAX // 8, int(at[NEXT] - at[SETTLED])))
+            if at[SETTLED] - at[OLDEST] >= PENDING_MAX // 4 or lane == NONE:
+                origin = origin_ns() if origin is None else origin
+                yield self._hand_out(device, origin)
+        give_up(self._pairing, int(at[NEXT] - at[SETTLED]))
+        if at[NEXT] > at[OLDEST]:
+            yield self._hand_out(device, origin_ns() if origin is None else origin)
+
+    def _hand_out(self, device: int, origin_ns: int) -> Requests:
+        """Return the settled requests and free their rows."""
+        at = self._pairing.at
+        first, stop = int(at[OLDEST]) % PENDING_MAX, int(at[SETTLED]) % PENDING_MAX
+        rows = self._pairing.rows
+        done = rows[first:stop] if first < stop else np.concatenate((rows[first:], rows[:stop]))
+        names = (name for name in ROW.names or () if name != "left")
+        out = Requests._make(np.ascontiguousarray(done[name]) for name in names)
+        at[OLDEST] = at[SETTLED]
+        out.device[:] = device
+        np.subtract(out.arrival_ns, origin_ns, out=out.arrival_ns)
+        for column in (out.dispatch_ns, out.complete_ns):
+            np.subtract(column, origin_ns, out=column, where=column != UNKNOWN)
+        return out

@@ -1,0 +1,306 @@
+"""Apache Parquet files of requests, one a row: needs pyarrow, the extra `hybridsim[parquet]`.
+
+Columns are taken by the names that they have in the CSV of `trace convert`; or as `--columns` says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import ColumnsError, TraceError
+from hybridsim.traces.formats.columns import Field, To
+from hybridsim.traces.formats.files import Source
+from hybridsim.traces.formats.line_parser import LENGTH_MAX, NUMBER_MAX, RESPONSE_MAX_NS, Of
+from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
+from hybridsim.traces.formats.ordering import from_origin, in_order, origin_of
+from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
+from hybridsim.requests.rows import UNKNOWN, Findings, Requests, no_requests
+from hybridsim.traces.formats.text import no_dispatch, only
+from hybridsim.traces.formats.volumes import Volumes
+from hybridsim.common.printable import printable
+
+MAGIC = b"PAR1"
+BATCH = 1 << 16
+GROUP_ROWS = 1 << 20
+COMPLETE = "complete_ns"
+OURS = Mapping(
+    columns={
+        To.TIME: ("arrival_ns", Field(To.TIME)),
+        To.OFFSET: ("offset", Field(To.OFFSET)),
+        To.LENGTH: ("length", Field(To.LENGTH)),
+        To.OP: ("op", Field(To.OP)),
+    },
+    ops={letter: op for op, letter in LETTERS.items()},
+)
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the file begins as Parquet does."""
+    return head.startswith(MAGIC)
+
+
+def pyarrow(name: str) -> Any:
+    """Return pyarrow, with its Parquet part; raise TraceError where it is not installed."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise TraceError(
+            f"{name}: Parquet needs pyarrow: install it, or hybridsim[parquet]; "
+            "or convert the file to CSV"
+        ) from None
+    return pyarrow
+
+
+@contextlib.contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Say of a file that pyarrow cannot read why that is, as a TraceError."""
+    arrow = pyarrow(name)
+    try:
+        yield
+    except (OSError, arrow.ArrowException, UnicodeDecodeError) as error:
+        why = str(error).split("\n")[0]
+        raise TraceError(
+            f"{name}: cannot be read as Parquet: {printable(why)}; it is damaged, or compressed "
+            "once more: then decompress it first"
+        ) from None
+
+
+class Reader:
+    """A file; each pass reads it anew, a group of rows at a time."""
+
+    def __init__(
+        self, sources: list[Source], device: str | None, use_dispatch: bool, said: str = ""
+    ) -> None:
+        self._source = only(sources, "parquet")
+        self.origin_unix_ns: int | None = None
+        no_dispatch(self._source.name, use_dispatch)
+        self._mapping = read(said) if said else OURS
+        with readable(self._source.name):
+            self._file = self._opened()
+            have = self._file.schema_arrow.names
+        wanted = [column for column, _ in self._mapping.columns.values()]
+        missing = [column for column in wanted if column not in have]
+        if missing:
+            raise ColumnsError(
+                f"{self._source.name}: no column {missing[0]!r}; it has {', '.join(have)}; "
+                f"say which is what, as in --columns {EXAMPLE}"
+            )
+        self._columns = wanted + [COMPLETE] * (self._mapping is OURS and COMPLETE in have)
+        survey = Rows(self._mapping)
+        named = [column for to, (column, _) in self._mapping.columns.items() if to == To.DEVICE]
+        if named:
+            for _ in self._rows(survey, -1):
+                pass
+        else:
+            survey.names.append("0")
+        self.volumes = Volumes(self._source.name, device, survey.names, survey.devices)
+        self.devices = self.volumes.devices
+
+    def _opened(self) -> Any:
+        arrow = pyarrow(self._source.name)
+        place: Any = self._source.spool or self._source.path
+        return arrow.parquet.ParquetFile(place)
+
+    def _rows(self, rows: Rows, wanted: int) -> Iterator[Requests]:
+        with readable(self._source.name):
+            batches = self._file.iter_batches(BATCH, columns=self._columns)
+            yield from rows.requests(batches, wanted)
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests in order of arrival."""
+        rows = Rows(self._mapping)
+        origin_ns: int | None = None
+        for part in in_order(self._rows(rows, self.volumes.wanted), findings):
+            if origin_ns is None:
+                origin_ns = int(part.arrival_ns[0])
+                self.origin_unix_ns = origin_of(None, origin_ns)
+            yield from_origin(self.volumes.laid_out(part), origin_ns)
+        if not rows.names:
+            raise TraceError(f"{self._source.name}: no request found in it as parquet")
+        self.volumes.count(rows.names, rows.devices)
+        self.devices = self.volumes.devices
+        self.volumes.report(findings)
+        if rows.bad:
+            findings.add(
+                "malformed",
+                "rows make no sense (nothing, or too large a number) and were left out",
+                count=rows.bad,
+                place=self._source.name,
+                fix="none needed for a few; otherwise say other --columns",
+            )
+
+
+class Rows:
+    """One pass over batches of rows."""
+
+    def __init__(self, mapping: Mapping) -> None:
+        self.names: list[str] = []
+        self.devices = np.zeros((1, len(Of)), np.int64)
+        self.bad = 0
+        self._mapping = mapping
+        self._ops = {_plain(word): op for word, op in mapping.ops.items()}
+
+    def requests(self, batches: Iterator[Any], wanted: int) -> Iterator[Requests]:
+        """Yield the requests of the wanted device (an index; -1: of all), times as they are."""
+        for batch in batches:
+            part, sound = self._converted(batch)
+            self.bad += int((~sound).sum())
+            if wanted >= 0:
+                sound &= part.device == wanted
+            if sound.any():
+                yield Requests._make(column[sound] for column in part)
+
+    def _converted(self, batch: Any) -> tuple[Requests, NDArray[np.bool_]]:
+        part = no_requests(batch.num_rows)
+        sound = np.ones(batch.num_rows, bool)
+        part.dispatch_ns[:] = part.complete_ns[:] = part.stream[:] = UNKNOWN
+        targets: dict[To, NDArray[Any]] = {
+            To.TIME: part.arrival_ns,
+            To.OFFSET: part.offset_bytes,
+            To.LENGTH: part.length_bytes,
+            To.PROCESS: part.stream,
+            To.RESPONSE: part.complete_ns,
+        }
+        for to, (column, field) in self._mapping.columns.items():
+            values = batch.column(column)
+            if to in targets:
+                targets[to][:], fine = _numbers(values, field)
+                sound &= fine
+            elif to == To.OP:
+                part.op[:], fine = _looked_up(values, self._op)
+                sound &= fine
+            else:
+                part.device[:], _ = _looked_up(values, self._index)
+        if not self._mapping.columns.get(To.DEVICE) and not self.names:
+            self.names.append("0")
+        sound &= (part.length_bytes > 0) | (part.op == Op.FLUSH)
+        sound &= part.length_bytes <= LENGTH_MAX
+        if To.RESPONSE in self._mapping.columns:
+            known = (part.complete_ns >= 0) & (part.complete_ns <= RESPONSE_MAX_NS)
+            part.complete_ns[:] = np.where(known, part.arrival_ns + part.complete_ns, UNKNOWN)
+        elif COMPLETE in batch.schema.names:
+            values, fine = _numbers(batch.column(COMPLETE), Field(To.TIME))
+            part.complete_ns[:] = np.where(fine & (values >= part.arrival_ns), values, UNKNOWN)
+        self._count(part, sound)
+        return part, sound
+
+    def _op(self, word: object) -> int | None:
+        return self._ops.get(_plain(word))
+
+    def _index(self, name: object) -> int:
+        text = str(name)
+        if text not in self.names:
+            if len(self.names) == 0xFFFF:
+                raise TraceError("more than 65,535 devices: is it another column?")
+            self.names.append(text)
+        return self.names.index(text)
+
+    def _count(self, part: Requests, sound: NDArray[np.bool_]) -> None:
+        if len(self.names) > len(self.devices):
+            grown = np.zeros((2 * len(self.names), len(Of)), np.int64)
+            grown[: len(self.devices)] = self.devices
+            self.devices = grown
+        device, length = part.device[sound].astype(np.int64), part.length_bytes[sound]
+        end = part.offset_bytes[sound] + length
+        np.add.at(self.devices[:, Of.REQUESTS], device, 1)
+        np.add.at(self.devices[:, Of.BYTES], device, length)
+        np.maximum.at(self.devices[:, Of.END], device, end)
+
+
+def _plain(word: object) -> str:
+    return str(word).strip().lower()
+
+
+def _numbers(values: Any, field: Field) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return a column of numbers, scaled, and which of them make sense."""
+    found = values.to_numpy(zero_copy_only=False)
+    if found.dtype.kind == "M":
+        found = found.astype("datetime64[ns]").astype(np.int64)
+        return found, found >= 0
+    if found.dtype.kind not in "iuf":
+        raise ColumnsError(f"--columns: a column of {values.type} holds no numbers")
+    top = NUMBER_MAX // field.scale
+    with np.errstate(invalid="ignore"):
+        fine = (found >= field.zero) & (found <= top + field.zero)
+    kept = np.where(fine, found, field.zero)
+    if found.dtype.kind == "f":
+        return np.rint((kept - field.zero) * field.scale).astype(np.int64), fine
+    return (kept.astype(np.int64) - field.zero) * field.scale, fine
+
+
+def _looked_up(
+    values: Any, code_of: Callable[[object], int | None]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the code of each value, each distinct one looked up once, and which have one."""
+    encoded = values.dictionary_encode() if not hasattr(values, "dictionary") else values
+    codes = [code_of(word) for word in encoded.dictionary.to_pylist()]
+    table = np.array([-1 if code is None else code for code in codes] + [-1], np.int64)
+    index = encoded.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
+    found = table[index]
+    return np.maximum(found, 0), found >= 0
+
+
+def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:
+    """Write requests with the columns of the CSV; return how many."""
+    arrow = pyarrow("the output")
+    names = HEADER.split(",")
+    letters = arrow.array([LETTERS[op] for op in sorted(LETTERS)])
+    schema = arrow.schema(
+        [(name, arrow.dictionary(arrow.int8(), arrow.string()) if name == "op" else arrow.int64())
+         for name in names]
+    )  # fmt: skip
+    rows = 0
+    with arrow.parquet.ParquetWriter(
+        arrow.PythonFile(_Sink(put), mode="w"),
+        schema,
+        compression="zstd",
+        use_dictionary=["op", "length"],
+        column_encoding={
+            name: "DELTA_BINARY_PACKED" for name in names if name[0] in "adc" or name == "offset"
+        },
+    ) as out:
+        for chunk in chunks:
+            columns = [
+                chunk.arrival_ns,
+                arrow.DictionaryArray.from_arrays(chunk.op.astype(np.int8), letters),
+                chunk.offset_bytes,
+                chunk.length_bytes,
+                *(
+                    arrow.array(column, mask=column == UNKNOWN)
+                    for column in (chunk.dispatch_ns, chunk.complete_ns)
+                ),
+            ]
+            out.write_table(arrow.table(columns, schema=schema), GROUP_ROWS)
+            rows += chunk.rows
+    return rows
+
+
+class _Sink:
+    """What pyarrow takes for a file to write to."""
+
+    closed = False
+
+    def __init__(self, put: Callable[[bytes], object]) -> None:
+        self._put = put
+        self._at = 0
+
+    def write(self, data: Any) -> int:
+        part = bytes(data)
+        self._put(part)
+        self._at += len(part)
+        return len(part)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        """All is written at once."""
+
+    def close(self) -> None:
+        """The file is closed by its owner."""

@@ -1,0 +1,122 @@
+"""The CSV that `hybridsim trace convert` writes: one line a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from hybridsim.common.codes import Op
+from hybridsim.traces.formats.files import Source
+from hybridsim.requests.rows import DTYPES, UNKNOWN, Device, Findings, Requests
+from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, one_device, only
+
+HEADER = "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
+LETTERS = {
+    Op.READ: "R",
+    Op.WRITE: "W",
+    Op.DISCARD: "D",
+    Op.FLUSH: "F",
+    Op.WRITE_ZEROES: "Z",
+}
+OPS = {letter.encode(): int(op) for op, letter in LETTERS.items()}
+BATCH = 1 << 14
+NUMBER_MAX = 1 << 61
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the file begins with the header line."""
+    return head.split(b"\n", 1)[0].strip() == HEADER.encode()
+
+
+def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
+    """Write requests as CSV; return how many."""
+    put(HEADER + "\n")
+    rows = 0
+    letters = [LETTERS[op] for op in sorted(LETTERS)]
+    for chunk in chunks:
+        columns = (
+            chunk.arrival_ns,
+            chunk.op,
+            chunk.offset_bytes,
+            chunk.length_bytes,
+            chunk.dispatch_ns,
+            chunk.complete_ns,
+        )
+        put(
+            "".join(
+                f"{arrival},{letters[op]},{offset},{length},"
+                f"{'' if dispatch == UNKNOWN else dispatch},"
+                f"{'' if complete == UNKNOWN else complete}\n"
+                for arrival, op, offset, length, dispatch, complete in zip(
+                    *(column.tolist() for column in columns)
+                )
+            )
+        )
+        rows += chunk.rows
+    return rows
+
+
+class Reader:
+    """A converted trace; each pass reads the file anew."""
+
+    origin_unix_ns = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, "csv")
+        self._by_dispatch = use_dispatch
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        one_device(self._source.name, "a CSV file", device)
+        no_dispatch(self._source.name, use_dispatch)
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests."""
+        malformed = Malformed(self._source)
+        batch: list[tuple[int, ...]] = []
+        rows = size = disorder = last_ns = 0
+        for number, line in lines(self._source, findings):
+            row = parse(line)
+            if row is None:
+                if line.strip() and not (number == 1 and line.strip() == HEADER.encode()):
+                    malformed.add(number, line)
+                continue
+            disorder += row[0] < last_ns
+            last_ns = max(last_ns, row[0])
+            batch.append((last_ns, *row[1:]))
+            rows += 1
+            size += row[2]
+            if len(batch) == BATCH:
+                yield in_columns(batch)
+                batch = []
+        if batch:
+            yield in_columns(batch)
+        if not rows:
+            raise malformed.refuse("csv")
+        self.devices = [Device("0", rows, size, chosen=True)]
+        malformed.report(findings)
+        if disorder:
+            findings.add(
+                "disorder",
+                "requests are earlier than one before them and were moved to its time",
+                count=disorder,
+                fix="sort the file by its first column",
+            )
+
+
+def parse(line: bytes) -> tuple[int, ...] | None:
+    """Return the columns of Requests for a line, or None if it makes no sense."""
+    fields = line.strip().split(b",")
+    if len(fields) != 6 or fields[1] not in OPS:
+        return None
+    numbers = [fields[0], fields[2], fields[3], fields[4] or b"-1", fields[5] or b"-1"]
+    if not all(n.isdigit() or n == b"-1" for n in numbers) or any(len(n) > 19 for n in numbers):
+        return None
+    arrival, offset, length, dispatch, complete = map(int, numbers)
+    if min(arrival, offset, length) < 0 or max(map(int, numbers)) > NUMBER_MAX:
+        return None
+    return (arrival, offset, length, OPS[fields[1]], 0, 0, UNKNOWN, dispatch, complete)
+
+
+def in_columns(batch: Sequence[tuple[int, ...]]) -> Requests:
+    """Turn rows into columns."""
+    return Requests._make(np.array(column, dtype) for column, dtype in zip(zip(*batch), DTYPES))

@@ -1,0 +1,61 @@
+"""Traces in the Storage Performance Council's form: `ASU,LBA,Size,Opcode,Timestamp`.
+
+As of the UMass trace repository (Financial1, WebSearch1, ...): LBA in blocks of 512 bytes, size in
+bytes, seconds from the beginning; fields of the user's own may follow.  A device is an ASU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from hybridsim.common.codes import Op
+from hybridsim.traces.formats.column_reader import ColumnReader
+from hybridsim.traces.formats.columns import Field, Table, To
+from hybridsim.requests.rows import Requests
+
+BLOCK_BYTES = 512
+SECOND_NS = 10**9
+
+LETTERS = {int(Op.READ): "r", int(Op.WRITE): "w", int(Op.WRITE_ZEROES): "w"}
+
+TABLE = Table(
+    name="spc",
+    separator=",",
+    fields=(
+        Field(To.DEVICE),
+        Field(To.OFFSET, BLOCK_BYTES),
+        Field(To.LENGTH),
+        Field(To.OP),
+        Field(To.TIME, SECOND_NS),
+    ),
+    line=rb"\s*\d+\s*,\s*\d+\s*,\s*\d+\s*,\s*[rRwW]\s*,\s*\d+(\.\d*)?\s*(,.*)?",
+    exact=False,
+)
+detect = TABLE.detects
+
+
+class Reader(ColumnReader):
+    """A trace in this form."""
+
+    table = TABLE
+
+
+def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
+    """Write reads and writes, of ASU 0, to the nanosecond; return how many."""
+    rows = 0
+    for chunk in chunks:
+        moves = np.isin(chunk.op, list(LETTERS))
+        columns = (chunk.arrival_ns, chunk.op, chunk.offset_bytes, chunk.length_bytes)
+        put(
+            "".join(
+                f"0,{offset // BLOCK_BYTES},{length},{LETTERS[op]},"
+                f"{arrival // SECOND_NS}.{arrival % SECOND_NS:09}\n"
+                for arrival, op, offset, length in zip(
+                    *(column[moves].tolist() for column in columns)
+                )
+            )
+        )
+        rows += int(moves.sum())
+    return rows

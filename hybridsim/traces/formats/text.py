@@ -1,0 +1,95 @@
+"""Lines of text traces: read in blocks, numbered, malformed ones counted and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats.files import Source
+from hybridsim.requests.rows import Findings
+
+BLOCK_BYTES = 1 << 20
+LINE_BYTES_MAX = 1 << 16
+SHOWN = 3
+
+Parsed = TypeVar("Parsed")
+
+
+def lines(source: Source, findings: Findings) -> Iterator[tuple[int, bytes]]:
+    """Yield (number, line without its end); over-long lines come in pieces of the limit."""
+    number = 0
+    with source.open(findings) as stream:
+        rest = b""
+        while block := stream.read(BLOCK_BYTES):
+            *whole, rest = (rest + block).split(b"\n")
+            for line in whole:
+                number += 1
+                yield number, line.rstrip(b"\r")
+            if len(rest) > LINE_BYTES_MAX:
+                yield number + 1, rest
+                rest = b""
+        if rest:
+            yield number + 1, rest.rstrip(b"\r")
+
+
+class Malformed:
+    """Counts lines that make no sense, and keeps the first three."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._count = 0
+        self._shown: list[str] = []
+
+    def add(self, number: int, line: bytes) -> None:
+        """Note one line."""
+        self._count += 1
+        if len(self._shown) < SHOWN:
+            text = line[:60].decode("ascii", "backslashreplace")
+            self._shown.append(f"line {number:,}: {text!r}")
+
+    def add_unseen(self, count: int) -> None:
+        """Note lines that are not shown."""
+        self._count += count
+
+    def report(self, findings: Findings) -> None:
+        """Add the malformed lines to the findings."""
+        if self._count:
+            findings.add(
+                "malformed",
+                "lines make no sense and were left out",
+                count=self._count,
+                place=f"{self._source.name} " + "; ".join(self._shown),
+                fix="none needed for a few; otherwise try another --format",
+            )
+
+    def refuse(self, format: str) -> TraceError:
+        """Return the error of a file of which no line at all makes sense."""
+        seen = f", for instance {self._shown[0]}" if self._shown else ""
+        return TraceError(f"{self._source.name}: no request found in it as {format}{seen}")
+
+    def too_many(self, lines: int, format: str) -> TraceError:
+        """Return the error of a file of which most lines make no sense."""
+        return TraceError(
+            f"{self._source.name}: {self._count:,} of {lines:,} lines make no sense as {format}, "
+            f"for instance {self._shown[0]}; is it another --format?"
+        )
+
+
+def only(sources: list[Source], format: str) -> Source:
+    """Return the one source of a text format."""
+    if len(sources) != 1:
+        raise TraceError(f"{sources[1].name}: of {format} one file at a time is read")
+    return sources[0]
+
+
+def one_device(name: str, what: str, device: str | None) -> None:
+    """Refuse any device but the one, which is named 0; `what` is what has but one."""
+    if device not in (None, "0"):
+        raise TraceError(f"{name}: {what} has one device, named 0")
+
+
+def no_dispatch(name: str, use_dispatch: bool) -> None:
+    """Refuse to take requests as issued where only arrivals are known."""
+    if use_dispatch:
+        raise TraceError(f"{name}: --use-dispatch needs a capture with issue events")

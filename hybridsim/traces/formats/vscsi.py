@@ -1,0 +1,155 @@
+"""VMware's vscsi traces, versions 1 and 2: records of 32 and 40 bytes, lowest byte first.
+
+The layout is as libCacheSim's documentation of its vscsi reader tells it.  Version 1, as in the
+CloudPhysics corpus: serial number, bytes, scatter-gather entries (32 bits each), SCSI command,
+version (16 bits), block, microseconds (64).  Version 2: command, version, serial number, bytes,
+entries, block, microseconds, and the response time in microseconds (64).  The version is the
+higher byte of its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats.files import Source
+from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
+from hybridsim.traces.formats.text import no_dispatch, one_device, only
+
+RECORD = np.dtype(
+    [
+        ("serial", "<u4"),
+        ("length", "<u4"),
+        ("entries", "<u4"),
+        ("command", "<u2"),
+        ("version", "<u2"),
+        ("block", "<u8"),
+        ("time_us", "<u8"),
+    ]
+)
+RECORD_2 = np.dtype(
+    [
+        ("command", "<u2"),
+        ("version", "<u2"),
+        ("serial", "<u4"),
+        ("length", "<u4"),
+        ("entries", "<u4"),
+        ("block", "<u8"),
+        ("time_us", "<u8"),
+        ("response_us", "<u8"),
+    ]
+)
+RECORDS = {2: RECORD_2, 1: RECORD}  # by version, in the order in which they are tried
+BLOCK_BYTES = 512
+# READ, WRITE, WRITE AND VERIFY of 6, 10, 12 and 16 bytes, as the SCSI block commands number them
+READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A, 0x2E, 0xAE, 0x8E)
+BATCH = 1 << 16
+BLOCK_MAX = 1 << 52
+SECONDS_MAX = 1 << 32
+RESPONSE_MAX_US = 3_600_000_000
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the first records are of one version, and one of them moves data."""
+    return version_of(head) is not None
+
+
+def version_of(head: bytes) -> int | None:
+    """Return the version of the first records, by the layout that they fit; None: of none."""
+    for version, layout in RECORDS.items():
+        records = np.frombuffer(head, layout, min(len(head) // layout.itemsize, 16))
+        is_data = np.isin(records["command"], READS + WRITES)
+        if is_data.any() and (records["version"] >> 8 == version).all():
+            return version
+    return None
+
+
+class Reader:
+    """A trace; each pass reads the file anew."""
+
+    origin_unix_ns = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, "vscsi")
+        self._version = version_of(self._source.head()) or 1
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        one_device(self._source.name, "a vscsi trace", device)
+        no_dispatch(self._source.name, use_dispatch)
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests."""
+        rows = size = others = disorder = 0
+        origin_us, last_ns = -1, 0
+        layout = RECORDS[self._version]
+        with self._source.open(findings) as stream:
+            while data := stream.read(BATCH * layout.itemsize):
+                records = np.frombuffer(data, layout, len(data) // layout.itemsize)
+                if len(data) % layout.itemsize:
+                    findings.add(
+                        "truncated",
+                        "the file ends within a record, which was left out",
+                        place=self._source.name,
+                        fix="copy the file again",
+                    )
+                known = is_sound(records, self._version)
+                others += int((~known).sum())
+                records = records[known]
+                if not len(records):
+                    continue
+                if origin_us < 0:
+                    origin_us = int(records["time_us"][0])
+                time_ns = (records["time_us"].astype(np.int64) - origin_us) * 1000
+                ordered = np.maximum.accumulate(np.maximum(time_ns, last_ns))
+                disorder += int((time_ns < ordered).sum())
+                last_ns = int(ordered[-1])
+                rows += len(records)
+                size += int(records["length"].sum(dtype=np.int64))
+                yield in_columns(records, ordered)
+        if not rows:
+            raise TraceError(f"{self._source.name}: no request found in it as vscsi")
+        self.devices = [Device("0", rows, size, chosen=True)]
+        _report(findings, others, disorder)
+
+
+def _report(findings: Findings, others: int, disorder: int) -> None:
+    if others:
+        findings.add(
+            "other-commands",
+            "records are no reads or writes, or damaged, and were left out",
+            count=others,
+            fix="none needed for a few",
+        )
+    if disorder:
+        findings.add(
+            "disorder",
+            "requests are earlier than one before them and were moved to its time",
+            count=disorder,
+            fix="none needed for a few",
+        )
+
+
+def is_sound(records: NDArray[np.void], version: int) -> NDArray[np.bool_]:
+    """Tell which records are reads or writes at a possible place and time."""
+    sound = np.isin(records["command"], READS + WRITES)
+    sound &= (records["version"] >> 8 == version) & (records["block"] < BLOCK_MAX)
+    return sound & (records["time_us"] < SECONDS_MAX * 10**6)
+
+
+def in_columns(records: NDArray[np.void], time_ns: NDArray[np.int64]) -> Requests:
+    """Turn records into requests."""
+    requests = no_requests(len(records))
+    requests.arrival_ns[:] = time_ns
+    requests.offset_bytes[:] = records["block"].astype(np.int64) * BLOCK_BYTES
+    requests.length_bytes[:] = records["length"]
+    requests.op[:] = np.where(np.isin(records["command"], READS), Op.READ, Op.WRITE)
+    for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
+        column[:] = UNKNOWN
+    if "response_us" in (records.dtype.names or ()):
+        told = records["response_us"] < RESPONSE_MAX_US
+        response_ns = np.where(told, records["response_us"], 0).astype(np.int64) * 1000
+        requests.complete_ns[told] = (time_ns + response_ns)[told]
+    return requests

@@ -1,0 +1,58 @@
+"""A workload to be generated, as if it had been captured: a TOML file, Iometer's, a `gen:` line."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+
+from hybridsim.common.errors import TraceError
+from hybridsim.traces.formats.files import Source
+from hybridsim.requests.rows import Device, Findings, Requests
+from hybridsim.traces.formats.text import no_dispatch, one_device, only
+
+SIZE_MAX = 1 << 26
+LOAD = re.compile(rb"(?m)^\s*\[\[load\]\]")
+
+
+def detect(head: bytes) -> bool:
+    """Tell whether the text says a workload."""
+    is_of_iometer = head.startswith(b"Version ") and b"\n'" in head
+    return head.startswith(b"gen:") or is_of_iometer or LOAD.search(head) is not None
+
+
+class Reader:
+    """A workload; each pass generates the same requests anew."""
+
+    origin_unix_ns = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        from hybridsim.workloads import parse as said
+
+        source = only(sources, "workload")
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        one_device(source.name, "a workload", device)
+        no_dispatch(source.name, use_dispatch)
+        with source.open(Findings()) as stream:
+            text = stream.read(SIZE_MAX)
+        try:
+            self._workload = said.read(text.decode().replace("\r\n", "\n"), source.name)
+        except UnicodeDecodeError as error:
+            raise TraceError(f"{source.name} is not UTF-8 text (byte {error.start})") from None
+
+    def seeded(self, seed: int) -> Reader:
+        """Return the same workload, drawn by another seed."""
+        other = copy.copy(self)
+        other._workload = self._workload.model_copy(update={"seed": seed})
+        return other
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Generate the requests."""
+        from hybridsim.workloads.generated import generate
+
+        rows = size = 0
+        for part in generate(self._workload):
+            rows += part.rows
+            size += int(part.length_bytes.sum())
+            yield part
+        self.devices = [Device("0", rows, size, chosen=True)]

@@ -1,0 +1,102 @@
+"""The disk to be recorded, as sysfs shows it; nothing is ever written to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hybridsim.common.errors import RecordingError
+from hybridsim.common.suggest import nearest
+
+RECORD_BYTES = 48
+EVENTS = 3  # of a request: queued, issued, completed
+COMPLETED = (0, 4, 11, 15)  # reads, writes, discards, flushes in a disk's `stat` file
+MERGED = (1, 5, 12)
+SAMPLE_S = 1.0
+LOCKED = ("[integrity]", "[confidentiality]")
+
+
+@dataclass(frozen=True)
+class Host:
+    """The machine; tests give another."""
+
+    sys: Path = Path("/sys")
+    uid: int = field(default_factory=os.geteuid)
+    release: str = field(default_factory=lambda: os.uname().release)
+    sample_s: float = SAMPLE_S
+
+    @property
+    def is_locked_down(self) -> bool:
+        """Whether the kernel denies root its debugfs files."""
+        try:
+            text = (self.sys / "kernel/security/lockdown").read_text()
+        except OSError:
+            return False
+        return any(word in text for word in LOCKED)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A block device: its name in the kernel, its number, and its folder in sysfs."""
+
+    name: str
+    path: str
+    folder: Path
+
+    @property
+    def number(self) -> str:
+        """MAJOR:MINOR."""
+        return (self.folder / "dev").read_text().strip()
+
+    def requests_done(self) -> tuple[int, int]:
+        """Return how many requests were completed since boot, and merged into others."""
+        fields = [int(word) for word in (self.folder / "stat").read_text().split()]
+
+        def total(of: tuple[int, ...]) -> int:
+            return sum(fields[index] for index in of if index < len(fields))
+
+        return total(COMPLETED), total(MERGED)
+
+    def holds(self, folder: Path) -> bool:
+        """Tell whether a folder lies on this disk, or on a partition of it."""
+        device = os.stat(folder).st_dev
+        number = f"{os.major(device)}:{os.minor(device)}"
+        parts = [self.folder, *(each.parent for each in self.folder.glob("*/partition"))]
+        return any((part / "dev").read_text().strip() == number for part in parts)
+
+
+def find(device: str, host: Host) -> Disk:
+    """Return the block device of that path or name.  Raises RecordingError if there is none."""
+    path = Path(device if "/" in device else f"/dev/{device}")
+    name = os.path.realpath(path).rsplit("/", 1)[-1]
+    folder = host.sys / "class/block" / name
+    if not folder.is_dir():
+        known = sorted(each.name for each in (host.sys / "class/block").glob("*"))
+        like = nearest(name, known)
+        seen = f"did you mean {like}?" if like else f"there is {', '.join(known) or 'none'}"
+        raise RecordingError(f"{device}: no block device: {seen}")
+    return Disk(name, str(path), folder)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a recording will take, if the disk goes on as in the last second."""
+
+    requests_per_second: float
+    bytes: int  # uncompressed
+    free_bytes: int
+
+
+def estimate(disk: Disk, seconds: int, folder: Path, host: Host) -> Estimate:
+    """Watch a disk's counters for a moment, and say how large a recording will become."""
+    done, merged = disk.requests_done()
+    begun = time.monotonic()
+    time.sleep(host.sample_s)
+    passed_s = max(time.monotonic() - begun, 1e-3)
+    more_done, more_merged = disk.requests_done()
+    rate = (more_done - done) / passed_s
+    events = EVENTS * rate + (more_merged - merged) / passed_s
+    return Estimate(rate, round(events * RECORD_BYTES * seconds), shutil.disk_usage(folder).free)

@@ -1,0 +1,34 @@
+"""Compressing recorded files, one at a time: at no moment is anything lost."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from hybridsim.traces.formats.blktrace_files import per_cpu_files
+from hybridsim.traces.formats.files import zstd
+from hybridsim.common.writing import whole_file
+
+LEVEL = 3
+PIECE_BYTES = 1 << 20
+PACKED = ".zst"
+
+
+def files_of(prefix: Path) -> list[Path]:
+    """Return the files of a recording."""
+    return per_cpu_files(prefix)
+
+
+def pack(prefix: Path) -> None:
+    """Compress the files of a recording, each beside itself, and remove it then."""
+    for plain in files_of(prefix):
+        if plain.suffix == PACKED:
+            continue
+        packed = plain.with_name(plain.name + PACKED)
+        with (
+            plain.open("rb") as source,
+            whole_file(packed) as raw,
+            zstd.ZstdFile(raw, "wb", level=LEVEL) as target,
+        ):
+            shutil.copyfileobj(source, target, PIECE_BYTES)
+        plain.unlink()

@@ -1,0 +1,206 @@
+"""Recording with the kernel's `blk` tracer, which writes blktrace's records to tracefs.
+
+For kernels whose lockdown denies blktrace its debugfs files.  Only tracing files are touched, and
+each is put back as it was, whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from hybridsim.common.errors import RecordingError
+from hybridsim.traces.formats.files import zstd
+from hybridsim.traces.recording import Order
+from hybridsim.traces.recording.disk import Disk, Host
+from hybridsim.traces.recording.packing import LEVEL
+
+PLACES = ("kernel/tracing", "kernel/debug/tracing")
+ACTIONS = "queue,issue,complete,requeue"
+READ_BYTES = 1 << 16
+IDLE_S = 0.02
+TICK_S = 0.2
+FIRST_BROKEN = (6, 19)  # its tracer puts version 8 fields into version 7 records, and cuts them
+IDLE = "nop"
+# magic, sequence, time, sector, bytes, action, pid, device, cpu, error, payload bytes
+HEADER = struct.Struct("=IIQQIIIIIHH")
+MAGIC_7, NOTE_OF_WALL_CLOCK = 0x65617407, 1 << 26 | 1
+LOST = re.compile(r"^(?:overrun|dropped events): (\d+)", re.MULTILINE)
+
+
+def check(disk: Disk, host: Host) -> None:
+    """Raise RecordingError where the tracer is missing, broken, or at work for somebody else."""
+    version = tuple(int(word) for word in re.findall(r"\d+", host.release)[:2])
+    if version >= FIRST_BROKEN:
+        raise RecordingError(
+            f"the `blk` tracer of kernel {host.release} writes malformed records (6.19 and later "
+            "do): record with --via blktrace"
+        )
+    root = place(host)
+    if "blk" not in _read(root / "available_tracers").split():
+        raise RecordingError("the kernel has no `blk` tracer (CONFIG_BLK_DEV_IO_TRACE)")
+    tracer = _read(root / "current_tracer")
+    if tracer != IDLE:
+        raise RecordingError(
+            f"the kernel's tracer is in use ({tracer}): end that first, or "
+            f"echo {IDLE} > {root / 'current_tracer'}"
+        )
+    if _read(disk.folder / "trace/enable") != "0":
+        raise RecordingError(f"{disk.path}: somebody traces it already: blktrace -d {disk.path} -k")
+
+
+def place(host: Host) -> Path:
+    """Return where tracefs is."""
+    for each in PLACES:
+        if (host.sys / each / "current_tracer").exists():
+            return host.sys / each
+    raise RecordingError(
+        "tracefs is not mounted: mount -t tracefs none /sys/kernel/tracing (it takes root, and a "
+        "lockdown that is not `confidentiality`)"
+    )
+
+
+def record(order: Order) -> int:
+    """Record until the time is over, or until told to stop."""
+    root = place(order.host)
+    cpus = {int(each.name[3:]): each for each in root.glob("per_cpu/cpu[0-9]*")}
+    lost_before = _lost(root)
+    with settings() as put:
+        put(root / "buffer_size_kb", str(max(order.buffer_bytes // 1024, 64)))
+        put(root / "trace_clock", "mono")
+        put(root / "options/bin", "1")
+        put(root / "options/context-info", "0")
+        put(root / "tracing_on", "1")
+        put(root / "current_tracer", "blk")  # EBUSY while any pipe is open: before and after
+        with _pipes(cpus, order.prefix) as pipes:
+            first = min(pipes)
+            pipes[first][1].write(wall_clock(order.disk.number, first))
+            with settings() as put_on:
+                put_on(order.disk.folder / "trace/enable", "1")
+                _write(order.disk.folder / "trace/act_mask", ACTIONS)
+                _watch(pipes, order)
+            while _drain(pipes):
+                pass
+            lost = _lost(root) - lost_before
+    return max(lost, 0)
+
+
+@contextlib.contextmanager
+def _pipes(cpus: dict[int, Path], prefix: Path) -> Iterator[dict[int, tuple[int, Any]]]:
+    """Yield the pipe of each CPU, and the file that what comes out of it goes to."""
+    with ExitStack() as files:
+        yield {
+            cpu: (
+                files.enter_context(_pipe(folder / "trace_pipe")),
+                files.enter_context(
+                    zstd.ZstdFile(f"{prefix}.blktrace.{cpu}.zst", "wb", level=LEVEL)
+                ),
+            )
+            for cpu, folder in sorted(cpus.items())
+        }
+
+
+def _watch(pipes: dict[int, tuple[int, Any]], order: Order) -> None:
+    begun = ticked = time.monotonic()
+    while not order.stop.is_set() and time.monotonic() - begun < order.seconds:
+        if not _drain(pipes):
+            order.stop.wait(IDLE_S)
+        if time.monotonic() - ticked >= TICK_S:
+            ticked = time.monotonic()
+            order.tick(ticked - begun)
+
+
+def _drain(pipes: dict[int, tuple[int, Any]]) -> int:
+    """Write what the kernel has to the files, once for each CPU; return the bytes."""
+    total = 0
+    for pipe, file in pipes.values():
+        try:
+            data = os.read(pipe, READ_BYTES)
+        except BlockingIOError:
+            continue
+        file.write(data)
+        total += len(data)
+    return total
+
+
+@contextlib.contextmanager
+def _pipe(path: Path) -> Iterator[int]:
+    try:
+        pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        yield pipe
+    finally:
+        os.close(pipe)
+
+
+@contextlib.contextmanager
+def settings() -> Iterator[Any]:
+    """Yield a function that writes a tracing file; at the end each is as it was, last one first.
+
+    One that cannot be put back does not keep the others from it; it is reported at the end.
+    """
+    before: list[tuple[Path, str]] = []
+
+    def put(path: Path, value: str) -> None:
+        old = chosen(_read(path))
+        if old != value:
+            before.append((path, old))
+            _write(path, value)
+
+    failed = []
+    try:
+        yield put
+    finally:
+        for path, old in reversed(before):
+            try:
+                _write(path, old)
+            except RecordingError:
+                failed.append(f"echo {old} > {path}")
+        if failed:
+            raise RecordingError("these could not be put back: " + "; ".join(failed))
+
+
+def chosen(text: str) -> str:
+    """Return the value that a tracing file has: of a list the one in brackets."""
+    bracketed = re.search(r"\[([\w-]+)\]", text)
+    expanded = re.search(r"expanded: (\d+)", text)
+    return bracketed[1] if bracketed else expanded[1] if expanded else text
+
+
+def wall_clock(number: str, cpu: int) -> bytes:
+    """Return a note of what time it is, as blktrace writes one at the beginning."""
+    major, minor = map(int, number.split(":"))
+    now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
+    seconds, rest_ns = divmod(wall_ns, 10**9)
+    device = major << 20 | minor
+    header = HEADER.pack(MAGIC_7, 0, now_ns, 0, 0, NOTE_OF_WALL_CLOCK, 0, device, cpu, 0, 8)
+    return header + struct.pack("=II", seconds & 0xFFFFFFFF, rest_ns)
+
+
+def _lost(root: Path) -> int:
+    """Return how many events the kernel has overwritten or dropped."""
+    texts = (_read(each) for each in root.glob("per_cpu/cpu[0-9]*/stats"))
+    return sum(int(number) for text in texts for number in LOST.findall(text))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _write(path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be written: {error.strerror}") from None

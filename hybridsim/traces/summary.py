@@ -1,0 +1,172 @@
+"""What one pass over a trace tells: counts, bytes, span, footprint."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.common.codes import Flag, Op
+from hybridsim.requests.rows import UNKNOWN, Device, Requests, TraceWarning
+from hybridsim.traces.address_map import AddressMap
+
+UNIT_BYTES = 1 << 16
+UNITS_MARKED = 1 << 24  # one mark each: exact up to 1 TiB
+UNITS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A trace in numbers; bytes and times are exact unless said otherwise."""
+
+    requests: int
+    reads: int
+    writes: int  # write zeroes included
+    discards: int
+    flushes: int
+    bytes_read: int
+    bytes_written: int
+    bytes_discarded: int
+    span_ns: int  # from the first event to the last arrival or completion
+    max_end_bytes: int  # highest byte touched + 1: the device is at least this large
+    footprint_bytes: int  # distinct data read or written, in units of 64 KiB
+    footprint_is_exact: bool
+    sequential_reads: int  # begin where the read before ended
+    sequential_writes: int
+    incomplete: int  # without a completion: latency unknown
+    errors: int
+    requeues: int
+    devices: list[Device]
+    warnings: list[TraceWarning]
+    address_map: AddressMap
+    requests_sha256: str  # of what is replayed, however it is stored
+
+
+class Footprint:
+    """Counts distinct units with one mark each.
+
+    Below UNITS_MARKED units the marks are the units.  Above, units share marks as if at random,
+    and the number of distinct ones is estimated from the share of marks that are set (linear
+    counting): within 1 % up to some 100 million units.
+    """
+
+    def __init__(self) -> None:
+        self._marks = np.zeros(UNITS_MARKED, np.bool_)
+        self.is_exact = True
+
+    def add(self, offset_bytes: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
+        """Mark what requests of length > 0 touch."""
+        first = offset_bytes // UNIT_BYTES
+        count = (offset_bytes + length_bytes - 1) // UNIT_BYTES - first + 1
+        wide = count > UNITS_AT_ONCE // 64
+        for start, units in zip(first[wide].tolist(), count[wide].tolist()):
+            stop = start + min(units, 2 * UNITS_MARKED)
+            for part in range(start, stop, UNITS_AT_ONCE):
+                self._mark(np.arange(part, min(part + UNITS_AT_ONCE, stop), dtype=np.int64))
+        first, count = first[~wide], count[~wide]
+        cuts = np.searchsorted(np.cumsum(count), np.arange(0, count.sum(), UNITS_AT_ONCE))
+        for low, high in zip(cuts, [*cuts[1:], len(count)]):
+            self._mark_runs(first[low:high], count[low:high])
+
+    def _mark_runs(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        begin = np.cumsum(count) - count
+        within = np.arange(count.sum(), dtype=np.int64) - np.repeat(begin, count)
+        self._mark(np.repeat(first, count) + within)
+
+    def _mark(self, units: NDArray[np.int64]) -> None:
+        beyond = units // UNITS_MARKED
+        if beyond.any():
+            self.is_exact = False
+            mixed = beyond.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)
+            units = units ^ mixed.astype(np.int64)
+        self._marks[units % UNITS_MARKED] = True
+
+    @property
+    def bytes(self) -> int:
+        """Distinct bytes touched, in whole units."""
+        marked = int(np.count_nonzero(self._marks))
+        if self.is_exact:
+            return marked * UNIT_BYTES
+        free = max(UNITS_MARKED - marked, 1)
+        return round(UNITS_MARKED * math.log(UNITS_MARKED / free)) * UNIT_BYTES
+
+
+class RequestsHash:
+    """A hash of requests that does not depend on how they come in chunks."""
+
+    COLUMNS = (
+        ("arrival_ns", "<i8"),
+        ("offset_bytes", "<i8"),
+        ("length_bytes", "<i8"),
+        ("op", "u1"),
+    )
+
+    def __init__(self) -> None:
+        self._columns = [hashlib.sha256() for _ in self.COLUMNS]
+
+    def add(self, chunk: Requests) -> None:
+        """Add the requests of a chunk."""
+        for (name, kind), digest in zip(self.COLUMNS, self._columns):
+            digest.update(np.ascontiguousarray(getattr(chunk, name), kind).data)
+
+    def hexdigest(self) -> str:
+        """Return the hash of all columns together."""
+        return hashlib.sha256(b"".join(each.digest() for each in self._columns)).hexdigest()
+
+
+class Tally:
+    """Adds up chunks of requests."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.count = dict.fromkeys(Op, 0)
+        self.bytes = dict.fromkeys(Op, 0)
+        self.sequential = dict.fromkeys((Op.READ, Op.WRITE), 0)
+        self.span_ns = self.max_end_bytes = 0
+        self.incomplete = self.errors = self.requeues = 0
+        self.footprint = Footprint()
+        self.address_map = AddressMap()
+        self.hash = RequestsHash()
+        self._end = {Op.READ: -1, Op.WRITE: -1}  # of the last request of each direction
+
+    def add(self, chunk: Requests) -> None:
+        """Add one chunk."""
+        if not chunk.rows:
+            return
+        self.requests += chunk.rows
+        end = chunk.offset_bytes + chunk.length_bytes
+        for op in Op:
+            mine = chunk.op == op
+            self.count[op] += int(mine.sum())
+            self.bytes[op] += int(chunk.length_bytes[mine].sum())
+            if op in self.sequential:
+                self._add_sequential(op, chunk.offset_bytes[mine], end[mine])
+        data = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
+        data &= chunk.length_bytes > 0
+        self.footprint.add(chunk.offset_bytes[data], chunk.length_bytes[data])
+        self.address_map.add(chunk)
+        self.hash.add(chunk)
+        last = max(int(chunk.arrival_ns[-1]), int(chunk.complete_ns.max()))
+        self.span_ns = max(self.span_ns, last)
+        self.max_end_bytes = max(self.max_end_bytes, int(end.max()))
+        self.incomplete += int((chunk.complete_ns == UNKNOWN).sum())
+        self.errors += int((chunk.flags & Flag.ERROR != 0).sum())
+        self.requeues += int((chunk.flags & Flag.REQUEUED != 0).sum())
+
+    def _add_sequential(self, op: Op, offset: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        if len(offset):
+            before = np.concatenate(([self._end[op]], end[:-1]))
+            self.sequential[op] += int((offset == before).sum())
+            self._end[op] = int(end[-1])
+
+
+def summarize(chunks: Iterable[Requests]) -> Tally:
+    """Return the tally of all chunks."""
+    tally = Tally()
+    for chunk in chunks:
+        tally.add(chunk)
+    return tally

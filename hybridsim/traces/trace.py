@@ -1,0 +1,198 @@
+"""A captured trace of block requests: read from a file of any known format, as a stream.
+
+trace = Trace.read("sda.blktrace.0")
+for requests in trace.chunks():
+    requests.arrival_ns, requests.offset_bytes, ...
+
+summary and address_map: what one pass over it tells; pages: those that its requests touch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.traces.formats import Reader, open_reader
+from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
+from hybridsim.traces.formats.files import STDIN, Source, inline, source
+from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
+from hybridsim.common.printable import printable
+from hybridsim.traces.summary import Summary, Tally, summarize
+
+__all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
+
+CHUNK_ROWS = 65_536
+MADE = "workload"  # the format of requests that nobody captured
+GENERATED = "gen:"  # begins a workload that is said in the place of a file
+PathLike = str | os.PathLike[str]
+Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
+
+
+class Trace:
+    """The requests to one device, in order of arrival, with what the trace knows of each.
+
+    Nothing is kept in memory: each call of `chunks` reads the files again.
+    """
+
+    def __init__(self, name: str, format: str, reader: Reader) -> None:
+        self.name = name
+        self.format = format
+        self.arguments = [name]  # the words of a command line that name it
+        self._reader = reader
+        self._warnings: list[TraceWarning] | None = None
+
+    @classmethod
+    def read(
+        cls,
+        path: PathLike | Sequence[PathLike],
+        format: str | None = None,
+        device: str | None = None,
+        use_dispatch: bool = False,
+    ) -> Trace:
+        """Open a trace.
+
+        `path` is a file, several, a directory or prefix of per-CPU files, or `-` for standard
+        input; compressed or not.  It may also be a workload to generate: its TOML file, or a line
+        as "gen:hot-spot,span=64GiB,hot=10%".
+
+        `device` is one of the trace's, by default the one with the most bytes queued.  With
+        `use_dispatch` a request is what was issued to the device, after merging and scheduling, and
+        arrives when it was.
+        """
+        paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+        if not paths:
+            raise TraceError("no trace file given")
+        found = [each for one in paths for each in sources_of(os.fspath(one))]
+        sources = list({(each.name, each.path): each for each in found}.values())
+        names = [os.fspath(each) for each in paths]
+        trace = cls(
+            printable(", ".join(names)), *open_reader(sources, format, device, use_dispatch)
+        )
+        trace.arguments = arguments(names, format, device, use_dispatch)
+        return trace
+
+    def seeded(self, seed: int) -> Trace:
+        """Return a workload with its requests drawn by another seed; a capture as it is."""
+        seeded = getattr(self._reader, "seeded", None)
+        if seeded is None:
+            return self
+        again = Trace(self.name, self.format, seeded(seed))
+        again.arguments = self.arguments
+        return again
+
+    @property
+    def is_made(self) -> bool:
+        """Whether its requests are those of a workload, which nobody captured."""
+        return self.format == MADE
+
+    @property
+    def devices(self) -> list[Device]:
+        """The devices in the trace; their counts are complete after a full pass."""
+        return self._reader.devices
+
+    @property
+    def origin(self) -> int | None:
+        """Unix time of the first event in nanoseconds, if the trace tells it."""
+        return self._reader.origin_unix_ns
+
+    @property
+    def warnings(self) -> list[TraceWarning]:
+        """What is wrong with the trace, as the last full pass found it; makes one if need be."""
+        if self._warnings is None:
+            for _ in self.chunks():
+                pass
+        return list(self._warnings or [])
+
+    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
+        """Yield the requests in order of arrival, `rows` at a time."""
+        findings = Findings()
+        yield from in_chunks(self._reader.requests(findings), rows)
+        self._warnings = findings.list()
+
+    def chunks_apart(self) -> Iterator[Requests]:
+        """Yield the requests of device "all" with the offsets that they have on their volumes."""
+        volumes = getattr(self._reader, "volumes", None)
+        if volumes is None:
+            raise TraceError(f"{self.name}: its format, {self.format}, does not tell volumes apart")
+        yield from (volumes.apart(part) for part in self.chunks())
+
+    def summary(self, watch: Watch = iter) -> Summary:
+        """Read the trace once and return it in numbers; `watch` may look at the chunks."""
+        tally = summarize(watch(self.chunks()))
+        return Summary(
+            requests=tally.requests,
+            reads=tally.count[Op.READ],
+            writes=tally.count[Op.WRITE] + tally.count[Op.WRITE_ZEROES],
+            discards=tally.count[Op.DISCARD],
+            flushes=tally.count[Op.FLUSH],
+            bytes_read=tally.bytes[Op.READ],
+            bytes_written=tally.bytes[Op.WRITE] + tally.bytes[Op.WRITE_ZEROES],
+            bytes_discarded=tally.bytes[Op.DISCARD],
+            span_ns=tally.span_ns,
+            max_end_bytes=tally.max_end_bytes,
+            footprint_bytes=tally.footprint.bytes,
+            footprint_is_exact=tally.footprint.is_exact,
+            sequential_reads=tally.sequential[Op.READ],
+            sequential_writes=tally.sequential[Op.WRITE],
+            incomplete=tally.incomplete,
+            errors=tally.errors,
+            requeues=tally.requeues,
+            devices=self.devices,
+            warnings=[*self.warnings, *_failed(tally)],
+            address_map=tally.address_map,
+            requests_sha256=tally.hash.hexdigest(),
+        )
+
+
+def arguments(
+    paths: Sequence[str], format: str | None, device: str | None, use_dispatch: bool
+) -> list[str]:
+    """Return the words of a command line that name a trace."""
+    form, _, columns = (format or "").partition(":")
+    words = list(paths)
+    words += ["--format", form] if form not in ("", "columns") else []
+    words += ["--columns", columns] if columns else []
+    words += ["--device", device] if device else []
+    return words + (["--use-dispatch"] if use_dispatch else [])
+
+
+def _failed(tally: Tally) -> list[TraceWarning]:
+    if not tally.errors:
+        return []
+    text = "requests failed in the trace; they are replayed as if the device had served them"
+    fix = "see the kernel's log of that time for what the device reported"
+    return [TraceWarning("errors", text, tally.errors, "", fix)]
+
+
+def sources_of(name: str) -> list[Source]:
+    """Return the files that a path stands for: itself, or the per-CPU files of one capture."""
+    path = Path(name)
+    if name == STDIN:
+        return [source(name)]
+    if name.startswith(GENERATED):
+        return [inline(name)]
+    try:
+        files = per_cpu_files(path) if cpu_of(path) >= 0 or not path.is_file() else []
+        exists = path.exists()
+    except OSError as error:
+        raise TraceError(f"{name}: cannot be read: {error.strerror}") from None
+    if files:
+        return [source(file) for file in files]
+    if path.is_dir():
+        raise TraceError(
+            f"{name}: a directory without blktrace's per-CPU files (NAME.blktrace.0, ...)"
+        )
+    if not exists:
+        shown = printable(name)
+        raise TraceError(f"{shown}: no such file, and no {printable(path.name)}.blktrace.0 either")
+    return [source(name)]
+
+
+def check_is_read(trace: object) -> None:
+    """Raise UsageError for a path where a trace is wanted."""
+    if isinstance(trace, str | os.PathLike):
+        path = os.fspath(trace)
+        raise UsageError(f"{path!r} is no trace yet: write Trace.read({path!r})")

@@ -1,0 +1,65 @@
+"""When requests at a rate are due: evenly, or at random as those of many independent users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.workloads.fio.pattern import MASK32, Stream
+from hybridsim.workloads.fio.random import draw, seed_stream
+from hybridsim.jit import loop
+
+MICROSECOND, SECOND = 10**3, 10**9
+STREAMS = (Stream.POISSON_READ, Stream.POISSON_WRITE, Stream.POISSON_TRIM)  # by direction
+
+
+class Poisson:
+    """Due times of one direction of a job with rate_process=poisson, as fio 3.33 draws them.
+
+    A gap is the mean, in whole microseconds, times the negative logarithm of an even number above
+    0 and up to 1; held against the times that fio logs (benchmarks/RESULTS.md).
+    """
+
+    def __init__(self, seed: int, requests_per_s: int) -> None:
+        self._states = np.zeros((1, 3), np.int64)
+        seed_stream(self._states, 0, seed & MASK32)
+        self._mean_us = np.float32(10**6 // max(requests_per_s, 1))
+        self._next_us = 0
+
+    def due_ns(self, count: int) -> Ints:
+        """Return when the next requests are due."""
+        bits = np.zeros(count, np.int64)
+        draw_each(self._states, bits)
+        even = ((bits + 1) / (MASK32 + 1)).astype(np.float32)
+        gaps = (self._mean_us * -np.log(even)).astype(np.int64)
+        ends = self._next_us + np.cumsum(gaps)
+        due = np.append(self._next_us, ends)[:-1]
+        self._next_us = int(ends[-1]) if count else self._next_us
+        return np.asarray(due * MICROSECOND, np.int64)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many requests a real run of a job had completed by when: it sets the pace of another."""
+
+    time_ns: Ints  # from its first request on
+    done: Ints
+
+    def due_ns(self, first: int, count: int, depth: int) -> Ints:
+        """Return when requests came: each as the one `depth` before it was complete."""
+        before = np.arange(first, first + count) - depth
+        return np.asarray(np.interp(before, self.done, self.time_ns), np.int64)
+
+
+def evenly_ns(before: Ints, per_s: int) -> Ints:
+    """Return when it is due, at so much a second, that so much was done before."""
+    return np.asarray(before // per_s * SECOND + before % per_s * SECOND // per_s, np.int64)
+
+
+@loop
+def draw_each(states: Ints, bits: Ints) -> None:
+    """Fill an array with the next 32 bits of a stream."""
+    for at in range(len(bits)):
+        bits[at] = draw(states, 0)

@@ -1,0 +1,115 @@
+"""Which blocks of a file were touched, and quickly the next one that was not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.common.arrays import Ints
+from hybridsim.jit import method, state_machine
+
+BITS = 32
+FULL = (1 << BITS) - 1
+
+
+@state_machine
+class BlockMap(NamedTuple):
+    """Bits in words; above each level one with a bit for each word that is full."""
+
+    words: npt.NDArray[np.uint32]  # of all levels
+    begin: Ints  # of each level, and the end of the last
+    blocks: int
+    used: Ints  # [blocks touched]
+
+    @classmethod
+    def new(cls, blocks: int) -> BlockMap:
+        """Make a map of blocks that were not touched."""
+        sizes = [max(1, -(-blocks // BITS))]
+        while sizes[-1] > 1:
+            sizes.append(-(-sizes[-1] // BITS))
+        begin = np.cumsum([0, *sizes])
+        return cls(np.zeros(begin[-1], np.uint32), begin, blocks, np.zeros(1, np.int64))
+
+    @method
+    def clear(self):
+        """Forget all."""
+        self.words[:] = 0
+        self.used[0] = 0
+
+    @method
+    def clear_between(self, begin, end):
+        """Forget these blocks."""
+        for block in range(begin, end):
+            if self.has(block):
+                self.used[0] -= 1
+                place = block
+                for level in range(len(self.begin) - 1):
+                    word = self.begin[level] + place // BITS
+                    self.words[word] = np.int64(self.words[word]) & ~(1 << (place % BITS))
+                    place //= BITS
+
+    @method
+    def has(self, block):
+        """Tell whether a block was touched."""
+        return (np.int64(self.words[block // BITS]) >> (block % BITS)) & 1 == 1
+
+    @method
+    def touch(self, block):
+        """Touch a block that was not."""
+        self.used[0] += 1
+        place = block
+        for level in range(len(self.begin) - 1):
+            word = self.begin[level] + place // BITS
+            bits = np.int64(self.words[word]) | (1 << (place % BITS))
+            self.words[word] = bits
+            place //= BITS
+            if bits != FULL:
+                return
+
+    @method
+    def next_free(self, block, begin, end):
+        """Return the first untouched block from this one to an end, or from a begin; -1: none."""
+        if self.used[0] == self.blocks:
+            return -1
+        found = self.free_from(block)
+        if found < 0 or found >= end:
+            found = self.free_from(begin)
+        return found if found < end else -1
+
+    @method
+    def free_from(self, block):
+        """Return the first untouched place from a block on, perhaps behind the end; -1: none."""
+        place = block
+        level = 0
+        while level < len(self.begin) - 1:
+            word = self.begin[level] + place // BITS
+            if word < self.begin[level + 1]:
+                free = (~np.int64(self.words[word]) & FULL) >> (place % BITS)
+                if free != 0:
+                    return self.lowest(level, place + zeros_below(free))
+            place = place // BITS + 1
+            level += 1
+        return -1
+
+    @method
+    def lowest(self, level, place):
+        """Return the first untouched block below a bit of a level that is not full."""
+        while level > 0:
+            level -= 1
+            word = self.begin[level] + place
+            if word >= self.begin[level + 1]:
+                return -1
+            place = place * BITS + zeros_below(~np.int64(self.words[word]) & FULL)
+        return place
+
+
+@method
+def zeros_below(bits):
+    """Return how many low bits are 0 before the first 1."""
+    count = 0
+    while bits & 1 == 0:
+        bits >>= 1
+        count += 1
+    return count

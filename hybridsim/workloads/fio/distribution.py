@@ -1,0 +1,110 @@
+"""random_distribution and file_service_type: which blocks come, of which files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from hybridsim.workloads.fio import options
+from hybridsim.workloads.fio.pattern import Distribution, Pattern, Service
+from hybridsim.workloads.fio.reader import Reader
+
+
+class Served(NamedTuple):
+    """In which order a job goes to its files."""
+
+    service: Service = Service.ROUNDROBIN
+    requests: int = 1
+    shape: float = 0.0
+
+
+SERVICES = {
+    "roundrobin": Service.ROUNDROBIN,
+    "sequential": Service.SEQUENTIAL,
+    "random": Service.RANDOM,
+    "zipf": Service.ZIPF,
+    "pareto": Service.PARETO,
+    "normal": Service.NORMAL,
+    "gauss": Service.NORMAL,
+}
+SHAPES = {Service.ZIPF: "1.1", Service.PARETO: "0.2", Service.NORMAL: "0"}
+
+
+def served(reader: Reader) -> Served:
+    """Return file_service_type: an order, and how often in a row or how unevenly."""
+
+    def parse(text: str) -> Served:
+        kind, _, rest = text.partition(":")
+        if kind not in SERVICES:
+            raise ValueError(f"{text}: {', '.join(SERVICES)} are known")
+        service = SERVICES[kind]
+        if service not in SHAPES:
+            return Served(service, max(1, int(rest or 1)))
+        shape = float(rest or SHAPES[service])
+        if service == Service.ZIPF:
+            _check_zipf(shape)
+        return Served(service, 1, shape)
+
+    return reader.read("file_service_type", parse, Served())
+
+
+def _check_zipf(theta: float) -> None:
+    if theta == 1:
+        raise ValueError("zipf:1 is not defined; write zipf:0.999 or zipf:1.001")
+
+
+def distributed(reader: Reader, pattern: Pattern) -> Pattern:
+    """Return the pattern with random_distribution, which has a syntax of its own."""
+
+    def parse(text: str) -> Pattern:
+        kind, _, rest = text.partition(":")
+        shapes = {
+            "zipf": (Distribution.ZIPF, "1.1"),
+            "pareto": (Distribution.PARETO, "0.2"),
+            "normal": (Distribution.NORMAL, "0"),
+        }
+        if kind == "random":
+            return pattern
+        if kind in shapes:
+            which, default = shapes[kind]
+            shape, _, center = (rest or default).partition(":")
+            if which == Distribution.ZIPF:
+                _check_zipf(float(shape))
+            return replace(
+                pattern,
+                distribution=which,
+                shape=float(shape),
+                center=float(center) if center else None,
+            )
+        if kind not in ("zoned", "zoned_abs"):
+            raise ValueError(f"{text}: random, zipf, pareto, normal, zoned and zoned_abs are known")
+        is_percent = kind == "zoned"
+        zones = [_zones(part, is_percent) for part in options.each_direction(rest)]
+        which = Distribution.ZONED if is_percent else Distribution.ZONED_ABS
+        return replace(pattern, distribution=which, zones=(zones[0], zones[1], zones[2]))
+
+    return reader.read("random_distribution", parse, pattern)
+
+
+def _filled(percents: Sequence[str]) -> list[int]:
+    """Return percents; those left out share what is left."""
+    known = [int(each) if each.strip() else None for each in percents]
+    left = max(0, 100 - sum(each or 0 for each in known))
+    return [left // known.count(None) if each is None else each for each in known]
+
+
+def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
+    parts = [part.split("/") for part in text.split(":") if part]
+    if not parts or any(len(part) != 2 for part in parts):
+        raise ValueError(f"{text!r} is no list of zones: write 60/10:40/90")
+    if is_percent:
+        sizes = _filled([size for _, size in parts])
+        zones = [(int(share), size) for (share, _), size in zip(parts, sizes)]
+    else:
+        zones = [(int(share), options.size(size)) for share, size in parts]
+    if sum(share for share, _ in zones) != 100:
+        raise ValueError(f"{text!r}: the shares of accesses must add up to 100")
+    if is_percent and sum(size for _, size in zones) > 100:
+        raise ValueError(f"{text!r}: the zones are more than 100 percent of the file")
+    return tuple(zones)

@@ -1,0 +1,46 @@
+"""Why a job ended, where its latencies decided it: max_latency, latency_target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hybridsim.common.codes import Op
+from hybridsim.requests.depths import (
+    BROKE_NS,
+    BROKE_OP,
+    BROKEN_NS,
+    HIGHEST,
+    IS_DONE,
+    JUDGED,
+    LATE,
+    NOW,
+    WHOLE,
+)
+from hybridsim.workloads.fio.results import JobResult
+from hybridsim.common.units import format_time, human_time
+
+WORDS = {Op.READ: "read", Op.WRITE: "write", Op.DISCARD: "trim"}
+
+
+def endings(result: JobResult) -> Iterator[str]:
+    """Yield what is to be said of the end of a process."""
+    (job,), (state,) = result.jobs, result.depths
+    goal, depth = job.goal, int(state[NOW])
+    if state[BROKE_NS]:
+        took, most = human_time(int(state[BROKE_NS])), format_time(int(state[BROKEN_NS]))
+        which = "latency_target" if state[BROKEN_NS] == goal.target_ns else "max_latency"
+        where = ", at depth 1: no depth meets it" if which == "latency_target" else ""
+        kind = WORDS[Op(int(state[BROKE_OP]))]
+        yield f"job {job.name} ended: a {kind} took {took}, more than {which}={most}{where}"
+    elif goal.target_ns and not goal.keeps_on:
+        met = f"{goal.percent:g}% within latency_target={format_time(goal.target_ns)}"
+        if state[IS_DONE]:
+            limit = f"not at {state[HIGHEST]}" if depth < state[HIGHEST] else "its iodepth"
+            yield f"job {job.name}: {met} up to depth {depth}, {limit}"
+        elif depth == 1 and state[LATE] * WHOLE > state[JUDGED] * (WHOLE - goal.share):
+            yield f"job {job.name}: {met} is not met even at depth 1"
+        else:
+            yield (
+                f"job {job.name} ended at depth {depth} before it was known how deep it may be for "
+                f"{met}: give it time_based and more runtime, or a shorter latency_window"
+            )

@@ -1,0 +1,394 @@
+"""The requests of one job, as fio 3.33 makes them: same offsets, same lengths, same order.
+
+The rules were found by comparison with what fio logs (tests/test_fio_offsets.py); the same in plain
+Python, one request after the other, is tests/fio_generator.py.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.workloads.fio.blockmap import BlockMap
+from hybridsim.workloads.fio.pattern import (
+    MASK32,
+    READ,
+    SYNC,
+    TRIM,
+    WRITE,
+    Distribution,
+    Pattern,
+)
+from hybridsim.workloads.fio.random import draw, draw_below, draw_percent, seed_stream
+from hybridsim.workloads.fio.register import Register
+from hybridsim.workloads.fio.spread import Spread
+from hybridsim.workloads.fio.tables import seeds_of, tables_of
+from hybridsim.workloads.fio.turns import Turns
+from hybridsim.jit import loop, method, state_machine
+
+END = -1  # of this pass
+LEAST, MOST, UNIT, SPLITS, RANDOM_PERCENT, ZONES = range(6)  # by direction
+SHARE, BEGIN, SIZE = range(3)  # of a zone; a split is (SHARE, BEGIN: bytes)
+# Streams by row: sizes and coins one for each direction.
+MIX, BLOCKS, ZONE = 3, 4, 5
+SIZES, COINS = 0, 6
+# The state.
+TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, MADE = range(8)
+ISSUED = 8  # by direction
+TRIMMED, TRIMMED_BYTES = 11, 12  # what is to be written next
+FILE_SHIFT = 50  # an offset tells which file it is in above this bit
+HUNDREDTH = MASK32 // 100
+EVEN, ZONED = int(Distribution.RANDOM), int(Distribution.ZONED)
+ZONED_ABS = int(Distribution.ZONED_ABS)
+
+
+@state_machine
+class Generator(NamedTuple):
+    """A job's random streams and what it has done."""
+
+    begin: int  # of the region, in bytes
+    end: int
+    files: int
+    rest_bytes: int
+    first_direction: int
+    is_paired: int
+    is_mixed: int
+    is_random: int
+    uses_map: int
+    uses_register: int
+    distribution: int
+    read_percent: int
+    every: int
+    hole_bytes: int
+    stays: int
+    is_unaligned: int
+    is_endless: int
+    is_reseeded: int
+    pass_bytes: int
+    passes: int
+    requests: int
+    writes_between_syncs: int
+    by_direction: Ints  # [direction, LEAST ... ZONES]
+    splits: Ints  # [direction, split, (SHARE, BEGIN)]
+    zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
+    seeds: Ints  # by row of the streams
+    streams: Ints
+    map: BlockMap
+    register: Register
+    spread: Spread
+    turns: Turns
+    state: Ints
+    at: Ints  # [file, direction]: where the last request ended
+    began: Ints  # [file, direction]
+    is_done: Bytes  # by file: whether it has nothing left in this pass
+
+    @classmethod
+    def new(cls, pattern: Pattern) -> Generator:
+        """Make the generator of a pattern."""
+        streams = np.zeros((9, 3), np.int64)
+        blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_map else 0
+        state = np.zeros(13, np.int64)
+        state[TURN], state[LAST] = 1, END
+        generator = cls(
+            pattern.offset_bytes,
+            pattern.offset_bytes + pattern.file_bytes,
+            pattern.files,
+            pattern.rest_bytes,
+            pattern.directions[0],
+            int(pattern.writes_what_it_trims),
+            int(len(pattern.directions) > 1),
+            int(pattern.is_random),
+            int(pattern.uses_map),
+            int(pattern.uses_register),
+            int(pattern.distribution),
+            pattern.read_percent,
+            pattern.every,
+            pattern.hole_bytes,
+            int(pattern.stays),
+            int(pattern.unaligned_sizes),
+            int(pattern.is_endless),
+            int(pattern.is_repeated and not pattern.is_endless),
+            pattern.pass_bytes,
+            pattern.passes,
+            pattern.requests,
+            pattern.writes_between_syncs,
+            *tables_of(pattern),
+            seeds_of(pattern),
+            streams,
+            BlockMap.new(blocks * pattern.files),
+            Register.of(pattern),
+            Spread.new(pattern),
+            Turns.new(pattern),
+            state,
+            np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
+            np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
+            np.zeros(pattern.files, np.uint8),
+        )
+        generator.seed_all()
+        return generator
+
+    @method
+    def seed_all(self):
+        """Begin all streams."""
+        for row in range(len(self.seeds)):
+            seed_stream(self.streams, row, self.seeds[row])
+
+    @method
+    def is_sync_due(self):
+        """Tell whether so many writes were made since the last sync."""
+        every, writes = self.writes_between_syncs, self.state[ISSUED + WRITE]
+        return every > 0 and writes > 0 and writes % every == 0 and self.state[LAST] != SYNC
+
+    @method
+    def begin_again(self):
+        """Go on after the last free block, or at the end of the files."""
+        self.turns.begin_again(self.is_done, self.is_reseeded)
+        self.at[:, :] = self.begin
+        self.map.clear()
+        if self.is_reseeded:
+            self.seed_all()
+        if self.uses_register:
+            for file in range(self.files):
+                self.register.restart(file)
+
+    @method
+    def next(self, direction, offset, length, row):
+        """Write the next request into a row; return whether there is one."""
+        state = self.state
+        if self.is_paired and state[LAST] == TRIM:
+            state[LAST] = WRITE
+            direction[row], offset[row], length[row] = WRITE, state[TRIMMED], state[TRIMMED_BYTES]
+            return True
+        while True:
+            if not self.is_endless and state[IN_ALL] >= self.passes * self.pass_bytes:
+                return False
+            if state[PASSED] >= self.pass_bytes and not self.has_another_pass():
+                return False
+            if self.is_sync_due():
+                state[LAST] = SYNC
+                file = self.turns.next(self.is_done) if self.turns.has_any() else 0
+                direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
+                return True
+            if self.place(direction, offset, length, row) != END:
+                return True
+            whole = (self.end - self.begin) * self.files + self.rest_bytes
+            is_over = state[PASSED] > 0 and self.pass_bytes <= whole
+            self.begin_again()
+            if not is_over and self.place(direction, offset, length, row) != END:
+                return True
+            if not self.has_another_pass():
+                return False
+
+    @method
+    def has_another_pass(self):
+        """Begin the next pass if there is one, and any hope."""
+        made_any = self.state[PASSED] > 0
+        self.state[PASSES] += 1
+        self.state[PASSED] = 0
+        if self.is_endless:
+            return made_any
+        return self.state[MADE] > 0 and self.state[PASSES] < self.passes
+
+    @method
+    def place(self, direction, offset, length, row):
+        """Make the next request, of the next file that has one; END if none has in this pass."""
+        while self.turns.has_any():
+            file = self.turns.next(self.is_done)
+            found = self.place_in(file, direction, offset, length, row)
+            if found != END:
+                self.is_done[file] = 0
+                return found
+            if self.turns.ended(file, self.is_done):
+                self.clear(file)
+        return END
+
+    @method
+    def clear(self, file):
+        """Begin a file anew."""
+        self.at[file, :] = self.begin
+        if self.uses_map:
+            blocks = self.map.blocks // self.files
+            self.map.clear_between(file * blocks, (file + 1) * blocks)
+        if self.uses_register:
+            self.register.restart(file)
+
+    @method
+    def place_in(self, file, direction, offset, length, row):
+        """Make the next request of a file; END if there is none in this pass."""
+        state = self.state
+        kind = self.mixed() if self.is_mixed else self.first_direction
+        at = self.next_offset(file, kind)
+        is_random = at <= END
+        if at == END:
+            return END
+        if is_random:
+            at = -2 - at
+        size = self.next_length(kind, at)
+        if size == END:
+            return END
+        if self.uses_map and is_random:
+            size = self.touch(file, kind, at, size)
+            if size == 0:
+                return END
+        self.began[file, kind] = at
+        self.at[file, kind] = at + size
+        state[LAST] = kind
+        state[ISSUED + kind] += 1
+        state[MADE] += 1
+        state[PASSED] += size
+        state[IN_ALL] += size
+        direction[row], offset[row], length[row] = kind, at + (file << FILE_SHIFT), size
+        state[TRIMMED], state[TRIMMED_BYTES] = offset[row], size
+        return at
+
+    @method
+    def mixed(self):
+        """Return read or write: drawn, once as many are done as were due at the last change."""
+        state = self.state
+        if state[ISSUED + state[NOW]] >= state[UNTIL]:
+            drawn = READ if draw_percent(self.streams, MIX) <= self.read_percent else WRITE
+            if drawn != state[NOW]:
+                share = self.read_percent if drawn == READ else 100 - self.read_percent
+                state[UNTIL] = state[ISSUED + state[NOW]] * share // 100
+            state[NOW] = drawn
+        return state[NOW]
+
+    @method
+    def next_offset(self, file, kind):
+        """Return an offset; of a random one -2 - offset; END if there is none."""
+        self.state[TURN] -= 1
+        if self.state[TURN] == 0:
+            self.state[TURN] = self.every
+            if not self.is_random:
+                return self.sequential(file, kind)
+            percent = self.by_direction[kind, RANDOM_PERCENT]
+            if percent == 100 or draw_percent(self.streams, COINS + kind) <= percent:
+                found = self.random(file, kind)
+                return END if found == END else -2 - found
+        elif self.stays:
+            return self.began[file, kind]
+        found = self.sequential(file, kind)
+        return self.random(file, kind) if found == END else found
+
+    @method
+    def sequential(self, file, kind):
+        """Return the offset behind the last request, or the first; END at the end."""
+        at = self.at[file, kind]
+        if at >= self.end:
+            return self.begin if self.is_endless else END
+        if self.hole_bytes > 0 and at > self.begin:
+            at += self.hole_bytes
+        return at if at < self.end else self.begin
+
+    @method
+    def random(self, file, kind):
+        """Return a random offset, END if there is none."""
+        unit = self.by_direction[kind, UNIT]
+        last = self.last_block(kind, self.end - self.begin)
+        if last <= 0:
+            return END
+        if self.distribution == ZONED or self.distribution == ZONED_ABS:
+            block = self.zoned(kind)
+        elif self.distribution == EVEN:
+            block = self.even(file, last)
+            if block == END and (self.is_endless or self.turns.is_by_share()):
+                self.clear(file)
+                block = self.even(file, last)
+        else:
+            block = self.spread.next(file)
+        if block == END or block * unit >= self.end - self.begin:
+            return END
+        return self.begin + block * unit
+
+    @method
+    def last_block(self, kind, size):
+        """Return how many blocks of so many bytes a request may begin at."""
+        least, unit = self.by_direction[kind, LEAST], self.by_direction[kind, UNIT]
+        return (size - max(least - unit, 0)) // unit
+
+    @method
+    def even(self, file, last):
+        """Return a block, each as often as others."""
+        if self.uses_register:
+            return self.register.next(file)
+        block = draw_below(self.streams, BLOCKS, last)
+        if self.uses_map:
+            blocks = self.map.blocks // self.files
+            first = file * blocks
+            found = self.map.next_free(first + block, first, first + blocks)
+            return END if found < 0 else found - first
+        return block
+
+    @method
+    def zoned(self, kind):
+        """Return a block of the zone that is drawn."""
+        drawn = draw_percent(self.streams, ZONE)
+        zones = self.zones
+        zone = 0
+        until = zones[kind, 0, SHARE]
+        while drawn > until and zone + 1 < self.by_direction[kind, ZONES]:
+            zone += 1
+            until += zones[kind, zone, SHARE]
+        blocks = self.last_block(kind, zones[kind, zone, SIZE])
+        first = zones[kind, zone, BEGIN] // self.by_direction[kind, UNIT]
+        return first + draw_below(self.streams, BLOCKS, blocks)
+
+    @method
+    def touch(self, file, kind, at, size):
+        """Remember blocks up to one that was touched; return the bytes before it."""
+        least = self.by_direction[kind, LEAST]
+        blocks = self.map.blocks // self.files
+        first = (at - self.begin) // least
+        count = 0
+        while count * least < size:
+            block = file * blocks + first + count
+            if first + count < blocks:  # behind the last whole block nothing is remembered
+                if self.map.has(block):
+                    break
+                self.map.touch(block)
+            count += 1
+        return min(size, count * least)
+
+    @method
+    def next_length(self, kind, at):
+        """Return a length that fits before the end, END if none does."""
+        least, most = self.by_direction[kind, LEAST], self.by_direction[kind, MOST]
+        if at + least > self.end:
+            return END
+        if least == most:
+            return least
+        while True:
+            size = self.drawn_length(kind, at, least, most)
+            if at + size <= self.end:
+                return size
+
+    @method
+    def drawn_length(self, kind, at, least, most):
+        """Draw a length."""
+        drawn = draw(self.streams, SIZES + kind)
+        count = self.by_direction[kind, SPLITS]
+        size, percent = least, 0
+        for split in range(count):
+            percent += self.splits[kind, split, SHARE]
+            size = self.splits[kind, split, BEGIN]
+            if drawn // percent <= HUNDREDTH and at + size <= self.end:
+                break
+        if count == 0:
+            size += int(most * (drawn / 4294967296.0))
+        if not self.is_unaligned:
+            size -= size % least
+        return min(size, most)
+
+
+@loop
+def fill(generator, direction: Bytes, offset: Ints, length: Ints) -> int:
+    """Make requests up to the end of the columns; return how many there are."""
+    for row in range(len(offset)):
+        if generator.requests > 0 and generator.state[MADE] >= generator.requests:
+            if generator.is_paired == 0 or generator.state[LAST] != TRIM:
+                return row
+        if not generator.next(direction, offset, length, row):
+            return row
+    return len(offset)

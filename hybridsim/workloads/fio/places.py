@@ -1,0 +1,55 @@
+"""Where the files of jobs lie on the simulated volume: one after the other, each in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hybridsim.common.errors import UsageError
+from hybridsim.workloads.fio.job import Job
+from hybridsim.common.units import human_size
+
+ALIGNED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Jobs whose sizes are known, and where their files begin."""
+
+    jobs: list[Job]
+    begin_bytes: dict[str, int]  # by file
+    volume_bytes: int
+    files_bytes: int  # of all files together
+
+
+def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
+    """Place files in order of first use; one of no said size takes what is left of the volume."""
+    extents: dict[str, int] = {}
+    for job in jobs:
+        end = job.pattern.offset_bytes + job.pattern.file_bytes if job.has_size else 0
+        for file in job.files:
+            extents[file] = max(extents.get(file, 0), end)
+    begin = 0
+    begins: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    for file, extent in extents.items():
+        if not extent and file != list(extents)[-1]:
+            raise UsageError(f"{file}: say its size=, as other files lie behind it")
+        begins[file] = begin
+        ends[file] = begin + extent if extent else capacity_bytes
+        begin = -(-ends[file] // ALIGNED_BYTES) * ALIGNED_BYTES
+    sized = [_sized(job, ends[job.files[0]] - begins[job.files[0]]) for job in jobs]
+    return Laid(sized, begins, max(ends.values()), sum(ends[f] - begins[f] for f in ends))
+
+
+def _sized(job: Job, extent_bytes: int) -> Job:
+    pattern = job.pattern
+    if not job.has_size:
+        pattern = job.shares.of(pattern, extent_bytes)
+    least = pattern.block_bytes
+    if pattern.file_bytes < max(pattern.sizes[kind].least for kind in pattern.directions):
+        raise UsageError(
+            f"job {job.name}: {human_size(max(pattern.file_bytes, 0))} of {job.files[0]} is less "
+            f"than a block of {human_size(least)}: make size larger"
+        )
+    return replace(job, pattern=pattern)

@@ -1,0 +1,278 @@
+"""What came of jobs: latencies, rates over time, and the lines of their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.common.codes import Op
+from hybridsim.requests.depths import BROKE_NS, MEASURED_NS, NOW
+from hybridsim.requests.inflight import Facts
+from hybridsim.requests.jobs import START_NS, Jobs
+from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
+from hybridsim.workloads.fio.jobfile import Written
+from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
+from hybridsim.common.histogram import Distribution
+
+NAMES, MIXED = ("read", "write", "trim"), "mixed"
+TIMED_OUT = 110  # errno
+Mask = npt.NDArray[np.bool_]
+KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
+# The ends of fio's coarse bins of latency, and behind the last of them all else.
+EDGES_NS = np.array(
+    [
+        *(1 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)),
+        *(10**3 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)),
+        *(10**6 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000)),
+    ],
+    np.int64,
+)
+
+
+@dataclass
+class Windows:
+    """Sums over equal stretches of time."""
+
+    width_ns: int
+    sums: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, time_ns: Ints, amount: Ints) -> None:
+        """Add amounts at their times, counted from the beginning."""
+        if not len(time_ns):
+            return
+        at = time_ns // self.width_ns
+        needed = int(at.max()) + 1
+        if needed > len(self.sums):
+            self.sums = np.append(self.sums, np.zeros(max(needed, len(self.sums)), np.int64))
+        np.add.at(self.sums, at, amount)
+
+    def whole(self, span_ns: int) -> Ints:
+        """Return the sums of the windows that lie within a span; of a short one its sum."""
+        found: Ints = np.zeros(max(1, span_ns // self.width_ns), np.int64)
+        part = self.sums[: len(found)]
+        found[: len(part)] = part
+        return found
+
+
+@dataclass
+class Measured:
+    """What one direction of a job came to."""
+
+    latency: Distribution = field(default_factory=Distribution)
+    squares: float = 0.0
+    min_ns: int = 0
+    moved_bytes: int = 0
+    done: Windows = field(default_factory=lambda: Windows(SECOND // 2))  # requests
+    moved: Windows = field(default_factory=lambda: Windows(SECOND // 2))
+
+    @property
+    def count(self) -> int:
+        """How many requests."""
+        return self.latency.count
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean latency."""
+        return self.latency.mean_ns or 0.0
+
+    @property
+    def deviation_ns(self) -> float:
+        """Standard deviation of a sample."""
+        if self.count < 2:
+            return 0.0
+        spread = self.squares - self.count * self.mean_ns**2
+        return float(np.sqrt(max(spread, 0.0) / (self.count - 1)))
+
+    def add(self, latency_ns: Ints, since_ns: Ints, length: Ints) -> None:
+        """Add completed requests; `since_ns` counts from where measuring began."""
+        if not len(latency_ns):
+            return
+        least = int(latency_ns.min())
+        self.min_ns = min(self.min_ns, least) if self.count else least
+        self.latency += Distribution.of(latency_ns)
+        self.squares += float(np.square(latency_ns.astype(np.float64)).sum())
+        self.moved_bytes += int(length.sum())
+        self.done.add(since_ns, np.ones(len(since_ns), np.int64))
+        self.moved.add(since_ns, length)
+
+    def __add__(self, other: Measured) -> Measured:
+        """Return both together."""
+        least = [each.min_ns for each in (self, other) if each.count]
+        return Measured(
+            self.latency + other.latency,
+            self.squares + other.squares,
+            min(least, default=0),
+            self.moved_bytes + other.moved_bytes,
+            _together(self.done, other.done),
+            _together(self.moved, other.moved),
+        )
+
+
+def _together(one: Windows, other: Windows) -> Windows:
+    length = max(len(one.sums), len(other.sums))
+    sums = [np.append(each.sums, np.zeros(length - len(each.sums), np.int64))
+            for each in (one, other)]  # fmt: skip
+    return Windows(one.width_ns, sums[0] + sums[1])
+
+
+@dataclass
+class JobResult:
+    """What came of one job, or of several that are reported as one."""
+
+    jobs: list[Job]
+    directions: list[Measured]  # read, write, trim, sync
+    coarse: Ints  # requests by EDGES_NS
+    levels: Ints
+    begin_ns: int = 0  # when measuring began
+    end_ns: int = 0  # the last completion
+    depths: list[Ints] = field(default_factory=list)  # by job, as the machine has them
+    log: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    issued: list[npt.NDArray[np.int64]] = field(default_factory=list)  # order, ns: for write_iolog
+    made: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
+
+    def forget(self) -> None:
+        """Begin to measure anew; logs go on."""
+        self.directions = _directions(self.jobs[0])
+        self.coarse[:] = 0
+        self.end_ns = 0
+
+    @property
+    def span_ns(self) -> int:
+        """How long it was measured."""
+        return max(self.end_ns - self.begin_ns, 1)
+
+    @property
+    def span_ms(self) -> int:
+        """The same as fio tells it."""
+        return max(1, round(self.span_ns / MILLISECOND))
+
+    @property
+    def told(self) -> list[tuple[str, Measured]]:
+        """What is told of reads, writes and trims, by name; unified_rw_reporting adds them up."""
+        directions = self.directions[:SYNC]
+        if self.jobs[0].is_unified:
+            return [(MIXED, sum(directions[1:], directions[0]))]
+        return list(zip(NAMES, directions))
+
+    @property
+    def depth(self) -> int:
+        """How many requests were under way at the end: with latency_target, what was found."""
+        return int(self.depths[-1][NOW])
+
+    @property
+    def error(self) -> int:
+        """What fio ends with: 0, or the number of an error."""
+        return TIMED_OUT if any(each[BROKE_NS] for each in self.depths) else 0
+
+    def __add__(self, other: JobResult) -> JobResult:
+        """Return both as one."""
+        return JobResult(
+            self.jobs + other.jobs,
+            [a + b for a, b in zip(self.directions, other.directions)],
+            self.coarse + other.coarse,
+            self.levels + other.levels,
+            min(self.begin_ns, other.begin_ns),
+            max(self.end_ns, other.end_ns),
+            self.depths + other.depths,
+        )
+
+
+@dataclass(frozen=True)
+class FioResult:
+    """What came of all jobs, and what is to be said of them."""
+
+    jobs: list[Job]
+    of_jobs: list[JobResult]  # one for each process, in order
+    reported: list[JobResult]  # group_reporting makes one of several
+    written: Written
+    machine: str
+    notes: list[str]
+    end_ns: int
+    counters: Mapping[str, Ints] = field(default_factory=dict)  # of the cache, over `time_ns`
+
+
+class Results:
+    """The results of all jobs, as facts come in.
+
+    It keeps what the machine's `source` knows of each job: when it began, at which depths it is.
+    """
+
+    def __init__(self, jobs: Sequence[Job], source: Jobs) -> None:
+        rows = zip(jobs, source.levels, source.depths.state)
+        self.of_jobs = [_empty(job, levels, depths) for job, levels, depths in rows]
+        self._start_ns = source.standing[:, START_NS]
+        self._measured_ns = np.zeros(len(jobs), np.int64)
+
+    def add(self, facts: Facts) -> None:
+        """Add facts."""
+        owner = facts.number % len(self.of_jobs)
+        for number, result in enumerate(self.of_jobs):
+            job = result.jobs[0]
+            ramped_ns = int(self._start_ns[number]) + job.ramp_ns
+            measured_ns = int(result.depths[0][MEASURED_NS])
+            if measured_ns > self._measured_ns[number]:
+                self._measured_ns[number] = measured_ns
+                result.forget()
+            begin_ns = max(ramped_ns, measured_ns)
+            if job.iolog:
+                each = owner == number
+                order = facts.number[each] // len(self.of_jobs)
+                since_ns = facts.issue_ns[each] - int(self._start_ns[number])
+                result.issued.append(np.stack([order, since_ns]))
+            mine = (owner == number) & (facts.done_ns >= ramped_ns)
+            if job.logs:
+                result.log.append(_logged(facts, mine, ramped_ns, len(self.of_jobs)))
+            mine &= facts.issue_ns >= measured_ns
+            if not mine.any():
+                continue
+            done_ns = facts.done_ns[mine]
+            latency_ns = done_ns - facts.issue_ns[mine]
+            length = facts.length[mine]
+            kind = _kinds(facts.op[mine])
+            for direction, measured in enumerate(result.directions):
+                chosen = kind == direction
+                measured.add(latency_ns[chosen], done_ns[chosen] - begin_ns, length[chosen])
+            coarse = np.searchsorted(EDGES_NS, latency_ns[kind != SYNC])
+            result.coarse += np.bincount(coarse, minlength=len(EDGES_NS) + 1)
+            result.begin_ns = begin_ns
+            result.end_ns = max(result.end_ns, int(done_ns[-1]))
+
+    def reported(self) -> list[JobResult]:
+        """Return what is reported as one."""
+        found: dict[int, JobResult] = {}
+        for result in self.of_jobs:
+            key = result.jobs[0].reported_with
+            found[key] = found[key] + result if key in found else result
+        return list(found.values())
+
+
+def _empty(job: Job, levels: Ints, depths: Ints) -> JobResult:
+    coarse = np.zeros(len(EDGES_NS) + 1, np.int64)
+    return JobResult([job], _directions(job), coarse, levels, depths=[depths])
+
+
+def _directions(job: Job) -> list[Measured]:
+    return [
+        Measured(done=Windows(job.iops_window_ns), moved=Windows(job.rate_window_ns))
+        for _ in range(4)
+    ]
+
+
+def _kinds(op: Bytes) -> Ints:
+    kind = np.zeros(len(op), np.int64)
+    for each, direction in KINDS.items():
+        kind[op == each] = direction
+    return kind
+
+
+def _logged(facts: Facts, mine: Mask, begin_ns: int, jobs: int) -> Ints:
+    """Return what logs tell of some facts."""
+    done_ns = facts.done_ns[mine]
+    latency_ns = done_ns - facts.issue_ns[mine]
+    order = facts.number[mine] // jobs
+    columns = (done_ns - begin_ns, latency_ns, _kinds(facts.op[mine]), facts.length[mine], order)
+    return np.stack(columns)

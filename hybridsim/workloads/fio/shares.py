@@ -1,0 +1,59 @@
+"""size, offset and io_size in percent: of a file whose size is known when it is laid out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hybridsim.workloads.fio import options
+from hybridsim.workloads.fio.pattern import Pattern
+from hybridsim.workloads.fio.reader import Reader
+
+OF_FILE = ("size", "offset", "offset_increment")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Percent of a file; 0 where it is not said so."""
+
+    size: int = 0
+    offset: int = 0
+    moved: int = 0  # of the size
+
+    def further(self, percent: int) -> Shares:
+        """Return the same, beginning later."""
+        return replace(self, offset=self.offset + percent) if percent else self
+
+    def of(self, pattern: Pattern, file_bytes: int) -> Pattern:
+        """Return a pattern of no said size as that of a file; it begins and ends with a block."""
+        block = pattern.block_bytes
+        begin = pattern.offset_bytes or -(-file_bytes * self.offset // 100 // block) * block
+        left = file_bytes - begin
+        size = min(left, file_bytes * self.size // 100 // block * block) if self.size else left
+        moved = pattern.pass_bytes or (size * self.moved // 100 if self.moved else size)
+        return replace(pattern, offset_bytes=begin, file_bytes=size, pass_bytes=moved)
+
+
+WHOLE = Shares()
+
+
+def amount(reader: Reader, name: str) -> tuple[int, int]:
+    """Return bytes, or else percent."""
+
+    def parse(text: str) -> tuple[int, int]:
+        if not text.strip().endswith("%"):
+            return options.size(text), 0
+        percent = int(text.strip()[:-1])
+        if not 0 <= percent <= 100:
+            raise ValueError(f"{text}: a share is from 0% to 100%")
+        return 0, percent
+
+    return reader.read(name, parse, (0, 0))
+
+
+def shares_of(reader: Reader, has_size: bool) -> Shares:
+    """Return what is said in percent, which needs a file whose size is not."""
+    found = {name: amount(reader, name)[1] for name in (*OF_FILE, "io_size")}
+    for name in found:
+        if found[name] and has_size:
+            reader.refuse(name, f"{name} in percent is of a whole file; with size= write bytes")
+    return Shares(found["size"], found["offset"], found["io_size"])

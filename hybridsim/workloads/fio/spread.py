@@ -1,0 +1,133 @@
+"""Blocks of which some come more often than others: zipf, pareto, normal.
+
+A rank is drawn and scattered over the file by a multiplication.  zipf is after J. Gray et al.,
+Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994; normal is the mean of twelve
+even numbers and one more within the deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.common.arrays import Ints
+from hybridsim.workloads.fio.pattern import MASK32, Distribution, Pattern, Service
+from hybridsim.workloads.fio.random import draw, draw_below, seed_stream
+from hybridsim.jit import loop, method, state_machine
+
+SCATTER = np.uint64(0x61C8864680B583EB)
+TERMS_MAX = 10**7  # of zipf's sum
+ZIPF, PARETO, NORMAL = (
+    int(each) for each in (Distribution.ZIPF, Distribution.PARETO, Distribution.NORMAL)
+)
+EVEN_NUMBERS = 12
+SERVED = {
+    Service.ZIPF: Distribution.ZIPF,
+    Service.PARETO: Distribution.PARETO,
+    Service.NORMAL: Distribution.NORMAL,
+}
+
+
+@state_machine
+class Spread(NamedTuple):
+    """One distribution over each of some files."""
+
+    kind: int
+    blocks: int
+    width: int  # normal: twice the deviation
+    shape: float
+    zeta: float  # zipf: the sum of all weights
+    is_scattered: bool  # ranks that follow each other lie apart
+    shift: Ints  # by file: where rank 0 lies
+    states: Ints  # by file
+
+    @classmethod
+    def new(cls, pattern: Pattern) -> Spread:
+        """Make that of a pattern's blocks."""
+        file_bytes = pattern.file_bytes + pattern.rest_bytes // pattern.files
+        blocks = max(1, -(-file_bytes // pattern.block_bytes))  # in fio a part of one is one
+        kind, shape, seeds = pattern.distribution, pattern.shape, pattern.distribution_seeds
+        return cls._of(int(kind), blocks, shape, pattern.center, seeds, True)
+
+    @classmethod
+    def of_files(cls, pattern: Pattern, numbers: int, seed: int) -> Spread:
+        """Make that of a pattern's files, as so many numbers for all of them."""
+        kind = SERVED.get(pattern.service, Distribution.RANDOM)
+        return cls._of(int(kind), numbers, pattern.service_shape, None, [seed], False)
+
+    @classmethod
+    def _of(
+        cls,
+        kind: int,
+        blocks: int,
+        shape: float,
+        center: float | None,
+        seeds: Sequence[int],
+        is_scattered: bool,
+    ) -> Spread:
+        shift, states = np.zeros(len(seeds), np.int64), np.zeros((len(seeds), 3), np.int64)
+        for file, seed in enumerate(seeds):
+            seed_stream(states, file, seed & MASK32)
+            if kind in (ZIPF, PARETO):
+                drawn = draw(states, file)
+                shift[file] = drawn if center is None else int(blocks * center)
+            elif kind == NORMAL and center is not None:
+                shift[file] = int(blocks * (center - 0.5)) & MASK32
+        width = min(math.ceil(blocks * shape / 100), blocks // 2) if kind == NORMAL else 0
+        zeta = sum_of_weights(min(blocks, TERMS_MAX), shape) if kind == ZIPF else 0.0
+        return cls(kind, blocks, width, float(shape), zeta, is_scattered, shift, states)
+
+    @method
+    def next(self, file):
+        """Return a block of a file."""
+        if self.kind == ZIPF:
+            rank = self.zipf(file)
+        elif self.kind == PARETO:
+            power = math.log(self.shape) / math.log(1 - self.shape)
+            drawn = draw(self.states, file) / float(MASK32)
+            rank = int((self.blocks - 1) * math.pow(drawn, power))
+        else:
+            rank = self.normal(file)
+        place = np.uint64(rank)
+        if self.is_scattered:
+            place *= SCATTER
+        return np.int64((place + np.uint64(self.shift[file])) % np.uint64(self.blocks))
+
+    @method
+    def zipf(self, file):
+        """Return a rank, from 0."""
+        share = draw(self.states, file) / float(MASK32)
+        second = 1.0 + math.pow(0.5, self.shape)
+        if share * self.zeta < 1:
+            return 0
+        if share * self.zeta < second:
+            return 1
+        rest = 1 - self.shape
+        eta = (1 - math.pow(2 / self.blocks, rest)) / (1 - second / self.zeta)
+        return int(self.blocks * math.pow(eta * share - eta + 1, 1 / rest))
+
+    @method
+    def normal(self, file):
+        """Return a block about the middle of the file."""
+        mean = 0
+        for _ in range(EVEN_NUMBERS):
+            mean += draw(self.states, file) % (self.blocks + 1)
+        mean = (mean + EVEN_NUMBERS - 1) // EVEN_NUMBERS
+        if self.width > 0:
+            off = draw_below(self.states, file, self.width) - self.width // 2
+            while mean + off >= self.blocks:
+                off //= 2  # it is above 0
+            mean += off
+        return mean
+
+
+@loop
+def sum_of_weights(terms, theta):
+    """Return the sum of 1 / i^theta, the largest first."""
+    total = 0.0
+    for i in range(1, terms + 1):
+        total += math.pow(1.0 / i, theta)
+    return total

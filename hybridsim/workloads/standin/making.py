@@ -1,0 +1,325 @@
+"""The requests of a stand-in: objects, visits to them, requests of a visit, their arrivals."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.signal import lfilter
+
+from hybridsim.common.codes import Op
+from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
+from hybridsim.workloads.standin import arrivals, layout
+from hybridsim.workloads.standin.classes import (
+    BIRTH_EDGES,
+    GROUPS,
+    LIFE_EDGES,
+    PAGE_BYTES,
+    drawn,
+    from_histogram,
+    size_group,
+    within,
+)
+from hybridsim.workloads.standin.habits import (
+    LAGS,
+    NEW,
+    ON,
+    PAUSE_EDGES,
+    RUN_EDGES,
+    WHOLE,
+    anchors,
+    pause_class,
+    shape_class,
+)
+from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
+
+LARGE_GAP = 16  # pages
+Table = Any  # workloads.standin.StandIn: it imports this
+
+
+class Pieces(NamedTuple):
+    """One row an object."""
+
+    page: Ints
+    pages: Ints
+    group: Ints
+    visits: Ints
+    heat: Ints  # class of visits
+    write_share: Floats
+    begin: Floats  # in requests from the beginning of the trace
+    span: Floats
+
+
+class Visited(NamedTuple):
+    """One row a visit, by object and then in order."""
+
+    object: Ints
+    nth: Ints
+    time: Floats
+    is_write: Any
+    start: Ints
+    length: Ints
+    requests: Ints
+
+
+def made(table: Table, *key: int) -> Requests:
+    """Return all requests of a stand-in."""
+    pieces = _pieces(table, Draws(*key, 0))
+    visits = _visits(table, pieces, Draws(*key, 1))
+    return _requests(table, pieces, visits, Draws(*key, 2))
+
+
+def _pieces(table: Table, draws: Draws) -> Pieces:
+    size, count, kind, birth, life, number = np.array(table.objects, np.int64).T
+    row = np.repeat(np.arange(len(number)), number)
+    size, count, kind, birth, life = (each[row] for each in (size, count, kind, birth, life))
+    pages = _of_class(table.sizes, size, draws)
+    visits = np.ones(len(size), np.int64)
+    for which in (0, 1):
+        mine = (size > 0) == which
+        visits[mine] = _of_class(table.counts[which], count[mine], draws)
+    share = np.array(table.written)[kind]
+    order = layout.laid_out(layout.states(size, count, birth), table.order, draws)
+    begin = np.zeros(len(order))
+    begin[order] = _births(birth[order], table.born_together, draws) * table.accesses
+    span = within(life, LIFE_EDGES, 1.0, draws) * (table.accesses - begin)
+    gap = np.zeros(len(order))
+    larger = (size > 0)[order]
+    for which in (0, 1):
+        mine = larger == which
+        if mine.any():
+            gap[mine] = from_histogram(table.gaps[which], draws, int(mine.sum()))
+    before = _scaled(np.floor(gap).astype(np.int64), table.reach - int(pages.sum()))
+    ends = np.cumsum(before + pages[order])
+    page = np.zeros(len(order), np.int64)
+    page[order] = ends - pages[order]
+    return Pieces(page, pages, size_group(size), visits, count, share, begin, span)
+
+
+def _scaled(gaps: Ints, room: int) -> Ints:
+    """Return gaps of which the large are scaled so that all together take the room there is."""
+    large = gaps >= LARGE_GAP
+    factor = (room - int(gaps[~large].sum())) / max(int(gaps[large].sum()), 1)
+    return np.where(large, (gaps * max(factor, 0)).astype(np.int64), gaps)
+
+
+def _births(birth: Ints, together: float, draws: Draws) -> Floats:
+    """Return when in its slice each is born: some at once with the neighbour before."""
+    alone = within(birth, BIRTH_EDGES, 1.0, draws)
+    follows = np.append(False, birth[1:] == birth[:-1]) & draws.happens(together, len(birth))
+    leader = np.maximum.accumulate(np.where(follows, 0, np.arange(len(birth))))
+    return alone[leader]
+
+
+def _of_class(table: list[list[float]], classes: Ints, draws: Draws) -> Ints:
+    """Return whole numbers by the quantiles of their classes, at least 1."""
+    found = np.ones(len(classes))
+    for each in np.unique(classes):
+        mine = classes == each
+        found[mine] = drawn(table[each], draws, int(mine.sum()))
+    return np.maximum(np.rint(found), 1).astype(np.int64)
+
+
+def _visits(table: Table, pieces: Pieces, draws: Draws) -> Visited:
+    number = np.repeat(np.arange(len(pieces.visits)), pieces.visits)
+    first = np.cumsum(pieces.visits) - pieces.visits
+    nth = np.arange(len(number)) - first[number]
+    rows = len(number)
+    is_write = draws.happens(pieces.write_share[number], rows)
+    shapes = _shapes(table, pieces, number, nth, is_write, draws)
+    time = _times(table, pieces, number, nth, draws)
+    start, length, requests = _starts(table, pieces, number, nth, time, shapes, draws)
+    time = _together(table, pieces, number, time, draws)
+    return Visited(number, nth, time, is_write, start, length, requests)
+
+
+def _times(table: Table, pieces: Pieces, number: Ints, nth: Ints, draws: Draws) -> Floats:
+    """Return when visits begin: pauses as they are told, stretched to the object's life."""
+    pause = np.zeros(len(number))
+    kinds = pieces.heat[number] * 2 + (pieces.group[number] > 0)
+    for kind in np.unique(kinds):
+        each, larger = divmod(int(kind), 2)
+        mine = np.flatnonzero((kinds == kind) & (nth > 0))
+        if len(mine):
+            share = _spread(number[mine], nth[mine], table.serial[each], draws)
+            pause[mine] = from_histogram(table.pauses[larger][each], draws, len(mine), share)
+    passed = np.cumsum(pause)
+    first = np.cumsum(pieces.visits) - pieces.visits
+    passed -= passed[first][number]
+    whole = passed[first + pieces.visits - 1]
+    scale = np.where(whole > 0, pieces.span / np.where(whole > 0, whole, 1), 0)
+    found: Floats = pieces.begin[number] + passed * scale[number]
+    return found
+
+
+def _spread(number: Ints, nth: Ints, serial: float, draws: Draws) -> Floats:
+    """Return for each pause where it lies among all: those of an object are spread evenly.
+
+    Their order is by chance, or so that neighbours are alike (an autoregressive process of the
+    first order, of which only the ranks are used).
+    """
+    noise = draws.uniform(len(number)) - 0.5
+    noise = lfilter([1.0], [1.0, -serial], noise) if serial > 0 else noise
+    order = np.lexsort((noise, number))
+    first = np.flatnonzero(nth == 1)
+    pauses = np.diff(np.append(first, len(number)))
+    rank = np.empty(len(number))
+    rank[order] = nth - 1  # objects follow each other in both orders
+    found: Floats = (rank + draws.uniform(len(number))) / np.repeat(pauses, pauses)
+    return found
+
+
+def _shapes(
+    table: Table, pieces: Pieces, number: Ints, nth: Ints, is_write: Any, draws: Draws
+) -> tuple[Ints, Ints, Ints]:
+    """Return the length of a visit's requests, their alignment, and how many there are."""
+    rows = len(number)
+    shapes = np.array(table.shapes, np.int64)
+    classes = shape_class(pieces.group[number], nth, pieces.visits[number], is_write)
+    chosen = np.zeros(rows, np.int64)
+    for each in np.unique(classes):
+        mine = np.flatnonzero(classes == each)
+        fitting = np.flatnonzero(shapes[:, 0] == each)
+        if not len(fitting):  # as of the same visits that read, or write
+            fitting = np.flatnonzero(shapes[:, 0] == each ^ 1)
+        if not len(fitting):
+            fitting = np.arange(len(shapes))
+        chosen[mine] = fitting[Weighted(shapes[fitting, 4]).choose(draws, len(mine))]
+    _, length, align, amount, _ = shapes[chosen].T
+    at_least = RUN_EDGES[np.minimum(amount, len(RUN_EDGES) - 1)]
+    end = np.append(RUN_EDGES[1:], RUN_EDGES[-1] * 2)[np.minimum(amount, len(RUN_EDGES) - 1)]
+    requests = at_least + draws.below(end - at_least, rows)
+    room = pieces.pages[number] * PAGE_BYTES
+    whole = np.maximum(room // length, 1)
+    return length, align, np.where(amount == WHOLE, whole, np.minimum(requests, whole))
+
+
+def _starts(
+    table: Table,
+    pieces: Pieces,
+    number: Ints,
+    nth: Ints,
+    time: Floats,
+    shapes: tuple[Ints, Ints, Ints],
+    draws: Draws,
+) -> tuple[Ints, Ints, Ints]:
+    """Return where visits begin in their objects, and their requests' length and number."""
+    length, align, requests = shapes
+    rows = len(number)
+    group = pieces.group[number]
+    pause = np.diff(time, prepend=0)
+    columns = (group, np.minimum(nth, LAGS), pause_class(pause, nth))
+    how = _how(np.array(table.starts, np.int64), columns, draws)
+    room = pieces.pages[number] * PAGE_BYTES
+    place = _new_places(how == NEW, nth, number, length, align, room)
+    share = np.array(table.from_begin)[group, (nth > 0).astype(np.int64)]
+    place[draws.happens(np.where(group > 0, share, 0.0), rows)] = 0
+    lag = np.minimum(np.where(how == ON, 1, np.maximum(how - ON, 0)), nth)
+    me = np.arange(rows)
+    alone = (requests == 1) & (requests[me - lag] == 1)
+    as_long = (how > ON) & alone & draws.happens(np.array(table.repeats)[group], rows)
+    like, _ = _traced(np.where(as_long, me - lag, me), np.zeros(rows, np.int64))
+    length = length[like]
+    added = np.where(how == ON, np.roll(length * requests, 1), 0)
+    source, added = _traced(me - lag, added)
+    return (place[source] + added) % room, length, requests
+
+
+def _traced(source: Ints, added: Ints) -> tuple[Ints, Ints]:
+    """Follow sources of sources to where they begin, and add up what is added on the way."""
+    while True:  # each turn doubles how far back it goes
+        further = source[source]
+        if (further == source).all():
+            return source, added
+        added = added + np.where(source != np.arange(len(source)), added[source], 0)
+        source = further
+
+
+def _together(table: Table, pieces: Pieces, number: Ints, time: Floats, draws: Draws) -> Floats:
+    """Let as many visits come with one to the most visited neighbour as do in the capture."""
+    anchor = anchors(pieces.page, pieces.visits)[number]
+    mine = np.flatnonzero((anchor != number) & draws.happens(table.together, len(number)))
+    far = 2.0 * table.accesses
+    key = number * far + np.minimum(time, table.accesses)
+    wanted = anchor[mine] * far + time[mine]
+    after = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    before = np.maximum(after - 1, 0)
+    is_after = np.abs(key[after] - wanted) < np.abs(key[before] - wanted)
+    found = time.copy()
+    found[mine] = time[np.where(is_after, after, before)] + 1
+    return found
+
+
+def _new_places(
+    is_new: Any, nth: Ints, number: Ints, length: Ints, align: Ints, room: Ints
+) -> Ints:
+    """Return for each new place of an object one that it has not had before, as long as there is.
+
+    The places of an object, as many as do not overlap, are taken in steps of the golden section.
+    """
+    seen = np.cumsum(is_new) - is_new
+    first = np.flatnonzero(nth == 0)
+    turn = seen - seen[first][number]
+    slots = np.maximum(room // length, 1)
+    step = np.maximum((slots * 0.618).astype(np.int64), 1) | 1
+    found: Ints = (turn * step + number) % slots * length // align * align
+    return found
+
+
+def _how(rows: Ints, columns: tuple[Ints, Ints, Ints], draws: Draws) -> Ints:
+    """Return how visits begin, by group, visits before and pause."""
+    known = (GROUPS, LAGS + 1, len(PAUSE_EDGES) + 1)
+    table = np.zeros((*known, LAGS + 2))
+    table[tuple(rows[:, :4].T)] = rows[:, 4]
+    sums = np.cumsum(table.reshape(-1, LAGS + 2), axis=1)
+    sums /= np.maximum(sums[:, -1:], 1)
+    index = np.ravel_multi_index(columns, known)
+    chance = draws.uniform(len(index))
+    found = np.zeros(len(index), np.int64)
+    order = np.argsort(index, kind="stable")
+    kinds, begins = np.unique(index[order], return_index=True)
+    for kind, mine in zip(kinds, np.split(order, begins[1:])):
+        found[mine] = np.searchsorted(sums[kind], chance[mine], "right")
+    return np.where(found > LAGS + 1, NEW, found)
+
+
+def _requests(table: Table, pieces: Pieces, visits: Visited, draws: Draws) -> Requests:
+    number = np.repeat(np.arange(len(visits.time)), visits.requests)
+    begin = np.cumsum(visits.requests) - visits.requests
+    nth = np.arange(len(number)) - begin[number]
+    others = np.maximum(_pace(table, pieces, visits, draws) - 1, 0)  # between two of a visit
+    time = visits.time[number] + nth * others[number]
+    room: Ints = (pieces.pages * PAGE_BYTES)[visits.object][number]
+    length = visits.length[number]
+    place = np.minimum((visits.start[number] + nth * length) % room, np.maximum(room - length, 0))
+    offset = pieces.page[visits.object][number] * PAGE_BYTES + place
+    op = np.where(visits.is_write[number], np.uint8(Op.WRITE), np.uint8(Op.READ))
+    order = np.argsort(time, kind="stable")
+    return _arriving(table, offset[order], length[order], op[order], draws)
+
+
+def _pace(table: Table, pieces: Pieces, visits: Visited, draws: Draws) -> Floats:
+    found = np.ones(len(visits.time))
+    larger = pieces.group[visits.object] > 0
+    for which in (0, 1):
+        mine = (larger == which) & (visits.requests > 1)
+        if mine.any():
+            found[mine] = from_histogram(table.pace[which], draws, int(mine.sum()))
+    return found
+
+
+def _arriving(table: Table, offset: Ints, length: Ints, op: Any, draws: Draws) -> Requests:
+    """Return requests with flushes among them, and times of arrival."""
+    flushes = np.zeros(len(op), np.int64)
+    writes = op == Op.WRITE
+    whole = int(table.flushes)
+    flushes[writes] = whole + draws.happens(table.flushes - whole, int(writes.sum()))
+    source = np.repeat(np.arange(len(op)), 1 + flushes)
+    is_flush = np.append(False, source[1:] == source[:-1])
+    rows = no_requests(len(source))
+    rows.arrival_ns[:] = arrivals.made(len(source), table.bursts, table.parts, draws)
+    rows.offset_bytes[:] = np.where(is_flush, 0, offset[source])
+    rows.length_bytes[:] = np.where(is_flush, 0, length[source])
+    rows.op[:] = np.where(is_flush, np.uint8(Op.FLUSH), op[source])
+    rows.dispatch_ns[:] = rows.complete_ns[:] = UNKNOWN
+    return rows
