@@ -18,11 +18,10 @@ import sys
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.scenario import Scenario
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building
 
 KIB, MIB = 1 << 10, 1 << 20
 VOLUME_BYTES = 1 << 40

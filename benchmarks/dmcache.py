@@ -23,11 +23,11 @@ from fio_offsets import zoned
 
 from hybridsim.caches import DmCache
 from hybridsim.common.codes import DmMode, Level, Order, Replay
-from hybridsim.storage.devices import HDD, SSD
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.requests.source import Source
 from hybridsim.jit.events import FAST, SLOW
+from hybridsim.requests.inflight import Batch
+from hybridsim.requests.source import Source
+from hybridsim.storage.devices import HDD, SSD
 from hybridsim.storage.raid import Tier
 
 SECOND, MS, US = 10**9, 10**6, 10**3

@@ -18,11 +18,11 @@ from dmcache import GIB, KIB, LATE_S, SECOND, Measured, machine
 
 from hybridsim.caches import DmCache
 from hybridsim.common.codes import DmMode, Op, Replay
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
+from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
-from hybridsim.traces.trace import Trace
 from hybridsim.studies.replay import batches
+from hybridsim.traces.trace import Trace
 
 ORIGIN_BYTES = 2 * GIB
 BEGAN_S = 12.86  # uptime of the first traced request: the last comes with `umount`, 8.56 s later

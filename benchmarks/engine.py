@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.scenario import Scenario
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building
 
 ROWS = 65_536
 VOLUME_BYTES = 1 << 38

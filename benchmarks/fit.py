@@ -17,8 +17,8 @@ import numpy as np
 
 from hybridsim.answers.fitting import array
 from hybridsim.answers.fitting.observed import Observed, observe
-from hybridsim.traces.trace import Trace
 from hybridsim.studies.fit import fidelity
+from hybridsim.traces.trace import Trace
 
 TRACES = Path(__file__).parents[1] / "traces" / "array"
 TRUTH = {  # examples/lab of the captures' makers: see traces/README.md

@@ -21,19 +21,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from hybridsim.scenario import building
-from hybridsim.scenario import catalog
 from hybridsim.common.codes import Level, Op
+from hybridsim.engine import loops
+from hybridsim.engine.machine import Run
+from hybridsim.jit.events import SLOW
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building, catalog
 from hybridsim.storage.devices import HDD
 from hybridsim.storage.devices.hdd_geometry import hdd_parameters
 from hybridsim.storage.drives import HardDisk
-from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
-from hybridsim.engine.machine import Run
-from hybridsim.traces.formats.files import zstd
-from hybridsim.jit.events import SLOW
 from hybridsim.storage.raid import Tier
-from hybridsim.scenario import Scenario
+from hybridsim.traces.formats.files import zstd
 
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared/data"))
 SECTOR_BYTES = 512

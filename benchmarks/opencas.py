@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.scenario import Scenario
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building
 
 SECOND = 10**9
 VOLUME_BYTES, CACHE_BYTES, READ_BYTES = 16 << 30, 1 << 30, 4096

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from hybridsim.scenario import Scenario
-from hybridsim.traces.trace import Trace
 from hybridsim.studies.replay import replay
+from hybridsim.traces.trace import Trace
 
 BACK = 'mode = "write-back"\n'
 ROWS = {

@@ -83,7 +83,9 @@ def imported(path: Path) -> list[Path]:
     nodes = ast.walk(ast.parse(path.read_text()))
     names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     names = [
-        name for name in names if name.startswith(("hybridsim.caches.policies.", "hybridsim.jit.mixing"))
+        name
+        for name in names
+        if name.startswith(("hybridsim.caches.policies.", "hybridsim.jit.mixing"))
     ]
     files = [PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names]
     return [file for file in files if file.exists()]

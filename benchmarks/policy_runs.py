@@ -22,7 +22,6 @@ from policy_curves import MERGED, PIECES, WINDOWS, Followed, short
 from policy_kept import Kept, key, of_class, version
 from policy_traces import NUMBERED, Rows, Traced, digest
 
-from hybridsim.scenario import building
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.metrics import Collector
 from hybridsim.answers.outcome import Outcome
@@ -32,13 +31,13 @@ from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE
 from hybridsim.caches.policies.belady import NEVER
 from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.write_budget import parse_write_budget
-from hybridsim.scenario import Scenario
 from hybridsim.requests.pages import Ids, accesses, next_uses
-from hybridsim.traces.summary import summarize
+from hybridsim.scenario import Scenario, building
 from hybridsim.studies.hits import Cache
-from hybridsim.studies.policy_choice import REPLACEMENTS
 from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.policy_choice import REPLACEMENTS
 from hybridsim.studies.replay import batches
+from hybridsim.traces.summary import summarize
 
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
 FORM = 3  # of the rows

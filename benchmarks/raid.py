@@ -15,12 +15,11 @@ import json
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.common.codes import Op
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.scenario import Scenario
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building
 
 KIB, MIB = 1 << 10, 1 << 20
 MEMBER = "1TB"

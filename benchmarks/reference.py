@@ -23,11 +23,11 @@ import maxiq
 import numpy as np
 import systems
 
-from hybridsim.workloads.fio.jobfile import read
 from hybridsim.answers.measurements.measurement import Measurement, Name
-from hybridsim.show.fio_json import measurement
 from hybridsim.scenario import Scenario
+from hybridsim.show.fio_json import measurement
 from hybridsim.studies.fio import fio
+from hybridsim.workloads.fio.jobfile import read
 
 UNITS = {
     "IOPS": 1, "KB/s": 1024, "MB/s": 10**6, "MiB/s": 2**20, "us": 10**3, "ms": 10**6, "s": 10**9,

@@ -22,14 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim import jit
-from hybridsim.scenario import building
-from hybridsim.scenario import catalog
 from hybridsim.common.codes import FUA, Op
+from hybridsim.jit.events import FAST, KIND_BITS, Events
+from hybridsim.scenario import building, catalog
 from hybridsim.storage.devices import Flash
 from hybridsim.storage.devices.flash_timing import write_amplification
 from hybridsim.storage.devices.ftl import Mapping
 from hybridsim.storage.drives import SolidState
-from hybridsim.jit.events import FAST, KIND_BITS, Events
 
 US, SECOND = 1000, 10**9
 READ, WRITE, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.FLUSH))

@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
-from hybridsim.scenario import Scenario
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building
 
 ROWS = 65_536
 GIB, MIB, KIB = 2**30, 2**20, 2**10

@@ -13,8 +13,8 @@ from policy_traces import Rows, all_traces
 
 from hybridsim import hits
 from hybridsim.requests.rows import joined
-from hybridsim.traces.trace import Trace
 from hybridsim.studies import trace_fit
+from hybridsim.traces.trace import Trace
 from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload
 

@@ -34,17 +34,17 @@ import numpy as np
 from policy_traces import NUMBERED, Rows, Traced, all_traces
 
 from hybridsim import Scenario
-from hybridsim.scenario import building
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.warmup import centred_median
 from hybridsim.caches.page.preload import COLD_START, WarmStart
-from hybridsim.requests.pages import accesses
-from hybridsim.traces.summary import summarize
-from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.replay import batches
 from hybridsim.caches.warm_start.ranking import HALF_LIVES, Ranking, ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache
+from hybridsim.requests.pages import accesses
+from hybridsim.scenario import building
+from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.replay import batches
+from hybridsim.traces.summary import summarize
 
 SECOND = 10**9
 SWEEPS = 4

@@ -11,13 +11,12 @@ Names are imported when they are first used, so that `hybridsim --help` loads no
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from hybridsim.common.version import __version__
 
 if TYPE_CHECKING:
     from hybridsim.answers.result import Result
     from hybridsim.common.errors import HybridsimError
     from hybridsim.scenario import Scenario
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.advise import advise
     from hybridsim.studies.bench import bench
     from hybridsim.studies.compare import compare
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from hybridsim.studies.replay import replay
     from hybridsim.studies.size import size
     from hybridsim.studies.sweep.sweep import sweep
+    from hybridsim.traces.trace import Trace
 
 _HOME = {
     "HybridsimError": "hybridsim.common.errors",

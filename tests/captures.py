@@ -6,8 +6,8 @@ import struct
 from pathlib import Path
 
 from hybridsim.common.codes import Op
-from hybridsim.traces.formats.files import Source, zstd
 from hybridsim.requests.rows import Findings, Requests, joined
+from hybridsim.traces.formats.files import Source, zstd
 from hybridsim.traces.trace import Trace
 
 TRACES = Path(__file__).parents[1] / "traces"

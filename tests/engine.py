@@ -4,24 +4,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from hybridsim.common.arrays import doubled
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.caches.page.preload import WarmStart
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
+from hybridsim.caches.policies.budget import Bucket, Budgeted
+from hybridsim.common.arrays import doubled
 from hybridsim.common.codes import Op, Path, Reason, Replay
-from hybridsim.storage.controller import Controller
-from hybridsim.storage.devices import HDD, SSD, Flash, Volume
 from hybridsim.engine import loops
-from hybridsim.requests.host import Host
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.requests.source import Source
 from hybridsim.engine.think import Waits
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.jit.limits import OTHERS, READS, WRITES, Limit
-from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
-from hybridsim.caches.policies.budget import Bucket, Budgeted
-from hybridsim.storage.raid import Tier
 from hybridsim.reference import (
     BcacheParameters,
     DmCacheParameters,
@@ -32,6 +26,12 @@ from hybridsim.reference import (
     VolumeParameters,
     WritecacheParameters,
 )
+from hybridsim.requests.host import Host
+from hybridsim.requests.inflight import Batch
+from hybridsim.requests.source import Source
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.devices import HDD, SSD, Flash, Volume
+from hybridsim.storage.raid import Tier
 
 TOLD = {  # what the reference's admission policies are told, by the engine's names
     "learned": ["write_price_per_thousand"],

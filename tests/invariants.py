@@ -6,11 +6,11 @@ from engine import batches, facts_of, machine
 
 from hybridsim.caches import PageCache
 from hybridsim.common.codes import Op, Path
-from hybridsim.storage.controller import Controller
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
+from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import WANTS_BATCH
+from hybridsim.storage.controller import Controller
 
 OFTEN = 40  # instants from one look at the lists of what is free, which are long, to the next
 

@@ -28,13 +28,8 @@ from hybridsim.common.codes import (
     Reuse,
     Spread,
 )
-from hybridsim.storage.devices import volume_timing
-from hybridsim.storage.devices.flash_timing import flash_timing
-from hybridsim.storage.devices.hdd_geometry import hdd_parameters
-from hybridsim.storage.devices.ssd_timing import timing
-from hybridsim.storage.drives import CloudVolume, HardDisk
-from hybridsim.jit.limits import READS, WRITES
 from hybridsim.common.units import parse_percent
+from hybridsim.jit.limits import READS, WRITES
 from hybridsim.reference import (
     BcacheParameters,
     BudgetParameters,
@@ -56,6 +51,11 @@ from hybridsim.reference import (
 )
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.caches import CacheTable
+from hybridsim.storage.devices import volume_timing
+from hybridsim.storage.devices.flash_timing import flash_timing
+from hybridsim.storage.devices.hdd_geometry import hdd_parameters
+from hybridsim.storage.devices.ssd_timing import timing
+from hybridsim.storage.drives import CloudVolume, HardDisk
 
 LEVELS = {"single": Level.STRIPE} | {
     name: Level[name.upper()] for name in ("linear", "stripe", "raid1", "raid5", "raid6", "raid10")

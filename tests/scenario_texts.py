@@ -11,8 +11,8 @@ from typing import Any
 from scenario_drives import GIB, KIB, MIB, MS, US, Drives, Table
 from toml_texts import Writer
 
-from hybridsim.scenario import catalog
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
+from hybridsim.scenario import catalog
 from hybridsim.scenario.levels import KINDS
 
 

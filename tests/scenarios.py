@@ -9,8 +9,19 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from hybridsim.common.codes import FUA, PREFLUSH, Fill, FillWhen, Level, Mode, Op, Order, Replay, Spread
 from hybridsim.caches.policies import REPLACEMENT
+from hybridsim.common.codes import (
+    FUA,
+    PREFLUSH,
+    Fill,
+    FillWhen,
+    Level,
+    Mode,
+    Op,
+    Order,
+    Replay,
+    Spread,
+)
 from hybridsim.reference import (
     BudgetParameters,
     CacheParameters,

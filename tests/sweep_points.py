@@ -7,8 +7,8 @@ import time
 from hybridsim import Scenario
 from hybridsim.answers.requirements import OF_RUNS
 from hybridsim.studies.sweep.figures import alone_name, measures, name_of
+from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.plan import Plan, axes_of
-from hybridsim.studies.sweep.point import TraceSaid
 from hybridsim.studies.sweep.sweep import sweep
 
 UNLUCKY = 13  # members of an array that no point survives
@@ -16,7 +16,7 @@ AXES = ("backing.members=4..13:10", "cache.size=1GiB..16GiB:5:log", "replay.spee
 
 
 def plan(trace, axes=AXES, **more):
-    return Plan((TraceSaid.here((str(trace),)),), Scenario.default(), axes_of(axes), **more)
+    return Plan((NamedTrace.here((str(trace),)),), Scenario.default(), axes_of(axes), **more)
 
 
 def made_up(point):

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
-from hybridsim.scenario import building
 from hybridsim.caches import Bcache
 from hybridsim.common.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
 from hybridsim.common.codes import Path as Way
@@ -26,6 +25,7 @@ from hybridsim.reference import (
     SourceParameters,
 )
 from hybridsim.scenario import Scenario as Site
+from hybridsim.scenario import building
 
 ROOT = Path(__file__).parents[1]
 KIB, MIB = 1 << 10, 1 << 20

@@ -6,8 +6,6 @@ import pytest
 from hybridsim import Scenario
 from hybridsim.cli.bench import depths_of
 from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.workloads.fio.job import jobs_of
-from hybridsim.workloads.fio.results import JobResult, Measured
 from hybridsim.show.bench import text
 from hybridsim.studies.bench import (
     PARAMETERS,
@@ -19,6 +17,8 @@ from hybridsim.studies.bench import (
     warm_up,
     written,
 )
+from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.results import JobResult, Measured
 
 SECOND, MS = 10**9, 10**6
 SITE = Scenario.default()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hybridsim.scenario import catalog
-from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
 from hybridsim.common.errors import ScenarioError
 from hybridsim.common.units import parse_size
+from hybridsim.scenario import catalog
+from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
 
 MODELS = {"hdd": HardDisk, "ssd": SolidState, "volume": CloudVolume}
 NOT_IN_FILES = {"kind", "like", "name", "flash"}

@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from hybridsim.scenario import catalog
 from hybridsim.cli import cli
 from hybridsim.common.errors import UsageError
+from hybridsim.scenario import catalog
 
 
 def run(*words):

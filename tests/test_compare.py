@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 from fakes import Load, result
 
-from hybridsim.answers.fidelity import distance
-from hybridsim.cli.compare import compare as command
 from hybridsim.answers.comparison.curves import edges_of
 from hybridsim.answers.comparison.tolerances import Tolerances, parse
-from hybridsim.common.errors import MeasurementError, UsageError
-from hybridsim.common.histogram import Distribution
+from hybridsim.answers.fidelity import distance
 from hybridsim.answers.measurements import FORMS, forms
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import Curve, Name
+from hybridsim.cli.compare import compare as command
+from hybridsim.common.errors import MeasurementError, UsageError
+from hybridsim.common.histogram import Distribution
 from hybridsim.show.comparison import document, text
 from hybridsim.studies.compare import compare
 

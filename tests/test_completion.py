@@ -9,9 +9,9 @@ import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
-from hybridsim.scenario import catalog
 from hybridsim.cli import COMMANDS, cli
 from hybridsim.cli.completion import SHELLS, VALUES, VARIABLE
+from hybridsim.scenario import catalog
 from hybridsim.traces.formats import FORMATS
 
 

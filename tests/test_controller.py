@@ -9,18 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import controllers
 
-from hybridsim.scenario import building
 from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Level, Op
-from hybridsim.storage.controller import Controller
-from hybridsim.storage.controller.ordered import OrderedSet
-from hybridsim.storage.controller.slots import Slots
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Run
 from hybridsim.jit.events import CONTROLLER, KIND_BITS, KIND_MASK, Events
 from hybridsim.reference import Clock, SsdParameters, TierParameters
 from hybridsim.reference import Controller as PlainController
-from hybridsim.scenario import Scenario
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.controller.ordered import OrderedSet
+from hybridsim.storage.controller.slots import Slots
 
 KIB = 1024
 SECTOR = 512

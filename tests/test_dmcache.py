@@ -16,19 +16,19 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_dmcache import dmcache_scenarios
 
-from hybridsim.scenario import building
 from hybridsim.caches import DmCache
 from hybridsim.caches.dmcache.target import WORKER_NS
 from hybridsim.common.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
-from hybridsim.requests.inflight import Batch
-from hybridsim.engine.machine import Run
 from hybridsim.common.errors import ScenarioError
+from hybridsim.engine.machine import Run
 from hybridsim.reference import (
     DmCacheParameters,
     Request,
     SourceParameters,
 )
+from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario as Site
+from hybridsim.scenario import building
 
 ROOT = Path(__file__).parents[1]
 KIB, MIB = 1 << 10, 1 << 20

@@ -8,8 +8,8 @@ import pytest
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.fidelity import Fidelity, demerit
 from hybridsim.common.histogram import Distribution
-from hybridsim.storage.raid.line import Line
 from hybridsim.show.terminal import render
+from hybridsim.storage.raid.line import Line
 
 MS = 1_000_000
 

@@ -11,6 +11,12 @@ from test_fio_offsets import DATA
 from hybridsim.cli.fio import fio as command
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.common.histogram import Distribution as Latencies
+from hybridsim.common.histogram import bin_of
+from hybridsim.scenario import Scenario
+from hybridsim.show import fio_json, fio_logs, fio_text
+from hybridsim.studies.fio import fio, seeded
+from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.arrivals import Poisson
 from hybridsim.workloads.fio.job import PERCENTS, jobs_of
@@ -20,11 +26,6 @@ from hybridsim.workloads.fio.places import lay_out
 from hybridsim.workloads.fio.replaying import opened
 from hybridsim.workloads.fio.requests import Feeds
 from hybridsim.workloads.fio.results import Measured
-from hybridsim.common.histogram import Distribution as Latencies
-from hybridsim.common.histogram import bin_of
-from hybridsim.show import fio_json, fio_logs, fio_text
-from hybridsim.scenario import Scenario
-from hybridsim.studies.fio import fio, seeded
 
 # The commands and the job of the documents that the reference systems are from, to the letter.
 DIGITALOCEAN = (
@@ -364,7 +365,7 @@ def test_a_log_is_replayed_as_fio_does(options, tmp_path):
     path = tmp_path / "io.log"
     path.write_text(IOLOG)
     (one,) = jobs(f"--name=r --read_iolog={path} --replay_redirect=zz {options}")
-    laid = lay_out([opened(one)], 1 << 30)
+    laid = lay_out([opened(one, Trace.read)], 1 << 30)
     assert laid.begin_bytes == {"zz": 0}
     batch = Feeds(laid).batch()
     found = zip(batch.offset.tolist(), (batch.due_ns // 10**6).tolist())
@@ -375,7 +376,7 @@ def test_a_log_of_several_files_is_refused(tmp_path):
     path = tmp_path / "io.log"
     path.write_text(IOLOG + "700000 g read 0 4096\n")
     with pytest.raises(UsageError, match="of 2 files"):
-        opened(job(f"--name=r --read_iolog={path}"))
+        opened(job(f"--name=r --read_iolog={path}"), Trace.read)
 
 
 def test_seeds_of_newer_releases_give_other_offsets():

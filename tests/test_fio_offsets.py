@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybridsim.traces.formats.files import zstd
 from hybridsim.workloads.fio.blockmap import BlockMap
 from hybridsim.workloads.fio.generator import Generator, fill
 from hybridsim.workloads.fio.pattern import (
@@ -25,7 +26,6 @@ from hybridsim.workloads.fio.pattern import (
     hash_of,
 )
 from hybridsim.workloads.fio.pattern import Generator as Kind
-from hybridsim.traces.formats.files import zstd
 
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 GOLDEN = DATA / "fio" / "fio_offsets_golden.csv.zst"

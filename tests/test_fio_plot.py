@@ -6,10 +6,10 @@ import subprocess
 import pytest
 from test_fio import SSD
 
-from hybridsim.workloads.fio.jobfile import read
-from hybridsim.show import fio_json, fio_logs
 from hybridsim.scenario import Scenario
+from hybridsim.show import fio_json, fio_logs
 from hybridsim.studies.fio import fio
+from hybridsim.workloads.fio.jobfile import read
 
 FIO_PLOT = shutil.which("fio-plot")
 GRAPHS = {

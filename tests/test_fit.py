@@ -7,13 +7,13 @@ import pytest
 from captures import TRACES
 
 from hybridsim import Scenario, fit
-from hybridsim.common.errors import FitError
 from hybridsim.answers.fitting import disks, flash, order
 from hybridsim.answers.fitting.observed import STRETCH, STRETCHES_MAX, Observed, observe
 from hybridsim.answers.fitting.pieces import Layout, pieces
+from hybridsim.common.errors import FitError
 from hybridsim.requests.rows import no_requests
-from hybridsim.traces.trace import Trace
 from hybridsim.studies.fit import fidelity
+from hybridsim.traces.trace import Trace
 
 # 4 disks in chunks of 64 KiB; 7,200 rpm, seeks of 0.5 to 8 ms; NBD carries 16 requests at a time
 ARRAY = TRACES / "array" / "bcache.csv.zst"

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from scenarios import flashes, ssds
 
 from hybridsim import jit
-from hybridsim.scenario import building
 from hybridsim.common.codes import FUA, PREFLUSH, Op
-from hybridsim.storage.devices.flash_timing import flash_timing, write_amplification
-from hybridsim.storage.devices.ftl import Mapping
 from hybridsim.common.errors import ScenarioError
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.reference import Clock, Flash, FlashParameters, Ssd, SsdParameters
-from hybridsim.scenario import Scenario
+from hybridsim.scenario import Scenario, building
+from hybridsim.storage.devices.flash_timing import flash_timing, write_amplification
+from hybridsim.storage.devices.ftl import Mapping
 
 READ, WRITE, DISCARD, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH))
 

@@ -10,8 +10,8 @@ from hybridsim import Trace
 from hybridsim.common.errors import TraceError, UsageError
 from hybridsim.show.html import of
 from hybridsim.show.sweep import text
+from hybridsim.studies.sweep.answer import ALONE, MEAN, READS
 from hybridsim.studies.sweep.fleet import volumes_of
-from hybridsim.studies.sweep.fleet_answer import ALONE, MEAN, READS
 from hybridsim.studies.sweep.sweep import sweep
 
 BEGAN_US = 1_577_808_000_000_000

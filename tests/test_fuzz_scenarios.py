@@ -17,12 +17,11 @@ from scenario_in_reference import in_reference
 from scenario_texts import scenario_text
 from scenarios import Workload
 
-from hybridsim.scenario import building
 from hybridsim.common.codes import Op, Replay
-from hybridsim.storage.drives import ssd
 from hybridsim.common.errors import ScenarioError
-from hybridsim.scenario import Scenario
+from hybridsim.scenario import Scenario, building
 from hybridsim.scenario.keys import known_keys
+from hybridsim.storage.drives import ssd
 
 MIB = 1 << 20
 VOLUME = 64 * MIB

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybridsim.common.errors import ScenarioError
 from hybridsim.scenario import catalog
 from hybridsim.storage.devices.hdd_geometry import Geometry, geometry
 from hybridsim.storage.devices.hdd_seek import TABLE_LENGTH_MAX
 from hybridsim.storage.drives import HardDisk
-from hybridsim.common.errors import ScenarioError
 
 ALL_HDDS = catalog.names("hdd")
 HDDS = [name for name in ALL_HDDS if "seek_average" in catalog.load(name).rows]  # from datasheets

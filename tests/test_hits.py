@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from numba.extending import typeof_impl
 
 from hybridsim import hits
-from hybridsim.cli.hits import hits as command
-from hybridsim.common.errors import UsageError
-from hybridsim.requests.rows import no_requests
-from hybridsim.jit import method, state_machine
 from hybridsim.caches.policies import KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lru import LRU
+from hybridsim.cli.hits import hits as command
+from hybridsim.common.errors import UsageError
+from hybridsim.jit import method, state_machine
 from hybridsim.reference import CacheParameters, Machine
-from hybridsim.traces.trace import Trace
 from hybridsim.requests.pages import accesses
+from hybridsim.requests.rows import no_requests
+from hybridsim.traces.trace import Trace
 
 CAPTURE = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 SHARED = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -13,13 +13,13 @@ from html_documents import HOSTILE, all_documents, replay_document, replayed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybridsim.cli import cli
+from hybridsim.common.wording import latency
 from hybridsim.show.charts import ticks
 from hybridsim.show.charts.chart import Axis, Chart, Line
 from hybridsim.show.charts.disks import per_request
 from hybridsim.show.charts.palette import DARK, LIGHT
 from hybridsim.show.charts.stacking import stacked
-from hybridsim.cli import cli
-from hybridsim.common.wording import latency
 from hybridsim.show.html import Section, of, page
 from hybridsim.show.html.page import VENDOR
 from hybridsim.show.html.paths import areas, outline

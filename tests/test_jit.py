@@ -14,18 +14,18 @@ from engine import facts_of
 from numba.core.errors import NumbaError
 
 from hybridsim import jit
-from hybridsim.common.arrays import Ints
 from hybridsim.caches import PageCache
+from hybridsim.caches.policies import LRU, Touches
 from hybridsim.caches.streams import Streams
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Level, Mode, Op, Replay
-from hybridsim.storage.devices import SSD
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.requests.source import Source
 from hybridsim.jit import kernel, loop, method, state_machine
 from hybridsim.jit.events import FAST, SLOW
-from hybridsim.caches.policies import LRU, Touches
+from hybridsim.requests.inflight import Batch
+from hybridsim.requests.source import Source
+from hybridsim.storage.devices import SSD
 from hybridsim.storage.raid import Tier
 
 IDS = 64

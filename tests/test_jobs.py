@@ -12,7 +12,6 @@ from scenarios import scenarios
 
 from hybridsim.common.codes import Level, Mode, Op, Replay
 from hybridsim.engine import loops
-from hybridsim.requests.jobs import JobBatch, Jobs
 from hybridsim.engine.machine import Run
 from hybridsim.reference import (
     CacheParameters,
@@ -23,6 +22,7 @@ from hybridsim.reference import (
     TierParameters,
     simulate,
 )
+from hybridsim.requests.jobs import JobBatch, Jobs
 
 relaxed = settings(
     max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "40")),

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from engine import facts_of
 
-from hybridsim.scenario import building
 from hybridsim.common.codes import Op
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.live import NEVER, LiveArray
 from hybridsim.engine.machine import Run
-from hybridsim.scenario import Scenario
+from hybridsim.requests.inflight import Batch
+from hybridsim.scenario import Scenario, building
 
 MIB = 1 << 20
 VOLUME_BYTES = 64 * MIB

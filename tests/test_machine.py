@@ -5,19 +5,18 @@ import pickle
 import numpy as np
 import pytest
 
-from hybridsim.scenario import building
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.names import PRESENT
-from hybridsim.common.codes import Level, Mode, Op, Path, Replay
-from hybridsim.storage.drives import HardDisk
-from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch, Facts, InFlight
-from hybridsim.engine.machine import Below, Machine, Run
-from hybridsim.requests.source import Source
-from hybridsim.jit.events import FAST, SLOW
 from hybridsim.caches.policies import LRU, Touches
+from hybridsim.common.codes import Level, Mode, Op, Path, Replay
+from hybridsim.engine import loops
+from hybridsim.engine.machine import Below, Machine, Run
+from hybridsim.jit.events import FAST, SLOW
+from hybridsim.requests.inflight import Batch, Facts, InFlight
+from hybridsim.requests.source import Source
+from hybridsim.scenario import Scenario, building
+from hybridsim.storage.drives import HardDisk
 from hybridsim.storage.raid import Tier
-from hybridsim.scenario import Scenario
 
 KIB, GIB = 1 << 10, 1 << 30
 SECOND = 10**9

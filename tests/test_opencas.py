@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
-from hybridsim.scenario import building
 from hybridsim.caches.opencas.lists import Lists
 from hybridsim.common.codes import CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason, Replay
 from hybridsim.common.errors import ScenarioError
@@ -23,6 +22,7 @@ from hybridsim.reference import (
     SourceParameters,
 )
 from hybridsim.scenario import Scenario as Site
+from hybridsim.scenario import building
 
 KIB, MIB = 1 << 10, 1 << 20
 MS, SECOND = 10**6, 10**9

@@ -23,13 +23,13 @@ from test_reference import (
     write,
 )
 
-from hybridsim.scenario import building
 from hybridsim.caches import PageCache
+from hybridsim.caches.policies import LRU, Touches
 from hybridsim.common.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
 from hybridsim.common.errors import ScenarioError
-from hybridsim.caches.policies import LRU, Touches
 from hybridsim.reference import CacheParameters, Outcome, Request, simulate
 from hybridsim.scenario import Scenario as Site
+from hybridsim.scenario import building
 
 PLACE = building.caches.Place(pages=8, origin_bytes=1 << 30, seed=1)
 

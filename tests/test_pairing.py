@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from reference_pairing import Event, pair
 
 from hybridsim.common.codes import Flag, Op
+from hybridsim.requests.rows import joined
 from hybridsim.traces.formats import pairing
 from hybridsim.traces.formats.events import EVENT, Action, InOrder, room_for
 from hybridsim.traces.formats.pairing import At, Pairer
-from hybridsim.requests.rows import joined
 
 Q, R, D, C, X = Action.QUEUE, Action.REQUEUE, Action.ISSUE, Action.COMPLETE, Action.SPLIT
 KIB4 = 4096

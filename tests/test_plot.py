@@ -12,6 +12,8 @@ from html_documents import compare_document, replayed, requests
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybridsim.common.codes import Op
+from hybridsim.common.errors import UsageError
 from hybridsim.show import plot
 from hybridsim.show.charts.chart import Axis, Chart, Line, Mark
 from hybridsim.show.charts.labels import rows_of
@@ -19,8 +21,6 @@ from hybridsim.show.charts.pareto import front
 from hybridsim.show.charts.policies import geometric_mean, relative
 from hybridsim.show.charts.reuse import reuse_times
 from hybridsim.show.charts.ticks import logarithmic
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import UsageError
 from hybridsim.show.plot.drawing import drawn
 
 ROOT = Path(__file__).parents[1]
@@ -222,7 +222,7 @@ def test_costs_show_alternatives_and_what_nothing_cheaper_beats():
         {"what": "knee", "cost": 40, "mean_ns": 3e6},
         {"what": "all", "cost": 90, "mean_ns": 1e6},
     ]
-    advice = {"schema": "hybridsim.answers.advice/1", "compared": compared, "sizes": sizes,
+    advice = {"schema": "hybridsim.advice/1", "compared": compared, "sizes": sizes,
               "price": {"currency": "USD"}}  # fmt: skip
     figure = plot.cost(advice)
     assert labels(figure)[0] == "cost (USD)"

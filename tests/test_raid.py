@@ -10,8 +10,6 @@ from test_reference import NO_CACHE, SSD
 
 from hybridsim.common.codes import FUA, PREFLUSH, Level, Op, Replay, Spread
 from hybridsim.jit.events import SLOW, SLOW_TIMER, Events
-from hybridsim.storage.raid import Tier
-from hybridsim.storage.raid.rebuild import LINE
 from hybridsim.reference import (
     HddParameters,
     RebuildParameters,
@@ -19,6 +17,8 @@ from hybridsim.reference import (
     SourceParameters,
     TierParameters,
 )
+from hybridsim.storage.raid import Tier
+from hybridsim.storage.raid.rebuild import LINE
 
 KIB = 1024
 CHUNK = 64 * KIB

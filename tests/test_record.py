@@ -18,12 +18,12 @@ from test_schemas import wrong
 
 from hybridsim.cli import trace_record
 from hybridsim.common.errors import RecordingError, TraceError
+from hybridsim.studies.record import prepare, record
 from hybridsim.traces.recording import disk as disks
 from hybridsim.traces.recording import tracefs
 from hybridsim.traces.recording.disk import Host
 from hybridsim.traces.recording.tracefs import chosen
 from hybridsim.traces.trace import Trace
-from hybridsim.studies.record import prepare, record
 
 CASE = "loop_errors"  # a capture of device 7,1 by two CPUs
 FILES = list(cpu_files(CASE).values())

@@ -8,10 +8,10 @@ from captures import TRACES
 
 from hybridsim import Scenario, Trace, advise, replay, size
 from hybridsim.common.codes import Op
-from hybridsim.traces.example import CAPTURE, SITE, demo_file
 from hybridsim.common.errors import ScenarioError, TraceError, UsageError
 from hybridsim.show.terminal import render
 from hybridsim.studies.replay import batches
+from hybridsim.traces.example import CAPTURE, SITE, demo_file
 
 SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 

@@ -10,15 +10,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim.scenario import building
-from hybridsim.scenario import catalog
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.replay import replay
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.common.errors import ScenarioError
-from hybridsim.caches.policies import ADMISSION, REPLACEMENT
-from hybridsim.scenario import OPTIONS, Scenario
-from hybridsim.scenario.caches import CACHE_KINDS
 from hybridsim.common.toml.places import Places
+from hybridsim.scenario import OPTIONS, Scenario, building, catalog
+from hybridsim.scenario.caches import CACHE_KINDS
 
 SITE = """\
 seed = 7

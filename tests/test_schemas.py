@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from html_documents import compare_document
 from jsonschema import Draft202012Validator
 
-from hybridsim.scenario import catalog
-from hybridsim.show import schemas
 from hybridsim.answers.fidelity import Fidelity
+from hybridsim.answers.fitting.answer import Estimate, Fit
 from hybridsim.answers.result import plain
 from hybridsim.cli import cli
 from hybridsim.common.errors import UsageError
-from hybridsim.answers.fitting.answer import Estimate, Fit
 from hybridsim.common.histogram import Distribution
+from hybridsim.scenario import catalog
+from hybridsim.show import schemas
 
 ROOT = Path(__file__).parent.parent
 # Not of --json: a saved cache, and a folder of results (validate/environment.py says what is in it)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from hybridsim.common.errors import UsageError
-from hybridsim.traces.formats.requests_csv import HEADER
-from hybridsim.show.html.sections.reproduce import digest
 from hybridsim.common.writing import whole_file, write_text
+from hybridsim.show.html.sections.reproduce import digest
+from hybridsim.traces.formats.requests_csv import HEADER
 
 ROOT = Path(__file__).parents[1]
 ROWS = "".join(f"{i},R,{i * 4096},4096,,\n" for i in range(3))

@@ -26,12 +26,11 @@ from hybridsim.cli import cli, main
 from hybridsim.cli.sweep_live import words as worded
 from hybridsim.common.errors import ScenarioError, UsageError
 from hybridsim.common.units import parse_size
-from hybridsim.show.sweep import text
 from hybridsim.scenario.overrides import value_of, values_of, written
-from hybridsim.studies.sweep import output, plan_file
+from hybridsim.show.sweep import text
 from hybridsim.studies.sweep import fork_server as nursery
+from hybridsim.studies.sweep import output, plan_file
 from hybridsim.studies.sweep.answer import undominated
-from hybridsim.studies.sweep.workers import Here
 from hybridsim.studies.sweep.figures import figures
 from hybridsim.studies.sweep.plan import axis_of
 from hybridsim.studies.sweep.quantities import Range
@@ -39,6 +38,7 @@ from hybridsim.studies.sweep.running import Running, dealt
 from hybridsim.studies.sweep.search import search
 from hybridsim.studies.sweep.store import RESULTS, Store
 from hybridsim.studies.sweep.sweep import UnderWay, sweep
+from hybridsim.studies.sweep.workers import Here
 
 HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
 SITE = {**SCENARIO, "cache_bytes": 16384 << 16}

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from hybridsim.caches import CACHES
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli import COMMANDS
 from hybridsim.storage.devices import DEVICES
 from hybridsim.traces.formats import FORMATS
-from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(

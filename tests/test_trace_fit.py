@@ -15,11 +15,11 @@ from hybridsim.cli.trace import trace
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import TraceError, WorkloadError
 from hybridsim.requests.rows import joined, no_requests
+from hybridsim.studies.trace_fit import fit
+from hybridsim.traces.trace import Trace
+from hybridsim.workloads.generated import generate
 from hybridsim.workloads.standin.measured import measured
 from hybridsim.workloads.standin.objects import Rows, runs, taken_apart
-from hybridsim.traces.trace import Trace
-from hybridsim.studies.trace_fit import fit
-from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload
 
 PAGE = 1 << 16

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hybridsim.answers.measurements.measurement import SECOND, Curve
 from hybridsim.common.errors import UsageError
+from hybridsim.scenario import Scenario
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import jobs_of
 from hybridsim.workloads.fio.real_run import RealRun
 from hybridsim.workloads.fio.requests import Generated
-from hybridsim.answers.measurements.measurement import SECOND, Curve
-from hybridsim.scenario import Scenario
 from validate import layout
 from validate.experiment import load
 from validate.twin import calibrate, foreign, recorded, traced

@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import Scenario, latencies
 
-from hybridsim.scenario import catalog
 from hybridsim.common.codes import Level, Mode, Op, Replay
-from hybridsim.storage.devices import volume_timing
-from hybridsim.storage.drives import CloudVolume, ContradictionError
 from hybridsim.jit.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
 from hybridsim.reference import (
     CacheParameters,
@@ -22,6 +19,9 @@ from hybridsim.reference import (
     TierParameters,
     VolumeParameters,
 )
+from hybridsim.scenario import catalog
+from hybridsim.storage.devices import volume_timing
+from hybridsim.storage.drives import CloudVolume, ContradictionError
 
 MIB = 2**20
 SECOND = 10**9

@@ -18,23 +18,23 @@ from test_reference import MS, OPEN, PAGE, SECTOR, TestCache, read, write
 
 from hybridsim import Scenario as Site
 from hybridsim import Trace, replay
-from hybridsim.scenario import building
 from hybridsim.caches.page.preload import WarmStart
-from hybridsim.cli import cli
-from hybridsim.common.codes import Mode, Path, Reason
-from hybridsim.traces.example import CAPTURE, SITE, demo_file
-from hybridsim.common.errors import UsageError
 from hybridsim.caches.policies import LRU, REPLACEMENT, Learned, pair
 from hybridsim.caches.policies.larc import LARC
 from hybridsim.caches.policies.learned.habits import CLASS_MAX
 from hybridsim.caches.policies.learned.policy import CLOCK, HELD
 from hybridsim.caches.policies.memory import Memory, learner, noted, recall, remembered
 from hybridsim.caches.policies.write_budget import parse_write_budget
-from hybridsim.reference import simulate as simulate_reference
-from hybridsim.show.terminal import render
-from hybridsim.studies.warm_start import begin, opened
 from hybridsim.caches.warm_start.ranking import Ranking, ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache
+from hybridsim.cli import cli
+from hybridsim.common.codes import Mode, Path, Reason
+from hybridsim.common.errors import UsageError
+from hybridsim.reference import simulate as simulate_reference
+from hybridsim.scenario import building
+from hybridsim.show.terminal import render
+from hybridsim.studies.warm_start import begin, opened
+from hybridsim.traces.example import CAPTURE, SITE, demo_file
 
 SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms for anything
 HIT, COLD = (Path.HIT, Reason.NONE), (Path.MISS, Reason.COLD)

@@ -7,14 +7,14 @@ import pytest
 from captures import TRACES
 from click.testing import CliRunner
 
+from hybridsim.caches.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
 from hybridsim.cli import cli
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import UsageError
-from hybridsim.caches.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
 from hybridsim.show.why import text
-from hybridsim.traces.trace import Trace
 from hybridsim.studies.hits import hits
 from hybridsim.studies.why import why
+from hybridsim.traces.trace import Trace
 
 DEMO = TRACES / "demo" / "rocksdb_mixgraph.blktrace.0.zst"
 PAGE = 65536

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from scenarios import Scenario
 from scenarios_writecache import writecache_scenarios
 
-from hybridsim.scenario import building
 from hybridsim.caches import DmWritecache
 from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
 from hybridsim.common.errors import ScenarioError
@@ -19,6 +18,7 @@ from hybridsim.reference import (
     WritecacheParameters,
 )
 from hybridsim.scenario import Scenario as Site
+from hybridsim.scenario import building
 
 KIB, MIB = 1 << 10, 1 << 20
 MS, SECOND = 10**6, 10**9

@@ -12,8 +12,8 @@ from validate.devices import Device, of_number
 from validate.environment import Environment
 from validate.experiment import Experiment
 from validate.planning import Plan, plan
-from validate.request import BuildRequest, sides
 from validate.progress import Say
+from validate.request import BuildRequest, sides
 from validate.site import Site, site
 from validate.steps.ends import zero_device
 

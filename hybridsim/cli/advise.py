@@ -58,8 +58,8 @@ def advise(
     from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
     from hybridsim.common.units import parse_size
     from hybridsim.show.advise import text
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.advise import advise as ask
+    from hybridsim.traces.trace import Trace
 
     try:
         data_bytes = parse_size(data) if data else None

@@ -34,7 +34,7 @@ HEADLINES = (
     ("sustained_iops", "{} IOPS"),
     ("sustained_bandwidth", "{}"),
 )
-CATALOG = "hybridsim.scenario.catalog/1"
+CATALOG = "hybridsim.catalog/1"
 DRIVE = "hybridsim.drive/1"
 SYSTEM = "hybridsim.system/1"
 JSON_HELP = "Print one JSON object."
@@ -80,8 +80,7 @@ def show(name: str, as_json: bool) -> None:
     Marks: read in a published text, measured on a device, fitted to a measurement, assumed, or
     recalled from a datasheet that was not at hand.
     """
-    from hybridsim.scenario import catalog
-    from hybridsim.scenario import presets
+    from hybridsim.scenario import catalog, presets
 
     if name not in catalog.names() and name in presets.names():
         if as_json:
@@ -98,9 +97,9 @@ def show(name: str, as_json: bool) -> None:
 
 
 def _entries(kind: str | None) -> list[Entry]:
-    from hybridsim.scenario import catalog
     from hybridsim.common.errors import UsageError
     from hybridsim.common.suggest import hint
+    from hybridsim.scenario import catalog
 
     if kind is not None and kind not in catalog.KINDS:
         raise UsageError(f"--kind {kind}: no such kind, {hint(kind, catalog.KINDS)}")
@@ -116,8 +115,8 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 
 def _of_volume(entry: Entry) -> dict[str, str | int]:
     """What its size makes of its provider's rules."""
-    from hybridsim.storage.drives import CloudVolume
     from hybridsim.common.units import human_size
+    from hybridsim.storage.drives import CloudVolume
 
     values = {key: row.value for key, row in entry.rows.items()}
     volume = CloudVolume.model_validate({"kind": "volume", **values})

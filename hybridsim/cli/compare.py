@@ -72,9 +72,9 @@ def compare(
 def _simulated(job: str, scenario_file: str | None, preset: str | None) -> Measurement:
     """Run a job file now."""
     from hybridsim.cli.running import progress_of_jobs
-    from hybridsim.workloads.fio.jobfile import read
     from hybridsim.show.fio_json import measurement
     from hybridsim.studies.fio import fio
+    from hybridsim.workloads.fio.jobfile import read
 
     site = machine(scenario_file, preset=preset)
     with progress_of_jobs() as tell:

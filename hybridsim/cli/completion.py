@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from hybridsim.scenario import catalog
-from hybridsim.show import schemas
+from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.common.errors import UsageError
-from hybridsim.traces.formats import FORMATS
 from hybridsim.common.explain import TERMS
-from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.scenario import catalog
+from hybridsim.show import schemas
+from hybridsim.traces.formats import FORMATS
 from hybridsim.workloads import KINDS
 
 VARIABLE = "_HYBRIDSIM_COMPLETE"

@@ -28,8 +28,8 @@ def demo(json_file: str | None, html_file: str | None) -> None:
     traces/README.md.  It is replayed with its recorded think times.
     """
     from hybridsim.cli.running import run
-    from hybridsim.traces.example import CAPTURE, SITE, demo_file
     from hybridsim.scenario import Scenario
+    from hybridsim.traces.example import CAPTURE, SITE, demo_file
     from hybridsim.traces.trace import Trace
 
     run(Trace.read(demo_file(CAPTURE)), Scenario.load(demo_file(SITE)), json_file, html_file)

@@ -61,10 +61,10 @@ def fio(
     because a request took longer than max_latency, or than a latency_target that all must meet.
     """
     from hybridsim.cli.running import progress_of_jobs
-    from hybridsim.workloads.fio.job import jobs_of
-    from hybridsim.workloads.fio.jobfile import read
     from hybridsim.scenario import Scenario
     from hybridsim.studies.fio import fio as run
+    from hybridsim.workloads.fio.job import jobs_of
+    from hybridsim.workloads.fio.jobfile import read
 
     written = read(arguments)
     form = written.program.get("output-format", "normal")
@@ -82,8 +82,8 @@ def fio(
 
 
 def _write(result: FioResult, form: str, output: str | None) -> None:
-    from hybridsim.show import fio_json, fio_logs, fio_text
     from hybridsim.common.writing import write_text
+    from hybridsim.show import fio_json, fio_logs, fio_text
 
     text = fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")
     if output:

@@ -54,8 +54,8 @@ def fit(
     told from the measurement is said, and keeps a usual value.
     """
     from hybridsim.common.errors import UsageError
-    from hybridsim.studies.fit import fit
     from hybridsim.common.writing import write_text
+    from hybridsim.studies.fit import fit
 
     if output and not Path(output).absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no such folder")

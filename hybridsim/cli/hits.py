@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
-from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 
 if TYPE_CHECKING:
     from hybridsim.studies.hits import Hits
@@ -160,8 +160,8 @@ def hits(
     is admitted.  `replay` tells what that means in milliseconds, and its hits are those of reads
     alone: compare them with read_request_hits and read_page_hits of --json and --csv.
     """
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.hits import hits as count
+    from hybridsim.traces.trace import Trace
 
     if as_json and as_csv:
         raise click.UsageError("--json or --csv: one of them")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def mrc(
     Of LRU the curve is exact for all sizes; other policies are simulated at 64 sizes, all in one
     pass (after one that counts the distinct pages).  With --sample, figures have an error (95 %).
     """
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.mrc import miss_ratio_curve
+    from hybridsim.traces.trace import Trace
 
     if as_json and as_csv:
         raise click.UsageError("--json or --csv: one of them")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.machine_options import (
     CACHES,
     cache_option,
@@ -17,7 +18,6 @@ from hybridsim.cli.machine_options import (
 )
 from hybridsim.cli.trace_arguments import DEVICE_HELP, format_option, require_option
 from hybridsim.common.errors import UsageError
-from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 
 EXAMPLES = """\b
 Examples:
@@ -128,8 +128,8 @@ def replay(
     """
     from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import run
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.warm_start import opened
+    from hybridsim.traces.trace import Trace
 
     required = parse_all(require)
     site = machine(scenario_file, settings, seed=seed, **options)

@@ -17,8 +17,8 @@ from hybridsim.common.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.replay import Progress, Report
+    from hybridsim.traces.trace import Trace
 
 QUIET_S = 1.0  # a replay that is over sooner shows no progress
 

@@ -51,8 +51,8 @@ def size(
     from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
     from hybridsim.show.size import text
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.size import size as find
+    from hybridsim.traces.trace import Trace
 
     parse_all(require)
     check_folder(json_file)

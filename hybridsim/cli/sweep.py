@@ -137,9 +137,9 @@ def plan_of(what: tuple[str, ...], said: dict[str, Any]) -> Plan:
 
 
 def _of_options(traces: tuple[str, ...], said: dict[str, Any]) -> Plan:
+    from hybridsim.studies.sweep.named_trace import NamedTrace
     from hybridsim.studies.sweep.objectives import Objective
     from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axes_of
-    from hybridsim.studies.sweep.point import TraceSaid
 
     site = machine(
         said["scenario_file"], said["settings"], preset=said["preset"], mode=said["mode"]
@@ -147,7 +147,7 @@ def _of_options(traces: tuple[str, ...], said: dict[str, Any]) -> Plan:
     wanted = (said["objectives"] or ",".join(OBJECTIVES)).split(",")
     how = (said["format"], said["device"], said["use_dispatch"])
     return Plan(
-        tuple(TraceSaid.here((path,), *how) for path in traces),
+        tuple(NamedTrace.here((path,), *how) for path in traces),
         site,
         axes_of(said["vary"]),
         said["kind"] or "grid",

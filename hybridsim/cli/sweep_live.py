@@ -13,9 +13,9 @@ import click
 from hybridsim.common.wording import NONE, span
 
 if TYPE_CHECKING:
-    from hybridsim.studies.sweep.workers import Settled
     from hybridsim.studies.sweep.plan import Plan
     from hybridsim.studies.sweep.running import Progress, Tell
+    from hybridsim.studies.sweep.workers import Settled
 
 LINE_EVERY_S = 10.0
 DRAWN_EVERY_S = 0.2

@@ -17,7 +17,7 @@ from hybridsim.cli.trace_record import record
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Summary, Trace
 
-SCHEMA = "hybridsim.traces.trace/1"
+SCHEMA = "hybridsim.trace/1"
 DOCTOR = "hybridsim.doctor/1"
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hybridsim.common.errors import UsageError
+from hybridsim.common.writing import whole_file
 from hybridsim.traces.formats import WRITTEN, writer
 from hybridsim.traces.formats.files import zstd
-from hybridsim.common.writing import whole_file
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Requests, Trace

@@ -11,8 +11,8 @@ from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
-    from hybridsim.traces.summary import Tally
     from hybridsim.studies.trace_fit import Likeness
+    from hybridsim.traces.summary import Tally
 
 SCHEMA = "hybridsim.likeness/1"
 
@@ -45,9 +45,9 @@ def fit(
     or at a depth (--mode closed).
     """
     from hybridsim.common.errors import UsageError
-    from hybridsim.traces.trace import Trace
-    from hybridsim.studies.trace_fit import fit
     from hybridsim.common.writing import write_text
+    from hybridsim.studies.trace_fit import fit
+    from hybridsim.traces.trace import Trace
 
     if output and not Path(output).absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no such folder")

@@ -13,7 +13,7 @@ from hybridsim.cli.trace_arguments import examples
 if TYPE_CHECKING:
     from hybridsim.studies.record import Prepared, Recording
 
-SCHEMA = "hybridsim.traces.recording/1"
+SCHEMA = "hybridsim.recording/1"
 
 
 @click.command(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.hits import page_option
+from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 SCHEMA = "hybridsim.why/1"
@@ -71,8 +71,8 @@ def why(
 
     from hybridsim.show.page import is_ascii
     from hybridsim.show.why import text
-    from hybridsim.traces.trace import Trace
     from hybridsim.studies.why import why as weighed
+    from hybridsim.traces.trace import Trace
 
     trace = Trace.read(paths, format, device, use_dispatch)
     found = weighed(trace, offsets, cache_size, page, sequential_cutoff, write_price)

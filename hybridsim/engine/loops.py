@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hybridsim.requests.source import NEVER, WANTS_BATCH
 from hybridsim.jit import loop
 from hybridsim.jit.events import (
     CONTROLLER,
@@ -14,6 +13,7 @@ from hybridsim.jit.events import (
     SLOW,
     SLOW_TIMER,
 )
+from hybridsim.requests.source import NEVER, WANTS_BATCH
 
 # Why `run` came back.
 REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED = range(5)

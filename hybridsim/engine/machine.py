@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim import jit
-from hybridsim.common.arrays import Ints, doubled
 from hybridsim.caches import CACHE_METHODS, PageCache
+from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
+from hybridsim.common.arrays import Ints, doubled
 from hybridsim.common.codes import OP_MASK, Op
-from hybridsim.storage.controller import Controller
-from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.engine import loops
+from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import Events
 from hybridsim.requests.host import Host
 from hybridsim.requests.inflight import Batch, Facts, InFlight
 from hybridsim.requests.jobs import JobBatch, Jobs
 from hybridsim.requests.source import Source
-from hybridsim.jit import method, state_machine
-from hybridsim.jit.events import Events
-from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.storage.raid import Tier
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints, grown_together, longer
 from hybridsim.caches.streams import Streams
+from hybridsim.common.arrays import Bytes, Ints, grown_together, longer
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.jit.prefetch import prefetch
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hybridsim.common.arrays import Int32s, Ints, longer
-from hybridsim.requests.source import LOOKBACK
 from hybridsim.jit import loop
 from hybridsim.jit.heap import Heap
+from hybridsim.requests.source import LOOKBACK
 
 LAST_NUMBER, LAST_DONE_NS = range(2)
 NOTHING = -1

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1]
+from hybridsim.common.version import PACKAGE
 
 
 def code_folder(compiler: str) -> Path:

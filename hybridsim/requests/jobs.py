@@ -8,10 +8,10 @@ import numpy as np
 
 from hybridsim.common.arrays import Bytes, Ints
 from hybridsim.common.codes import Op
-from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
-from hybridsim.requests.source import NEVER, WANTS_BATCH
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.heap import Heap
+from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
+from hybridsim.requests.source import NEVER, WANTS_BATCH
 
 FLUSH = int(Op.FLUSH)
 # What is given of a job, by column.

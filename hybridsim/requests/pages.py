@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from hybridsim.common.arrays import Bytes, Int32s, Ints
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.requests.rows import Requests
+from hybridsim.common.units import human_size
 from hybridsim.jit import loop, plain_tuple
 from hybridsim.jit.index import Index
 from hybridsim.jit.prefetch import prefetch
-from hybridsim.common.units import human_size
+from hybridsim.requests.rows import Requests
 
 PAGES_AT_ONCE = 1 << 15
 IDS = 1 << 14  # that there is room for at first

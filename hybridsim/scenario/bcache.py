@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.storage.drives import Size, Time
 from hybridsim.common.units import format_size, parse_percent, parse_size
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, share_or_size
+from hybridsim.storage.drives import Size, Time
 
 PAGE_BYTES = 4096  # what a size is counted in
 BUCKETS_MIN = 513

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.storage.drives import Rate, Size, Time
-from hybridsim.common.suggest import hint
-from hybridsim.common.units import parse_percent
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
+from hybridsim.common.suggest import hint
+from hybridsim.common.units import parse_percent
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier
+from hybridsim.storage.drives import Rate, Size, Time
 
 GRANULES_MAX = 64  # of a page
 MERGE_PAGES_MAX = 256

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.storage.drives import Part, Rate, Size, Time
 from hybridsim.common.units import format_size, parse_percent
+from hybridsim.storage.drives import Part, Rate, Size, Time
 
 SECTOR_BYTES = 512
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.storage.drives import Drive, Part, Size
 from hybridsim.common.units import format_size, parse_percent, parse_size
+from hybridsim.storage.drives import Drive, Part, Size
 
 SECTOR_BYTES = 512
 

@@ -9,13 +9,13 @@ from hybridsim.common.toml.places import Path
 
 def known_keys(path: Path) -> list[str]:
     """Return the keys of the table that the path lies in."""
-    from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
     from hybridsim.scenario.backing import Backing
     from hybridsim.scenario.caches import CACHE_TABLES
     from hybridsim.scenario.controller import ControllerDram
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.levels import Rebuild
     from hybridsim.scenario.machine import Machine, Price, Replay
+    from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
 
     models: dict[Path, list[Any]] = {
         (): [Machine],

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from hybridsim.storage.drives import Part
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.caches import AnyCache
 from hybridsim.scenario.host import Host
+from hybridsim.storage.drives import Part
 
 
 class Replay(Part):

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.storage.drives import Size, Time
 from hybridsim.common.units import format_size, parse_percent, parse_time
 from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.storage.drives import Size, Time
 
 LINES = tuple(kib * 1024 for kib in (4, 8, 16, 32, 64))
 AUTO = "auto"

@@ -11,9 +11,9 @@ import tomllib
 from functools import cache
 from typing import Any
 
-from hybridsim.scenario.catalog import FOLDER, systems
 from hybridsim.common.errors import ScenarioError
 from hybridsim.common.suggest import hint
+from hybridsim.scenario.catalog import FOLDER, systems
 
 
 def names() -> list[str]:

@@ -7,14 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hybridsim.scenario import catalog
 from hybridsim.common.errors import ScenarioError
-from hybridsim.scenario import levels, presets
+from hybridsim.common.toml.places import Path
+from hybridsim.common.toml.problems import Problem, explain, report
+from hybridsim.scenario import catalog, levels, presets
 from hybridsim.scenario.keys import known_keys, path_in_text
 from hybridsim.scenario.machine import Machine
 from hybridsim.scenario.origin import Origin
-from hybridsim.common.toml.places import Path
-from hybridsim.common.toml.problems import Problem, explain, report
 
 DEFAULT_DRIVES = {"backing": "hgst-ultrastar-7k8", "cache": "samsung-pm9a3-1920gb"}
 DEFAULT_KINDS = {"backing": "hdd", "cache": "ssd"}

@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from hybridsim.storage.drives import Size, Time
 from hybridsim.common.units import format_size, parse_percent
 from hybridsim.scenario.controller import Share
 from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.storage.drives import Size, Time
 
 LARGEST_BLOCK = 4096  # a page of memory
 

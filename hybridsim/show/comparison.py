@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.answers.warmup import WarmUp
 from hybridsim.answers.comparison.rows import Aligned, Comparison, Row
 from hybridsim.answers.comparison.tolerances import DISTANCES
-from hybridsim.common.units import human_count, human_rate
-from hybridsim.common.wording import NONE, latency, percent, span
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
     HIT_RATIO,
@@ -23,10 +20,13 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
 )
+from hybridsim.answers.warmup import WarmUp
+from hybridsim.common.units import human_count, human_rate
+from hybridsim.common.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.page import in_ascii
 
-SCHEMA = "hybridsim.answers.comparison/1"
+SCHEMA = "hybridsim.comparison/1"
 WIDTH, HEIGHT, MARGIN, LABEL = 80, 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)

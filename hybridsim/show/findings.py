@@ -9,9 +9,9 @@ from hybridsim.answers.verdict import SHORTEST_NS
 from hybridsim.common.explain import REASONS
 from hybridsim.common.units import human_count, human_size
 from hybridsim.common.wording import lasting, latency, money, of_the_mean, percent, span
-from hybridsim.show.warm_start import warm_start
 from hybridsim.show.caches import units, what_it_did
 from hybridsim.show.labels import LABELS, joined, rows, unbroken
+from hybridsim.show.warm_start import warm_start
 
 
 def findings(result: Result) -> list[tuple[str, str]]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.answers.measurements import fio_json
+from hybridsim.answers.measurements.gathering import settled
+from hybridsim.answers.measurements.measurement import Measurement
 from hybridsim.common.arrays import Ints
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.pattern import SYNC
 from hybridsim.workloads.fio.results import EDGES_NS, FioResult, JobResult, Measured
-from hybridsim.answers.measurements import fio_json
-from hybridsim.answers.measurements.gathering import settled
-from hybridsim.answers.measurements.measurement import Measurement
 
 FORM = "fio-3.33"
 WINDOWS_MAX = 2048

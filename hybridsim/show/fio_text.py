@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybridsim.common.version import __version__
+from hybridsim.show.fio_json import FORM, coarse, percentiles, shares
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.pattern import SYNC
 from hybridsim.workloads.fio.results import MIXED, NAMES, FioResult, JobResult, Measured
-from hybridsim.show.fio_json import FORM, coarse, percentiles, shares
 
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 DECIMAL = ("", "k", "M", "G", "T", "P")

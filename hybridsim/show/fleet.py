@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hybridsim.common.units import human_size
 from hybridsim.common.wording import NONE, counted, latency
 from hybridsim.show.page import table
-from hybridsim.studies.sweep.fleet_answer import MEAN, FleetRow, gain_of
+from hybridsim.studies.sweep.answer import MEAN, FleetRow, gain_of
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import SweepResult

@@ -22,8 +22,8 @@ from hybridsim.common.units import human_count, human_size
 from hybridsim.common.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.findings import findings
-from hybridsim.show.page import in_ascii, is_ascii
 from hybridsim.show.labels import GLUE, LABELS, joined, rows, unbroken
+from hybridsim.show.page import in_ascii, is_ascii
 
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}

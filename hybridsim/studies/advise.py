@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hybridsim.common.version import __version__
 from hybridsim.answers.advice.activity import Activity
 from hybridsim.answers.advice.alternatives import (
     GB,
@@ -26,15 +25,16 @@ from hybridsim.answers.metrics import Kind
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.result import Result
 from hybridsim.common.units import human_size
+from hybridsim.common.version import __version__
 from hybridsim.scenario import Scenario
-from hybridsim.traces.trace import Trace
-from hybridsim.traces.summary import Summary
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
 from hybridsim.studies.side_by_side import Several
 from hybridsim.studies.size import Say, possible, sized, sizes_of, with_some_cache
+from hybridsim.traces.summary import Summary
+from hybridsim.traces.trace import Trace
 
-SCHEMA = "hybridsim.answers.advice/1"
+SCHEMA = "hybridsim.advice/1"
 TARGET = 0.9  # of what the curve falls by in all; of what the largest cache saves
 WORTH_IT = 0.1  # of the mean latency without a cache: saving less pays for nothing
 

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hybridsim.common.version import __version__
 from hybridsim.answers.outcome import SECOND
 from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.common.units import format_size, human_size
+from hybridsim.common.version import __version__
+from hybridsim.scenario import Scenario
+from hybridsim.studies.fio import Tell, fio
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.results import JobResult, Measured
-from hybridsim.common.units import format_size, human_size
-from hybridsim.scenario import Scenario
-from hybridsim.studies.fio import Tell, fio
 
 SCHEMA = "hybridsim.bench/1"
 DRIFT = 0.05  # between two equal measurements in a row

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hybridsim.common.wording import percent
 from hybridsim.scenario import Scenario
-from hybridsim.studies.sweep.confidence import LEVEL, estimate
 from hybridsim.studies.bench import Bench, Point
+from hybridsim.studies.sweep.confidence import LEVEL, estimate
 
 Measure = Callable[[Scenario, int], Bench]
 

@@ -7,15 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Op, Path
+from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.common.units import human_size
 from hybridsim.engine import loops
+from hybridsim.engine.machine import Run
 from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import Jobs
-from hybridsim.engine.machine import Run
 from hybridsim.requests.source import NEVER
-from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.scenario import Scenario, building
+from hybridsim.studies.counter_sampling import Sampler
+from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.endings import endings
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
@@ -26,9 +29,6 @@ from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
 from hybridsim.workloads.fio.replaying import opened
 from hybridsim.workloads.fio.requests import Feeds
 from hybridsim.workloads.fio.results import FioResult, Results
-from hybridsim.common.units import human_size
-from hybridsim.scenario import Scenario
-from hybridsim.studies.counter_sampling import Sampler
 
 TOO_DEEP = 1 << 20
 RETRY_NS = 10_000_000  # after which a busy cache is looked at again
@@ -56,7 +56,7 @@ def fio(
     cache that is to be stopped and started is so, warm, if its kind knows how.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
-    once = [opened(job) for job in seeded(real.jobs(written), seeding)]
+    once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
     capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)
     jobs = [again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]

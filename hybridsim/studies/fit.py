@@ -8,21 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.answers.fidelity import Fidelity
-from hybridsim.engine.machine import Run
-from hybridsim.requests.source import NEVER
-from hybridsim.common.errors import TraceError
 from hybridsim.answers.fitting import capture, fio, fio_results
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.fio_results import looks_like_fio
 from hybridsim.answers.fitting.observed import Observed, observe
-from hybridsim.requests.rows import Requests, no_requests
+from hybridsim.common.errors import TraceError
 from hybridsim.common.histogram import Distribution
-from hybridsim.scenario import Scenario
-from hybridsim.traces.trace import PathLike, Trace
+from hybridsim.engine.machine import Run
+from hybridsim.requests.rows import Requests, no_requests
+from hybridsim.requests.source import NEVER
+from hybridsim.scenario import Scenario, building
 from hybridsim.studies.replay import batches
+from hybridsim.traces.trace import PathLike, Trace
 
 
 def fit(

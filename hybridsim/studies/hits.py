@@ -13,7 +13,21 @@ from typing import Any
 import numpy as np
 
 from hybridsim import jit
+from hybridsim.caches.policies import (
+    ADMISSION_METHODS,
+    KNOWS_THE_FUTURE,
+    REPLACEMENT_METHODS,
+    pair,
+)
+from hybridsim.caches.policies.belady import NEVER
+from hybridsim.caches.policies.budget import Budgeted
+from hybridsim.caches.policies.learned import Learned
+from hybridsim.caches.policies.learned.lessons import Learning, learning
+from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
 from hybridsim.common.arrays import Bytes, Int32s, Ints
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.common.units import format_size, parse_percent, parse_size
+from hybridsim.common.wording import counted
 from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
@@ -28,20 +42,6 @@ from hybridsim.engine.residency import (
     run_foreseen,
     run_pages,
 )
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.common.units import format_size, parse_percent, parse_size
-from hybridsim.common.wording import counted
-from hybridsim.caches.policies import (
-    ADMISSION_METHODS,
-    KNOWS_THE_FUTURE,
-    REPLACEMENT_METHODS,
-    pair,
-)
-from hybridsim.caches.policies.belady import NEVER
-from hybridsim.caches.policies.budget import Budgeted
-from hybridsim.caches.policies.learned import Learned
-from hybridsim.caches.policies.learned.lessons import Learning, learning
-from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
 from hybridsim.requests.pages import (
     Accesses,
     Chunked,

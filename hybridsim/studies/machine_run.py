@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hybridsim.answers.metrics import Collector
-from hybridsim.storage.controller import Controller
 from hybridsim.engine import loops
-from hybridsim.requests.inflight import Batch
 from hybridsim.engine.machine import Machine, Run
+from hybridsim.requests.inflight import Batch
+from hybridsim.storage.controller import Controller
 from hybridsim.studies.counter_sampling import Sampler
 
 

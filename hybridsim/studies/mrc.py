@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
 from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.jit import fitting
 from hybridsim.common.units import parse_percent
+from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
+from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
 from hybridsim.studies.hits import Cache, Feed, readable_twice, size_bytes
 from hybridsim.studies.policy_choice import Policy, check

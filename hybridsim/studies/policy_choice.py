@@ -7,9 +7,9 @@ from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
+from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.common.errors import UsageError
 from hybridsim.common.suggest import hint
-from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 
 REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
 PARAMETERS = (  # of policies of the registry

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hybridsim.common.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.common.histogram import Distribution
+from hybridsim.requests.rows import UNKNOWN, Requests
 
 
 class RecordedLatencies:

@@ -11,10 +11,10 @@ from hybridsim.answers.result import Result
 from hybridsim.common.errors import UsageError
 from hybridsim.common.wording import percent
 from hybridsim.scenario import Scenario
+from hybridsim.studies.replay import Report, replay
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.confidence import LEVEL, Estimate, estimate
 from hybridsim.traces.trace import Trace
-from hybridsim.studies.replay import Report, replay
 
 TOLD = ("mean", "p99", "hit")
 SEEDS_MAX = 1000

@@ -11,34 +11,33 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.scenario import building
 from hybridsim.answers.advice.bill import bill
-from hybridsim.answers.warm_start import compared
 from hybridsim.answers.counters import Counters
+from hybridsim.answers.fitting import answer
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, warm_up_of
-from hybridsim.common.arrays import Ints
+from hybridsim.answers.warm_start import compared
 from hybridsim.caches.page.preload import COLD_START
+from hybridsim.caches.warm_start.saved_cache import SavedCache
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import FUA, PREFLUSH, SYNC, Flag, Op
-from hybridsim.requests.inflight import Batch
+from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.common.units import human_size
 from hybridsim.engine.machine import Machine
 from hybridsim.engine.think import Waits
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.answers.fitting import answer
-from hybridsim.requests.rows import Requests, TraceWarning
 from hybridsim.jit import compiled
-from hybridsim.common.units import human_size
-from hybridsim.scenario import Scenario
-from hybridsim.traces.trace import Trace, check_is_read
+from hybridsim.requests.inflight import Batch
 from hybridsim.requests.pages import Chunked, check_real
-from hybridsim.traces.summary import Summary
+from hybridsim.requests.rows import Requests, TraceWarning
+from hybridsim.scenario import Scenario, building
+from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran, disks
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.recorded_latency import RecordedLatencies
-from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
-from hybridsim.caches.warm_start.saved_cache import SavedCache
+from hybridsim.traces.summary import Summary
+from hybridsim.traces.trace import Trace, check_is_read
 
 HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
 TOO_MUCH = (

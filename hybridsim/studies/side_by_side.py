@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridsim.scenario import building
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.result import Result
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
-from hybridsim.scenario import Scenario
-from hybridsim.traces.trace import Trace, check_is_read
+from hybridsim.scenario import Scenario, building
 from hybridsim.studies.disks_alone import Ran
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.recorded_latency import RecordedLatencies
@@ -24,6 +22,7 @@ from hybridsim.studies.replay import (
     pumped,
     watched,
 )
+from hybridsim.traces.trace import Trace, check_is_read
 
 
 class Several:

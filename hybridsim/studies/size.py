@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from hybridsim.common.version import __version__
 from hybridsim.answers.requirements import Checked, Requirement, Seen, check_answerable, parse_all
 from hybridsim.answers.result import Result
 from hybridsim.common.errors import ScenarioError, UsageError
 from hybridsim.common.units import format_size, human_size
+from hybridsim.common.version import __version__
 from hybridsim.scenario import Scenario
-from hybridsim.traces.trace import Trace
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
 from hybridsim.studies.side_by_side import Several
+from hybridsim.traces.trace import Trace
 
 SCHEMA = "hybridsim.size/1"
 AT_ONCE = 3  # sizes that are replayed in one pass between two known ones

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.answers.warmup import WarmUp, judge
-from hybridsim.engine.stack import Stack, count_depths
 from hybridsim.common.errors import TraceError
-from hybridsim.requests.rows import Requests, joined
+from hybridsim.engine.stack import Stack, count_depths
 from hybridsim.jit import fitting
-from hybridsim.workloads.standin.measured import measured
-from hybridsim.traces.trace import CHUNK_ROWS, Trace
 from hybridsim.requests.pages import Ids, accesses
-from hybridsim.traces.summary import Tally, summarize
+from hybridsim.requests.rows import Requests, joined
 from hybridsim.studies.mrc import Curve, miss_ratio_curve, spread_sizes
+from hybridsim.traces.summary import Tally, summarize
+from hybridsim.traces.trace import CHUNK_ROWS, Trace
 from hybridsim.workloads.generated import generate
+from hybridsim.workloads.standin.measured import measured
 from hybridsim.workloads.workload import Workload
 
 Floats = NDArray[np.float64]

@@ -7,16 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.answers.result import Warning
-from hybridsim.common.arrays import Ints
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.preload import WarmStart
+from hybridsim.caches.warm_start.ranking import ranked
+from hybridsim.caches.warm_start.saved_cache import SavedCache, is_saved_cache
+from hybridsim.common.arrays import Ints
 from hybridsim.common.errors import TraceError, UsageError
 from hybridsim.common.units import format_size, human_count, human_size
 from hybridsim.scenario import Cache, Scenario
-from hybridsim.traces.trace import Trace
 from hybridsim.traces.summary import Summary
-from hybridsim.caches.warm_start.ranking import ranked
-from hybridsim.caches.warm_start.saved_cache import SavedCache, is_saved_cache
+from hybridsim.traces.trace import Trace
 
 OTHER_POLICY = (
     "{} has also what a learned policy knew. The policies of this cache are others, or of another "

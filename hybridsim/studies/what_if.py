@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hybridsim.answers.result import Result
-from hybridsim.traces.trace import Trace
 from hybridsim.studies.mrc import miss_ratio_curve
+from hybridsim.traces.trace import Trace
 
 POINTS = 200  # of the curve that are kept
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridsim.common.errors import TraceError, UsageError
 from hybridsim.caches.policies.learned.decisions import Page, Why
+from hybridsim.common.errors import TraceError, UsageError
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
-from hybridsim.studies.hits import cache_pages, size_bytes
 from hybridsim.studies.decision_trace import Witness
+from hybridsim.studies.hits import cache_pages, size_bytes
 
 MOMENTS = 12  # at which the threshold is told
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from hybridsim.common.errors import UsageError
+from hybridsim.common.version import PACKAGE
 
 CAPTURE = "rocksdb_mixgraph.blktrace.0.zst"
 SITE = "site.toml"
@@ -13,8 +13,7 @@ SITE = "site.toml"
 
 def demo_file(name: str) -> str:
     """Return a file of the demo: beside the package in a clone, inside it in a wheel."""
-    package = Path(__file__).parent
-    for folder in (package / "traces", package.parent / "traces"):
+    for folder in (PACKAGE / "traces", PACKAGE.parent / "traces"):
         path = folder / "demo" / name
         if path.is_file():
             relative = os.path.relpath(path)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.common.printable import printable
+from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
 from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.traces.formats.files import STDIN, Source, inline, source
-from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
-from hybridsim.common.printable import printable
 from hybridsim.traces.summary import Summary, Tally, summarize
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from hybridsim.common.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests
 from hybridsim.common.units import format_size, format_time
+from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
 from hybridsim.workloads.quantities import (
     Align,

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
-from hybridsim.requests.rows import Requests
 from hybridsim.common.registry import Registry
+from hybridsim.requests.rows import Requests
 from hybridsim.workloads import KINDS
 from hybridsim.workloads.load import Load
 from hybridsim.workloads.quantities import Count, Part, Seed, Time

@@ -19,16 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.scenario import building
 from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Level
+from hybridsim.common.errors import HybridsimError
+from hybridsim.engine.live import LiveArray
+from hybridsim.jit.events import FAST
+from hybridsim.scenario import Scenario, building
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.drives import HardDisk
-from hybridsim.engine.live import LiveArray
-from hybridsim.common.errors import HybridsimError
-from hybridsim.jit.events import FAST
 from hybridsim.storage.raid import Tier
-from hybridsim.scenario import Scenario
 from validate.lab import nbd
 from validate.lab.disk import Disk, listening, wake_up_in_time
 from validate.lab.processes import die_with_parent

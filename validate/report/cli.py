@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(found: Sequence[Held], args: argparse.Namespace) -> None:
-    from hybridsim.show.page import is_ascii
     from hybridsim.common.writing import write_text
+    from hybridsim.show.page import is_ascii
     from validate.report.as_json import to_json
     from validate.report.text import text
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hybridsim.answers.warmup import State
 from hybridsim.answers.comparison.rows import Comparison, Row
-from hybridsim.common.wording import NONE
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS
+from hybridsim.answers.warmup import State
+from hybridsim.common.wording import NONE
 from validate.report.holding import Held
 
 BEYOND = "*"

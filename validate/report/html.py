@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hybridsim.show.charts import Chart, Line, axes
-from hybridsim.show.charts.overlay import overlays
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS, Samples
 from hybridsim.show import comparison
+from hybridsim.show.charts import Chart, Line, axes
+from hybridsim.show.charts.overlay import overlays
 from hybridsim.show.html import page as html_page
 from hybridsim.show.html.blocks import Block, Code, Prose, Row, Section, Table
 from hybridsim.show.html.sections import agreement

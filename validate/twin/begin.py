@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import (
     DIRECTIONS,
@@ -22,6 +21,7 @@ from hybridsim.answers.measurements.measurement import (
     Floats,
     Measurement,
 )
+from hybridsim.workloads.fio.arrivals import Pace
 from validate.twin.pace import completed
 
 STEP_S = 0.01

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from hybridsim.workloads.fio.job import jobs_of
-from hybridsim.common.units import format_rate, format_time, parse_rate, parse_time
 from hybridsim.answers.measurements.fio_json import load
+from hybridsim.common.units import format_rate, format_time, parse_rate, parse_time
 from hybridsim.scenario import Scenario
 from hybridsim.studies import fit
 from hybridsim.studies.fio import fio
+from hybridsim.workloads.fio.job import jobs_of
 from validate.twin import fast
 from validate.twin.jobs import written
 from validate.twin.record import SECOND, Bare, Record, RecordError

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hybridsim.answers.measurements import fio_log
+from hybridsim.answers.measurements.measurement import SECOND, Curve
 from hybridsim.common.arrays import Ints
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import Job
-from hybridsim.answers.measurements import fio_log
-from hybridsim.answers.measurements.measurement import SECOND, Curve
 from validate import layout
 
 

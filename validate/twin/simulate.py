@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hybridsim.answers.measurements.measurement import Measurement
 from hybridsim.requests.source import NEVER
+from hybridsim.scenario import Scenario
+from hybridsim.show.fio_json import measurement
+from hybridsim.studies.fio import fio
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import jobs_of
 from hybridsim.workloads.fio.real_run import RealRun
-from hybridsim.answers.measurements.measurement import Measurement
-from hybridsim.show.fio_json import measurement
-from hybridsim.scenario import Scenario
-from hybridsim.studies.fio import fio
 from validate.twin import traced, warm
 from validate.twin.begin import begin_s
 from validate.twin.calibrate import Calibration, calibrated

@@ -12,11 +12,11 @@ import numpy as np
 
 from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Op
+from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.places import lay_out
 from hybridsim.workloads.fio.requests import Generated
-from hybridsim.traces.trace import Trace
 from validate.twin.record import Record
 
 WHOLE = 0.98  # of the requests that fio tells of; less, and the trace is of a part of the run

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybridsim.workloads.fio.job import jobs_of
-from hybridsim.workloads.fio.results import FioResult
 from hybridsim.answers.measurements.gathering import settled
 from hybridsim.answers.measurements.measurement import CACHE, HIT_RATIO, SECOND, Measurement, Name
 from hybridsim.show.fio_json import measurement
+from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.results import FioResult
 from validate.twin.jobs import written
 
 RELOADED = "the cache is warm from the run before, stopped and started when the real one was"

@@ -13,8 +13,8 @@ import numpy as np
 
 from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.common.histogram import Distribution
+from hybridsim.requests.rows import UNKNOWN, Requests
 
 TOLD = 5  # processes
 READS, WRITES, BYTES_READ, BYTES_WRITTEN, SEQUENTIAL_READS, SEQUENTIAL_WRITES = range(6)

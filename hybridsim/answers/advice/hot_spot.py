@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Op
-from hybridsim.requests.rows import Requests
 from hybridsim.requests.pages import Chunked, Ids, accesses
+from hybridsim.requests.rows import Requests
 
 QUARTERS, HALVES = 4, 2
 RUN = 64  # requests of one half after another

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hybridsim.answers.fidelity import demerit, distance
 from hybridsim.answers.comparison.curves import curve_rows
 from hybridsim.answers.comparison.matching import add_up, in_both, match_jobs, with_completions
 from hybridsim.answers.comparison.rows import Comparison, Row, row_of
 from hybridsim.answers.comparison.tolerances import Tolerances
-from hybridsim.common.errors import MeasurementError
+from hybridsim.answers.fidelity import demerit, distance
 from hybridsim.answers.measurements.gathering import HITS
 from hybridsim.answers.measurements.measurement import (
     CACHE,
@@ -28,6 +27,7 @@ from hybridsim.answers.measurements.measurement import (
     Name,
     Samples,
 )
+from hybridsim.common.errors import MeasurementError
 
 FEW = 6  # names, of what has nothing in common
 LONGER = 1.05  # times; runs of unlike length are noted

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
 from hybridsim.answers.comparison.rows import Aligned, Comparison, Row, row_of
 from hybridsim.answers.comparison.tolerances import Tolerances
 from hybridsim.answers.measurements.measurement import (
@@ -25,6 +24,7 @@ from hybridsim.answers.measurements.measurement import (
     Ints,
     Name,
 )
+from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
 
 MOST_BINS = 512
 FEWEST = 5  # bins that make a curve

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hybridsim.answers.warmup import WarmUp
 from hybridsim.answers.comparison.tolerances import DISTANCES
 from hybridsim.answers.measurements.measurement import Ints, Measurement, Name
+from hybridsim.answers.warmup import WarmUp
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.common.version import __version__
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.common.units import format_rate, format_size, format_time, human_time
+from hybridsim.common.version import __version__
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario

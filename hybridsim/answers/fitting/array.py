@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from hybridsim.scenario import catalog
-from hybridsim.common.errors import FitError
 from hybridsim.answers.fitting import disks
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.arrangement import CLEARLY, Arrangement, Progress, arrangement
@@ -13,7 +11,9 @@ from hybridsim.answers.fitting.disks import MINUTE_MS, DiskFit
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.answers.fitting.order import CHOOSES
 from hybridsim.answers.fitting.pieces import pieces
+from hybridsim.common.errors import FitError
 from hybridsim.common.units import parse_rate, parse_time
+from hybridsim.scenario import catalog
 
 MS = 1e6
 HEAD_SWITCH_NS = 500_000  # what a scenario assumes where nothing is said

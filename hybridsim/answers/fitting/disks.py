@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybridsim.answers.fitting.likeliest import Density, Likeliest, Number, likeliest, with_intervals
+from hybridsim.answers.fitting.likeliest import (
+    Density,
+    Likeliest,
+    Number,
+    likeliest,
+    with_intervals,
+)
 from hybridsim.answers.fitting.observed import Marks
 from hybridsim.answers.fitting.order import CHOOSES, choice_share
 from hybridsim.answers.fitting.pieces import Pieces

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.optimize import least_squares
 
-from hybridsim.scenario import catalog
-from hybridsim.common.errors import FitError
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.array import assumed
 from hybridsim.answers.fitting.capture import FLASH_NS
@@ -21,7 +19,9 @@ from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
 from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.answers.fitting.flash import KIB4
 from hybridsim.answers.fitting.observed import Floats
+from hybridsim.common.errors import FitError
 from hybridsim.common.units import parse_rate, parse_size, parse_time
+from hybridsim.scenario import catalog
 
 MS = 1e6
 DRIVE = "backing.drive"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hybridsim.answers.measurements import fio_json
 from hybridsim.common.errors import FitError, HybridsimError
 from hybridsim.common.units import parse_size
-from hybridsim.answers.measurements import fio_json
 
 DIRECTIONS = ("read", "write")
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridsim.common.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Requests, joined
 from hybridsim.common.units import human_time
+from hybridsim.requests.rows import UNKNOWN, Requests, joined
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -13,8 +13,8 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.errors import MeasurementError
 from hybridsim.answers.measurements.measurement import SECOND, Ints, Measurement, Samples
+from hybridsim.common.errors import MeasurementError
 
 Marks = npt.NDArray[np.bool_]
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.errors import MeasurementError
-from hybridsim.common.histogram import Distribution, bin_of
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
     BYTES,
@@ -28,6 +26,8 @@ from hybridsim.answers.measurements.measurement import (
     Name,
     Samples,
 )
+from hybridsim.common.errors import MeasurementError
+from hybridsim.common.histogram import Distribution, bin_of
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from hybridsim.common.errors import MeasurementError
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
     BYTES,
@@ -21,6 +20,7 @@ from hybridsim.answers.measurements.measurement import (
     SUBMISSION,
     Measurement,
 )
+from hybridsim.common.errors import MeasurementError
 
 JOB = re.compile(r"^(?:.*?Output)?(?P<name>[^\s:][^:]*): \(groupid=(?P<group>\d+), jobs=\d+\)")
 DIRECTION = re.compile(r"^(?P<what>read|write|trim)\s*: (?P<rest>.*)$")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.common.errors import MeasurementError
 from hybridsim.answers.measurements import FORMS, forms
 from hybridsim.answers.measurements.fio_log import job_of
 from hybridsim.answers.measurements.measurement import (
@@ -22,6 +21,7 @@ from hybridsim.answers.measurements.measurement import (
     Name,
     Samples,
 )
+from hybridsim.common.errors import MeasurementError
 
 HEAD = 1 << 20  # a page may have the report of a run far down
 HITS = {"read_hits": "read_misses", "cache_hits": "cache_misses", "hits": "misses"}

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.errors import MeasurementError
-from hybridsim.common.histogram import Distribution, bin_of
 from hybridsim.answers.measurements.measurement import (
     BYTES,
     CACHE,
@@ -21,6 +19,8 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
 )
+from hybridsim.common.errors import MeasurementError
+from hybridsim.common.histogram import Distribution, bin_of
 
 SCHEMA = "hybridsim.result/1"
 PHASE = "whole"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybridsim.common.errors import MeasurementError
 from hybridsim.answers.measurements.measurement import Measurement
+from hybridsim.common.errors import MeasurementError
 
 FILE = "workload-start-uptime.txt"
 

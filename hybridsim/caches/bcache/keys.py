@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
 from hybridsim.caches.bcache.tree import NODES_FREE, Tree
+from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
 from hybridsim.common.codes import Reason
 from hybridsim.jit import method, state_machine
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.caches.bcache.allocator import Allocator
+from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

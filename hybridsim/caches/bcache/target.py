@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.bcache import tags
 from hybridsim.caches.bcache.allocator import Allocator
 from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
@@ -30,6 +29,7 @@ from hybridsim.caches.bcache.statistics import (
     Statistics,
 )
 from hybridsim.caches.bcache.writeback import WriteBack
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.dmcache.multiqueue import LEVELS, Links, MultiQueue
 from hybridsim.caches.dmcache.table import Table
+from hybridsim.common.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

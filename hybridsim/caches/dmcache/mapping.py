@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.dmcache.bios import MARKED, OF_CELL, OF_SLOT
 from hybridsim.caches.dmcache.migrations import (
     ACCOUNTED,
@@ -19,6 +18,7 @@ from hybridsim.caches.dmcache.migrations import (
 )
 from hybridsim.caches.dmcache.smq import JIFFY_NS, NOT_HOT
 from hybridsim.caches.dmcache.work import NOBODY, WRITES
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import FUA, DmMode, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.caches.dmcache.bios import COMMITTED, Bios, Cells, Fifo
 from hybridsim.caches.dmcache.discards import Discards
 from hybridsim.caches.dmcache.smq import JIFFY_NS, Smq
@@ -21,6 +20,7 @@ from hybridsim.caches.dmcache.work import (
     PROMOTE,
     WRITES,
 )
+from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.common.codes import DmMode, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints
 from hybridsim.caches.dmcache.hotspot import THRESHOLD, Hotspot
 from hybridsim.caches.dmcache.multiqueue import LEVELS, Links, MultiQueue
 from hybridsim.caches.dmcache.table import Table
@@ -22,6 +21,7 @@ from hybridsim.caches.dmcache.work import (
     WRITE_BACK,
     Work,
 )
+from hybridsim.common.arrays import Bytes, Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

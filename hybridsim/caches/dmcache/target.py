@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.dmcache.bios import COMMITTED
 from hybridsim.caches.dmcache.mapping import Mapping
 from hybridsim.caches.dmcache.migrations import (
@@ -30,6 +29,7 @@ from hybridsim.caches.dmcache.migrations import (
 )
 from hybridsim.caches.dmcache.smq import FREE_SLOTS, JIFFY_NS
 from hybridsim.caches.dmcache.work import USED
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

@@ -35,7 +35,17 @@ from hybridsim.caches.opencas.ways import (
     OVERLAYS,
     ROUTES,
 )
-from hybridsim.common.codes import FUA, PREFLUSH, CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason
+from hybridsim.common.codes import (
+    FUA,
+    PREFLUSH,
+    CasMode,
+    Cleaning,
+    Cutoff,
+    Op,
+    Path,
+    Promotion,
+    Reason,
+)
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.opencas.dirt import ALRU, DIRTY, IS_AWAKE
 from hybridsim.caches.opencas.jobs import CLEANER, SHARED
 from hybridsim.caches.opencas.transfers import Transfers
@@ -18,6 +17,7 @@ from hybridsim.caches.opencas.ways import (
     CLEAN_WRITTEN,
     MAKE_ROOM,
 )
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

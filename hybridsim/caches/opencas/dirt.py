@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.caches.opencas.bits import Marks
 from hybridsim.caches.opencas.jobs import CLEANER
 from hybridsim.caches.opencas.lists import LAST, Chain
+from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.common.codes import Cleaning
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

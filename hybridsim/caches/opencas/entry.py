@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.opencas.cleaner import Cleaner
 from hybridsim.caches.opencas.jobs import EXCLUSIVE, SHARED
 from hybridsim.caches.opencas.lines import FREE
 from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
 from hybridsim.caches.opencas.ways import INSERT, INVALIDATE, OVERLAY, PASS, UPDATE
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import CasMode, Cutoff, Op, Path, Promotion, Reason
 from hybridsim.jit import method, state_machine
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.opencas.lines import SECTOR_SHIFT, Lines
 from hybridsim.caches.opencas.ways import (
     BYTES,
@@ -16,6 +15,7 @@ from hybridsim.caches.opencas.ways import (
     OF_CACHE,
     OF_ORIGIN,
 )
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints, grown_together
 from hybridsim.caches.page import dirty as dirt
 from hybridsim.caches.page.cleaning import clean_was_read, end_clean, go_on_cleaning
 from hybridsim.caches.page.dirty import Dirty
@@ -48,6 +47,7 @@ from hybridsim.caches.page.reads import read
 from hybridsim.caches.page.table import Table
 from hybridsim.caches.page.writes import discard, write_around_or_through, write_back
 from hybridsim.caches.streams import Streams
+from hybridsim.common.arrays import Ints, grown_together
 from hybridsim.common.codes import FUA, PREFLUSH
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE, Events

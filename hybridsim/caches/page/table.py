@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.caches.page.names import ABSENT, COLD, NOTHING
+from hybridsim.common.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index
 

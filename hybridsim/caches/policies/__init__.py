@@ -63,7 +63,9 @@ REPLACEMENT = Registry(
         "w-tinylfu": "hybridsim.caches.policies.w_tinylfu:WTinyLFU",
     }
 )
-KNOWS_THE_FUTURE = Registry({"belady": "hybridsim.caches.policies.belady:Belady"})  # without devices only
+KNOWS_THE_FUTURE = Registry(
+    {"belady": "hybridsim.caches.policies.belady:Belady"}
+)  # without devices only
 
 ADMISSION_METHODS = ("request", "consider", "evicted")
 REPLACEMENT_METHODS = ("missed", "admit", "touch", "remove", "evict")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.jit import method, state_machine
 from hybridsim.caches.policies.queues import Queues
+from hybridsim.jit import method, state_machine
 
 
 @state_machine

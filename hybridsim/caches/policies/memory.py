@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.learned import Learned
 from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLASSES, CLOCK_AT, SAMPLED_AT
@@ -22,6 +21,7 @@ from hybridsim.caches.policies.learned.policy import CLOCK, TAKEN
 from hybridsim.caches.policies.learned.regions import PLACES
 from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, ROW, SHARE
 from hybridsim.caches.policies.learned.worth import RENT
+from hybridsim.common.arrays import Ints
 
 VERSION = 1  # to be raised when a class means something else
 NEVER = -1

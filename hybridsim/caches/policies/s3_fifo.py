@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.queues import Queues
 from hybridsim.common.arrays import Bytes, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.caches.policies.queues import Queues
 
 SMALL, MAIN, GHOST, RETURNING = range(4)
 USES_MAX = 3  # two bits

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.queues import Queues
 from hybridsim.common.arrays import Bytes, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.caches.policies.queues import Queues
 
 NOBODY = -1
 

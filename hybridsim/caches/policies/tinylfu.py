@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.frequencies import Frequencies
 from hybridsim.common.arrays import Ints
 from hybridsim.jit import method, state_machine
-from hybridsim.caches.policies.frequencies import Frequencies
 
 PARTS = 16  # of a use, in which the mean is kept
 SMOOTHING = 16  # evictions

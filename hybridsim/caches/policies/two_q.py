@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.jit import method, state_machine
 from hybridsim.caches.policies.queues import Queues
+from hybridsim.jit import method, state_machine
 
 IN, OUT, MAIN, RETURNING = range(4)  # A1in, A1out (known, not cached), Am, missed while in A1out
 

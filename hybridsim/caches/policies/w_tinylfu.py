@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.jit import method, state_machine
 from hybridsim.caches.policies.frequencies import Frequencies
 from hybridsim.caches.policies.queues import Queues
+from hybridsim.jit import method, state_machine
 
 WINDOW, PROBATION, PROTECTED = range(3)
 

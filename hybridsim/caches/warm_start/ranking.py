@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.arrays import Bytes, Ints
 from hybridsim.caches.streams import Streams
+from hybridsim.common.arrays import Bytes, Ints
 from hybridsim.jit import loop
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches import PageCache
+from hybridsim.caches.policies.memory import Memory, is_of_now, is_sound, learner, noted, remembered
+from hybridsim.common.arrays import Ints
 from hybridsim.common.errors import UsageError
 from hybridsim.common.units import human_size
-from hybridsim.caches.policies.memory import Memory, is_of_now, is_sound, learner, noted, remembered
 from hybridsim.common.writing import whole_file
 
 FORMAT = "hybridsim.cache/1"

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.writecache.commits import (
     EPOCH,
     OVERWROTE,
@@ -15,6 +14,7 @@ from hybridsim.caches.writecache.commits import (
 )
 from hybridsim.caches.writecache.slots import FREE, HOLDS, NOTHING
 from hybridsim.caches.writecache.write_back import AROUND, TAG_BITS, WriteBack
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import Op, Path, Reason
 from hybridsim.jit import method, state_machine
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
 from hybridsim.caches.writecache.commits import (
     COUNT,
     IDLE,
@@ -42,6 +41,7 @@ from hybridsim.caches.writecache.write_back import (
     WRITER,
     WriteBack,
 )
+from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.caches.writecache.commits import EPOCH, IDLE, STAGE, Commits
 from hybridsim.caches.writecache.slots import NOTHING, Slots
+from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.common.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE

@@ -124,7 +124,7 @@ def _unknown(path: Path, missing: set[Path], origin: Locates, known: list[str]) 
 
 def _wrong(path: Path, detail: ErrorDetails, origin: Locates) -> list[Problem]:
     """Explain a value that cannot be."""
-    from hybridsim.storage.drives import ContradictionError
+    from hybridsim.common.toml.table import ContradictionError
 
     context = detail.get("ctx", {})
     cause = context.get("error")

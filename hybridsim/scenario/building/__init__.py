@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.scenario.building import caches
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.common.codes import Level, Replay
+from hybridsim.engine.machine import Machine
+from hybridsim.jit.events import FAST, SLOW
+from hybridsim.requests.host import Host
+from hybridsim.requests.source import Source
+from hybridsim.scenario import Backing, Scenario
+from hybridsim.scenario.building import caches
+from hybridsim.scenario.caches import CacheTable
+from hybridsim.scenario.controller import ControllerDram
+from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import HDD, SSD, Flash, Volume, volume_timing
 from hybridsim.storage.devices.flash_timing import flash_timing
 from hybridsim.storage.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.storage.devices.ssd_timing import timing
 from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
-from hybridsim.requests.host import Host
-from hybridsim.engine.machine import Machine
-from hybridsim.requests.source import Source
-from hybridsim.jit.events import FAST, SLOW
 from hybridsim.storage.raid import Tier
-from hybridsim.scenario import Backing, Scenario
-from hybridsim.scenario.caches import CacheTable
-from hybridsim.scenario.controller import ControllerDram
-from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 

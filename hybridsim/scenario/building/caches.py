@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from hybridsim.common.arrays import doubled
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches import dmcache as dm_cache_parts
 from hybridsim.caches import opencas as open_cas_parts
 from hybridsim.caches import writecache as writecache_parts
 from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
+from hybridsim.caches.policies.memory import learner, recall
+from hybridsim.common.arrays import doubled
 from hybridsim.common.codes import (
     BcacheMode,
     CasMode,
@@ -25,8 +27,6 @@ from hybridsim.common.codes import (
 )
 from hybridsim.common.errors import ScenarioError
 from hybridsim.common.units import human_size, parse_percent
-from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
-from hybridsim.caches.policies.memory import learner, recall
 from hybridsim.scenario import Cache
 from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.caches import CacheTable

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hybridsim.common.codes import Reason
+from hybridsim.common.explain import REASONS
 from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Chart, Line
 from hybridsim.show.charts.documents import Document, bands, end_ns, has_cache, middles
-from hybridsim.common.codes import Reason
-from hybridsim.common.explain import REASONS
 
 BINS_MAX = 64  # a stack of more is a thicket
 

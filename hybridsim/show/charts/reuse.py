@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridsim.common.arrays import Int32s, Ints, longer
-from hybridsim.show.charts import axes
-from hybridsim.show.charts.chart import Axis, Chart, Line
 from hybridsim.common.units import parse_size
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
+from hybridsim.show.charts import axes
+from hybridsim.show.charts.chart import Axis, Chart, Line
 
 PER_OCTAVE = 4  # bins
 OCTAVES = 56  # from 1 us up

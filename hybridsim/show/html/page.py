@@ -18,8 +18,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from hybridsim.common.version import __version__
 from hybridsim.answers.result import plain
+from hybridsim.common.version import __version__
 from hybridsim.show.charts import Chart
 from hybridsim.show.charts.chart import Value, Values
 from hybridsim.show.charts.labels import rows_of

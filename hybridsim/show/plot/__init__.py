@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hybridsim.common.errors import UsageError
 from hybridsim.show.charts import address as address_charts
 from hybridsim.show.charts import cost as cost_charts
 from hybridsim.show.charts import curve as curve_charts
@@ -27,7 +28,6 @@ from hybridsim.show.charts import reasons as reason_charts
 from hybridsim.show.charts import reuse as reuse_charts
 from hybridsim.show.charts import warm_up as warm_up_charts
 from hybridsim.show.charts.documents import document_of
-from hybridsim.common.errors import UsageError
 from hybridsim.show.plot.drawing import drawn
 
 if TYPE_CHECKING:

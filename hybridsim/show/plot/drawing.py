@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
+from hybridsim.common.errors import UsageError
 from hybridsim.show.charts import ticks as ticks_of
 from hybridsim.show.charts.chart import Axis, Bars, Chart, Dots, Heat, Line, Values
 from hybridsim.show.charts.labels import rows_of
 from hybridsim.show.charts.palette import LIGHT, colours
 from hybridsim.show.charts.stacking import stacked
-from hybridsim.common.errors import UsageError
 from hybridsim.show.plot.names import put_names
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridsim.common.arrays import Ints, doubled
 from hybridsim.common.codes import OP_MASK, PREFLUSH, Op
+from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.counts import (
     DESTAGE,
     DRAIN_FIRST,
@@ -33,7 +34,6 @@ from hybridsim.storage.controller.writes import (
     go_on,
     put_in_queue,
 )
-from hybridsim.jit import method, state_machine
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 NOTHING = -1

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.lru import LRU
 from hybridsim.common.arrays import Ints
+from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.ordered import OrderedSet
 from hybridsim.storage.controller.slots import Slots
-from hybridsim.jit import method, state_machine
-from hybridsim.caches.policies.lru import LRU
 
 NOTHING = -1
 SECTOR = 512

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hybridsim.common.codes import Op
+from hybridsim.jit import kernel
 from hybridsim.storage.controller.counts import AHEAD_READ, DRAM_READ, WINDOW, WINDOW_WAITED
 from hybridsim.storage.controller.lines import SECTOR
 from hybridsim.storage.controller.windows import READY
-from hybridsim.jit import kernel
 
 READ = int(Op.READ)
 NOTHING = -1

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints
-from hybridsim.caches.streams import Streams
-from hybridsim.storage.controller.slots import Slots
-from hybridsim.jit import method, state_machine
 from hybridsim.caches.policies.lru import LRU
+from hybridsim.caches.streams import Streams
+from hybridsim.common.arrays import Bytes, Int32s, Ints
+from hybridsim.jit import method, state_machine
+from hybridsim.storage.controller.slots import Slots
 
 NOTHING = -1
 READING, DOOMED, READY = 1, 2, 3  # DOOMED: being read, but of no use on arrival

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from hybridsim.common.codes import FUA, OP_MASK, Op
+from hybridsim.jit import kernel
+from hybridsim.jit.events import CONTROLLER
 from hybridsim.storage.controller.counts import (
     DESTAGE,
     DESTAGED,
@@ -23,8 +25,6 @@ from hybridsim.storage.controller.counts import (
 )
 from hybridsim.storage.controller.jobs import IDLE
 from hybridsim.storage.controller.lines import SECTOR
-from hybridsim.jit import kernel
-from hybridsim.jit.events import CONTROLLER
 
 WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
 NOTHING = -1

@@ -8,12 +8,12 @@ import numpy as np
 
 from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.flash_dies import PROGRAM_ENDS, Dies
 from hybridsim.storage.devices.flash_requests import Requests
 from hybridsim.storage.devices.ftl import Mapping
 from hybridsim.storage.devices.lines import NOTHING
 from hybridsim.storage.devices.ssd_levels import level
-from hybridsim.jit import method, state_machine
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Int32s, Ints, longer
-from hybridsim.storage.devices.lines import NOTHING, Lines
 from hybridsim.jit import method, state_machine
+from hybridsim.storage.devices.lines import NOTHING, Lines
 
 # What a die is doing.
 IDLE, WANTS_BUS, SENSING, HOLDS_DATA, RECEIVING, PROGRAMMING = range(6)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Int32s, Ints, longer
-from hybridsim.storage.devices.lines import Lines
 from hybridsim.jit import method, state_machine
+from hybridsim.storage.devices.lines import Lines
 
 
 @state_machine

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hybridsim.common.codes import Order
-from hybridsim.storage.devices.hdd_seek import Array, moves
 from hybridsim.common.errors import ScenarioError
 from hybridsim.common.units import human_size
+from hybridsim.storage.devices.hdd_seek import Array, moves
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import HardDisk

@@ -8,8 +8,8 @@ import numpy as np
 
 from hybridsim.common.arrays import Ints
 from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
-from hybridsim.storage.devices.ssd_levels import level
 from hybridsim.jit import method, state_machine
+from hybridsim.storage.devices.ssd_levels import level
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridsim.common.arrays import Ints
-from hybridsim.storage.devices.volume import QUANTILES
 from hybridsim.jit.limits import READS, S_NS, WHOLE_REQUEST, WRITES, Limit
+from hybridsim.storage.devices.volume import QUANTILES
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import CloudVolume

@@ -4,8 +4,8 @@ Fields are integers of bytes, nanoseconds and bytes a second; their TOML names a
 of a datasheet (`seek_average = "8.5ms"`).  A new kind of drive is one file and one name in `Drive`.
 """
 
-from hybridsim.storage.drives.hdd import HardDisk
 from hybridsim.common.toml.table import ContradictionError, Part, Rate, Size, Time
+from hybridsim.storage.drives.hdd import HardDisk
 from hybridsim.storage.drives.ssd import SolidState
 from hybridsim.storage.drives.volume import CloudVolume
 

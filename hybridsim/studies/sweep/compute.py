@@ -21,9 +21,9 @@ CODE = "kinds"  # beside the machine code: a file for each kind that is compiled
 
 def replayed(point: Point) -> dict[str, Any]:
     """Replay a point; return the figures of its result, the same as `hybridsim replay` finds."""
+    from hybridsim.studies.replay import replay
     from hybridsim.studies.sweep.figures import figures
     from hybridsim.studies.sweep.worker_cache import kept
-    from hybridsim.studies.replay import replay
 
     trace = kept(point.trace, point.digest, None)
     if trace.is_made and point.seed is not None:

@@ -10,23 +10,21 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.requests.rows import DTYPES, Device, Findings, Requests
+from hybridsim.common.errors import UsageError
+from hybridsim.requests.rows import Requests
+from hybridsim.studies.sweep.named_trace import ROW, NamedTrace
 from hybridsim.traces.formats.volumes import ALL
-from hybridsim.studies.sweep.point import TraceSaid
-from hybridsim.traces.trace import CHUNK_ROWS, Trace
+from hybridsim.traces.trace import Trace
 
-ROW = np.dtype([(name, dtype) for name, dtype in zip(Requests._fields, DTYPES)])
 WAITING_ROWS = 1 << 22  # in memory, before they go to their files
 VOLUMES, INDEX = "volumes", "index.json"
 
 
-def volumes_of(said: TraceSaid, most: int, folder: Path) -> list[TraceSaid]:
+def volumes_of(said: NamedTrace, most: int, folder: Path) -> list[NamedTrace]:
     """Return the volumes of a trace, those with most bytes first, at most so many (0: all).
 
     They are split into files under `folder`, unless they are there.  Raises UsageError for a trace
@@ -43,32 +41,6 @@ def volumes_of(said: TraceSaid, most: int, folder: Path) -> list[TraceSaid]:
         said._replace(device=name, split=(str((place / file).absolute()), f"{digest} {name}"))
         for name, file in known.items()
     ]
-
-
-def opened(path: str, name: str) -> Trace:
-    """Return a volume that was split off."""
-    return Trace(name, "volume", Rows(path, name))
-
-
-class Rows:
-    """A file of rows."""
-
-    origin_unix_ns: int | None = None
-
-    def __init__(self, path: str, name: str) -> None:
-        """Open it; raise TraceError if this process cannot."""
-        try:
-            self._rows = np.memmap(path, ROW, "r")
-        except (OSError, ValueError) as error:
-            raise TraceError(f"{path}: cannot be read: {error}") from None
-        size = int(self._rows["length_bytes"].sum())
-        self.devices = [Device(name, len(self._rows), size, chosen=True)]
-
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Yield the requests."""
-        for first in range(0, len(self._rows), CHUNK_ROWS):
-            part = self._rows[first : first + CHUNK_ROWS]
-            yield Requests._make(np.array(part[name]) for name in Requests._fields)
 
 
 def _split(trace: Trace, most: int, place: Path) -> None:

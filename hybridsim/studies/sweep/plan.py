@@ -9,8 +9,8 @@ from typing import Any, Literal
 from hybridsim.common.errors import UsageError
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import value_of, values_of
+from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.objectives import Objective
-from hybridsim.studies.sweep.point import TraceSaid
 from hybridsim.studies.sweep.quantities import EXAMPLE, Range
 
 Kind = Literal["grid", "random", "pareto"]
@@ -43,7 +43,7 @@ class Axis:
 class Plan:
     """All that is to be tried, and what is wanted of it."""
 
-    traces: tuple[TraceSaid, ...]
+    traces: tuple[NamedTrace, ...]
     scenario: Scenario
     axes: tuple[Axis, ...] = ()
     kind: Kind = "grid"

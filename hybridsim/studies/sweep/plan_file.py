@@ -23,17 +23,17 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from hybridsim.storage.drives import Part
 from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.scenario import Scenario
-from hybridsim.scenario.overrides import path_of
-from hybridsim.studies.sweep.objectives import Objective
-from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Axis, Plan, axis_of
-from hybridsim.studies.sweep.point import TraceSaid
-from hybridsim.studies.sweep.quantities import Range
 from hybridsim.common.toml.parsing import cleaned, parsed
 from hybridsim.common.toml.places import Path, Places
 from hybridsim.common.toml.problems import Problem, explain, report
+from hybridsim.scenario import Scenario
+from hybridsim.scenario.overrides import path_of
+from hybridsim.storage.drives import Part
+from hybridsim.studies.sweep.named_trace import NamedTrace
+from hybridsim.studies.sweep.objectives import Objective
+from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Axis, Plan, axis_of
+from hybridsim.studies.sweep.quantities import Range
 from hybridsim.traces.trace import GENERATED
 
 MARK = "[sweep]"
@@ -139,11 +139,11 @@ def _scenario(table: SweepTable, folder: FilePath, origin: _Origin) -> Scenario:
     return Scenario.default().with_options(preset=table.preset)
 
 
-def _trace(said: str | TraceTable, folder: FilePath) -> TraceSaid:
+def _trace(said: str | TraceTable, folder: FilePath) -> NamedTrace:
     table = TraceTable(path=said) if isinstance(said, str) else said
     paths = [table.path] if isinstance(table.path, str) else table.path
     beside = tuple(path if path.startswith(GENERATED) else str(folder / path) for path in paths)
-    return TraceSaid.here(beside, table.format, table.device, table.use_dispatch)
+    return NamedTrace.here(beside, table.format, table.device, table.use_dispatch)
 
 
 def _flat(tables: dict[str, Any], before: str = "", is_vary: bool = False) -> list[tuple[str, Any]]:

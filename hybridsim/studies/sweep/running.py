@@ -15,9 +15,9 @@ from itertools import zip_longest
 from typing import Any
 
 from hybridsim.studies.sweep.compute import Kind, compiled_kind
-from hybridsim.studies.sweep.workers import Crew, Settled
 from hybridsim.studies.sweep.point import Point
 from hybridsim.studies.sweep.store import Row, Store
+from hybridsim.studies.sweep.workers import Crew, Settled
 
 QUIET_S = 1.0  # planning that is over sooner is not told
 LOOK_AGAIN_S = 1.0  # for what other clients did

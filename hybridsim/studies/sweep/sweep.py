@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep import fork_server as nursery
+from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.answer import Failed, Setting, SweepResult
 from hybridsim.studies.sweep.compute import Compute, compiled_kind, replayed, shared
-from hybridsim.studies.sweep.workers import Crew, Here
 from hybridsim.studies.sweep.fleet import volumes_of
+from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.plan import Plan
-from hybridsim.studies.sweep.point import Point, TraceSaid, point
+from hybridsim.studies.sweep.point import Point, point
 from hybridsim.studies.sweep.running import Running, Tell, silent
 from hybridsim.studies.sweep.search import Score, Values, search
 from hybridsim.studies.sweep.store import FOLDER, Store
+from hybridsim.studies.sweep.workers import Crew, Here
 
 CLUSTER_MISSING = (
     "{} needs dask.distributed: pip install 'hybridsim[cluster]'; --workers 1 needs nothing more"
@@ -115,7 +116,7 @@ class UnderWay:
             except StopIteration:
                 return
 
-    def _expanded(self, trace: TraceSaid, values: Values) -> list[Point]:
+    def _expanded(self, trace: NamedTrace, values: Values) -> list[Point]:
         """Return the points of a setting, one a seed; none if it cannot be."""
         scenario, digest = self._plan.scenario, self._digests[trace]
         try:

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 
 from hybridsim.requests.rows import Requests
-from hybridsim.studies.sweep.point import TraceSaid
-from hybridsim.traces.trace import CHUNK_ROWS, Trace, Watch
-from hybridsim.traces.summary import Summary
 from hybridsim.studies.disks_alone import Alone
+from hybridsim.studies.sweep.named_trace import NamedTrace
+from hybridsim.traces.summary import Summary
+from hybridsim.traces.trace import CHUNK_ROWS, Trace, Watch
 
 TRACES_MAX = 2  # at a time: points come grouped by trace
 SHARE_OF_MEMORY = 4  # a worker keeps so small a part of what is free, shared by all cores
@@ -57,7 +57,7 @@ class Kept(Trace):
 
 
 @functools.lru_cache(maxsize=TRACES_MAX)
-def kept(said: TraceSaid, digest: str, seed: int | None) -> Kept:
+def kept(said: NamedTrace, digest: str, seed: int | None) -> Kept:
     """Return a trace, opened before if it is one of the last that were asked for."""
     return Kept(said.open(seed), free_bytes() // (SHARE_OF_MEMORY * (os.cpu_count() or 1)))
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from hybridsim.common.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.traces.formats.files import Source
     from hybridsim.requests.rows import Device, Findings, Requests
+    from hybridsim.traces.formats.files import Source
 
 # name: module with detect(head) and Reader; in the order in which they are asked
 FORMATS = {

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from hybridsim.common.errors import TraceError
+from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats import findings_of_blktrace
 from hybridsim.traces.formats.blktrace_files import cpu_of
 from hybridsim.traces.formats.blktrace_lane import Lane
@@ -22,7 +23,6 @@ from hybridsim.traces.formats.blktrace_records import (
 from hybridsim.traces.formats.events import WINDOW, Fill, InOrder, room_for
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.pairing import Pairer
-from hybridsim.requests.rows import Device, Findings, Requests
 
 BLOCK_BYTES_MAX = 1 << 20
 BLOCK_BYTES_MIN = 1 << 18

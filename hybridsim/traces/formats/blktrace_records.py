@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.common.codes import Flag, Op
-from hybridsim.traces.formats.events import Action
 from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.traces.formats.events import Action
 
 MAGIC = 0x65617400
 SWAPPED_MAGIC = 0x00746165  # and the version is its highest byte

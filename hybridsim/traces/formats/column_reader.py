@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.common.errors import TraceError
+from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests, joined
 from hybridsim.traces.formats.columns import BLANKS, BOM, Table, To
 from hybridsim.traces.formats.eight_bytes import BEYOND
 from hybridsim.traces.formats.files import ByteStream, Source
-from hybridsim.traces.formats.request_cache import MOST_BYTES, UNTOLD, Kept
 from hybridsim.traces.formats.line_parser import (
     DEVICES_MAX,
     Of,
@@ -30,7 +30,7 @@ from hybridsim.traces.formats.ordering import (
     origin_of,
     spread_seconds,
 )
-from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests, joined
+from hybridsim.traces.formats.request_cache import MOST_BYTES, UNTOLD, Kept
 from hybridsim.traces.formats.text import Malformed, no_dispatch
 from hybridsim.traces.formats.volumes import Volumes
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from hybridsim.common.codes import Flag
 from hybridsim.common.errors import TraceError
+from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats import findings_of_blktrace
 from hybridsim.traces.formats.events import EVENT, WINDOW, Action, Events, InOrder
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.pairing import Pairer
-from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats.text import Malformed, lines, only
 
 BATCH = 4096  # events that are put into columns at a time

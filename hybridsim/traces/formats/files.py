@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from hybridsim.common.errors import TraceError
-from hybridsim.requests.rows import Findings
 from hybridsim.common.printable import printable
+from hybridsim.requests.rows import Findings
 
 if sys.version_info >= (3, 14):
     from compression import zstd

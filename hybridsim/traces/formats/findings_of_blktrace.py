@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from hybridsim.common.wording import span
+from hybridsim.requests.rows import Device, Findings
 from hybridsim.traces.formats.blktrace_files import cpu_of
 from hybridsim.traces.formats.blktrace_lane import Lane
 from hybridsim.traces.formats.blktrace_records import Log, Tally
 from hybridsim.traces.formats.pairing import At, Pairer
-from hybridsim.requests.rows import Device, Findings
-from hybridsim.common.wording import span
 
 LONG_NS = 60 * 10**9  # before the first request
 OTHER_FILES = "add the files of the other CPUs (NAME.blktrace.*), or capture"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import TraceError
+from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.requests_csv import in_columns
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests
 from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, only
 
 FIRST_LINE = re.compile(rb"fio version (\d{1,9}) iolog")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybridsim.common.codes import Op
+from hybridsim.jit import kernel
 from hybridsim.traces.formats.eight_bytes import (
     EIGHT,
     NONE,
@@ -25,7 +26,6 @@ from hybridsim.traces.formats.eight_bytes import (
     marks_of,
     worth,
 )
-from hybridsim.jit import kernel
 
 NEWLINE, RETURN, BLANK, TAB, QUOTE, POINT, ZERO, HASH = b'\n\r \t".0#'
 DIGITS_MAX = 19

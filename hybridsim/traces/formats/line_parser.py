@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.common.codes import Op
+from hybridsim.jit import loop, method, state_machine
+from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.traces.formats.columns import NUMBERS, Table, To
 from hybridsim.traces.formats.line_fields import (
     BAD,
@@ -25,8 +27,6 @@ from hybridsim.traces.formats.line_fields import (
     stretched,
     word,
 )
-from hybridsim.requests.rows import UNKNOWN, Requests
-from hybridsim.jit import loop, method, state_machine
 
 NUMBER_MAX = 1 << 61
 LENGTH_MAX = 1 << 40

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import ColumnsError
+from hybridsim.common.suggest import hint
+from hybridsim.common.toml.parsing import cleaned, parsed
+from hybridsim.common.units import parse_size
 from hybridsim.traces.formats.columns import OPS, Field, To
 from hybridsim.traces.formats.msr import TICK_NS, TICKS_TO_1970
-from hybridsim.common.suggest import hint
-from hybridsim.common.units import parse_size
-from hybridsim.common.toml.parsing import cleaned, parsed
 
 ROLES = {
     "time": To.TIME,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from hybridsim.common.codes import Op
+from hybridsim.requests.rows import Requests
 from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, Table, To
-from hybridsim.requests.rows import Requests
 
 TICK_NS = 100
 TICKS_TO_1970 = 116_444_736_000_000_000

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import TraceError
+from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.ordering import SECOND_NS, from_origin, in_order, spread_seconds
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
 from hybridsim.traces.formats.text import no_dispatch, one_device, only
 
 RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")])

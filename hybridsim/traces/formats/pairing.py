@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.common.codes import Flag, Op
-from hybridsim.traces.formats.events import Action, Fill, room_for
-from hybridsim.requests.rows import DTYPES, UNKNOWN, Requests
 from hybridsim.jit import loop, method, state_machine
+from hybridsim.requests.rows import DTYPES, UNKNOWN, Requests
+from hybridsim.traces.formats.events import Action, Fill, room_for
 
 PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
 LAST = PENDING_MAX - 1

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import ColumnsError, TraceError
+from hybridsim.common.printable import printable
+from hybridsim.requests.rows import UNKNOWN, Findings, Requests, no_requests
 from hybridsim.traces.formats.columns import Field, To
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.line_parser import LENGTH_MAX, NUMBER_MAX, RESPONSE_MAX_NS, Of
 from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
 from hybridsim.traces.formats.ordering import from_origin, in_order, origin_of
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
-from hybridsim.requests.rows import UNKNOWN, Findings, Requests, no_requests
 from hybridsim.traces.formats.text import no_dispatch, only
 from hybridsim.traces.formats.volumes import Volumes
-from hybridsim.common.printable import printable
 
 MAGIC = b"PAR1"
 BATCH = 1 << 16

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from hybridsim.common.codes import Op
+from hybridsim.requests.rows import Requests
 from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, Table, To
-from hybridsim.requests.rows import Requests
 
 BLOCK_BYTES = 512
 SECOND_NS = 10**9

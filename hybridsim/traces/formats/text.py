@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from hybridsim.common.errors import TraceError
-from hybridsim.traces.formats.files import Source
 from hybridsim.requests.rows import Findings
+from hybridsim.traces.formats.files import Source
 
 BLOCK_BYTES = 1 << 20
 LINE_BYTES_MAX = 1 << 16

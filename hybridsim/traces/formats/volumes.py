@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.common.errors import TraceError
-from hybridsim.traces.formats.line_parser import NUMBER_MAX, Of
 from hybridsim.requests.rows import Device, Findings, Requests
+from hybridsim.traces.formats.line_parser import NUMBER_MAX, Of
 
 ALL = "all"
 ALIGN_BYTES = 1 << 20

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import TraceError
-from hybridsim.traces.formats.files import Source
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
+from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, one_device, only
 
 RECORD = np.dtype(

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from hybridsim.common.errors import TraceError
-from hybridsim.traces.formats.files import Source
 from hybridsim.requests.rows import Device, Findings, Requests
+from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, one_device, only
 
 SIZE_MAX = 1 << 26

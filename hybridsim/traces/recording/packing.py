@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from hybridsim.common.writing import whole_file
 from hybridsim.traces.formats.blktrace_files import per_cpu_files
 from hybridsim.traces.formats.files import zstd
-from hybridsim.common.writing import whole_file
 
 LEVEL = 3
 PIECE_BYTES = 1 << 20

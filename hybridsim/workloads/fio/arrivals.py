@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridsim.common.arrays import Ints
+from hybridsim.jit import loop
 from hybridsim.workloads.fio.pattern import MASK32, Stream
 from hybridsim.workloads.fio.random import draw, seed_stream
-from hybridsim.jit import loop
 
 MICROSECOND, SECOND = 10**3, 10**9
 STREAMS = (Stream.POISSON_READ, Stream.POISSON_WRITE, Stream.POISSON_TRIM)  # by direction

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybridsim.common.codes import Op
+from hybridsim.common.units import format_time, human_time
 from hybridsim.requests.depths import (
     BROKE_NS,
     BROKE_OP,
@@ -17,7 +18,6 @@ from hybridsim.requests.depths import (
     WHOLE,
 )
 from hybridsim.workloads.fio.results import JobResult
-from hybridsim.common.units import format_time, human_time
 
 WORDS = {Op.READ: "read", Op.WRITE: "write", Op.DISCARD: "trim"}
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.blockmap import BlockMap
 from hybridsim.workloads.fio.pattern import (
     MASK32,
@@ -26,7 +27,6 @@ from hybridsim.workloads.fio.register import Register
 from hybridsim.workloads.fio.spread import Spread
 from hybridsim.workloads.fio.tables import seeds_of, tables_of
 from hybridsim.workloads.fio.turns import Turns
-from hybridsim.jit import loop, method, state_machine
 
 END = -1  # of this pass
 LEAST, MOST, UNIT, SPLITS, RANDOM_PERCENT, ZONES = range(6)  # by direction

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hybridsim.common.errors import UsageError
-from hybridsim.workloads.fio.job import Job
 from hybridsim.common.units import human_size
+from hybridsim.workloads.fio.job import Job
 
 ALIGNED_BYTES = 1 << 20
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Ints
-from hybridsim.workloads.fio.pattern import Pattern, Stream
 from hybridsim.jit import method, state_machine
+from hybridsim.workloads.fio.pattern import Pattern, Stream
 
 # For each number of bits, which of them turn when a one is shifted out.  Found in the sequences of
 # blocks that fio 3.33 gave for files of 2^bits - 1 blocks; ones and zeros are exchanged there.

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from hybridsim.common.arrays import Ints
+from hybridsim.requests.rows import Device, Requests
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.reader import Reader
+
+
+class Log(Protocol):
+    """An open trace whose requests a job replays; hybridsim.traces.trace.Trace is one."""
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """The files of the log."""
+
+    def summary(self) -> Any:
+        """Return what is in the log; `max_end_bytes` is where its last byte lies."""
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield the requests in order, anew at each call."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +38,7 @@ class Replay:
     scale: int = 1  # offsets are divided by it
     align_bytes: int = 0  # and offsets made multiples of it
     skipped: tuple[int, ...] = ()  # directions that are left out
+    log: Log | None = None  # the file at `path`, once it is open
 
     def placed(self, offset: Ints) -> Ints:
         """Return where requests lie."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from hybridsim.common.arrays import Bytes, Ints
 from hybridsim.common.codes import Op
 from hybridsim.common.errors import UsageError
+from hybridsim.requests.rows import Requests
 from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
-from hybridsim.requests.rows import Requests
-from hybridsim.traces.trace import Trace
+from hybridsim.workloads.fio.replay import Log
 
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.WRITE_ZEROES: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
 LEAST_BYTES = 4096
@@ -41,14 +41,14 @@ class Made:
         return Made(*(column[rows] for column in vars(self).values()))
 
 
-def opened(job: Job) -> Job:
-    """Return a job that knows the file of its log, and how far it reaches; others as they are.
+def opened(job: Job, read: Callable[[str], Log]) -> Job:
+    """Return a job with its log open, and the file and span of that log; other jobs as they are.
 
-    Raises UsageError for a log of several files, TraceError for one that cannot be read.
+    `read` opens a trace by its path.  Raises UsageError for a log of several files, TraceError for one that cannot be read.
     """
     if job.replay is None:
         return job
-    trace = Trace.read(job.replay.path)
+    trace = read(job.replay.path)
     summary = trace.summary()
     if len(trace.devices) > 1:
         names = ", ".join(device.name for device in trace.devices)
@@ -60,14 +60,15 @@ def opened(job: Job) -> Job:
     end = max(int(end) + job.replay.align_bytes, LEAST_BYTES)
     pattern = replace(job.pattern, file_bytes=end, pass_bytes=end, offset_bytes=0)
     file = job.replay.redirect or trace.devices[0].name
-    return replace(job, pattern=pattern, files=(file,), has_size=True)
+    log = replace(job.replay, log=trace)
+    return replace(job, replay=log, pattern=pattern, files=(file,), has_size=True)
 
 
 def requests(job: Job) -> Iterator[Made]:
     """Yield the requests of a job's log, in order."""
-    assert job.replay is not None
     replay = job.replay
-    for chunk in Trace.read(replay.path).chunks():
+    assert replay is not None and replay.log is not None, "a log is opened before it is replayed"
+    for chunk in replay.log.chunks():
         kind = _kinds(chunk)
         wanted = ~np.isin(kind, replay.skipped)
         due = np.zeros(len(kind), np.int64)

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from hybridsim.common.arrays import Bytes, Ints
 from hybridsim.common.codes import Op
+from hybridsim.common.histogram import Distribution
 from hybridsim.requests.depths import BROKE_NS, MEASURED_NS, NOW
 from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import START_NS, Jobs
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
-from hybridsim.common.histogram import Distribution
 
 NAMES, MIXED = ("read", "write", "trim"), "mixed"
 TIMED_OUT = 110  # errno

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Ints
+from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.pattern import MASK32, Distribution, Pattern, Service
 from hybridsim.workloads.fio.random import draw, draw_below, seed_stream
-from hybridsim.jit import loop, method, state_machine
 
 SCATTER = np.uint64(0x61C8864680B583EB)
 TERMS_MAX = 10**7  # of zipf's sum

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Ints
+from hybridsim.jit import method, state_machine
 from hybridsim.workloads.fio.pattern import MASK32, Pattern, Service, Stream
 from hybridsim.workloads.fio.random import draw_below, seed_stream
 from hybridsim.workloads.fio.spread import Spread
-from hybridsim.jit import method, state_machine
 
 IN_TURN, IN_A_ROW, AT_RANDOM = (
     int(each) for each in (Service.ROUNDROBIN, Service.SEQUENTIAL, Service.RANDOM)

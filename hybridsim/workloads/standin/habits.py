@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.workloads.draws import Floats, Ints
 from hybridsim.workloads.standin.classes import GROUPS, PAGE_BYTES, class_of, histogram
 from hybridsim.workloads.standin.lives import Lives
 from hybridsim.workloads.standin.objects import Objects, Visits
-from hybridsim.workloads.draws import Floats, Ints
 
 LAGS = 16  # visits back to one that began at the same place
 NEW, ON = 0, 1  # how a visit begins: somewhere, or where the last one ended; from 2 on: the lag

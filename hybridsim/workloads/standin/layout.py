@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hybridsim.workloads.draws import Draws, Ints
 from hybridsim.workloads.standin.classes import histogram
 from hybridsim.workloads.standin.objects import Objects
-from hybridsim.workloads.draws import Draws, Ints
 
 if TYPE_CHECKING:
     from hybridsim.workloads.standin.lives import Lives

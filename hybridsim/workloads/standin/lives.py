@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.workloads.draws import Floats, Ints
 from hybridsim.workloads.standin.classes import (
     BIRTH_EDGES,
     COUNT_EDGES,
@@ -18,7 +19,6 @@ from hybridsim.workloads.standin.classes import (
     size_group,
 )
 from hybridsim.workloads.standin.objects import Objects, Visits
-from hybridsim.workloads.draws import Floats, Ints
 
 FEW = 50  # pauses that tell nothing of those after them
 

@@ -9,6 +9,7 @@ from scipy.signal import lfilter
 
 from hybridsim.common.codes import Op
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
+from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
 from hybridsim.workloads.standin import arrivals, layout
 from hybridsim.workloads.standin.classes import (
     BIRTH_EDGES,
@@ -31,10 +32,9 @@ from hybridsim.workloads.standin.habits import (
     pause_class,
     shape_class,
 )
-from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
+from hybridsim.workloads.standin.table import Distributions
 
 LARGE_GAP = 16  # pages
-Table = Any  # workloads.standin.StandIn: it imports this
 
 
 class Pieces(NamedTuple):
@@ -62,14 +62,14 @@ class Visited(NamedTuple):
     requests: Ints
 
 
-def made(table: Table, *key: int) -> Requests:
+def made(table: Distributions, *key: int) -> Requests:
     """Return all requests of a stand-in."""
     pieces = _pieces(table, Draws(*key, 0))
     visits = _visits(table, pieces, Draws(*key, 1))
     return _requests(table, pieces, visits, Draws(*key, 2))
 
 
-def _pieces(table: Table, draws: Draws) -> Pieces:
+def _pieces(table: Distributions, draws: Draws) -> Pieces:
     size, count, kind, birth, life, number = np.array(table.objects, np.int64).T
     row = np.repeat(np.arange(len(number)), number)
     size, count, kind, birth, life = (each[row] for each in (size, count, kind, birth, life))
@@ -120,7 +120,7 @@ def _of_class(table: list[list[float]], classes: Ints, draws: Draws) -> Ints:
     return np.maximum(np.rint(found), 1).astype(np.int64)
 
 
-def _visits(table: Table, pieces: Pieces, draws: Draws) -> Visited:
+def _visits(table: Distributions, pieces: Pieces, draws: Draws) -> Visited:
     number = np.repeat(np.arange(len(pieces.visits)), pieces.visits)
     first = np.cumsum(pieces.visits) - pieces.visits
     nth = np.arange(len(number)) - first[number]
@@ -133,7 +133,7 @@ def _visits(table: Table, pieces: Pieces, draws: Draws) -> Visited:
     return Visited(number, nth, time, is_write, start, length, requests)
 
 
-def _times(table: Table, pieces: Pieces, number: Ints, nth: Ints, draws: Draws) -> Floats:
+def _times(table: Distributions, pieces: Pieces, number: Ints, nth: Ints, draws: Draws) -> Floats:
     """Return when visits begin: pauses as they are told, stretched to the object's life."""
     pause = np.zeros(len(number))
     kinds = pieces.heat[number] * 2 + (pieces.group[number] > 0)
@@ -170,7 +170,7 @@ def _spread(number: Ints, nth: Ints, serial: float, draws: Draws) -> Floats:
 
 
 def _shapes(
-    table: Table, pieces: Pieces, number: Ints, nth: Ints, is_write: Any, draws: Draws
+    table: Distributions, pieces: Pieces, number: Ints, nth: Ints, is_write: Any, draws: Draws
 ) -> tuple[Ints, Ints, Ints]:
     """Return the length of a visit's requests, their alignment, and how many there are."""
     rows = len(number)
@@ -195,7 +195,7 @@ def _shapes(
 
 
 def _starts(
-    table: Table,
+    table: Distributions,
     pieces: Pieces,
     number: Ints,
     nth: Ints,
@@ -235,7 +235,9 @@ def _traced(source: Ints, added: Ints) -> tuple[Ints, Ints]:
         source = further
 
 
-def _together(table: Table, pieces: Pieces, number: Ints, time: Floats, draws: Draws) -> Floats:
+def _together(
+    table: Distributions, pieces: Pieces, number: Ints, time: Floats, draws: Draws
+) -> Floats:
     """Let as many visits come with one to the most visited neighbour as do in the capture."""
     anchor = anchors(pieces.page, pieces.visits)[number]
     mine = np.flatnonzero((anchor != number) & draws.happens(table.together, len(number)))
@@ -283,7 +285,7 @@ def _how(rows: Ints, columns: tuple[Ints, Ints, Ints], draws: Draws) -> Ints:
     return np.where(found > LAGS + 1, NEW, found)
 
 
-def _requests(table: Table, pieces: Pieces, visits: Visited, draws: Draws) -> Requests:
+def _requests(table: Distributions, pieces: Pieces, visits: Visited, draws: Draws) -> Requests:
     number = np.repeat(np.arange(len(visits.time)), visits.requests)
     begin = np.cumsum(visits.requests) - visits.requests
     nth = np.arange(len(number)) - begin[number]
@@ -298,7 +300,7 @@ def _requests(table: Table, pieces: Pieces, visits: Visited, draws: Draws) -> Re
     return _arriving(table, offset[order], length[order], op[order], draws)
 
 
-def _pace(table: Table, pieces: Pieces, visits: Visited, draws: Draws) -> Floats:
+def _pace(table: Distributions, pieces: Pieces, visits: Visited, draws: Draws) -> Floats:
     found = np.ones(len(visits.time))
     larger = pieces.group[visits.object] > 0
     for which in (0, 1):
@@ -308,7 +310,7 @@ def _pace(table: Table, pieces: Pieces, visits: Visited, draws: Draws) -> Floats
     return found
 
 
-def _arriving(table: Table, offset: Ints, length: Ints, op: Any, draws: Draws) -> Requests:
+def _arriving(table: Distributions, offset: Ints, length: Ints, op: Any, draws: Draws) -> Requests:
     """Return requests with flushes among them, and times of arrival."""
     flushes = np.zeros(len(op), np.int64)
     writes = op == Op.WRITE

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.workloads.standin.classes import PAGE_BYTES
 from hybridsim.workloads.draws import Ints
+from hybridsim.workloads.standin.classes import PAGE_BYTES
 
 Flags = NDArray[np.bool_]
 WINDOW = 256  # requests between two of a run

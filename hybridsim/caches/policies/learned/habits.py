@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.jit import kernel
 from hybridsim.caches.policies.learned.halfoctaves import eighths
 from hybridsim.caches.policies.learned.regions import RESTS, RUNS, SIZES
+from hybridsim.common.arrays import Ints
+from hybridsim.jit import kernel
 
 COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 50, 3, 3
 COUNT_MAX = 17

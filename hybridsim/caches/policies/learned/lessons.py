@@ -6,13 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridsim.common.arrays import Floats
-from hybridsim.caches.policies.learned.habits import AGAIN, CLASSES, COUNTS, FIRST, GAPS, HEATS, TURNS
+from hybridsim.caches.policies.learned.habits import (
+    AGAIN,
+    CLASSES,
+    COUNTS,
+    FIRST,
+    GAPS,
+    HEATS,
+    TURNS,
+)
 from hybridsim.caches.policies.learned.halfoctaves import STARTS, age_of
 from hybridsim.caches.policies.learned.policy import Learned
 from hybridsim.caches.policies.learned.regions import RESTS, SIZES
 from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS
 from hybridsim.caches.policies.learned.worth import READING, RENT, WRITING
+from hybridsim.common.arrays import Floats
 
 OFTEN = ("for the 2nd time", "for the 3rd time", "for the 4th or 5th time")
 MORE = "more often"

@@ -17,9 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Floats, Int32s, Ints, longer
-from hybridsim.jit import method, state_machine
-from hybridsim.jit.mixing import mixed
 from hybridsim.caches.policies.learned.companions import GONE_STAMP, TOGETHER, Companions
 from hybridsim.caches.policies.learned.habits import (
     CLASS_MAX,
@@ -36,6 +33,9 @@ from hybridsim.caches.policies.learned.halfoctaves import age_of
 from hybridsim.caches.policies.learned.regions import REST, Regions
 from hybridsim.caches.policies.learned.reuse import Reuse
 from hybridsim.caches.policies.learned.worth import USUAL_BYTES, Worth
+from hybridsim.common.arrays import Floats, Int32s, Ints, longer
+from hybridsim.jit import method, state_machine
+from hybridsim.jit.mixing import mixed
 
 DRAWN = 32
 DRAW_BITS = 31

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS, age_of
+from hybridsim.caches.policies.learned.worth import PRIOR, Worth
 from hybridsim.common.arrays import Bytes, Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
-from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS, age_of
-from hybridsim.caches.policies.learned.worth import PRIOR, Worth
 
 RING_BITS = 18
 RING = 1 << RING_BITS  # samples

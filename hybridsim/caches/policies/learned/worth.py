@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS
 from hybridsim.common.arrays import Floats
 from hybridsim.jit import method, state_machine
-from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS
 
 READING_SHARE, READING_MAX = 0.8, 0.4  # of a price, in reads: half a turn, and the page
 USUAL_BYTES = 1 << 16  # a page for which the price of writing is said; larger ones cost no more

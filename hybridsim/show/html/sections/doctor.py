@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hybridsim.show.charts.address import maps
 from hybridsim.common.units import human_count, human_size
 from hybridsim.common.wording import percent, span
+from hybridsim.show.charts.address import maps
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section
 
 

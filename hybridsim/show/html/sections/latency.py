@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hybridsim.common.wording import latency
 from hybridsim.show.charts.documents import phases
 from hybridsim.show.charts.latency import distributions
-from hybridsim.common.wording import latency
 from hybridsim.show.html.blocks import Block, Prose, Row, Section, Table
 
 SHOWN = ("50", "90", "95", "99", "99.9", "99.99")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.show.charts.curve import miss_ratio
 from hybridsim.common.units import human_size
 from hybridsim.common.wording import percent
+from hybridsim.show.charts.curve import miss_ratio
 from hybridsim.show.html.blocks import Section
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.answers.verdict import SHORTEST_NS
-from hybridsim.show.charts.wear import written
 from hybridsim.common.units import human_size
 from hybridsim.common.wording import lasting, span
+from hybridsim.show.charts.wear import written
 from hybridsim.show.html.blocks import Block, KeyFigures, Section
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Ints
-from hybridsim.storage.devices.hdd.platters import Platters
 from hybridsim.jit import method, state_machine
+from hybridsim.storage.devices.hdd.platters import Platters
 
 MOVE_NS, ROTATION_NS, TRANSFER_NS = range(3)
 

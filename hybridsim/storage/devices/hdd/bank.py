@@ -8,13 +8,13 @@ import numpy as np
 
 from hybridsim.common.arrays import Int32s, Ints
 from hybridsim.common.codes import FUA, OP_MASK, Op, Order
+from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.hdd.arm import Arm
 from hybridsim.storage.devices.hdd.platters import Platters
 from hybridsim.storage.devices.hdd.queue import Queue
 from hybridsim.storage.devices.hdd.read_ahead import ReadAhead
 from hybridsim.storage.devices.hdd.window import Window
 from hybridsim.storage.devices.hdd.write_cache import WriteCache
-from hybridsim.jit import method, state_machine
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.storage.devices.hdd.queue import NOTHING
 from hybridsim.jit import method, state_machine
+from hybridsim.storage.devices.hdd.queue import NOTHING
 
 
 @state_machine
