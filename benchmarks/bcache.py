@@ -29,8 +29,8 @@ from fio_offsets import mixed_reads, zoned
 
 from hybridsim.caches import Bcache
 from hybridsim.caches.bcache.statistics import INTERVAL_NS
-from hybridsim.common.codes import SYNC, BcacheMode, Op, Replay
 from hybridsim.engine.machine import Machine, Run
+from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Replay
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
 

@@ -22,8 +22,8 @@ import numpy as np
 from fio_offsets import zoned
 
 from hybridsim.caches import DmCache
-from hybridsim.common.codes import DmMode, Level, Order, Replay
 from hybridsim.engine.machine import Machine, Run
+from hybridsim.foundation.codes import DmMode, Level, Order, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source

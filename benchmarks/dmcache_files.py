@@ -17,8 +17,8 @@ import numpy as np
 from dmcache import GIB, KIB, LATE_S, SECOND, Measured, machine
 
 from hybridsim.caches import DmCache
-from hybridsim.common.codes import DmMode, Op, Replay
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import DmMode, Op, Replay
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
 from hybridsim.studies.replay import batches

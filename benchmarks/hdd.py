@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from hybridsim.common.codes import Level, Op
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import Level, Op
 from hybridsim.jit.events import SLOW
 from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario, building, catalog

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.scenario import Scenario
 from validate.lab import guest, running, serve
 from validate.lab.machine import Disk

@@ -25,7 +25,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import loop
 
 PRICES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # hits that a fill costs

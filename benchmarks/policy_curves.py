@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.answers.warmup import LAST_SHARE, centred_median
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.studies.hits import Cache
 
 PIECES, WINDOWS = 100, 10  # of a trace, of a piece

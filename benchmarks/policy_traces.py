@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from policy_curves import Moves
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests
 from hybridsim.traces.trace import Trace
 

@@ -15,9 +15,9 @@ import json
 
 import numpy as np
 
-from hybridsim.common.codes import Op
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario, building
 

@@ -38,7 +38,7 @@ BASES = {"rule", "fit", "check", "open"}
 class Published(NamedTuple):
     """A figure that a command showed, and how far a simulated one may be from it."""
 
-    measure: str  # as measurements/ names it
+    measure: str  # as answers/measurements/ names it
     value: float
     unit: str
     tolerance: float | None = 0.05  # None: told, no target was set

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim import jit
-from hybridsim.common.codes import FUA, Op
+from hybridsim.foundation.codes import FUA, Op
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.scenario import building, catalog
 from hybridsim.storage.devices import Flash

@@ -11,12 +11,16 @@ Names are imported when they are first used, so that `hybridsim --help` loads no
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.common.version import __version__
+from hybridsim.foundation import moved
+from hybridsim.foundation.version import __version__
+
+moved.install()
 
 if TYPE_CHECKING:
     from hybridsim.answers.result import Result
-    from hybridsim.common.errors import HybridsimError
+    from hybridsim.foundation.errors import HybridsimError
     from hybridsim.scenario import Scenario
+    from hybridsim.show import plot
     from hybridsim.studies.advise import advise
     from hybridsim.studies.bench import bench
     from hybridsim.studies.compare import compare
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from hybridsim.traces.trace import Trace
 
 _HOME = {
-    "HybridsimError": "hybridsim.common.errors",
+    "HybridsimError": "hybridsim.foundation.errors",
     "Result": "hybridsim.answers.result",
     "Scenario": "hybridsim.scenario",
     "Trace": "hybridsim.traces.trace",
@@ -56,6 +60,7 @@ __all__ = [
     "fit",
     "hits",
     "miss_ratio_curve",
+    "plot",
     "replay",
     "size",
     "sweep",
@@ -63,6 +68,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return importlib.import_module("hybridsim.show.plot")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'hybridsim' has no attribute {name!r}")

@@ -5,7 +5,7 @@ import os
 from engine import counters, simulate
 from hypothesis import HealthCheck, settings
 
-from hybridsim.common.codes import Level
+from hybridsim.foundation.codes import Level
 from hybridsim.reference import SsdParameters, TierParameters
 
 SECOND = 10**9

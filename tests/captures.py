@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Findings, Requests, joined
 from hybridsim.traces.formats.files import Source, zstd
 from hybridsim.traces.trace import Trace

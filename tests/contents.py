@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scenarios import Scenario
 
-from hybridsim.common.codes import OP_MASK, Op
+from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference import Machine, PageCache
 from hybridsim.reference.cache import Job
 from hybridsim.reference.cleaner import Cleaner

@@ -9,11 +9,11 @@ from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted
-from hybridsim.common.arrays import doubled
-from hybridsim.common.codes import Op, Path, Reason, Replay
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.engine.think import Waits
+from hybridsim.foundation.arrays import doubled
+from hybridsim.foundation.codes import Op, Path, Reason, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.jit.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.reference import (

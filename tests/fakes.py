@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.answers.metrics import Collector
-from hybridsim.common.codes import Op, Path, Reason
+from hybridsim.foundation.codes import Op, Path, Reason
 
 SECOND = 10**9
 MEMBERS = 8

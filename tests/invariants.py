@@ -5,9 +5,9 @@ from itertools import pairwise
 from engine import batches, facts_of, machine
 
 from hybridsim.caches import PageCache
-from hybridsim.common.codes import Op, Path
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import Op, Path
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import WANTS_BATCH
 from hybridsim.storage.controller import Controller

@@ -1,10 +1,10 @@
-"""A line of columns parsed the obvious way: what hybridsim.traces.formats.line_parser agrees with."""
+"""The obvious parser of a line of columns, which traces/formats/line_parser.py must agree with."""
 
 from __future__ import annotations
 
 import re
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.traces.formats.columns import BLANKS, NUMBERS, Table, To
 from hybridsim.traces.formats.line_fields import PLACES
 from hybridsim.traces.formats.line_parser import LENGTH_MAX, RESPONSE_MAX_NS, limit_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hybridsim.common.codes import Flag, Op
+from hybridsim.foundation.codes import Flag, Op
 from hybridsim.traces.formats.events import Action
 
 NATIVE_AFTER = 64

@@ -1,4 +1,4 @@
-"""What a scenario file describes, as the reference takes it: what building/ does for the engine.
+"""A scenario file as parameters of the reference, as scenario/building/ makes it for the engine.
 
 The timing of a drive comes from the functions that both share; what drives are put together to, and
 what the caches are told, is said here once more.
@@ -11,7 +11,7 @@ from typing import Any
 from scenarios import Scenario as Simulated
 from scenarios import capacity
 
-from hybridsim.common.codes import (
+from hybridsim.foundation.codes import (
     BcacheMode,
     CasMode,
     Cleaning,
@@ -28,7 +28,7 @@ from hybridsim.common.codes import (
     Reuse,
     Spread,
 )
-from hybridsim.common.units import parse_percent
+from hybridsim.foundation.units import parse_percent
 from hybridsim.jit.limits import READS, WRITES
 from hybridsim.reference import (
     BcacheParameters,

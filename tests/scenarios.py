@@ -10,7 +10,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from hybridsim.caches.policies import REPLACEMENT
-from hybridsim.common.codes import (
+from hybridsim.foundation.codes import (
     FUA,
     PREFLUSH,
     Fill,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scenarios import KIB, Scenario, both_tiers, controllers, hosts
 from scenarios_dmcache import Barriers
 
-from hybridsim.common.codes import SYNC, BcacheMode, Op, Replay, Reuse
+from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Replay, Reuse
 from hybridsim.reference import BcacheParameters, Request, SourceParameters
 
 LEAST_BUCKETS = 44  # fewer, and the lists of free buckets leave too few for data

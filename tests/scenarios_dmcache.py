@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import strategies as st
 from scenarios import KIB, Scenario, Workload, both_tiers, controllers, hosts
 
-from hybridsim.common.codes import DmMode, Op, Replay
+from hybridsim.foundation.codes import DmMode, Op, Replay
 from hybridsim.reference import DmCacheParameters, SourceParameters
 
 METADATA_BYTES = 20 * KIB

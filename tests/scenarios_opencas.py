@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scenarios import KIB, Scenario, Workload, both_tiers, controllers, hosts
 from scenarios_dmcache import Barriers
 
-from hybridsim.common.codes import CasMode, Cleaning, Cutoff, Promotion, Replay
+from hybridsim.foundation.codes import CasMode, Cleaning, Cutoff, Promotion, Replay
 from hybridsim.reference import OpenCasParameters, SourceParameters
 
 MS = 10**6

@@ -7,7 +7,7 @@ from scenarios import KIB, Scenario, both_tiers, controllers, hosts
 from scenarios_dmcache import Barriers
 
 from hybridsim.caches.writecache import metadata_bytes
-from hybridsim.common.codes import Replay
+from hybridsim.foundation.codes import Replay
 from hybridsim.reference import SourceParameters, WritecacheParameters
 
 

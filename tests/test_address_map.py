@@ -8,7 +8,7 @@ from html_documents import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.traces.address_map import COLUMNS, ROWS, AddressMap
 from hybridsim.traces.summary import RequestsHash
 

@@ -13,7 +13,7 @@ from hybridsim.answers.advice.activity import Activity, Covered
 from hybridsim.answers.advice.alternatives import NAMES, alternatives, chosen, pricing
 from hybridsim.answers.advice.hot_spot import HALVES, QUARTERS, even_share, judged
 from hybridsim.answers.result import plain
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import UNKNOWN, no_requests
 from hybridsim.show.advise import text
 from hybridsim.studies.advise import Advice, Compared, SizeOfSsd, picked, sizes_to_try

@@ -16,9 +16,9 @@ from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
 from hybridsim.caches import Bcache
-from hybridsim.common.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
-from hybridsim.common.codes import Path as Way
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
+from hybridsim.foundation.codes import Path as Way
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import (
     BcacheParameters,
     Request,

@@ -5,7 +5,7 @@ import pytest
 
 from hybridsim import Scenario
 from hybridsim.cli.bench import depths_of
-from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.show.bench import text
 from hybridsim.studies.bench import (
     PARAMETERS,

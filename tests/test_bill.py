@@ -8,7 +8,7 @@ from test_html import Parsed
 
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.result import plain
-from hybridsim.common.wording import money
+from hybridsim.foundation.wording import money
 from hybridsim.scenario import Scenario
 from hybridsim.show.html import of
 from hybridsim.show.terminal import render

@@ -8,7 +8,7 @@ from captures import as_rows, codes, read
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.traces.formats.oracle_general import detect as detect_oracle
 from hybridsim.traces.formats.oracle_general import next_accesses
 from hybridsim.traces.trace import Trace

@@ -24,8 +24,8 @@ from captures import (
     write_files,
 )
 
-from hybridsim.common.codes import Flag
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.codes import Flag
+from hybridsim.foundation.errors import TraceError
 from hybridsim.traces.formats.files import zstd
 from hybridsim.traces.trace import Trace
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.units import parse_size
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.units import parse_size
 from hybridsim.scenario import catalog
 from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
 

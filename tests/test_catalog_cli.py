@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridsim.cli import cli
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.scenario import catalog
 
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_columns import parse_line
 
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import ColumnsError, TraceError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import ColumnsError, TraceError
 from hybridsim.requests.rows import Findings, joined, no_requests
 from hybridsim.traces.formats import ordering
 from hybridsim.traces.formats.columns import BLANKS, SKIPPED, Field, Table, To

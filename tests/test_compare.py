@@ -16,8 +16,8 @@ from hybridsim.answers.measurements import FORMS, forms
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import Curve, Name
 from hybridsim.cli.compare import compare as command
-from hybridsim.common.errors import MeasurementError, UsageError
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.errors import MeasurementError, UsageError
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.show.comparison import document, text
 from hybridsim.studies.compare import compare
 

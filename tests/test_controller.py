@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import controllers
 
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Level, Op
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op
 from hybridsim.jit.events import CONTROLLER, KIND_BITS, KIND_MASK, Events
 from hybridsim.reference import Clock, SsdParameters, TierParameters
 from hybridsim.reference import Controller as PlainController

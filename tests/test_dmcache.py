@@ -18,9 +18,9 @@ from scenarios_dmcache import dmcache_scenarios
 
 from hybridsim.caches import DmCache
 from hybridsim.caches.dmcache.target import WORKER_NS
-from hybridsim.common.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
-from hybridsim.common.errors import ScenarioError
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import (
     DmCacheParameters,
     Request,

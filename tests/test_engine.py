@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import scenarios
 
-from hybridsim.common.codes import Level, Spread
+from hybridsim.foundation.codes import Level, Spread
 
 relaxed = settings(
     max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "60")),  # 3000: some minutes

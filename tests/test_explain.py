@@ -12,8 +12,8 @@ from hybridsim.answers.outcome import DISK_TIME
 from hybridsim.answers.verdict import judge
 from hybridsim.answers.warmup import State
 from hybridsim.cli import cli
-from hybridsim.common.codes import Reason
-from hybridsim.common.explain import ALIASES, REASONS, TERMS, explain, known_words
+from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.explain import ALIASES, REASONS, TERMS, explain, known_words
 from hybridsim.show.terminal import LABELS, MODES, render
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.fidelity import Fidelity, demerit
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.show.terminal import render
 from hybridsim.storage.raid.line import Line
 

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from test_fio_offsets import DATA
 
 from hybridsim.cli.fio import fio as command
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.histogram import Distribution as Latencies
-from hybridsim.common.histogram import bin_of
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.histogram import Distribution as Latencies
+from hybridsim.foundation.histogram import bin_of
 from hybridsim.scenario import Scenario
 from hybridsim.show import fio_json, fio_logs, fio_text
 from hybridsim.studies.fio import fio, seeded

@@ -10,7 +10,7 @@ from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import disks, flash, order
 from hybridsim.answers.fitting.observed import STRETCH, STRETCHES_MAX, Observed, observe
 from hybridsim.answers.fitting.pieces import Layout, pieces
-from hybridsim.common.errors import FitError
+from hybridsim.foundation.errors import FitError
 from hybridsim.requests.rows import no_requests
 from hybridsim.studies.fit import fidelity
 from hybridsim.traces.trace import Trace

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybridsim import fit
-from hybridsim.common.errors import FitError, MeasurementError
+from hybridsim.foundation.errors import FitError, MeasurementError
 
 PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scenarios import flashes, ssds
 
 from hybridsim import jit
-from hybridsim.common.codes import FUA, PREFLUSH, Op
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.reference import Clock, Flash, FlashParameters, Ssd, SsdParameters
 from hybridsim.scenario import Scenario, building

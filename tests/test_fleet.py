@@ -7,7 +7,7 @@ import pytest
 from sweep_points import made_up, plan
 
 from hybridsim import Trace
-from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.show.html import of
 from hybridsim.show.sweep import text
 from hybridsim.studies.sweep.answer import ALONE, MEAN, READS

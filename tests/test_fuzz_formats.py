@@ -15,7 +15,7 @@ from damaged import SEEDS, forced, mutated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.traces.formats import FORMATS
 from hybridsim.traces.trace import Trace
 

@@ -17,8 +17,8 @@ from scenario_in_reference import in_reference
 from scenario_texts import scenario_text
 from scenarios import Workload
 
-from hybridsim.common.codes import Op, Replay
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.codes import Op, Replay
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.scenario import Scenario, building
 from hybridsim.scenario.keys import known_keys
 from hybridsim.storage.drives import ssd
@@ -89,7 +89,7 @@ def check_possible(seed):
 
 
 def check_simulated(seed):
-    """A short trace on the machine that building/ makes, and on the reference's."""
+    """A short trace on the machine that scenario/building/ makes, and on the reference's."""
     scenario = Scenario.loads(scenario_text(seed), "site.toml")
     if not is_quick(scenario):
         return

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.scenario import catalog
 from hybridsim.storage.devices.hdd_geometry import Geometry, geometry
 from hybridsim.storage.devices.hdd_seek import TABLE_LENGTH_MAX

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.common.histogram import BINS, TOP_NS, VALUES, Distribution, bin_of, value_of
+from hybridsim.foundation.histogram import BINS, TOP_NS, VALUES, Distribution, bin_of, value_of
 
 FIO = json.loads((Path(__file__).parent / "data" / "fio_3.33_clat.json").read_text())
 times = st.lists(st.integers(0, 2**40), min_size=1, max_size=50)

@@ -20,7 +20,7 @@ from hybridsim.caches.policies import KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lru import LRU
 from hybridsim.cli.hits import hits as command
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.jit import method, state_machine
 from hybridsim.reference import CacheParameters, Machine
 from hybridsim.requests.pages import accesses

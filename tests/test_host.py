@@ -6,7 +6,7 @@ import pytest
 from engine import simulate
 from test_volume import BOTH, machine, same, volume
 
-from hybridsim.common.codes import Op, Replay
+from hybridsim.foundation.codes import Op, Replay
 from hybridsim.reference import HostParameters, LimitParameters, Request
 from hybridsim.scenario import Scenario
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.cli import cli
-from hybridsim.common.wording import latency
+from hybridsim.foundation.wording import latency
 from hybridsim.show.charts import ticks
 from hybridsim.show.charts.chart import Axis, Chart, Line
 from hybridsim.show.charts.disks import per_request

@@ -17,10 +17,10 @@ from hybridsim import jit
 from hybridsim.caches import PageCache
 from hybridsim.caches.policies import LRU, Touches
 from hybridsim.caches.streams import Streams
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Level, Mode, Op, Replay
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Machine, Run
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Level, Mode, Op, Replay
 from hybridsim.jit import kernel, loop, method, state_machine
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch

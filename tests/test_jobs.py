@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenarios import scenarios
 
-from hybridsim.common.codes import Level, Mode, Op, Replay
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import Level, Mode, Op, Replay
 from hybridsim.reference import (
     CacheParameters,
     JobParameters,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from engine import facts_of
 
-from hybridsim.common.codes import Op
 from hybridsim.engine import loops
 from hybridsim.engine.live import NEVER, LiveArray
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario, building
 

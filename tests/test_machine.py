@@ -8,9 +8,9 @@ import pytest
 from hybridsim.caches import PageCache
 from hybridsim.caches.page.names import PRESENT
 from hybridsim.caches.policies import LRU, Touches
-from hybridsim.common.codes import Level, Mode, Op, Path, Replay
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Below, Machine, Run
+from hybridsim.foundation.codes import Level, Mode, Op, Path, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch, Facts, InFlight
 from hybridsim.requests.source import Source

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.answers.metrics import MAX_BINS, READS, REASONS, Collector, ConservationError, Kind
-from hybridsim.common.codes import Op, Path, Reason
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.codes import Op, Path, Reason
+from hybridsim.foundation.histogram import Distribution
 
 WIDTH = 1000
 MISSES = sorted(REASONS[Kind.MISS])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hybridsim import hits, miss_ratio_curve
 from hybridsim.cli.mrc import knee, mrc
-from hybridsim.common.errors import TraceError, UsageError
 from hybridsim.engine.stack import Stack
+from hybridsim.foundation.errors import TraceError, UsageError
 
 CAPTURE = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from hybridsim import Trace, replay
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.show.terminal import render
 from hybridsim.studies.hits import hits
 from hybridsim.studies.mrc import miss_ratio_curve

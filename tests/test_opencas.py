@@ -14,8 +14,17 @@ from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
 from hybridsim.caches.opencas.lists import Lists
-from hybridsim.common.codes import CasMode, Cleaning, Cutoff, Op, Path, Promotion, Reason, Replay
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.codes import (
+    CasMode,
+    Cleaning,
+    Cutoff,
+    Op,
+    Path,
+    Promotion,
+    Reason,
+    Replay,
+)
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import (
     OpenCasParameters,
     Request,

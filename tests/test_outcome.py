@@ -7,7 +7,7 @@ from fakes import facts
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.metrics import Collector
 from hybridsim.answers.outcome import SECOND, Outcome
-from hybridsim.common.codes import Op, Path, Reason
+from hybridsim.foundation.codes import Op, Path, Reason
 
 LATENCY_NS = 1000
 BYTES_PER_S, BUSY = 10**8, 0.5

@@ -25,8 +25,8 @@ from test_reference import (
 
 from hybridsim.caches import PageCache
 from hybridsim.caches.policies import LRU, Touches
-from hybridsim.common.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import CacheParameters, Outcome, Request, simulate
 from hybridsim.scenario import Scenario as Site
 from hybridsim.scenario import building

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_pairing import Event, pair
 
-from hybridsim.common.codes import Flag, Op
+from hybridsim.foundation.codes import Flag, Op
 from hybridsim.requests.rows import joined
 from hybridsim.traces.formats import pairing
 from hybridsim.traces.formats.events import EVENT, Action, InOrder, room_for

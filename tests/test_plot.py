@@ -12,8 +12,8 @@ from html_documents import compare_document, replayed, requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import UsageError
 from hybridsim.show import plot
 from hybridsim.show.charts.chart import Axis, Chart, Line, Mark
 from hybridsim.show.charts.labels import rows_of
@@ -318,7 +318,7 @@ WITHOUT = """
 import sys
 sys.modules["matplotlib"] = None
 from hybridsim import plot
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.show.plot.drawing import drawn
 assert "matplotlib.figure" not in sys.modules
 try:

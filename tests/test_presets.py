@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridsim.cli.scenario import scenario as command
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.scenario import Scenario, presets
 
 

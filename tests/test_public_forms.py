@@ -13,7 +13,7 @@ import zipfile
 import pytest
 from captures import as_rows, codes, read
 
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.traces.trace import Trace
 
 SECTOR = 512

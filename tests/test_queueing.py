@@ -7,7 +7,7 @@ from scenarios import Scenario
 from test_raid import disk
 from test_reference import NO_CACHE, SSD, replace
 
-from hybridsim.common.codes import Level, Op, Replay
+from hybridsim.foundation.codes import Level, Op, Replay
 from hybridsim.reference import Request, SourceParameters, TierParameters
 
 SECOND = 10**9

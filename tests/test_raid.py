@@ -8,7 +8,7 @@ from engine import simulate
 from scenarios import Scenario
 from test_reference import NO_CACHE, SSD
 
-from hybridsim.common.codes import FUA, PREFLUSH, Level, Op, Replay, Spread
+from hybridsim.foundation.codes import FUA, PREFLUSH, Level, Op, Replay, Spread
 from hybridsim.jit.events import SLOW, SLOW_TIMER, Events
 from hybridsim.reference import (
     HddParameters,

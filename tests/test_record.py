@@ -17,7 +17,7 @@ from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
 from test_schemas import wrong
 
 from hybridsim.cli import trace_record
-from hybridsim.common.errors import RecordingError, TraceError
+from hybridsim.foundation.errors import RecordingError, TraceError
 from hybridsim.studies.record import prepare, record
 from hybridsim.traces.recording import disk as disks
 from hybridsim.traces.recording import tracefs

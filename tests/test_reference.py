@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from scenarios import Scenario, scenarios
 
-from hybridsim.common.codes import FUA, Level, Mode, Op, Order, Path, Reason, Replay
+from hybridsim.foundation.codes import FUA, Level, Mode, Op, Order, Path, Reason, Replay
 from hybridsim.reference import (
     CacheParameters,
     Clock,

@@ -7,8 +7,8 @@ import pytest
 from captures import TRACES
 
 from hybridsim import Scenario, Trace, advise, replay, size
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import ScenarioError, TraceError, UsageError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import ScenarioError, TraceError, UsageError
 from hybridsim.show.terminal import render
 from hybridsim.studies.replay import batches
 from hybridsim.traces.example import CAPTURE, SITE, demo_file

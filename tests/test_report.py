@@ -10,9 +10,9 @@ from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
 from hybridsim.answers.metrics import Collector
 from hybridsim.answers.result import Warning, conclude
-from hybridsim.common.codes import Reason
-from hybridsim.common.histogram import LAST_NS
-from hybridsim.common.wording import NONE, lasting, latency, percent, span, times
+from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.histogram import LAST_NS
+from hybridsim.foundation.wording import NONE, lasting, latency, percent, span, times
 from hybridsim.show import WRITERS, write
 from hybridsim.show.curve import draw
 from hybridsim.show.terminal import render

@@ -6,7 +6,7 @@ import pytest
 from fakes import SCENARIO, Load, result
 
 from hybridsim.answers.requirements import Checked, Seen, check_answerable, parse, parse_all
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.show.terminal import render
 
 SHORT = Load(seconds=300, iops=200, hit_ratio=lambda share: 0.93 * (1 - 2.718 ** (-share * 20)))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.replay import replay
 from hybridsim.cli.scenario import scenario as command
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.toml.places import Places
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.toml.places import Places
 from hybridsim.scenario import OPTIONS, Scenario, building, catalog
 from hybridsim.scenario.caches import CACHE_KINDS
 

@@ -16,8 +16,8 @@ from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.fitting.answer import Estimate, Fit
 from hybridsim.answers.result import plain
 from hybridsim.cli import cli
-from hybridsim.common.errors import UsageError
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.scenario import catalog
 from hybridsim.show import schemas
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.requirements import Seen, parse_all
 from hybridsim.answers.result import plain
-from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.show.size import text
 from hybridsim.studies.mrc import Curve
 from hybridsim.studies.size import (

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.writing import whole_file, write_text
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.writing import whole_file, write_text
 from hybridsim.show.html.sections.reproduce import digest
 from hybridsim.traces.formats.requests_csv import HEADER
 
@@ -95,7 +95,7 @@ class TestWholeFile:
 
 PARTS = """
 import os, resource, signal, sys
-from hybridsim.common.writing import whole_file
+from hybridsim.foundation.writing import whole_file
 with whole_file("a") as stream:
     for part in range(4):
         if part == int(sys.argv[1]):

@@ -24,8 +24,8 @@ from hybridsim import Scenario, Trace, replay
 from hybridsim import studies as verbs
 from hybridsim.cli import cli, main
 from hybridsim.cli.sweep_live import words as worded
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.units import parse_size
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.units import parse_size
 from hybridsim.scenario.overrides import value_of, values_of, written
 from hybridsim.show.sweep import text
 from hybridsim.studies.sweep import fork_server as nursery

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from captures import CASES, TRACES, as_rows, capture, codes, read, reference_rows
 
-from hybridsim.common.codes import Flag, Op
-from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.foundation.codes import Flag, Op
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.traces.formats import FORMATS, writer
 from hybridsim.traces.formats.blkparse import parse_rwbs
 from hybridsim.traces.formats.requests_csv import HEADER, write

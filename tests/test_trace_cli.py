@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from hybridsim.cli.trace import trace
 from hybridsim.cli.trace_text import diagnose, duration
-from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.traces.trace import Trace, TraceWarning
 
 ERRORS = str(capture("loop_errors"))

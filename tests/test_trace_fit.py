@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hybridsim import miss_ratio_curve
 from hybridsim.cli.trace import trace
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import TraceError, WorkloadError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import TraceError, WorkloadError
 from hybridsim.requests.rows import joined, no_requests
 from hybridsim.studies.trace_fit import fit
 from hybridsim.traces.trace import Trace

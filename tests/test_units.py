@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.common import units
+from hybridsim.foundation import units
 
 WHOLE = st.integers(0, units.LARGEST)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybridsim.answers.measurements.measurement import SECOND, Curve
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.scenario import Scenario
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import jobs_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fakes import SCENARIO, TRACE, Load, result
 
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.codes import Reason
 
 
 def rising(share):

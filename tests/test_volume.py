@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import Scenario, latencies
 
-from hybridsim.common.codes import Level, Mode, Op, Replay
+from hybridsim.foundation.codes import Level, Mode, Op, Replay
 from hybridsim.jit.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
 from hybridsim.reference import (
     CacheParameters,

@@ -28,8 +28,8 @@ from hybridsim.caches.policies.write_budget import parse_write_budget
 from hybridsim.caches.warm_start.ranking import Ranking, ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.cli import cli
-from hybridsim.common.codes import Mode, Path, Reason
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.codes import Mode, Path, Reason
+from hybridsim.foundation.errors import UsageError
 from hybridsim.reference import simulate as simulate_reference
 from hybridsim.scenario import building
 from hybridsim.show.terminal import render

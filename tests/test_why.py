@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from hybridsim.caches.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
 from hybridsim.cli import cli
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import UsageError
 from hybridsim.show.why import text
 from hybridsim.studies.hits import hits
 from hybridsim.studies.why import why

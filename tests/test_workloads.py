@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridsim.cli.trace import trace
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import WorkloadError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import WorkloadError
 from hybridsim.requests.rows import joined
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.draws import Draws, PowerLaw, Scattered

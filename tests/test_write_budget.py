@@ -15,7 +15,7 @@ from hybridsim.caches.policies.always import Always
 from hybridsim.caches.policies.budget import ACCESS, Bucket, Budgeted
 from hybridsim.caches.policies.lru import LRU
 from hybridsim.caches.policies.write_budget import parse_write_budget
-from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.reference import budget as plain
 from hybridsim.reference import learned as twin
 from hybridsim.scenario import Scenario

@@ -10,8 +10,8 @@ from scenarios import Scenario
 from scenarios_writecache import writecache_scenarios
 
 from hybridsim.caches import DmWritecache
-from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import (
     Request,
     SourceParameters,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.histogram import VALUES, Distribution
+from hybridsim.foundation.histogram import VALUES, Distribution
 
 POINTS = 2000  # of the distributions, where they are held against each other
 GOOD, FAIR = 0.10, 0.25  # demerit; validated disk simulators reach 0.01 to 0.07

@@ -18,8 +18,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.codes import Op, Path, Reason
-from hybridsim.common.histogram import BINS, VALUES, Distribution, bin_of
+from hybridsim.foundation.codes import Op, Path, Reason
+from hybridsim.foundation.histogram import BINS, VALUES, Distribution, bin_of
 
 Ints = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.metrics import READS, Collector, Figures, Kind
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.codes import Reason
 
 SECOND = 10**9
 DAY = 86400 * SECOND

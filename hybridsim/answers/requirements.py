@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol
 from hybridsim.answers.outcome import Phase
 from hybridsim.answers.warmup import WarmUp
 from hybridsim.answers.wear import Wear
-from hybridsim.common.errors import UsageError
-from hybridsim.common.suggest import hint
-from hybridsim.common.units import parse_percent, parse_time
-from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import parse_percent, parse_time
+from hybridsim.foundation.wording import NONE, latency, percent, span
 
 EXAMPLE = "'p99.warm<8ms', 'hit>80%', 'dwpd<1' or 'warmup<1h'"
 PHASES = ("warm", "cold", "whole")

@@ -19,9 +19,9 @@ from hybridsim.answers.verdict import Case, Verdict, judge
 from hybridsim.answers.warm_start import Beginning
 from hybridsim.answers.warmup import State, WarmUp, of_hits, of_iops
 from hybridsim.answers.wear import Wear, wear
-from hybridsim.common.codes import Reason
-from hybridsim.common.histogram import Distribution
-from hybridsim.common.version import __version__
+from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.version import __version__
 
 SCHEMA = "hybridsim.result/1"
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)

@@ -14,9 +14,9 @@ from typing import Any
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
-from hybridsim.common.codes import Reason
-from hybridsim.common.units import format_size, human_count
-from hybridsim.common.wording import latency, of_the_mean, percent, span, times
+from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.units import format_size, human_count
+from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
 
 YES, NO, UNSURE = "yes", "no", "unsure"
 

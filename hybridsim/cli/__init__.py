@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import click
 
 from hybridsim.cli.process import heed_signals, let_go_of_streams, prepare_streams
-from hybridsim.common.errors import HybridsimError
-from hybridsim.common.printable import printable
-from hybridsim.common.suggest import hint
-from hybridsim.common.version import __version__
+from hybridsim.foundation.errors import HybridsimError
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.version import __version__
 
 # name: (module, one line of help shown by `hybridsim --help` without importing the module)
 COMMANDS = {

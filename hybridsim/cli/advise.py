@@ -13,7 +13,7 @@ from hybridsim.cli.machine_options import (
     mode_option,
 )
 from hybridsim.cli.trace_arguments import examples, trace_options
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 
 
 @click.command(
@@ -56,7 +56,7 @@ def advise(
     replays of TRACE on each, and their prices ([price] in the scenario).
     """
     from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
-    from hybridsim.common.units import parse_size
+    from hybridsim.foundation.units import parse_size
     from hybridsim.show.advise import text
     from hybridsim.studies.advise import advise as ask
     from hybridsim.traces.trace import Trace

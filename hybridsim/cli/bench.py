@@ -9,7 +9,7 @@ import click
 
 from hybridsim.cli.machine_options import html_option, json_option, machine, seeds_option
 from hybridsim.cli.trace_arguments import examples
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -101,7 +101,7 @@ def depths_of(said: str) -> list[int]:
 
 def _size(option: str, said: str | None) -> int:
     """Return a size in bytes, 0 where nothing is said."""
-    from hybridsim.common.units import parse_size
+    from hybridsim.foundation.units import parse_size
 
     try:
         return parse_size(said or 0)

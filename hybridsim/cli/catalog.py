@@ -97,8 +97,8 @@ def show(name: str, as_json: bool) -> None:
 
 
 def _entries(kind: str | None) -> list[Entry]:
-    from hybridsim.common.errors import UsageError
-    from hybridsim.common.suggest import hint
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.suggest import hint
     from hybridsim.scenario import catalog
 
     if kind is not None and kind not in catalog.KINDS:
@@ -115,7 +115,7 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 
 def _of_volume(entry: Entry) -> dict[str, str | int]:
     """What its size makes of its provider's rules."""
-    from hybridsim.common.units import human_size
+    from hybridsim.foundation.units import human_size
     from hybridsim.storage.drives import CloudVolume
 
     values = {key: row.value for key, row in entry.rows.items()}

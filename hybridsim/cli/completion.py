@@ -13,8 +13,8 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.cli.trace_arguments import examples
-from hybridsim.common.errors import UsageError
-from hybridsim.common.explain import TERMS
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.explain import TERMS
 from hybridsim.scenario import catalog
 from hybridsim.show import schemas
 from hybridsim.traces.formats import FORMATS

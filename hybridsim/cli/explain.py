@@ -6,7 +6,7 @@ import textwrap
 
 import click
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 
 
 @click.command(
@@ -23,8 +23,8 @@ def explain(term: tuple[str, ...]) -> None:
 
     Without TERM, list all of them.
     """
-    from hybridsim.common.explain import TERMS
-    from hybridsim.common.explain import explain as entry_of
+    from hybridsim.foundation.explain import TERMS
+    from hybridsim.foundation.explain import explain as entry_of
 
     if not term:
         words = ", ".join(sorted(TERMS, key=str.casefold))
@@ -40,8 +40,8 @@ def explain(term: tuple[str, ...]) -> None:
 
 
 def _unknown(word: str) -> str:
-    from hybridsim.common.explain import known_words
-    from hybridsim.common.suggest import nearest
+    from hybridsim.foundation.explain import known_words
+    from hybridsim.foundation.suggest import nearest
 
     near = nearest(word, known_words())
     hint = f"did you mean '{near}'?" if near else "`hybridsim explain` lists what it knows"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.cli.trace_arguments import examples
-from hybridsim.common.errors import RequirementError, UsageError
+from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.workloads.fio.results import FioResult
@@ -82,7 +82,7 @@ def fio(
 
 
 def _write(result: FioResult, form: str, output: str | None) -> None:
-    from hybridsim.common.writing import write_text
+    from hybridsim.foundation.writing import write_text
     from hybridsim.show import fio_json, fio_logs, fio_text
 
     text = fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")

@@ -53,8 +53,8 @@ def fit(
     json+).  Each value comes with an interval that holds the truth 19 times in 20; what cannot be
     told from the measurement is said, and keeps a usual value.
     """
-    from hybridsim.common.errors import UsageError
-    from hybridsim.common.writing import write_text
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.writing import write_text
     from hybridsim.studies.fit import fit
 
     if output and not Path(output).absolute().parent.is_dir():
@@ -87,7 +87,7 @@ def text(found: Fit) -> str:
 
 def _fidelity(held: Fidelity) -> Iterator[str]:
     from hybridsim.answers.fidelity import figures
-    from hybridsim.common.wording import latency, of_the_mean
+    from hybridsim.foundation.wording import latency, of_the_mean
 
     both = {"measured": figures(held.measured), "this model": figures(held.modelled)}
     names = [name for name in both["measured"] if name != "n"]

@@ -62,7 +62,7 @@ def page_option(default: str) -> Callable[[Command], Command]:
 
 def _page(context: click.Context, option: click.Parameter, said: str) -> str:
     """Refuse pages that no machine has either."""
-    from hybridsim.common.errors import UsageError
+    from hybridsim.foundation.errors import UsageError
     from hybridsim.studies.hits import size_bytes
 
     page_bytes = size_bytes(said)
@@ -75,8 +75,8 @@ def parameters(
     touches: int, probability: str, request_max: str, seed: int, write_price: float
 ) -> dict[str, int]:
     """Return these options by the names that policies have for them."""
-    from hybridsim.common.errors import UsageError
-    from hybridsim.common.units import parse_percent
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.units import parse_percent
     from hybridsim.studies.hits import size_bytes
 
     try:
@@ -202,8 +202,8 @@ def comma_separated(found: list[Hits]) -> str:
 
 def table(found: list[Hits]) -> str:
     """Return results as text."""
-    from hybridsim.common.units import human_count, human_size
-    from hybridsim.common.wording import counted
+    from hybridsim.foundation.units import human_count, human_size
+    from hybridsim.foundation.wording import counted
 
     first = found[0]
     budget = first.write_budget or ""
@@ -231,7 +231,7 @@ def table(found: list[Hits]) -> str:
 
 def lessons(each: Hits) -> str:
     """Return what a learned policy has learned, as text."""
-    from hybridsim.common.units import human_size
+    from hybridsim.foundation.units import human_size
 
     known = each.learning
     assert known is not None

@@ -84,8 +84,8 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 def knee(curve: Curve) -> str:
     """Return the knee in words, or that there is none: no size serves more than the smallest."""
-    from hybridsim.common.units import human_size
-    from hybridsim.common.wording import percent
+    from hybridsim.foundation.units import human_size
+    from hybridsim.foundation.wording import percent
 
     if curve.miss_ratio[0] == curve.miss_ratio[-1]:
         return f"no knee: {percent(curve.miss_ratio[0])} miss whatever the size"
@@ -96,8 +96,8 @@ def knee(curve: Curve) -> str:
 
 def drawn(curve: Curve) -> str:
     """Return the curve as text: drawn, its knee, and some sizes."""
-    from hybridsim.common.units import human_size
-    from hybridsim.common.wording import counted
+    from hybridsim.foundation.units import human_size
+    from hybridsim.foundation.wording import counted
     from hybridsim.show.curve import draw
 
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")

@@ -17,7 +17,7 @@ from hybridsim.cli.machine_options import (
     set_option,
 )
 from hybridsim.cli.trace_arguments import DEVICE_HELP, format_option, require_option
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 
 EXAMPLES = """\b
 Examples:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.common.errors import RequirementError, UsageError
+from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -66,7 +66,7 @@ def run(
 
 def write_file(name: str, text: str) -> None:
     """Write a file and say so; raise UsageError where that is not possible."""
-    from hybridsim.common.writing import write_text
+    from hybridsim.foundation.writing import write_text
 
     write_text(name, text)
     click.echo(f"wrote {name}", err=True)

@@ -14,7 +14,7 @@ from hybridsim.cli.machine_options import (
     mode_option,
 )
 from hybridsim.cli.trace_arguments import examples, require_option, trace_options
-from hybridsim.common.errors import RequirementError
+from hybridsim.foundation.errors import RequirementError
 
 
 @click.command(

@@ -21,7 +21,7 @@ from hybridsim.cli.trace_arguments import (
     examples,
     format_option,
 )
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import SweepResult

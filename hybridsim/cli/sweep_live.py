@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.common.wording import NONE, span
+from hybridsim.foundation.wording import NONE, span
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.plan import Plan

@@ -76,7 +76,7 @@ def doctor(as_json: bool, **options: Any) -> None:
     Exit code 0: usable, perhaps with reservations; 3: nothing in it can be replayed.
     """
     from hybridsim.cli.trace_text import diagnose, doctor_text
-    from hybridsim.common.errors import TraceError
+    from hybridsim.foundation.errors import TraceError
 
     try:
         opened, summary = summarized(**options)

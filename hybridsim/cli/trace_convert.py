@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.writing import whole_file
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.writing import whole_file
 from hybridsim.traces.formats import WRITTEN, writer
 from hybridsim.traces.formats.files import zstd
 

@@ -44,8 +44,8 @@ def fit(
     time, sizes and directions.  It knows no think times: replay it at its arrivals (--mode open)
     or at a depth (--mode closed).
     """
-    from hybridsim.common.errors import UsageError
-    from hybridsim.common.writing import write_text
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.writing import write_text
     from hybridsim.studies.trace_fit import fit
     from hybridsim.traces.trace import Trace
 
@@ -99,8 +99,8 @@ def _warm(warm_up: Any) -> str:
 
 
 def _figures(tally: Tally) -> dict[str, str]:
-    from hybridsim.common.codes import Op
-    from hybridsim.common.units import human_count, human_size, human_time
+    from hybridsim.foundation.codes import Op
+    from hybridsim.foundation.units import human_count, human_size, human_time
 
     reads, writes = (tally.count[op] for op in (Op.READ, Op.WRITE))
     sequential = sum(tally.sequential.values()) / max(reads + writes, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hybridsim.common.units import format_size, format_time
+from hybridsim.foundation.units import format_size, format_time
 from hybridsim.workloads import KINDS
 from hybridsim.workloads.load import Load
 from hybridsim.workloads.stand_in import StandIn

@@ -61,8 +61,8 @@ def record(
 
 def seconds_of(duration: str) -> int:
     """Return whole seconds, at least one."""
-    from hybridsim.common.errors import UsageError
-    from hybridsim.common.units import parse_time
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.units import parse_time
 
     try:
         return max(parse_time(duration) // 10**9, 1)
@@ -72,8 +72,8 @@ def seconds_of(duration: str) -> int:
 
 def bytes_of(buffer: str) -> int:
     """Return the bytes of a buffer."""
-    from hybridsim.common.errors import UsageError
-    from hybridsim.common.units import parse_size
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.units import parse_size
 
     try:
         return parse_size(buffer)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hybridsim.common.codes import Flag
+from hybridsim.foundation.codes import Flag
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Device, Requests, Summary, Trace

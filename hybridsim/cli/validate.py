@@ -7,7 +7,7 @@ import importlib.util
 
 import click
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 
 PACKAGE = "validate.experiment"  # not another package that is called validate, too
 NOT_HERE = (

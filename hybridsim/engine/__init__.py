@@ -1,13 +1,9 @@
-"""The engine: what brings source, cache and tiers together and lets their events happen.
+"""The engine: puts source, cache and tiers together, and runs their events.
 
-source, jobs  requests as a trace gives them, or as fio's jobs make them
-think         which request waited for which when they were captured
-inflight      requests under way, and the facts of those that are done
-host          what the host in front lets through
-loops         the loop over events, until none is left or Python is needed
-machine       all of these and the parts below as one, run step by step
-live          an array in the caller's own time, without source and cache
-residency     the cache without devices; stack: LRU at all sizes in one pass
-
-Caches, policies, controller, raid and devices are families of their own; none knows the engine.
+machine    a whole machine as one state machine, run step by step
+loops      the event loop, until no event is left or Python is needed
+think      recorded think times: which request waited for which when they were captured
+live       an array in the caller's own time, without source and cache
+residency  the cache alone, without devices and time
+stack      hits of LRU for all sizes in one pass
 """

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints, doubled
 from hybridsim.engine.machine import with_room
+from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.jit import fitting, loop, state_machine
 from hybridsim.jit.events import CONTROLLER, FAST, KIND_BITS, KIND_MASK, SLOW, Events
 

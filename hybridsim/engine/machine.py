@@ -9,9 +9,9 @@ import numpy as np
 from hybridsim import jit
 from hybridsim.caches import CACHE_METHODS, PageCache
 from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
-from hybridsim.common.arrays import Ints, doubled
-from hybridsim.common.codes import OP_MASK, Op
 from hybridsim.engine import loops
+from hybridsim.foundation.arrays import Ints, doubled
+from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import Events
 from hybridsim.requests.host import Host

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.streams import Streams
-from hybridsim.common.arrays import Bytes, Ints, grown_together, longer
+from hybridsim.foundation.arrays import Bytes, Ints, grown_together, longer
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.jit.prefetch import prefetch
 

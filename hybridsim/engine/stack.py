@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.jit.prefetch import prefetch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import loop
 from hybridsim.jit.heap import Heap
 from hybridsim.requests.source import LOOKBACK

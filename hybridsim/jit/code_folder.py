@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from hybridsim.common.version import PACKAGE
+from hybridsim.foundation.version import PACKAGE
 
 
 def code_folder(compiler: str) -> Path:

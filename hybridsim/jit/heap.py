@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints, longer
+from hybridsim.foundation.arrays import Ints, longer
 from hybridsim.jit import method, state_machine
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
-from hybridsim.common.codes import FUA, PREFLUSH, SYNC, BcacheMode, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, BcacheMode, Op, Path, Reason
 from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark
 from hybridsim.reference.bcache_bypass import JIFFY, Bypass
 from hybridsim.reference.bcache_index import Key

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from hybridsim.common.codes import FUA, Op, Reuse
+from hybridsim.foundation.codes import FUA, Op, Reuse
 from hybridsim.reference.admission import Probabilistic
 from hybridsim.reference.bcache_index import Key, Keys
 from hybridsim.reference.bcache_journal import Journal

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.codes import Reason
 from hybridsim.reference.parameters import BcacheParameters
 
 JIFFY = 4_000_000

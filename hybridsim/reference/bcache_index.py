@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.codes import Reason
 
 REGION = 64 * 1024
 serials = count()

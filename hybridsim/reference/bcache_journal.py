@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from hybridsim.common.codes import FUA, PREFLUSH, Op
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.tier import Tier
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.bcache_buckets import SECTOR, Buckets
 from hybridsim.reference.bcache_index import Key
 from hybridsim.reference.clock import Clock

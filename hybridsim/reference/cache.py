@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridsim.common.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
 from hybridsim.reference.cleaner import Cleaner
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller

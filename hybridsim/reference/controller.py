@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.link import Link
 from hybridsim.reference.parameters import ControllerParameters

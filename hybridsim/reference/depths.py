@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.parameters import JobParameters
 
 ALL = 10**6

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 
-from hybridsim.common.codes import OP_MASK, Op
+from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
 
 

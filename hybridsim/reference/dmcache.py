@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 
-from hybridsim.common.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller

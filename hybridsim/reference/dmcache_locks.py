@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from hybridsim.common.codes import FUA, Op
+from hybridsim.foundation.codes import FUA, Op
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Done
 from hybridsim.reference.smq import Lock, Work

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.tier import Tier
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hybridsim.common.codes import Op, Path, Reason
+from hybridsim.foundation.codes import Op, Path, Reason
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
 from hybridsim.reference.ftl import Mapping

@@ -1,6 +1,6 @@
 """The hard disk (2.6): an arm over turning platters, what it has read ahead, what it has cached."""
 
-from hybridsim.common.codes import FUA, OP_MASK, Op, Order
+from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.hdd_state import Command, Range, Reading, Segment

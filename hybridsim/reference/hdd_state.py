@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Done
 
 

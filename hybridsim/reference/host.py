@@ -1,6 +1,6 @@
 """The host (2.10), in front of the cache."""
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.limits import Buckets
 from hybridsim.reference.parameters import HostParameters, LimitParameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.depths import Depth
 from hybridsim.reference.parameters import JobParameters, Request, SourceParameters

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hybridsim.common.codes import SYNC, Op, Replay
+from hybridsim.foundation.codes import SYNC, Op, Replay
 from hybridsim.reference.admission import (
     Larc,
     Probabilistic,

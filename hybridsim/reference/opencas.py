@@ -3,7 +3,16 @@
 from collections import Counter
 from collections.abc import Callable
 
-from hybridsim.common.codes import OP_MASK, PREFLUSH, CasMode, Cutoff, Op, Path, Promotion, Reason
+from hybridsim.foundation.codes import (
+    OP_MASK,
+    PREFLUSH,
+    CasMode,
+    Cutoff,
+    Op,
+    Path,
+    Promotion,
+    Reason,
+)
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from hybridsim.common.codes import Cleaning, Op
+from hybridsim.foundation.codes import Cleaning, Op
 from hybridsim.reference.clock import Done, Parts
 from hybridsim.reference.opencas_lines import Claim, Line, runs
 

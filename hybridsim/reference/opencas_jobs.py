@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from hybridsim.common.codes import FUA, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, Op, Path, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Done
 from hybridsim.reference.opencas_lines import Claim, Line

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.codes import Reason
 from hybridsim.reference.clock import Clock, Done
 
 LISTS = 32

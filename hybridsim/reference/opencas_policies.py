@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 
 NEW_STREAMS, ESTABLISHED_STREAMS, ESTABLISHING_REQUESTS = 64, 128, 8
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
 
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.codes import Reason
 
 Granules = set[int]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hybridsim.common.codes import (
+from hybridsim.foundation.codes import (
     BcacheMode,
     CasMode,
     Cleaning,

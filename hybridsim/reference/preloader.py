@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Done, Parts
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.page import Page, State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Parts
 from hybridsim.reference.member import Health, Range
 from hybridsim.reference.parameters import RebuildParameters

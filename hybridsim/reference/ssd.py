@@ -1,6 +1,6 @@
 """The solid-state disk (2.7): dies that work in parallel behind one controller and one link."""
 
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.parameters import SsdParameters

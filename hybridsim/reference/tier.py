@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
 from hybridsim.reference.member import Health, Member, Range

@@ -1,6 +1,6 @@
 """The cloud volume (2.9): buckets in front of storage whose latency is drawn from a table."""
 
-from hybridsim.common.codes import OP_MASK, Op
+from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.limits import Buckets

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from hybridsim.common.codes import FUA, Op
+from hybridsim.foundation.codes import FUA, Op
 from hybridsim.reference.clock import Done, Parts
 from hybridsim.reference.tier import Tier
 

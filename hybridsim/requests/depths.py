@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 
 READ, WRITE, DISCARD = int(Op.READ), int(Op.WRITE), int(Op.DISCARD)

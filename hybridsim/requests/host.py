@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import HOST
 from hybridsim.jit.limits import OTHERS, READS, WHOLE_REQUEST, WRITES, Limit, Limits

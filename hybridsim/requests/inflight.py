@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, SYNC
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, SYNC
 from hybridsim.jit import method, state_machine
 
 NO_STREAMS = np.zeros(0, np.int64)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.heap import Heap
 from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths

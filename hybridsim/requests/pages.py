@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.common.units import human_size
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.units import human_size
 from hybridsim.jit import loop, plain_tuple
 from hybridsim.jit.index import Index
 from hybridsim.jit.prefetch import prefetch

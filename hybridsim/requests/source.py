@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.codes import Replay
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.codes import Replay
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.heap import Heap
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.printable import printable
-from hybridsim.common.suggest import hint
-from hybridsim.common.toml.parsing import cleaned
-from hybridsim.common.toml.places import Path
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.toml.parsing import cleaned
+from hybridsim.foundation.toml.places import Path
 from hybridsim.scenario import catalog, presets
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
@@ -94,7 +94,7 @@ class Scenario:
     def with_values(self, values: Mapping[str, Any]) -> Scenario:
         """Return the scenario with values of any keys over it: {"cache.size": "16GiB"}.
 
-        `cache.policy` stands for admission and replacement; see scenario/assigned.py.
+        `cache.policy` stands for admission and replacement; see scenario/overrides.py.
         """
         return self._of(over(self.origin, values))
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.units import format_size, human_size, parse_size
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.units import format_size, human_size, parse_size
 from hybridsim.scenario import levels
 from hybridsim.scenario.controller import ControllerDram
 from hybridsim.storage.drives import Drive, Part, Size, Time

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.common.units import format_size, parse_percent, parse_size
+from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, share_or_size
 from hybridsim.storage.drives import Size, Time
 

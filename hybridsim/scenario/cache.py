@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
-from hybridsim.common.suggest import hint
-from hybridsim.common.units import parse_percent
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import parse_percent
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier
 from hybridsim.storage.drives import Rate, Size, Time
 

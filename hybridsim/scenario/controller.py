@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.common.units import format_size, parse_percent
+from hybridsim.foundation.units import format_size, parse_percent
 from hybridsim.storage.drives import Part, Rate, Size, Time
 
 SECTOR_BYTES = 512

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from hybridsim.common.units import format_size, parse_size
+from hybridsim.foundation.units import format_size, parse_size
 from hybridsim.scenario.fast_tier import FastTier, share_or_size
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32 * 1024, 2**30

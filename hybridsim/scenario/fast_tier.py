@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.common.units import format_size, parse_percent, parse_size
+from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.storage.drives import Drive, Part, Size
 
 SECTOR_BYTES = 512

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridsim.common.toml.places import Path
+from hybridsim.foundation.toml.places import Path
 
 
 def known_keys(path: Path) -> list[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from hybridsim.common.codes import Level, Spread
+from hybridsim.foundation.codes import Level, Spread
 from hybridsim.storage.drives import Part, Rate
 
 

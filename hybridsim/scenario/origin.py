@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.toml.parsing import parsed
-from hybridsim.common.toml.places import Path, Places
-from hybridsim.common.toml.problems import Problem
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.toml.parsing import parsed
+from hybridsim.foundation.toml.places import Path, Places
+from hybridsim.foundation.toml.problems import Problem
 
 # options of the command line and of `with_options`, and what they set
 OPTIONS: dict[str, Path] = {

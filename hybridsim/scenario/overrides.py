@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.suggest import hint
-from hybridsim.common.toml.places import Path
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.toml.places import Path
 from hybridsim.scenario.origin import Origin
 
 SET = "--set "  # begins what errors and `Scenario.options` call such a value

@@ -11,8 +11,8 @@ import tomllib
 from functools import cache
 from typing import Any
 
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.suggest import hint
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.suggest import hint
 from hybridsim.scenario.catalog import FOLDER, systems
 
 

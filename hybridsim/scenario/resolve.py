@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.toml.places import Path
-from hybridsim.common.toml.problems import Problem, explain, report
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.toml.places import Path
+from hybridsim.foundation.toml.problems import Problem, explain, report
 from hybridsim.scenario import catalog, levels, presets
 from hybridsim.scenario.keys import known_keys, path_in_text
 from hybridsim.scenario.machine import Machine

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hybridsim.common.units import format_size, parse_percent
+from hybridsim.foundation.units import format_size, parse_percent
 from hybridsim.scenario.controller import Share
 from hybridsim.scenario.fast_tier import FastTier
 from hybridsim.storage.drives import Size, Time

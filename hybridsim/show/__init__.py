@@ -1,4 +1,15 @@
-"""Ways to write a result.  To add one: a module with `write(result, stream)`, a line in WRITERS."""
+"""From an answer to text, JSON, HTML and figures.
+
+terminal, ...  one file for each kind of document that the terminal prints
+labels, page   what these have in common
+fio_*          the output of fio, in its own forms
+html           the report as one HTML file, one file a section
+charts         figures as data; html and plot draw the same
+plot           figures by matplotlib, for papers and notebooks
+schemas        the JSON Schemas of all documents
+
+To add a way to write a result: a module with `write(result, stream)`, a line in WRITERS.
+"""
 
 from __future__ import annotations
 

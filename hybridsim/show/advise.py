@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hybridsim.common.units import human_count, human_size
-from hybridsim.common.wording import NONE, counted, latency, money, percent, span, times
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import NONE, counted, latency, money, percent, span, times
 from hybridsim.show.page import page, paragraph, table, trace_line
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hybridsim.answers.result import Result
-from hybridsim.common.units import human_count, human_size
-from hybridsim.common.wording import percent
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import percent
 from hybridsim.show.labels import LABELS, joined, rows
 
 

@@ -21,8 +21,8 @@ from hybridsim.answers.measurements.measurement import (
     Name,
 )
 from hybridsim.answers.warmup import WarmUp
-from hybridsim.common.units import human_count, human_rate
-from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.foundation.units import human_count, human_rate
+from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.page import in_ascii
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS
-from hybridsim.common.explain import REASONS
-from hybridsim.common.units import human_count, human_size
-from hybridsim.common.wording import lasting, latency, money, of_the_mean, percent, span
+from hybridsim.foundation.explain import REASONS
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import lasting, latency, money, of_the_mean, percent, span
 from hybridsim.show.caches import units, what_it_did
 from hybridsim.show.labels import LABELS, joined, rows, unbroken
 from hybridsim.show.warm_start import warm_start

@@ -11,7 +11,7 @@ import numpy as np
 from hybridsim.answers.measurements import fio_json
 from hybridsim.answers.measurements.gathering import settled
 from hybridsim.answers.measurements.measurement import Measurement
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.pattern import SYNC
 from hybridsim.workloads.fio.results import EDGES_NS, FioResult, JobResult, Measured

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.histogram import BINS, bin_of
-from hybridsim.common.writing import whole_file
+from hybridsim.foundation.histogram import BINS, bin_of
+from hybridsim.foundation.writing import whole_file
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.results import FioResult, JobResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hybridsim.common.version import __version__
+from hybridsim.foundation.version import __version__
 from hybridsim.show.fio_json import FORM, coarse, percentiles, shares
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.pattern import SYNC

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import NONE, counted, latency
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, counted, latency
 from hybridsim.show.page import table
 from hybridsim.studies.sweep.answer import MEAN, FleetRow, gain_of
 

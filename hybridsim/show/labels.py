@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from hybridsim.answers.outcome import Phase
 from hybridsim.answers.result import Result
 from hybridsim.answers.warmup import State
-from hybridsim.common.wording import span
+from hybridsim.foundation.wording import span
 
 LABELS = {
     "trace": "trace",

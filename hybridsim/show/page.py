@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from hybridsim.common.units import human_count, human_size
-from hybridsim.common.wording import percent, span
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import percent, span
 from hybridsim.show.labels import GLUE, joined, unbroken
 
 WIDTH, MARGIN = 80, 13

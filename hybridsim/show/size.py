@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hybridsim.answers.requirements import Checked
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.page import WIDTH, page, paragraph, table, trace_line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.common.wording import NONE, counted, percent, span
+from hybridsim.foundation.wording import NONE, counted, percent, span
 from hybridsim.show import fleet
 from hybridsim.show.page import WIDTH, page, paragraph, table
 from hybridsim.studies.sweep.confidence import LEVEL

@@ -17,9 +17,9 @@ from hybridsim.answers.outcome import Phase
 from hybridsim.answers.requirements import Checked
 from hybridsim.answers.result import Result
 from hybridsim.answers.warmup import State
-from hybridsim.common.histogram import Distribution
-from hybridsim.common.units import human_count, human_size
-from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.findings import findings
 from hybridsim.show.labels import GLUE, LABELS, joined, rows, unbroken

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from hybridsim.answers.result import Result
 from hybridsim.answers.warm_start import Beginning
 from hybridsim.answers.warmup import State, WarmUp
-from hybridsim.common.units import human_count, human_size
-from hybridsim.common.wording import percent, span
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import percent, span
 from hybridsim.show.labels import LABELS, joined, rows
 
 

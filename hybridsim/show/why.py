@@ -18,8 +18,8 @@ from hybridsim.caches.policies.learned.decisions import (
     Page,
     Why,
 )
-from hybridsim.common.units import format_size, human_count, human_size
-from hybridsim.common.wording import percent, span
+from hybridsim.foundation.units import format_size, human_count, human_size
+from hybridsim.foundation.wording import percent, span
 from hybridsim.show.page import page, paragraph, table
 
 FIRST_TOLD, LAST_TOLD = 8, 4  # decisions on a page

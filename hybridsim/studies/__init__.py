@@ -1,1 +1,1 @@
-"""The questions that users bring, one file and one function of the same name each."""
+"""Studies: from a user's question to runs, one file and one function of the same name each."""

@@ -24,8 +24,8 @@ from hybridsim.answers.advice.hot_spot import HotSpot, hot_spot
 from hybridsim.answers.metrics import Kind
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.result import Result
-from hybridsim.common.units import human_size
-from hybridsim.common.version import __version__
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report

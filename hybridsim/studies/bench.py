@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybridsim.answers.outcome import SECOND
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.units import format_size, human_size
-from hybridsim.common.version import __version__
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.units import format_size, human_size
+from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
 from hybridsim.studies.fio import Tell, fio
 from hybridsim.workloads.fio.jobfile import Written, read

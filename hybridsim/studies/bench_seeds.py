@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hybridsim.common.wording import percent
+from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.bench import Bench, Point
 from hybridsim.studies.sweep.confidence import LEVEL, estimate

@@ -14,7 +14,7 @@ from hybridsim.answers.measurements.measurement import Measurement
 def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = ()) -> Comparison:
     """Compare the results of two runs; each is a file, a folder, or a prefix of files' names.
 
-    A simulated run may also be given as what it measured (report/fio_json.py makes that of a run
+    A simulated run may also be given as what it measured (show/fio_json.py makes that of a run
     of fio's jobs).  `tolerance` is as `--tolerance` has it: `10%`, `iops=5%,p99=20%`.
     Raises MeasurementError for files that cannot be read or have nothing in common, UsageError for
     a wrong tolerance.

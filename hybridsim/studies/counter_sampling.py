@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 
 SAMPLES_MAX = 512
 

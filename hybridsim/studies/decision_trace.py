@@ -24,8 +24,8 @@ from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
 from hybridsim.caches.policies.learned.policy import CLOCK, NONE, VICTIM, Learned
 from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
 from hybridsim.caches.policies.learned.worth import DOUBT, READING, RENT, WRITING
-from hybridsim.common.arrays import Int32s
 from hybridsim.engine.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
+from hybridsim.foundation.arrays import Int32s
 from hybridsim.requests.pages import Accesses, Ids
 
 

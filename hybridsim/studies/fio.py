@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op, Path
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.units import human_size
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op, Path
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.units import human_size
 from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import Jobs
 from hybridsim.requests.source import NEVER

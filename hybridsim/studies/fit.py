@@ -14,9 +14,9 @@ from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.fio_results import looks_like_fio
 from hybridsim.answers.fitting.observed import Observed, observe
-from hybridsim.common.errors import TraceError
-from hybridsim.common.histogram import Distribution
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.rows import Requests, no_requests
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building

@@ -24,10 +24,6 @@ from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.learned import Learned
 from hybridsim.caches.policies.learned.lessons import Learning, learning
 from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
-from hybridsim.common.arrays import Bytes, Int32s, Ints
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.common.units import format_size, parse_percent, parse_size
-from hybridsim.common.wording import counted
 from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
@@ -42,6 +38,10 @@ from hybridsim.engine.residency import (
     run_foreseen,
     run_pages,
 )
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.units import format_size, parse_percent, parse_size
+from hybridsim.foundation.wording import counted
 from hybridsim.requests.pages import (
     Accesses,
     Chunked,

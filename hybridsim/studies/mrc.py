@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.common.units import parse_percent
 from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.units import parse_percent
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
 from hybridsim.studies.hits import Cache, Feed, readable_twice, size_bytes

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
-from hybridsim.common.errors import UsageError
-from hybridsim.common.suggest import hint
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
 
 REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
 PARAMETERS = (  # of policies of the registry

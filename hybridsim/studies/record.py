@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybridsim.common.errors import RecordingError
+from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.recording import WAYS, Order, Tick, way
 from hybridsim.traces.recording.disk import Disk, Estimate, Host, estimate, find
 from hybridsim.traces.recording.packing import files_of
@@ -107,7 +107,7 @@ def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
 
 def summary_of(prepared: Prepared) -> Summary | None:
     """Read a recording; None if no request came."""
-    from hybridsim.common.errors import TraceError
+    from hybridsim.foundation.errors import TraceError
 
     number = prepared.disk.number.replace(":", ",")
     try:

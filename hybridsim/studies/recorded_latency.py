@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hybridsim.common.codes import Op
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.rows import UNKNOWN, Requests
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from hybridsim.answers.requirements import Checked, Seen, parse_measure
 from hybridsim.answers.result import Result
-from hybridsim.common.errors import UsageError
-from hybridsim.common.wording import percent
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.replay import Report, replay
 from hybridsim.studies.sweep import seeds as chance

@@ -20,12 +20,12 @@ from hybridsim.answers.result import Result, Warning, conclude, warm_up_of
 from hybridsim.answers.warm_start import compared
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.caches.warm_start.saved_cache import SavedCache
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import FUA, PREFLUSH, SYNC, Flag, Op
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.common.units import human_size
 from hybridsim.engine.machine import Machine
 from hybridsim.engine.think import Waits
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
+from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.units import human_size
 from hybridsim.jit import compiled
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.pages import Chunked, check_real

@@ -15,9 +15,9 @@ from typing import Any
 
 from hybridsim.answers.requirements import Checked, Requirement, Seen, check_answerable, parse_all
 from hybridsim.answers.result import Result
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.units import format_size, human_size
-from hybridsim.common.version import __version__
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.units import format_size, human_size
+from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report

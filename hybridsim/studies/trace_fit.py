@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.answers.warmup import WarmUp, judge
-from hybridsim.common.errors import TraceError
 from hybridsim.engine.stack import Stack, count_depths
+from hybridsim.foundation.errors import TraceError
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import Ids, accesses
 from hybridsim.requests.rows import Requests, joined

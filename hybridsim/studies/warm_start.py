@@ -11,9 +11,9 @@ from hybridsim.caches import PageCache
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.warm_start.ranking import ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache, is_saved_cache
-from hybridsim.common.arrays import Ints
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.common.units import format_size, human_count, human_size
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.units import format_size, human_count, human_size
 from hybridsim.scenario import Cache, Scenario
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace

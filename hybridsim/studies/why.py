@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybridsim.caches.policies.learned.decisions import Page, Why
-from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
 from hybridsim.studies.decision_trace import Witness
 from hybridsim.studies.hits import cache_pages, size_bytes

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 
 COLUMNS, ROWS = 128, 64  # of time and address, at most; half of each at least, once it has grown

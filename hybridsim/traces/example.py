@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.version import PACKAGE
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.version import PACKAGE
 
 CAPTURE = "rocksdb_mixgraph.blktrace.0.zst"
 SITE = "site.toml"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.codes import Flag, Op
+from hybridsim.foundation.codes import Flag, Op
 from hybridsim.requests.rows import UNKNOWN, Device, Requests, TraceWarning
 from hybridsim.traces.address_map import AddressMap
 

@@ -13,9 +13,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import TraceError, UsageError
-from hybridsim.common.printable import printable
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.printable import printable
 from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
 from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files

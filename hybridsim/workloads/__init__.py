@@ -3,8 +3,10 @@
 quantities, load   the tables; what all kinds of load have in common
 draws              numbers by chance, whole columns at once
 icf, icf_loads     Iometer's own files, and the loads that they come to
-said, of_files     a workload from TOML or from a line, and what is wrong with it
+parse, imported    a workload from TOML, from one line, or from the file of another tool
 generated          its loads side by side, as one stream of requests
+fio                jobs of fio, as they are
+standin            stand-ins: a capture as distributions, and requests drawn from these
 """
 
 # name: class of the table

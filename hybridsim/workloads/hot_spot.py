@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from hybridsim.common.units import format_size
+from hybridsim.foundation.units import format_size
 from hybridsim.workloads.draws import Draws, Ints, PowerLaw, Scattered
 from hybridsim.workloads.load import MIB, Load, within_units
 from hybridsim.workloads.quantities import Align, Rate, Share, SizeOrShare, Time, bytes_of

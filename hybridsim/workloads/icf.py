@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hybridsim.common.errors import WorkloadError
-from hybridsim.common.suggest import nearest
-from hybridsim.common.toml.problems import Problem, report
+from hybridsim.foundation.errors import WorkloadError
+from hybridsim.foundation.suggest import nearest
+from hybridsim.foundation.toml.problems import Problem, report
 
 SECOND = 10**9
 COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hybridsim.common.suggest import hint
-from hybridsim.common.units import format_size, format_time, parse_size
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import format_size, format_time, parse_size
 from hybridsim.workloads.icf import SECOND, Icf, Spec, Worker
 from hybridsim.workloads.iometer import Iometer
 

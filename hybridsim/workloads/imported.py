@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
-from hybridsim.common.errors import WorkloadError
-from hybridsim.common.toml.problems import Locates, Path, Problem
+from hybridsim.foundation.errors import WorkloadError
+from hybridsim.foundation.toml.problems import Locates, Path, Problem
 from hybridsim.workloads import icf
 from hybridsim.workloads.icf_loads import Made, loads
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads.draws import Draws, Ints, Weighted
 from hybridsim.workloads.icf import COLUMNS

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from hybridsim.common.codes import Op
-from hybridsim.common.units import format_size, format_time
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.units import format_size, format_time
 from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
 from hybridsim.workloads.quantities import (

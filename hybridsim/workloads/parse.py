@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from hybridsim.common.errors import WorkloadError
-from hybridsim.common.suggest import hint
-from hybridsim.common.toml.parsing import cleaned, parsed
-from hybridsim.common.toml.places import Path, Places
-from hybridsim.common.toml.problems import Locates, Problem, explain, report
+from hybridsim.foundation.errors import WorkloadError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.toml.parsing import cleaned, parsed
+from hybridsim.foundation.toml.places import Path, Places
+from hybridsim.foundation.toml.problems import Locates, Problem, explain, report
 from hybridsim.workloads import KINDS, icf
 from hybridsim.workloads.imported import of_icf, with_files
 from hybridsim.workloads.workload import TABLES, Workload

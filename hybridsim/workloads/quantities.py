@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.common.toml.table import Part, Size, Time
-from hybridsim.common.units import parse_percent, parse_size
+from hybridsim.foundation.toml.table import Part, Size, Time
+from hybridsim.foundation.units import parse_percent, parse_size
 
 __all__ = [
     "Align",

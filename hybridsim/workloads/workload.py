@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
-from hybridsim.common.registry import Registry
+from hybridsim.foundation.registry import Registry
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads import KINDS
 from hybridsim.workloads.load import Load

@@ -24,7 +24,7 @@ from validate.lab import nbd
 PR_SET_TIMERSLACK = 29
 MAP_NORESERVE = 0x4000  # of Linux; Python's mmap names it from 3.13 on
 PAGE = mmap.PAGESIZE
-OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH = 0, 1, 2, 3  # hybridsim.common.codes.Op
+OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH = 0, 1, 2, 3  # hybridsim.foundation.codes.Op
 OP_FUA = 8
 OPS = {nbd.READ: OP_READ, nbd.WRITE: OP_WRITE, nbd.TRIM: OP_DISCARD, nbd.FLUSH: OP_FLUSH,
        nbd.WRITE_ZEROES: OP_WRITE}  # fmt: skip

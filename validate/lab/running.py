@@ -166,7 +166,7 @@ def members_of(scenario: Path) -> int:
                 f"the disks of `validate lab run` are hybridsim's models, and {name} is not "
                 f"installed for {sys.executable}: pip install -e . in hybridsim's folder"
             )
-    from hybridsim.common.errors import ScenarioError
+    from hybridsim.foundation.errors import ScenarioError
     from hybridsim.scenario import Scenario
 
     try:

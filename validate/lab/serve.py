@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Level
-from hybridsim.common.errors import HybridsimError
 from hybridsim.engine.live import LiveArray
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Level
+from hybridsim.foundation.errors import HybridsimError
 from hybridsim.jit.events import FAST
 from hybridsim.scenario import Scenario, building
 from hybridsim.storage.controller import Controller

@@ -47,7 +47,7 @@ def add_arguments(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Simulate, compare and print; return the exit code."""
     try:
-        from hybridsim.common.errors import HybridsimError
+        from hybridsim.foundation.errors import HybridsimError
     except ImportError as error:
         print(f"validate: the report needs hybridsim here: {error}", file=sys.stderr)
         return 4
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(found: Sequence[Held], args: argparse.Namespace) -> None:
-    from hybridsim.common.writing import write_text
+    from hybridsim.foundation.writing import write_text
     from hybridsim.show.page import is_ascii
     from validate.report.as_json import to_json
     from validate.report.text import text

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hybridsim.answers.comparison.rows import Comparison, Row
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS
 from hybridsim.answers.warmup import State
-from hybridsim.common.wording import NONE
+from hybridsim.foundation.wording import NONE
 from validate.report.holding import Held
 
 BEYOND = "*"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hybridsim.common.wording import counted
+from hybridsim.foundation.wording import counted
 from hybridsim.show import comparison
 from hybridsim.show.page import in_ascii, paragraph, table
 from validate.report.columns import HEADS, LEGEND, cells

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from hybridsim.answers.measurements.fio_json import load
-from hybridsim.common.units import format_rate, format_time, parse_rate, parse_time
+from hybridsim.foundation.units import format_rate, format_time, parse_rate, parse_time
 from hybridsim.scenario import Scenario
 from hybridsim.studies import fit
 from hybridsim.studies.fio import fio

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridsim.answers.fitting.fio_results import Point, read
-from hybridsim.common.units import format_rate, format_time, parse_rate, parse_time
+from hybridsim.foundation.units import format_rate, format_time, parse_rate, parse_time
 from validate.twin.record import SECOND, Bare
 
 STREAM_BYTES, PAGE_BYTES = 128 * 1024, 4096

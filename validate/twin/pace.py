@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridsim.answers.measurements import fio_log
 from hybridsim.answers.measurements.measurement import SECOND, Curve
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import Job
 from validate import layout

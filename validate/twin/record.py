@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybridsim.common.errors import HybridsimError
+from hybridsim.foundation.errors import HybridsimError
 
 SECOND = 10**9
 

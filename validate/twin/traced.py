@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import Job

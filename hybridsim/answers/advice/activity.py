@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.rows import UNKNOWN, Requests
 
 TOLD = 5  # processes

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.suggest import hint
-from hybridsim.common.units import format_size, human_size
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import format_size, human_size
 from hybridsim.scenario import Backing, Price, Scenario, levels
 from hybridsim.scenario.catalog import FOLDER
 from hybridsim.scenario.fast_tier import FastTier

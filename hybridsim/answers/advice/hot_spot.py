@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.pages import Chunked, Ids, accesses
 from hybridsim.requests.rows import Requests
 

@@ -6,5 +6,5 @@
     curves      two curves on the same bins, as warm-ups
     comparing   all of it
 
-It knows no files, only two Measurements (`measurements/`).
+It knows no files, only two Measurements (`answers/measurements/`).
 """

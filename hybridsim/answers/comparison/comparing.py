@@ -27,7 +27,7 @@ from hybridsim.answers.measurements.measurement import (
     Name,
     Samples,
 )
-from hybridsim.common.errors import MeasurementError
+from hybridsim.foundation.errors import MeasurementError
 
 FEW = 6  # names, of what has nothing in common
 LONGER = 1.05  # times; runs of unlike length are noted

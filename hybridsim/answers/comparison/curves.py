@@ -1,6 +1,6 @@
 """Two curves on the same bins: how far their shapes are apart, and how they warm up.
 
-A warm-up curve is compared as `answer/warmup.py` does: times and levels where both are steady.
+A warm-up curve is compared as `answers/warmup.py` does: times and levels where both are steady.
 The distance of two curves is the mean absolute difference of both, each smoothed by a median of
 five bins, over the time that both have; as shares of their own levels where both are steady, else
 of their own means, as a level that is no level decides nothing.

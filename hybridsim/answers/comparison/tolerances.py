@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.suggest import nearest
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import nearest
 
 # Of the real value, but where DISTANCES says otherwise.  Those of curves and counters are the
 # project's own targets beside real kernels; those of latencies were chosen, not measured.

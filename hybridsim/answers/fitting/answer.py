@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.fidelity import Fidelity
-from hybridsim.common.units import format_rate, format_size, format_time, human_time
-from hybridsim.common.version import __version__
+from hybridsim.foundation.units import format_rate, format_size, format_time, human_time
+from hybridsim.foundation.version import __version__
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario

@@ -11,8 +11,8 @@ from hybridsim.answers.fitting.disks import MINUTE_MS, DiskFit
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.answers.fitting.order import CHOOSES
 from hybridsim.answers.fitting.pieces import pieces
-from hybridsim.common.errors import FitError
-from hybridsim.common.units import parse_rate, parse_time
+from hybridsim.foundation.errors import FitError
+from hybridsim.foundation.units import parse_rate, parse_time
 from hybridsim.scenario import catalog
 
 MS = 1e6

@@ -6,7 +6,7 @@ from hybridsim.answers.fitting import array, flash, solid
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.observed import Observed, Seen, random_reads
-from hybridsim.common.errors import FitError
+from hybridsim.foundation.errors import FitError
 
 FEWEST = 200  # requests that a fit of anything needs
 FLASH_NS = 2_000_000  # no disk moves its arm and waits for the platter in less, at the median

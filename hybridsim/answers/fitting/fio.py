@@ -19,8 +19,8 @@ from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
 from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.answers.fitting.flash import KIB4
 from hybridsim.answers.fitting.observed import Floats
-from hybridsim.common.errors import FitError
-from hybridsim.common.units import parse_rate, parse_size, parse_time
+from hybridsim.foundation.errors import FitError
+from hybridsim.foundation.units import parse_rate, parse_size, parse_time
 from hybridsim.scenario import catalog
 
 MS = 1e6

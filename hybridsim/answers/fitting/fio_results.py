@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.answers.measurements import fio_json
-from hybridsim.common.errors import FitError, HybridsimError
-from hybridsim.common.units import parse_size
+from hybridsim.foundation.errors import FitError, HybridsimError
+from hybridsim.foundation.units import parse_size
 
 DIRECTIONS = ("read", "write")
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.codes import Op
-from hybridsim.common.units import human_time
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.units import human_time
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
 
 Ints = npt.NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.flash import KIB4, FlashFit
 from hybridsim.answers.fitting.observed import Observed
-from hybridsim.common.units import human_time, parse_rate, parse_time
+from hybridsim.foundation.units import human_time, parse_rate, parse_time
 from hybridsim.scenario import catalog
 
 DRIVE = "backing.drive"

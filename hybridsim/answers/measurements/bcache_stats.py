@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridsim.answers.measurements.measurement import SECOND, Ints, Measurement, Samples
-from hybridsim.common.errors import MeasurementError
+from hybridsim.foundation.errors import MeasurementError
 
 Marks = npt.NDArray[np.bool_]
 

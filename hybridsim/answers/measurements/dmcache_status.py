@@ -10,7 +10,7 @@ import re
 import numpy as np
 
 from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samples
-from hybridsim.common.errors import MeasurementError
+from hybridsim.foundation.errors import MeasurementError
 
 LINE = re.compile(
     r"(?P<uptime>\d+\.\d+) (?:\S+: )?\d+ \d+ cache (?P<rest>\d+ \d+/\d+ \d+ \d+/\d+ .*)"

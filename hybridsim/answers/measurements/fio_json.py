@@ -26,8 +26,8 @@ from hybridsim.answers.measurements.measurement import (
     Name,
     Samples,
 )
-from hybridsim.common.errors import MeasurementError
-from hybridsim.common.histogram import Distribution, bin_of
+from hybridsim.foundation.errors import MeasurementError
+from hybridsim.foundation.histogram import Distribution, bin_of
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")

@@ -30,8 +30,8 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
 )
-from hybridsim.common.errors import MeasurementError
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.errors import MeasurementError
+from hybridsim.foundation.histogram import Distribution
 
 FILE = re.compile(r"_(?P<kind>bw|iops|lat|clat|slat)(?:\.(?P<number>\d+))?\.log$")
 LINE = re.compile(r"\d+, \d+, [012], \d+(, \d+)*\s*$")

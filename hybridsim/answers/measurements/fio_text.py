@@ -20,7 +20,7 @@ from hybridsim.answers.measurements.measurement import (
     SUBMISSION,
     Measurement,
 )
-from hybridsim.common.errors import MeasurementError
+from hybridsim.foundation.errors import MeasurementError
 
 JOB = re.compile(r"^(?:.*?Output)?(?P<name>[^\s:][^:]*): \(groupid=(?P<group>\d+), jobs=\d+\)")
 DIRECTION = re.compile(r"^(?P<what>read|write|trim)\s*: (?P<rest>.*)$")

@@ -21,7 +21,7 @@ from hybridsim.answers.measurements.measurement import (
     Name,
     Samples,
 )
-from hybridsim.common.errors import MeasurementError
+from hybridsim.foundation.errors import MeasurementError
 
 HEAD = 1 << 20  # a page may have the report of a run far down
 HITS = {"read_hits": "read_misses", "cache_hits": "cache_misses", "hits": "misses"}

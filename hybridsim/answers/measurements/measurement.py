@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.errors import MeasurementError
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.errors import MeasurementError
+from hybridsim.foundation.histogram import Distribution
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -19,8 +19,8 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
 )
-from hybridsim.common.errors import MeasurementError
-from hybridsim.common.histogram import Distribution, bin_of
+from hybridsim.foundation.errors import MeasurementError
+from hybridsim.foundation.histogram import Distribution, bin_of
 
 SCHEMA = "hybridsim.result/1"
 PHASE = "whole"

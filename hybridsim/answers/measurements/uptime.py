@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hybridsim.answers.measurements.measurement import Measurement
-from hybridsim.common.errors import MeasurementError
+from hybridsim.foundation.errors import MeasurementError
 
 FILE = "workload-start-uptime.txt"
 

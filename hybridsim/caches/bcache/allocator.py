@@ -16,8 +16,8 @@ from hybridsim.caches.bcache.buckets import (
 )
 from hybridsim.caches.bcache.journal import Journal
 from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import FUA, Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hybridsim.caches.bcache.keys import Keys
 from hybridsim.caches.bcache.victims import Victims
-from hybridsim.common.arrays import Bytes, Int32s, Ints
-from hybridsim.common.codes import Reuse
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.codes import Reuse
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache.buckets import SECTOR_BYTES, Buckets
-from hybridsim.common.arrays import Int32s, Ints, longer
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index
 

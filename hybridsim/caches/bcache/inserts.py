@@ -12,8 +12,8 @@ from hybridsim.caches.bcache.pieces import Pieces
 from hybridsim.caches.bcache.space import LENGTH, PLACE, Space
 from hybridsim.caches.bcache.statistics import COLLISIONS, Statistics
 from hybridsim.caches.bcache.tags import BITS, PIECE, RESUME
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hybridsim.caches.bcache.pieces import Jobs
 from hybridsim.caches.bcache.tags import JOURNAL, JOURNAL_TIMER
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.codes import FUA, PREFLUSH, Op
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache.tree import NODES_FREE, Tree
-from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache.allocator import Allocator
-from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

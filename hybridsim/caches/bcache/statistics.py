@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache.tags import STATISTICS
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -29,8 +29,8 @@ from hybridsim.caches.bcache.statistics import (
     Statistics,
 )
 from hybridsim.caches.bcache.writeback import WriteBack
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -10,8 +10,8 @@ from hybridsim.caches.bcache.allocator import GC_RUNNING, Allocator
 from hybridsim.caches.bcache.buckets import AVAIL, IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.keys import DIRTY_BYTES
 from hybridsim.caches.bcache.tags import BACK_READ, BACK_WRITE, BITS, RATE, WRITE_BACK
-from hybridsim.common.arrays import Bytes, Int32s, Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.dmcache.table import Table
-from hybridsim.common.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes
+from hybridsim.foundation.arrays import Bytes
 from hybridsim.jit import method, state_machine
 
 DISCARD_BLOCKS_MAX = 16_384

@@ -12,7 +12,7 @@ import numpy as np
 
 from hybridsim.caches.dmcache.multiqueue import LEVELS, Links, MultiQueue
 from hybridsim.caches.dmcache.table import Table
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

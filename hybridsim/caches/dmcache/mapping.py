@@ -18,8 +18,8 @@ from hybridsim.caches.dmcache.migrations import (
 )
 from hybridsim.caches.dmcache.smq import JIFFY_NS, NOT_HOT
 from hybridsim.caches.dmcache.work import NOBODY, WRITES
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import FUA, DmMode, Op, Path, Reason
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, DmMode, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

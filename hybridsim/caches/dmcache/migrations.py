@@ -20,8 +20,8 @@ from hybridsim.caches.dmcache.work import (
     PROMOTE,
     WRITES,
 )
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.codes import DmMode, Op
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.codes import DmMode, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -21,7 +21,7 @@ from hybridsim.caches.dmcache.work import (
     WRITE_BACK,
     Work,
 )
-from hybridsim.common.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -29,8 +29,8 @@ from hybridsim.caches.dmcache.migrations import (
 )
 from hybridsim.caches.dmcache.smq import FREE_SLOTS, JIFFY_NS
 from hybridsim.caches.dmcache.work import USED
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints, free_list
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, free_list
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

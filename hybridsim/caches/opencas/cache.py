@@ -35,7 +35,7 @@ from hybridsim.caches.opencas.ways import (
     OVERLAYS,
     ROUTES,
 )
-from hybridsim.common.codes import (
+from hybridsim.foundation.codes import (
     FUA,
     PREFLUSH,
     CasMode,

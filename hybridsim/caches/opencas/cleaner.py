@@ -17,8 +17,8 @@ from hybridsim.caches.opencas.ways import (
     CLEAN_WRITTEN,
     MAKE_ROOM,
 )
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -9,8 +9,8 @@ import numpy as np
 from hybridsim.caches.opencas.bits import Marks
 from hybridsim.caches.opencas.jobs import CLEANER
 from hybridsim.caches.opencas.lists import LAST, Chain
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.codes import Cleaning
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.codes import Cleaning
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

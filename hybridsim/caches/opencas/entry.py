@@ -11,8 +11,8 @@ from hybridsim.caches.opencas.jobs import EXCLUSIVE, SHARED
 from hybridsim.caches.opencas.lines import FREE
 from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
 from hybridsim.caches.opencas.ways import INSERT, INVALIDATE, OVERLAY, PASS, UPDATE
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import CasMode, Cutoff, Op, Path, Promotion, Reason
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import CasMode, Cutoff, Op, Path, Promotion, Reason
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

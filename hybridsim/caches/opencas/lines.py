@@ -11,8 +11,8 @@ from hybridsim.caches.opencas.bits import Marks, Sectors
 from hybridsim.caches.opencas.dirt import Dirt
 from hybridsim.caches.opencas.jobs import Jobs
 from hybridsim.caches.opencas.lists import LISTS, TAIL, Lists
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s
+from hybridsim.foundation.arrays import Bytes, Int32s
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

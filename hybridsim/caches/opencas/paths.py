@@ -25,7 +25,7 @@ from hybridsim.caches.opencas.ways import (
     PASS_THROUGH,
     TOTAL,
 )
-from hybridsim.common.codes import CasMode, Op, Path, Reason
+from hybridsim.foundation.codes import CasMode, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

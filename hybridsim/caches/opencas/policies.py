@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsim.caches.dmcache.table import Table
 from hybridsim.caches.opencas.lists import LAST, Chain
-from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -15,8 +15,8 @@ from hybridsim.caches.opencas.ways import (
     OF_CACHE,
     OF_ORIGIN,
 )
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import OP_MASK, Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

@@ -47,8 +47,8 @@ from hybridsim.caches.page.reads import read
 from hybridsim.caches.page.table import Table
 from hybridsim.caches.page.writes import discard, write_around_or_through, write_back
 from hybridsim.caches.streams import Streams
-from hybridsim.common.arrays import Ints, grown_together
-from hybridsim.common.codes import FUA, PREFLUSH
+from hybridsim.foundation.arrays import Ints, grown_together
+from hybridsim.foundation.codes import FUA, PREFLUSH
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.limits import READS, Limit, Limits

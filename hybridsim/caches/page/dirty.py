@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.page.names import NOTHING
-from hybridsim.common.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.limits import WRITES, Limit, Limits
 

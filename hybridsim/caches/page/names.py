@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.common.codes import Fill, FillWhen, Mode, Op, Path, Reason
+from hybridsim.foundation.codes import Fill, FillWhen, Mode, Op, Path, Reason
 
 NOTHING = -1
 PRELOADED = -2  # in place of the request that waits for a fill

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.limits import READS, Limit, Limits
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.page.names import ABSENT, COLD, NOTHING
-from hybridsim.common.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index
 

@@ -14,7 +14,7 @@ from hybridsim.caches.page.names import (
     WRITE,
 )
 from hybridsim.caches.page.slots import become_present, give_up, is_wanted, use
-from hybridsim.common.codes import FUA
+from hybridsim.foundation.codes import FUA
 from hybridsim.jit import kernel
 
 

@@ -25,7 +25,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.common.registry import Registry
+from hybridsim.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from hybridsim.caches.policies.learned import Learned

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.queues import NOWHERE, Queues
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 # T1, T2: cached, seen once and more often; B1, B2: what was evicted from them; missed while there

@@ -18,7 +18,7 @@ import numpy as np
 
 from hybridsim.caches.policies.learned import Learned
 from hybridsim.caches.policies.learned.worth import OVER
-from hybridsim.common.arrays import Floats, Ints, grown_together
+from hybridsim.foundation.arrays import Floats, Ints, grown_together
 from hybridsim.jit import method, state_machine
 
 ACCESS = 1 << 20  # of the clock, where that counts accesses

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.common.arrays import Bytes, longer
+from hybridsim.foundation.arrays import Bytes, longer
 from hybridsim.jit import method, state_machine
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 
 USES_MAX = 15

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.queues import NOWHERE, Queues
-from hybridsim.common.arrays import Bytes, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Ints, longer
 from hybridsim.jit import method, state_machine
 
 FRACTION_BITS = 16  # the memory's size is kept in parts of a page

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.queues import NOWHERE, Queues
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 PASSING, GONE, RETURNING = range(3)  # the paper's Q; evicted but still in the stack; missed there

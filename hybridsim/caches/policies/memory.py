@@ -21,7 +21,7 @@ from hybridsim.caches.policies.learned.policy import CLOCK, TAKEN
 from hybridsim.caches.policies.learned.regions import PLACES
 from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, ROW, SHARE
 from hybridsim.caches.policies.learned.worth import RENT
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 
 VERSION = 1  # to be raised when a class means something else
 NEVER = -1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.common.arrays import Bytes, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Ints, longer
 from hybridsim.jit import method, state_machine
 
 SMALL, MAIN, GHOST, RETURNING = range(4)

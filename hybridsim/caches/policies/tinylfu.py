@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.frequencies import Frequencies
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 PARTS = 16  # of a use, in which the mean is kept

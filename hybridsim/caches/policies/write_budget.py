@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from hybridsim.common.units import parse_percent, parse_size
+from hybridsim.foundation.units import parse_percent, parse_size
 
 DAY_NS = 86_400 * 10**9
 ACCESS = 1 << 20  # parts, of which an interval is a whole number

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.caches.streams import Streams
-from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import loop
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from hybridsim.caches import PageCache
 from hybridsim.caches.policies.memory import Memory, is_of_now, is_sound, learner, noted, remembered
-from hybridsim.common.arrays import Ints
-from hybridsim.common.errors import UsageError
-from hybridsim.common.units import human_size
-from hybridsim.common.writing import whole_file
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.writing import whole_file
 
 FORMAT = "hybridsim.cache/1"
 MAGIC = b"PK\x03\x04"  # of NumPy's .npz
@@ -28,7 +28,7 @@ STAMPS, LEARNED = "stamps", "learned."  # where a learned policy chose, and what
 class SavedCache:
     """Pages by number, the best first, and which of their granules were valid, as bits.
 
-    Where a learned policy chose them, also what it knew (policies/memory.py).
+    Where a learned policy chose them, also what it knew (caches/policies/memory.py).
     """
 
     name: str

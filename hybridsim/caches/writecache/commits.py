@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints
-from hybridsim.common.codes import FUA, Op
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.codes import FUA, Op
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

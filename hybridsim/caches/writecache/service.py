@@ -14,8 +14,8 @@ from hybridsim.caches.writecache.commits import (
 )
 from hybridsim.caches.writecache.slots import FREE, HOLDS, NOTHING
 from hybridsim.caches.writecache.write_back import AROUND, TAG_BITS, WriteBack
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import Op, Path, Reason
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op, Path, Reason
 from hybridsim.jit import method, state_machine
 
 READ, WRITE, DISCARD = int(Op.READ), int(Op.WRITE), int(Op.DISCARD)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.dmcache.table import Table
-from hybridsim.common.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

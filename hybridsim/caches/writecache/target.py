@@ -41,8 +41,8 @@ from hybridsim.caches.writecache.write_back import (
     WRITER,
     WriteBack,
 )
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hybridsim.caches.writecache.commits import EPOCH, IDLE, STAGE, Commits
 from hybridsim.caches.writecache.slots import NOTHING, Slots
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.codes import Op
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hybridsim.caches.page.preload import COLD_START, WarmStart
-from hybridsim.common.codes import Level, Replay
 from hybridsim.engine.machine import Machine
+from hybridsim.foundation.codes import Level, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.host import Host
 from hybridsim.requests.source import Source

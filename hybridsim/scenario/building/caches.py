@@ -12,8 +12,8 @@ from hybridsim.caches import writecache as writecache_parts
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.memory import learner, recall
-from hybridsim.common.arrays import doubled
-from hybridsim.common.codes import (
+from hybridsim.foundation.arrays import doubled
+from hybridsim.foundation.codes import (
     BcacheMode,
     CasMode,
     Cleaning,
@@ -25,8 +25,8 @@ from hybridsim.common.codes import (
     Promotion,
     Reuse,
 )
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.units import human_size, parse_percent
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.units import human_size, parse_percent
 from hybridsim.scenario import Cache
 from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.caches import CacheTable

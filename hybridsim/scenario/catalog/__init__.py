@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.suggest import hint
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.suggest import hint
 
 FOLDER = Path(__file__).parent
 KINDS = ("hdd", "ssd", "volume")

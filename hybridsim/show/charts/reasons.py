@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hybridsim.common.codes import Reason
-from hybridsim.common.explain import REASONS
+from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.explain import REASONS
 from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Chart, Line
 from hybridsim.show.charts.documents import Document, bands, end_ns, has_cache, middles

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints, longer
-from hybridsim.common.units import parse_size
+from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.units import parse_size
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
 from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Axis, Chart, Line

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Chart, Line, Mark, Value
 from hybridsim.show.charts.documents import Document, bands, end_ns, has_cache, middles, width_ns

@@ -23,8 +23,8 @@ TITLES = {
     "hybridsim.result": "Should this be cached?",
     "hybridsim.size": "How large must the SSD be?",
     "hybridsim.bench": "What does this machine give?",
-    "hybridsim.studies.sweep": "Which of these machines?",
-    "hybridsim.answers.comparison": "Does the model match the machine?",
+    "hybridsim.sweep": "Which of these machines?",
+    "hybridsim.comparison": "Does the model match the machine?",
 }
 
 

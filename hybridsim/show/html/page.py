@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from hybridsim.answers.result import plain
-from hybridsim.common.version import __version__
+from hybridsim.foundation.version import __version__
 from hybridsim.show.charts import Chart
 from hybridsim.show.charts.chart import Value, Values
 from hybridsim.show.charts.labels import rows_of

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.show.charts import address as address_charts
 from hybridsim.show.charts import cost as cost_charts
 from hybridsim.show.charts import curve as curve_charts
@@ -85,8 +85,8 @@ def address_map(result: Any, what: str = "reads") -> Figure:
 def miss_ratio_curve(curves: Any, chosen_bytes: int | None = None) -> Figure:
     """Return a miss-ratio curve with its knee, or several by their names.
 
-    `curves` is what `miss_ratio_curve` of hybridsim.studies.mrc returns, its dictionary, or a mapping
-    from names to these; `chosen_bytes` marks a size.
+    `curves` is what `hybridsim.miss_ratio_curve` returns, its dictionary, or a mapping from names
+    to these; `chosen_bytes` marks a size.
     """
     is_one = hasattr(curves, "to_dict") or "curve" in curves
     named = {"": curves} if is_one else curves

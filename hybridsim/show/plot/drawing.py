@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.show.charts import ticks as ticks_of
 from hybridsim.show.charts.chart import Axis, Bars, Chart, Dots, Heat, Line, Values
 from hybridsim.show.charts.labels import rows_of

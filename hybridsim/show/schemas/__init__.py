@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.suggest import hint
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
 
 FOLDER = Path(__file__).parent
 PARTS = "parts"  # what several documents have in them

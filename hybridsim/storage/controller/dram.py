@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints, doubled
-from hybridsim.common.codes import OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.arrays import Ints, doubled
+from hybridsim.foundation.codes import OP_MASK, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.counts import (
     DESTAGE,

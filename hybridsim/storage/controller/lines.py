@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.lru import LRU
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.ordered import OrderedSet
 from hybridsim.storage.controller.slots import Slots

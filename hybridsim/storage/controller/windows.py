@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsim.caches.policies.lru import LRU
 from hybridsim.caches.streams import Streams
-from hybridsim.common.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.slots import Slots
 

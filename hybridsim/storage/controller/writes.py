@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.common.codes import FUA, OP_MASK, Op
+from hybridsim.foundation.codes import FUA, OP_MASK, Op
 from hybridsim.jit import kernel
 from hybridsim.jit.events import CONTROLLER
 from hybridsim.storage.controller.counts import (

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.flash_dies import PROGRAM_ENDS, Dies
 from hybridsim.storage.devices.flash_requests import Requests

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.codes import Order
-from hybridsim.common.errors import ScenarioError
-from hybridsim.common.units import human_size
+from hybridsim.foundation.codes import Order
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.units import human_size
 from hybridsim.storage.devices.hdd_seek import Array, moves
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.errors import ScenarioError
+from hybridsim.foundation.errors import ScenarioError
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import HardDisk

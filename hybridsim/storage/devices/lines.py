@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, longer
+from hybridsim.foundation.arrays import Int32s, longer
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1

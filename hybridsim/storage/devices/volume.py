@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
-from hybridsim.common.codes import OP_MASK, Op
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.limits import NOTHING, READS, S_NS, WRITES, Limit, Limits
 

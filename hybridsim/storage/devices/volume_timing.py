@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit.limits import READS, S_NS, WHOLE_REQUEST, WRITES, Limit
 from hybridsim.storage.devices.volume import QUANTILES
 

@@ -4,7 +4,7 @@ Fields are integers of bytes, nanoseconds and bytes a second; their TOML names a
 of a datasheet (`seek_average = "8.5ms"`).  A new kind of drive is one file and one name in `Drive`.
 """
 
-from hybridsim.common.toml.table import ContradictionError, Part, Rate, Size, Time
+from hybridsim.foundation.toml.table import ContradictionError, Part, Rate, Size, Time
 from hybridsim.storage.drives.hdd import HardDisk
 from hybridsim.storage.drives.ssd import SolidState
 from hybridsim.storage.drives.volume import CloudVolume

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from hybridsim.common.toml.table import Part, Rate, Size, Time
-from hybridsim.common.units import format_time
+from hybridsim.foundation.toml.table import Part, Rate, Size, Time
+from hybridsim.foundation.units import format_time
 
 ARM = "seek_track_to_track, seek_average and seek_full, or seek_table, or seek_fit"
 

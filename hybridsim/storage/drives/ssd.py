@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.common.toml.table import Part, Rate, Size, Time
-from hybridsim.common.units import parse_percent
+from hybridsim.foundation.toml.table import Part, Rate, Size, Time
+from hybridsim.foundation.units import parse_percent
 
 UNIT_BYTES = 4096  # in which a drive keeps its map
 UNITS_MAX = 2**31  # numbers of units are 32 bits wide

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from hybridsim.common.toml.table import Part, Rate, Size, Time
-from hybridsim.common.units import format_time, parse_time
+from hybridsim.foundation.toml.table import Part, Rate, Size, Time
+from hybridsim.foundation.units import format_time, parse_time
 
 GIB = 2**30
 MEDIAN = 50  # percent

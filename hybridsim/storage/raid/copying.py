@@ -5,7 +5,7 @@ Each function takes the tier whose member it is.
 
 from __future__ import annotations
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel
 from hybridsim.storage.raid.groups import COPY_READ, COPY_WRITTEN, LOST, OUTSTANDING
 from hybridsim.storage.raid.layout import WHOLE

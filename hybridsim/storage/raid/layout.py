@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.common.codes import Level, Spread
+from hybridsim.foundation.codes import Level, Spread
 from hybridsim.jit import method, state_machine
 
 NEAR, FAR = int(Spread.NEAR), int(Spread.FAR)

@@ -5,7 +5,7 @@ Each function takes the tier whose rows they are.
 
 from __future__ import annotations
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel
 from hybridsim.storage.raid.chunks import gather
 from hybridsim.storage.raid.groups import BLOCKED, LOST, READING, RESERVED, WRITING

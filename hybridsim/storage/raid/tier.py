@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints
-from hybridsim.common.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.storage.raid.chunks import gather_chunks, issue_gathered

@@ -11,8 +11,8 @@ import numpy as np
 
 from hybridsim.answers.requirements import OF_RUNS
 from hybridsim.answers.verdict import NO, UNSURE, YES
-from hybridsim.common.version import __version__
-from hybridsim.common.wording import counted, latency
+from hybridsim.foundation.version import __version__
+from hybridsim.foundation.wording import counted, latency
 from hybridsim.studies.sweep.confidence import Estimate, estimate
 from hybridsim.studies.sweep.objectives import Objective
 from hybridsim.studies.sweep.plan import Plan

@@ -21,7 +21,7 @@ import dask
 import distributed.utils
 from distributed import Client, Future, KilledWorker, LocalCluster
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.studies.sweep import fork_server as nursery
 from hybridsim.studies.sweep.compute import Compute, Kind, computed, has_code, shared
 from hybridsim.studies.sweep.point import Point, version

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import Requests
 from hybridsim.studies.sweep.named_trace import ROW, NamedTrace
 from hybridsim.traces.formats.volumes import ALL

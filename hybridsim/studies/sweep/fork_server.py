@@ -10,8 +10,11 @@ from importlib.util import find_spec
 from multiprocessing import forkserver, get_context
 
 IMPORTED = [
-    "distributed", "hybridsim.studies.sweep.figures", "hybridsim.studies.sweep.worker_cache", "hybridsim.studies.replay",
-]  # fmt: skip
+    "distributed",
+    "hybridsim.studies.replay",
+    "hybridsim.studies.sweep.figures",
+    "hybridsim.studies.sweep.worker_cache",
+]
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}  # one thread a worker; what forks has none to lose
 
 

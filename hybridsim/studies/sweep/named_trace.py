@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.rows import DTYPES, Device, Findings, Requests
 from hybridsim.traces.trace import CHUNK_ROWS, GENERATED, Trace, arguments, sources_of
 

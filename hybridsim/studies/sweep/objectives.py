@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from hybridsim.answers.advice.alternatives import GB, drives_cost, pricing
 from hybridsim.answers.requirements import Measure, parse_measure
-from hybridsim.common.errors import UsageError
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import NONE, times
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, times
 from hybridsim.scenario import Scenario
 from hybridsim.studies.sweep.figures import PERCENTILES, alone_name, name_of
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.suggest import hint
-from hybridsim.common.writing import whole_file
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.writing import whole_file
 
 Records = Sequence[dict[str, Any]]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import value_of, values_of
 from hybridsim.studies.sweep.named_trace import NamedTrace

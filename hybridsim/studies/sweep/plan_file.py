@@ -23,10 +23,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from hybridsim.common.errors import ScenarioError, UsageError
-from hybridsim.common.toml.parsing import cleaned, parsed
-from hybridsim.common.toml.places import Path, Places
-from hybridsim.common.toml.problems import Problem, explain, report
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.toml.parsing import cleaned, parsed
+from hybridsim.foundation.toml.places import Path, Places
+from hybridsim.foundation.toml.problems import Problem, explain, report
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import path_of
 from hybridsim.storage.drives import Part

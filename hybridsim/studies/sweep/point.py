@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from hybridsim.common.version import PACKAGE, __version__
+from hybridsim.foundation.version import PACKAGE, __version__
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import identity
 from hybridsim.studies.sweep.named_trace import NamedTrace

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.units import (
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import (
     format_rate,
     format_size,
     format_time,

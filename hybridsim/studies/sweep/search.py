@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.studies.sweep.plan import Axis, Plan
 
 Values = dict[str, Any]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 
 SCHEMA = "hybridsim.point/1"
 FOLDER = "hybridsim-sweep"  # where nothing else is said

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hybridsim.common.errors import ScenarioError, UsageError
+from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.studies.sweep import fork_server as nursery
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.answer import Failed, Setting, SweepResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple, Protocol
 
-from hybridsim.common.errors import HybridsimError
+from hybridsim.foundation.errors import HybridsimError
 from hybridsim.studies.sweep.compute import Compute, Kind, computed
 from hybridsim.studies.sweep.point import Point
 

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from hybridsim.common.errors import TraceError, UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.requests.rows import Device, Findings, Requests
@@ -57,7 +57,7 @@ def open_reader(
 ) -> tuple[str, Reader]:
     """Return the format's name and a reader; the format is recognised if not given.
 
-    `columns:SAID` says what the columns of a table mean, see formats/mapping.py.
+    `columns:SAID` says what the columns of a table mean, see traces/formats/mapping.py.
     """
     name, _, said = (format or "").partition(":")
     if (name and name not in FORMATS) or (said and name not in MAPPED):

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats import findings_of_blktrace
 from hybridsim.traces.formats.blktrace_files import cpu_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests, joined
 from hybridsim.traces.formats.columns import BLANKS, BOM, Table, To
 from hybridsim.traces.formats.eight_bytes import BEYOND

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 
 LINES_SEEN = 20
 COMMENT = b"#"

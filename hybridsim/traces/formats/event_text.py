@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hybridsim.common.codes import Flag
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.codes import Flag
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats import findings_of_blktrace
 from hybridsim.traces.formats.events import EVENT, WINDOW, Action, Events, InOrder

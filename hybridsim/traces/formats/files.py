@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from hybridsim.common.errors import TraceError
-from hybridsim.common.printable import printable
+from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.printable import printable
 from hybridsim.requests.rows import Findings
 
 if sys.version_info >= (3, 14):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.common.wording import span
+from hybridsim.foundation.wording import span
 from hybridsim.requests.rows import Device, Findings
 from hybridsim.traces.formats.blktrace_files import cpu_of
 from hybridsim.traces.formats.blktrace_lane import Lane

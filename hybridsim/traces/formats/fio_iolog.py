@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.requests_csv import in_columns

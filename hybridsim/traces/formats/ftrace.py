@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hybridsim.common.codes import Flag, Op
+from hybridsim.foundation.codes import Flag, Op
 from hybridsim.traces.formats.event_text import (
     MARKS,
     SECTOR_BYTES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel
 from hybridsim.traces.formats.eight_bytes import (
     EIGHT,

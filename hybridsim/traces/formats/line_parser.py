@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.traces.formats.columns import NUMBERS, Table, To

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, one_device, only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridsim.common.errors import ColumnsError
+from hybridsim.foundation.errors import ColumnsError
 from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import BLANKS, COMMENT, SKIPPED, Table
 from hybridsim.traces.formats.files import Source

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import ColumnsError
-from hybridsim.common.suggest import hint
-from hybridsim.common.toml.parsing import cleaned, parsed
-from hybridsim.common.units import parse_size
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import ColumnsError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.toml.parsing import cleaned, parsed
+from hybridsim.foundation.units import parse_size
 from hybridsim.traces.formats.columns import OPS, Field, To
 from hybridsim.traces.formats.msr import TICK_NS, TICKS_TO_1970
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, Table, To

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.ordering import SECOND_NS, from_origin, in_order, spread_seconds

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.codes import Flag, Op
+from hybridsim.foundation.codes import Flag, Op
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Requests
 from hybridsim.traces.formats.events import Action, Fill, room_for

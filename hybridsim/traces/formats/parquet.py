@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import ColumnsError, TraceError
-from hybridsim.common.printable import printable
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import ColumnsError, TraceError
+from hybridsim.foundation.printable import printable
 from hybridsim.requests.rows import UNKNOWN, Findings, Requests, no_requests
 from hybridsim.traces.formats.columns import Field, To
 from hybridsim.traces.formats.files import Source

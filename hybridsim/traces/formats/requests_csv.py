@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Device, Findings, Requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, one_device, only

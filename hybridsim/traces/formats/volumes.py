@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats.line_parser import NUMBER_MAX, Of
 

@@ -6,7 +6,7 @@ import copy
 import re
 from collections.abc import Iterator
 
-from hybridsim.common.errors import TraceError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, one_device, only

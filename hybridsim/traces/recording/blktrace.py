@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from hybridsim.common.errors import RecordingError
+from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.recording import Order
 from hybridsim.traces.recording.disk import Disk, Host
 from hybridsim.traces.recording.packing import pack

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybridsim.common.errors import RecordingError
-from hybridsim.common.suggest import nearest
+from hybridsim.foundation.errors import RecordingError
+from hybridsim.foundation.suggest import nearest
 
 RECORD_BYTES = 48
 EVENTS = 3  # of a request: queued, issued, completed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from hybridsim.common.writing import whole_file
+from hybridsim.foundation.writing import whole_file
 from hybridsim.traces.formats.blktrace_files import per_cpu_files
 from hybridsim.traces.formats.files import zstd
 

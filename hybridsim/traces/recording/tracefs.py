@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from hybridsim.common.errors import RecordingError
+from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.formats.files import zstd
 from hybridsim.traces.recording import Order
 from hybridsim.traces.recording.disk import Disk, Host

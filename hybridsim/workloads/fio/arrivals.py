@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import loop
 from hybridsim.workloads.fio.pattern import MASK32, Stream
 from hybridsim.workloads.fio.random import draw, seed_stream

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 BITS = 32

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hybridsim.common.codes import Op
-from hybridsim.common.units import format_time, human_time
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.units import format_time, human_time
 from hybridsim.requests.depths import (
     BROKE_NS,
     BROKE_OP,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints
+from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.blockmap import BlockMap
 from hybridsim.workloads.fio.pattern import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.distribution import distributed, served

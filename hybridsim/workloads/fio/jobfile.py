@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.errors import UsageError
 from hybridsim.workloads.fio.options import SWITCHES, canonical, objection
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")

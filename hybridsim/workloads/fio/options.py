@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hybridsim.common.suggest import nearest
+from hybridsim.foundation.suggest import nearest
 
 MODELLED = frozenset({
     "ba", "bs", "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory",

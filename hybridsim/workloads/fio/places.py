@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.units import human_size
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size
 from hybridsim.workloads.fio.job import Job
 
 ALIGNED_BYTES = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.requests.rows import Device, Requests
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE

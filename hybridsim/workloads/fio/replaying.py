@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints
-from hybridsim.common.codes import Op
-from hybridsim.common.errors import UsageError
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
@@ -44,7 +44,8 @@ class Made:
 def opened(job: Job, read: Callable[[str], Log]) -> Job:
     """Return a job with its log open, and the file and span of that log; other jobs as they are.
 
-    `read` opens a trace by its path.  Raises UsageError for a log of several files, TraceError for one that cannot be read.
+    `read` opens a trace by its path.  Raises UsageError for a log of several files, TraceError for
+    one that cannot be read.
     """
     if job.replay is None:
         return job
@@ -67,7 +68,8 @@ def opened(job: Job, read: Callable[[str], Log]) -> Job:
 def requests(job: Job) -> Iterator[Made]:
     """Yield the requests of a job's log, in order."""
     replay = job.replay
-    assert replay is not None and replay.log is not None, "a log is opened before it is replayed"
+    assert replay is not None
+    assert replay.log is not None, "a log is opened before it is replayed"
     for chunk in replay.log.chunks():
         kind = _kinds(chunk)
         wanted = ~np.isin(kind, replay.skipped)

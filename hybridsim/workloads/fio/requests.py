@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridsim.common.arrays import Bytes, Ints
-from hybridsim.common.codes import FUA, Op
-from hybridsim.common.codes import SYNC as IS_SYNC
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.codes import FUA, Op
+from hybridsim.foundation.codes import SYNC as IS_SYNC
 from hybridsim.requests.jobs import JobBatch
 from hybridsim.workloads.fio.arrivals import STREAMS, Poisson, evenly_ns
 from hybridsim.workloads.fio.generator import FILE_SHIFT, Generator, fill

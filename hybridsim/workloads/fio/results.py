@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.common.arrays import Bytes, Ints
-from hybridsim.common.codes import Op
-from hybridsim.common.histogram import Distribution
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.depths import BROKE_NS, MEASURED_NS, NOW
 from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import START_NS, Jobs

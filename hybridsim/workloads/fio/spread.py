@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.pattern import MASK32, Distribution, Pattern, Service
 from hybridsim.workloads.fio.random import draw, draw_below, seed_stream

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.signal import lfilter
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
 from hybridsim.workloads.standin import arrivals, layout

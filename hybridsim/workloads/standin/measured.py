@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.common.codes import Op
+from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads.standin import arrivals, habits, layout
 from hybridsim.workloads.standin.classes import SIZE_EDGES

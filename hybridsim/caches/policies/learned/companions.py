@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 
 NONE = -1

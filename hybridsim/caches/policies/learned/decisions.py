@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# What was decided, and why; `report/why.py` has the words.
+# What was decided, and why; `show/why.py` has the words.
 HIT, FILLED, EARLY = "hit", "worth-it", "first-fill"
 SCAN, WORTHLESS, TOO_LITTLE, UNKNOWN, RIVAL = (
     "sequential", "no-room-for-it", "less-than-a-fill", "little-known", "rival-worth-more",

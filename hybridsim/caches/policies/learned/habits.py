@@ -6,7 +6,7 @@ import numpy as np
 
 from hybridsim.caches.policies.learned.halfoctaves import eighths
 from hybridsim.caches.policies.learned.regions import RESTS, RUNS, SIZES
-from hybridsim.common.arrays import Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import kernel
 
 COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 50, 3, 3

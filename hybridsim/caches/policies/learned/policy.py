@@ -33,7 +33,7 @@ from hybridsim.caches.policies.learned.halfoctaves import age_of
 from hybridsim.caches.policies.learned.regions import REST, Regions
 from hybridsim.caches.policies.learned.reuse import Reuse
 from hybridsim.caches.policies.learned.worth import USUAL_BYTES, Worth
-from hybridsim.common.arrays import Floats, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS, age_of
 from hybridsim.caches.policies.learned.worth import PRIOR, Worth
-from hybridsim.common.arrays import Bytes, Floats, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
 

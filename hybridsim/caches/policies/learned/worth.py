@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS
-from hybridsim.common.arrays import Floats
+from hybridsim.foundation.arrays import Floats
 from hybridsim.jit import method, state_machine
 
 READING_SHARE, READING_MAX = 0.8, 0.4  # of a price, in reads: half a turn, and the page

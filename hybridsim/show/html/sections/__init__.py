@@ -20,10 +20,10 @@ SECTIONS = {
     ),
     "hybridsim.size": ("sizing", "size", "doctor", "reproduce"),
     "hybridsim.bench": ("bench", "bench_depths", "reproduce"),
-    "hybridsim.studies.sweep": (
+    "hybridsim.sweep": (
         "fleet", "sweep_best", "sweep_effects", "sweep_settings", "reproduce",
     ),
-    "hybridsim.answers.comparison": ("agreement", "curves", "reproduce"),
+    "hybridsim.comparison": ("agreement", "curves", "reproduce"),
 }  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.common.units import human_count, human_rate, human_size
-from hybridsim.common.wording import NONE, latency, percent
+from hybridsim.foundation.units import human_count, human_rate, human_size
+from hybridsim.foundation.wording import NONE, latency, percent
 from hybridsim.show.charts.bench import PARAMETERS, STATES
 from hybridsim.show.html.blocks import Block, Prose, Section, Table
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import NONE, latency, money, percent
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, latency, money, percent
 from hybridsim.show.charts.documents import Document, phases
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import NONE, latency
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, latency
 from hybridsim.show.charts import Chart
 from hybridsim.show.charts.chart import Axis, Line
 from hybridsim.show.html.blocks import Section, Table

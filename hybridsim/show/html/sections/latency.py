@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.common.wording import latency
+from hybridsim.foundation.wording import latency
 from hybridsim.show.charts.documents import phases
 from hybridsim.show.charts.latency import distributions
 from hybridsim.show.html.blocks import Block, Prose, Row, Section, Table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.common.explain import TERMS
-from hybridsim.common.units import human_count
-from hybridsim.common.wording import percent
+from hybridsim.foundation.explain import TERMS
+from hybridsim.foundation.units import human_count
+from hybridsim.foundation.wording import percent
 from hybridsim.show.charts.documents import has_cache, phases
 from hybridsim.show.charts.reasons import over_time, reason_in_words
 from hybridsim.show.html.blocks import Section, Table

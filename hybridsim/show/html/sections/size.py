@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import percent
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import percent
 from hybridsim.show.charts.curve import miss_ratio
 from hybridsim.show.html.blocks import Section
 

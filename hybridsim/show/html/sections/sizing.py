@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.charts.sizes import by_size
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Row, Section, Table
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hybridsim.common.wording import NONE, counted
+from hybridsim.foundation.wording import NONE, counted
 from hybridsim.show.html.blocks import Block, Prose, Section, Table
 from hybridsim.studies.sweep.confidence import Estimate
 from hybridsim.studies.sweep.objectives import Objective

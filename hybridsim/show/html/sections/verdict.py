@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hybridsim.common.units import human_count, human_size
-from hybridsim.common.wording import NONE, latency, percent, span
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.charts.documents import Phase, phases
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.common.units import human_count
-from hybridsim.common.wording import percent, span
+from hybridsim.foundation.units import human_count
+from hybridsim.foundation.wording import percent, span
 from hybridsim.show.charts.documents import has_cache
 from hybridsim.show.charts.warm_up import warm_up
 from hybridsim.show.html.blocks import Prose, Section

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.answers.verdict import SHORTEST_NS
-from hybridsim.common.units import human_size
-from hybridsim.common.wording import lasting, span
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import lasting, span
 from hybridsim.show.charts.wear import written
 from hybridsim.show.html.blocks import Block, KeyFigures, Section
 

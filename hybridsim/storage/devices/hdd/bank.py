@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.common.arrays import Int32s, Ints
-from hybridsim.common.codes import FUA, OP_MASK, Op, Order
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.hdd.arm import Arm
 from hybridsim.storage.devices.hdd.platters import Platters

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from hybridsim.common.codes import Reason
+from hybridsim.foundation.codes import Reason
 
 # How reports word the reasons why a read was not served from the SSD.
 REASONS = {

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from hybridsim.common.printable import printable
-from hybridsim.common.suggest import hint, nearest
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.suggest import hint, nearest
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -124,7 +124,7 @@ def _unknown(path: Path, missing: set[Path], origin: Locates, known: list[str]) 
 
 def _wrong(path: Path, detail: ErrorDetails, origin: Locates) -> list[Problem]:
     """Explain a value that cannot be."""
-    from hybridsim.common.toml.table import ContradictionError
+    from hybridsim.foundation.toml.table import ContradictionError
 
     context = detail.get("ctx", {})
     cause = context.get("error")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from hybridsim.common.suggest import nearest
+from hybridsim.foundation.suggest import nearest
 
 LARGEST = 2**63 - 1  # what an int64 holds
 LENGTH_MAX = 400  # of a text

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from hybridsim.common.errors import UsageError
-from hybridsim.common.printable import printable
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.printable import printable
 
 AS_MADE_BY_OPEN = 0o666
 

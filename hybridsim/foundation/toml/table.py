@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from hybridsim.common.units import (
+from hybridsim.foundation.units import (
     format_rate,
     format_size,
     format_time,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hybridsim.common.histogram import LAST_NS
-from hybridsim.common.units import human_time
+from hybridsim.foundation.histogram import LAST_NS
+from hybridsim.foundation.units import human_time
 
 NONE = "\N{EN DASH}"
 

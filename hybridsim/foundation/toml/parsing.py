@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from hybridsim.common.errors import HybridsimError
-from hybridsim.common.printable import printable
-from hybridsim.common.toml.problems import Problem
+from hybridsim.foundation.errors import HybridsimError
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.toml.problems import Problem
 
 DEEPEST = 64  # tables and lists in each other; no text of ours needs ten
 BYTE_ORDER_MARK = "\ufeff"

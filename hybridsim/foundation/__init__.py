@@ -1,0 +1,17 @@
+"""What all other folders stand on; it imports none of them but the standard library and numpy.
+
+codes      numbers for operations, flags, replay modes and kinds of events
+errors     the errors that end a command with one line
+arrays     types of arrays, and how they grow
+registry   families of classes by name, imported when first used
+histogram  latency histograms with a bounded relative error
+toml       TOML that users write: places of keys, problems with their line
+units      sizes, times, rates and shares, as text and as integers
+wording    how figures are worded
+suggest    the nearest known word to an unknown one
+printable  text from a file or a user, made safe for a terminal
+explain    the glossary behind `hybridsim explain`
+writing    output files that appear whole or not at all
+version    the version, and the folder of the package
+moved      import paths of the last release
+"""

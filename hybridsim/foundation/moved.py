@@ -1,0 +1,92 @@
+"""Import paths of release 0.1: each leads to the new place and warns.  They go with release 1.0."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "hybridsim.advice": "hybridsim.answers.advice",
+    "hybridsim.answer": "hybridsim.answers",
+    "hybridsim.arrays": "hybridsim.foundation.arrays",
+    "hybridsim.building": "hybridsim.scenario.building",
+    "hybridsim.catalog": "hybridsim.scenario.catalog",
+    "hybridsim.charts": "hybridsim.show.charts",
+    "hybridsim.codes": "hybridsim.foundation.codes",
+    "hybridsim.comparison": "hybridsim.answers.comparison",
+    "hybridsim.controller": "hybridsim.storage.controller",
+    "hybridsim.demo": "hybridsim.traces.example",
+    "hybridsim.devices": "hybridsim.storage.devices",
+    "hybridsim.drives": "hybridsim.storage.drives",
+    "hybridsim.errors": "hybridsim.foundation.errors",
+    "hybridsim.fio": "hybridsim.workloads.fio",
+    "hybridsim.fitting": "hybridsim.answers.fitting",
+    "hybridsim.formats": "hybridsim.traces.formats",
+    "hybridsim.histogram": "hybridsim.foundation.histogram",
+    "hybridsim.language": "hybridsim.foundation",
+    "hybridsim.measurements": "hybridsim.answers.measurements",
+    "hybridsim.plot": "hybridsim.show.plot",
+    "hybridsim.policies": "hybridsim.caches.policies",
+    "hybridsim.raid": "hybridsim.storage.raid",
+    "hybridsim.recording": "hybridsim.traces.recording",
+    "hybridsim.registry": "hybridsim.foundation.registry",
+    "hybridsim.report": "hybridsim.show",
+    "hybridsim.schemas": "hybridsim.show.schemas",
+    "hybridsim.sweep": "hybridsim.studies.sweep",
+    "hybridsim.toml": "hybridsim.foundation.toml",
+    "hybridsim.trace": "hybridsim.traces.trace",
+    "hybridsim.verbs": "hybridsim.studies",
+    "hybridsim.warm_start": "hybridsim.caches.warm_start",
+    "hybridsim.workloads.said": "hybridsim.workloads.parse",
+    "hybridsim.writing": "hybridsim.foundation.writing",
+}
+
+
+class MovedFinder(MetaPathFinder, Loader):
+    """Imports a module by its old name as the very module that has the new name."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec for an old name, None for any other."""
+        new = new_name(fullname)
+        if new is None:
+            return None
+        warnings.warn(
+            f"{fullname} has moved to {new}; the old name goes with release 1.0",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module of the new name."""
+        new = new_name(spec.name)
+        assert new is not None
+        self._new_spec = importlib.import_module(new).__spec__
+        return sys.modules[new]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is: it has run; give its own spec back to it."""
+        module.__spec__ = self._new_spec
+
+
+def new_name(old: str) -> str | None:
+    """Return the new name of a module, None if it has not moved."""
+    parts = old.split(".")
+    for length in (3, 2):
+        new = MOVED.get(".".join(parts[:length]))
+        if new is not None and len(parts) >= length:
+            return ".".join([new, *parts[length:]])
+    return None
+
+
+def install() -> None:
+    """Let old names be imported."""
+    if not any(isinstance(each, MovedFinder) for each in sys.meta_path):
+        sys.meta_path.insert(0, MovedFinder())  # before what finds files below the new folder
