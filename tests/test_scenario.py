@@ -358,7 +358,7 @@ def test_all_errors_in_one_pass():
             '[backing]\nstroke = "short"\ncapacity = "9TB"',
             "site.toml:3:12: more than the drive holds (8TB)",
         ),
-        ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is no size"),
+        ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is not a size"),
         ("[backing]\ndrive = 3", "a drive is a name of the catalog or a table, not 3"),
         ('[backing.drive]\nkind = "tape"', "site.toml:2:8: kind cannot be 'tape': one of"),
         (
@@ -394,7 +394,7 @@ def test_all_errors_in_one_pass():
         ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is no number of drive writes"),
         (
             '[backing.drive]\nlike = "samsung-pm883-960gb"\nflash.over_provisioning = 7',
-            "site.toml:3:27: 7 is no percentage: write for instance '10%'",
+            "site.toml:3:27: 7 is not a percentage: write for instance '10%'",
         ),
         ('"a\\u001b[2J" = 1', r"unknown key 'a\x1b[2J'"),
         ("[cache]\nsize = '" + "a" * 9999 + "'", "a ...\n"),
