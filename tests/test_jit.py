@@ -340,9 +340,9 @@ def test_what_a_policy_lacks_is_named():
 
 @needs_compiler
 def test_a_missing_mark_is_named():
-    with pytest.raises(TypeError, match=r"^Unmarked\.missed\(\) lacks the mark @method$"):
+    with pytest.raises(TypeError, match=r"^Unmarked\.missed\(\) lacks the decorator @method$"):
         simulated(Unmarked(LRU.new(IDS)))
-    with pytest.raises(TypeError, match=r"^Bare is a tuple that lacks the mark @state_machine$"):
+    with pytest.raises(TypeError, match=r"^Bare is a tuple that lacks the decorator @state_machine$"):
         simulated(Bare(LRU.new(IDS)))
 
 
