@@ -391,7 +391,7 @@ def test_all_errors_in_one_pass():
         ("seed = " + "[" * 5000, "nested too deep"),
         ("a." * 900 + "a = 1", "nested too deep"),
         ("[cache]\nadmission = []", "site.toml:2:13: no policy '[]'"),
-        ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is no number of drive writes"),
+        ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is not a number of drive writes"),
         (
             '[backing.drive]\nlike = "samsung-pm883-960gb"\nflash.over_provisioning = 7',
             "site.toml:3:27: 7 is not a percentage: write for instance '10%'",

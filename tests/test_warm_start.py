@@ -203,7 +203,7 @@ class TestSavedCache:
             ({"pages": np.array([1, 99])}, "outside"),
             ({"pages": np.array([1.0, 2.0])}, "columns"),
             ({"valid": np.array([1])}, "columns"),
-            ({"valid": np.array([1, 0])}, "nothing in it"),
+            ({"valid": np.array([1, 0])}, "no valid data"),
             ({"page_bytes": np.array(0)}, "0 bytes"),
             ({"volume_bytes": np.array([1, 2])}, "not a cache saved"),
         ],
