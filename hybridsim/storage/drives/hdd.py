@@ -120,7 +120,7 @@ class HardDisk(Part):
 
     def _wrong_tables(self) -> Iterator[tuple[str, str]]:
         if self.cylinders is None:
-            yield "cylinders", "seek_table and seek_fit need cylinders, the unit of their distances"
+            yield "cylinders", "a seek_table or seek_fit needs cylinders, the unit of its distances"
         for key in ("seek_table", "write_seek_table"):
             table = getattr(self, key)
             if table is not None and not (_rises(table, 2) and table[0][0] >= 1):

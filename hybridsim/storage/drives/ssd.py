@@ -124,7 +124,7 @@ class SolidState(Part):
                 'placement "by-address" needs gc = "closed-form": a simulated map is a log',
             )
         if (self.flash.block_bytes or 0) % self.program_bytes:
-            yield "flash", f"block must be a multiple of program_size ({self.program_bytes} bytes)"
+            yield "flash", f"block must be a multiple of program_size, {self.program_bytes} bytes"
         if self.flash.gc == "simulated":
             units = round(self.capacity_bytes * (1 + self.flash.spare) / UNIT_BYTES)
             if units >= UNITS_MAX:
