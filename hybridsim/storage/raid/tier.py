@@ -93,8 +93,8 @@ class Tier(NamedTuple):
 
         `failed` members are missing; `rebuild` is a replaced member and the minimum and maximum
         rate of its rebuild in bytes per second; at most `queue_depth` requests are in progress
-        (0: no limit); each completes `path_ns` after the members have completed.  Members without FUA get
-        a flush after each FUA write.
+        (0: no limit); each completes `path_ns` after the members have completed.  Members without
+        FUA get a flush after each FUA write.
         """
         layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
         state = np.full(members, WHOLE, np.uint8)
