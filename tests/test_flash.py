@@ -294,7 +294,7 @@ def test_a_cache_may_lie_on_several_drives():
     ("flash", "message"),
     [
         ("channels = 65", "64 dies cannot use 65 channels"),
-        ('block = "100KiB"', "a block is whole programs of 65536 bytes"),
+        ('block = "100KiB"', "block must be a multiple of program_size, 65536 bytes"),
         ('over_provisioning = "0%"', "above 0% and at most 400%"),
         ('placement = "by-address"', 'needs gc = "closed-form"'),
         ('gc = "simulate"', "did you mean 'simulated'"),

@@ -131,7 +131,7 @@ def test_outer_cylinders_keep_the_real_distances(name):
     assert np.array_equal(outer.zone_track_bytes, whole.zone_track_bytes)
     assert np.array_equal(outer.move_ns, whole.move_ns)
     assert outer.zone_byte[-1] == d.capacity_bytes
-    with pytest.raises(ScenarioError, match="are wanted of a disk of"):
+    with pytest.raises(ScenarioError, match="do not fit on a disk of"):
         geometry(d, d.capacity_bytes + 1, short_stroke=True)
 
 
@@ -155,13 +155,13 @@ def test_arithmetic_by_hand():
 
 
 def test_impossible_arms_are_refused():
-    with pytest.raises(ValueError, match=r"the average lies between 2.47ms and 5.19ms"):
+    with pytest.raises(ValueError, match=r"the average must be between 2.47ms and 5.19ms"):
         drive("seagate-cheetah-15k7", seek_average="1ms")
     with pytest.raises(ValueError, match="inner tracks are shorter"):
         drive("seagate-cheetah-15k7", rate_inner="1GB/s")
     with pytest.raises(ValueError, match="shorter than a revolution"):
         drive("seagate-cheetah-15k7", head_switch="4ms")
-    with pytest.raises(ValueError, match="say how the arm moves once"):
+    with pytest.raises(ValueError, match="specify the arm in exactly one way"):
         drive("seagate-cheetah-15k7", seek_table=[[1, 0.5], [1000, 7.0]])
     with pytest.raises(ValueError, match="distances rising from 1"):
         drive("seagate-cheetah-15k5", seek_table=[[5, 0.5], [4, 0.6]])

@@ -340,9 +340,10 @@ def test_what_a_policy_lacks_is_named():
 
 @needs_compiler
 def test_a_missing_mark_is_named():
-    with pytest.raises(TypeError, match=r"^Unmarked\.missed\(\) lacks the mark @method$"):
+    with pytest.raises(TypeError, match=r"^Unmarked\.missed\(\) lacks the decorator @method$"):
         simulated(Unmarked(LRU.new(IDS)))
-    with pytest.raises(TypeError, match=r"^Bare is a tuple that lacks the mark @state_machine$"):
+    lacks = r"^Bare is a tuple that lacks the decorator @state_machine$"
+    with pytest.raises(TypeError, match=lacks):
         simulated(Bare(LRU.new(IDS)))
 
 

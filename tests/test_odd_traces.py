@@ -85,7 +85,7 @@ def touched(offset, length):
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ("0,W,0,1099511627776,,\n", "a WRITE of 1.00 TiB cannot be real: the one at 0.000000 s"),
+        ("0,W,0,1099511627776,,\n", "a WRITE of 1.00 TiB at 0.000000 s is impossible"),
         (f"0,R,{1 << 62},4096,,\n", "no request found in it"),
         ("0,F,0,0,,\n", "no reads or writes"),
         ("", "no request found in it"),

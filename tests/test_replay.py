@@ -134,7 +134,7 @@ def test_a_trace_larger_than_the_array_is_refused(tmp_path):
 
 def test_a_request_that_cannot_be_real_is_refused(tmp_path):
     trace = csv_trace(tmp_path / "huge.csv", [(0, "W", 0, 1 << 40)])
-    with pytest.raises(TraceError, match="cannot be real"):
+    with pytest.raises(TraceError, match="is impossible"):
         replay(trace)
 
 

@@ -358,7 +358,7 @@ def test_all_errors_in_one_pass():
             '[backing]\nstroke = "short"\ncapacity = "9TB"',
             "site.toml:3:12: more than the drive holds (8TB)",
         ),
-        ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is no size"),
+        ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is not a size"),
         ("[backing]\ndrive = 3", "a drive is a name of the catalog or a table, not 3"),
         ('[backing.drive]\nkind = "tape"', "site.toml:2:8: kind cannot be 'tape': one of"),
         (
@@ -391,10 +391,10 @@ def test_all_errors_in_one_pass():
         ("seed = " + "[" * 5000, "nested too deep"),
         ("a." * 900 + "a = 1", "nested too deep"),
         ("[cache]\nadmission = []", "site.toml:2:13: no policy '[]'"),
-        ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is no number of drive writes"),
+        ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is not a number of drive writes"),
         (
             '[backing.drive]\nlike = "samsung-pm883-960gb"\nflash.over_provisioning = 7',
-            "site.toml:3:27: 7 is no percentage: write for instance '10%'",
+            "site.toml:3:27: 7 is not a percentage: write for instance '10%'",
         ),
         ('"a\\u001b[2J" = 1', r"unknown key 'a\x1b[2J'"),
         ("[cache]\nsize = '" + "a" * 9999 + "'", "a ...\n"),

@@ -85,7 +85,7 @@ def test_a_policy_is_short_for_admission_and_replacement(name, both):
         ("cahce.size", 1, "there is no table 'cahce': did you mean 'cache'?"),
         ("size", 1, "in which table?"),
         ("cache.policy", "lur", "no policy 'lur': did you mean 'lru'?"),
-        ("cache.size", "many", "--set cache.size: 'many' is no size"),
+        ("cache.size", "many", "--set cache.size: 'many' is not a size"),
     ],
 )
 def test_what_cannot_be_set_is_told_with_its_key(key, value, said):

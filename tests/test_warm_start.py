@@ -23,7 +23,7 @@ from hybridsim.caches.policies import LRU, REPLACEMENT, Learned, pair
 from hybridsim.caches.policies.larc import LARC
 from hybridsim.caches.policies.learned.habits import CLASS_MAX
 from hybridsim.caches.policies.learned.policy import CLOCK, HELD
-from hybridsim.caches.policies.memory import Memory, learner, noted, recall, remembered
+from hybridsim.caches.policies.memory import Memory, learner, recall, remembered, stamps_of
 from hybridsim.caches.policies.write_budget import parse_write_budget
 from hybridsim.caches.warm_start.ranking import Ranking, ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache
@@ -203,7 +203,7 @@ class TestSavedCache:
             ({"pages": np.array([1, 99])}, "outside"),
             ({"pages": np.array([1.0, 2.0])}, "columns"),
             ({"valid": np.array([1])}, "columns"),
-            ({"valid": np.array([1, 0])}, "nothing in it"),
+            ({"valid": np.array([1, 0])}, "no valid data"),
             ({"page_bytes": np.array(0)}, "0 bytes"),
             ({"volume_bytes": np.array([1, 2])}, "not a cache saved"),
         ],
@@ -310,7 +310,7 @@ def lived(knowing=None, pages=(), scans=2000):
 def past():
     policy, _ = lived(scans=1500)
     held = policy.held[:PAGES].astype(np.int64)
-    return policy, Memory(held, noted(policy, held), remembered(policy))
+    return policy, Memory(held, stamps_of(policy, held), remembered(policy))
 
 
 class TestMemory:

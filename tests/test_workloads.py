@@ -228,7 +228,7 @@ def test_gen_writes_what_reads_back(option, suffix, tmp_path):
         ("zipf+hotspot", "1:10", "no kind of load 'hotspot': did you mean 'hot-spot'?"),
         ("random,rate", "1:12", "'rate' says nothing: write key=value"),
         ("random,rate=0", "1:12", "rate must be above 0, not '0'"),
-        ("random,read=70", "1:12", "'70' is no percentage"),
+        ("random,read=70", "1:12", "'70' is not a percentage"),
         ("random,size=5MB,span=1MiB", "1:12", "a request of 5MB does not fit into the span"),
         ("hot-spot,hot=1k", "1:14", "a hot spot has from one unit (1MiB) up to the span"),
         ("zoned,zones=50/90:50/90", "1:11", "the zones are more than 100 % of the span"),

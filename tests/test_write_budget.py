@@ -75,7 +75,7 @@ def test_a_scenario_may_say_it():
     drive = said.drive.capacity_bytes
     assert DAY_NS / said.budget.interval(10) == pytest.approx(drive / said.page_bytes, rel=1e-4)
     assert said.policy_parameters["write_budget"] == said.budget
-    with pytest.raises(ScenarioError, match=":2:16: '5 a day' is no write budget"):
+    with pytest.raises(ScenarioError, match=":2:16: '5 a day' is not a write budget"):
         Scenario.loads('[cache]\nwrite_budget = "5 a day"\n')
 
 

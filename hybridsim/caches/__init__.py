@@ -2,10 +2,10 @@
 
 A cache has `submit(now, slot, requests, below)`, `complete(now, tag, requests, below)` (which
 returns the slot of a request that is complete, or -1), `finished(now, slot, requests, below)`
-(after that request's fact is written), `wake(now, number, requests, below)` (for an event that it
-scheduled; returns as `complete` does), `room()`, and for Python `demand(longest_bytes)` (of room,
-in one step), `size()` and `grown(size)`, and `totals()` for the counters.
-A new cache is a file or package of its own, one line here, and those that DESIGN.md (33) names.
+(after that request's fact is recorded), `wake(now, number, requests, below)` (for an event that it
+scheduled; returns the same as `complete`), `room()`, and for Python `demand(longest_bytes)` (room
+needed in one step), `size()` and `grown(size)`, and `totals()` for the counters.
+A new cache is a file or package of its own, one line here, and the places named in DESIGN.md (33).
 """
 
 from hybridsim.caches.bcache import Bcache

@@ -1,4 +1,4 @@
-"""Sequential runs: which request continues which."""
+"""Sequential runs: the stream that each request continues."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Streams(NamedTuple):
     end: Ints
     run_bytes: Ints
     run_requests: Ints
-    used: Ints  # when last used, in requests
-    clock: Ints  # [requests seen]
+    used: Ints  # by stream: number of the last request in it
+    clock: Ints  # [number of requests seen]
 
     @classmethod
     def new(cls, count: int = STREAMS) -> Streams:
-        """Know of no stream."""
+        """Return an empty table of streams."""
         return cls(
             end=np.full(count, -1, np.int64),
             run_bytes=np.zeros(count, np.int64),
@@ -35,7 +35,7 @@ class Streams(NamedTuple):
 
     @method
     def extend(self, offset, length):
-        """Note a request; return the stream whose run it ends, which counts it."""
+        """Add a request to the stream it continues, or to a new one; return that stream."""
         self.clock[0] += 1
         best = -1
         oldest = 0

@@ -1,6 +1,6 @@
-"""An array in real time: requests come when they come, and each is told when it will be complete.
+"""An array in real time: requests arrive at any time, and each completion time is returned.
 
-The same state machines as in a simulation, with the caller's clock in place of the event loop's
+The same state machines as in a simulation, with the caller's clock instead of the event loop's
 (DESIGN.md 1, 45): requests that arrive at the times of a trace are complete at the same nanosecond
 as in its replay.
 """
@@ -17,19 +17,19 @@ from hybridsim.jit import fitting, loop, state_machine
 from hybridsim.jit.events import CONTROLLER, FAST, KIND_BITS, KIND_MASK, SLOW, Events
 
 NEVER = (1 << 63) - 1
-LONGEST_BYTES = 1 << 20  # room is made for such requests until a longer one comes
-DONE, ROOM = range(2)  # why `go_on` came back
+LONGEST_BYTES = 1 << 20  # pools have room for requests of this length until a longer one comes
+DONE, ROOM = range(2)  # why `go_on` returned
 UNTIL_NS, TAG, OP, OFFSET, LENGTH = range(5)  # of `go_on`'s order
 NOTHING = -1
 
 
 @state_machine
 class Completions(NamedTuple):
-    """Which requests are complete, in order, and since when."""
+    """Completed requests in order, each with its completion time."""
 
     tag: Ints
     at_ns: Ints
-    used: Ints  # [how many]
+    used: Ints  # [number of entries]
 
     @classmethod
     def new(cls, capacity: int) -> Completions:
@@ -39,10 +39,10 @@ class Completions(NamedTuple):
 
 @loop
 def go_on(tier: Any, events: Any, order: Ints, demand: int, completions: Completions) -> int:
-    """Let happen what is due until UNTIL_NS and, if there is a TAG, take that request then.
+    """Run the events that are due until UNTIL_NS and, if there is a TAG, submit that request then.
 
-    Returns DONE, or ROOM where the next step could exhaust a pool.  What is due in the instant of
-    an arrival comes before it, as in a simulation.
+    Returns DONE, or ROOM if the next step could exhaust a pool.  Events at the nanosecond of an
+    arrival run before it, as in a simulation.
     """
     heap = events.heap
     while True:
@@ -73,7 +73,7 @@ def go_on(tier: Any, events: Any, order: Ints, demand: int, completions: Complet
 
 
 class LiveArray:
-    """An array, or a RAID controller, or a drive, that lives in the caller's time."""
+    """An array, a RAID controller or a drive that runs in the caller's time."""
 
     def __init__(self, tier: Any, interpreted: bool = False) -> None:
         """Switch on an idle tier, at time 0."""
@@ -90,26 +90,26 @@ class LiveArray:
 
     @property
     def capacity_bytes(self) -> int:
-        """How much it holds."""
+        """Its capacity."""
         return int(self.tier.capacity_bytes)
 
     @property
     def next_ns(self) -> int:
-        """When something will happen next of itself, at the latest a completion; or NEVER."""
+        """Time of the next event, at the latest a completion; NEVER if no event is scheduled."""
         heap = self._events.heap
         return NEVER if heap.is_empty() else int(heap.time_ns[0])
 
     def submit(self, now_ns: int, tag: int, op: int, offset: int, length: int) -> None:
-        """Take a request; `advance` will return its tag, which is no less than 0.
+        """Submit a request; `advance` will return its tag, which must be at least 0.
 
-        `op` is a codes.Op with flags.  Time only goes forward: a request from before `now_ns` of
-        this array counts as of then.
+        `op` is a codes.Op with flags, `now_ns` a time in ns, `offset` and `length` are bytes.  Time
+        only goes forward: a time before this array's `now_ns` counts as `now_ns`.
         """
         self._expect(length)
         self._step(now_ns, tag, op, offset, length)
 
     def advance(self, now_ns: int) -> list[tuple[int, int]]:
-        """Return the tags of requests complete by now, in order, each with its nanosecond."""
+        """Return (tag, completion time in ns) of the requests complete by `now_ns`, in order."""
         if self.next_ns <= now_ns:
             self._step(now_ns, NOTHING, 0, 0, 0)
         done = self._completions
@@ -124,13 +124,13 @@ class LiveArray:
             self._grow()
 
     def _expect(self, length: int) -> None:
-        """Raise the demand to what a request of that length can take."""
+        """Raise the demand to the maximum that a request of that length can need."""
         if length > self._longest:
             self._longest = length
             self._demand = int(self.tier.demand(length))
 
     def _grow(self) -> None:
-        """Make room wherever there is too little."""
+        """Grow all pools that have too little room."""
         self.tier = with_room(self.tier, self._demand)
         wanted = 2 * self._demand + int(self.tier.reserved())
         heap = self._events.heap

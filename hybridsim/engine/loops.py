@@ -15,19 +15,19 @@ from hybridsim.jit.events import (
 )
 from hybridsim.requests.source import NEVER, WANTS_BATCH
 
-# Why `run` came back.
+# Why `run` returned.
 REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED = range(5)
 
 
 @loop
 def run(machine, batch, facts, until_ns):
-    """Take events and arrivals in order until there is a reason to go back to Python.
+    """Run events and arrivals in order until control must return to Python.
 
-    Returns REACHED when all before `until_ns` has happened, NEEDS_BATCH when the next request is
-    not at hand, NEEDS_ROOM when the next step could exhaust a pool, FACTS_FULL when `facts` is
-    full, FINISHED when no request is to come and none is under way, of the source or of the cache:
-    what the tiers do by themselves, such as a rebuild, is left where it is.  Called again with
-    what it lacks, it goes on where it was.
+    Returns REACHED when all events before `until_ns` have run, NEEDS_BATCH when the next request is
+    not in the batch, NEEDS_ROOM when the next step could exhaust a pool, FACTS_FULL when `facts` is
+    full, FINISHED when no request is to come and source, cache and tiers are idle; background work
+    of the tiers, such as a rebuild, is not finished.  Called again with what was missing, it
+    continues where it stopped.
     """
     source, requests, cache = machine.source, machine.requests, machine.cache
     below, events = machine.below, machine.below.events

@@ -1,4 +1,4 @@
-"""A whole machine: source, cache and tiers, with room for what is under way."""
+"""A whole machine: source, cache and tiers, with pools for requests in flight."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
 
 @state_machine
 class Below(NamedTuple):
-    """What lies below a cache."""
+    """The parts below a cache."""
 
     slow: Any
     fast: Any
@@ -44,7 +44,7 @@ class Machine(NamedTuple):
     below: Below
     host: Host
     clock: Ints  # [now]
-    demand: Ints  # most that one step can take: [SLOW_DEMAND ... PAGES_DEMAND]
+    demand: Ints  # the maximum that one step can need: [SLOW_DEMAND ... PAGES_DEMAND]
 
     @classmethod
     def new(
@@ -55,7 +55,7 @@ class Machine(NamedTuple):
         fast: Tier,
         host: Host | None = None,
     ) -> Machine:
-        """Put an idle machine together."""
+        """Assemble an idle machine."""
         events = Events.new(256)
         slow.start(events)
         fast.start(events)
@@ -73,7 +73,7 @@ class Machine(NamedTuple):
 
     @method
     def has_room(self):
-        """Tell whether no pool can run out in the next step."""
+        """Return whether no pool can run out in the next step."""
         demand = self.demand
         below = self.below
         reserved = below.slow.reserved() + below.fast.reserved()
@@ -86,19 +86,19 @@ class Machine(NamedTuple):
         )
 
     def expect(self, batch: Batch | JobBatch) -> None:
-        """Raise the demand to what the largest request of a batch can take."""
+        """Raise the demand to the maximum that the largest request of a batch can need."""
         longest = int(batch.length[batch.op & OP_MASK <= Op.WRITE].max(initial=0))
         page_bytes = self.cache.page_bytes
         pages = self.cache.demand(longest)
         slow, fast = self.below.slow, self.below.fast
         of_slow = slow.demand(longest) + pages * slow.demand(page_bytes)
         of_fast = pages * fast.demand(page_bytes)
-        events = 2 * (of_slow + of_fast)  # a disk may answer a request, and start its arm
+        events = 2 * (of_slow + of_fast)  # a disk may complete a request and also move its arm
         wanted = np.array([of_slow, of_fast, events, pages])
         np.maximum(self.demand, wanted, out=self.demand)
 
     def grown(self) -> Machine:
-        """Return the same machine, with at least twice the room wherever there is too little."""
+        """Return the same machine, with at least twice the room in each pool that is too small."""
         requests, cache = self.requests, self.cache
         demand = [int(entry) for entry in self.demand]
         if requests.free[1] == 0:
@@ -118,7 +118,7 @@ class Machine(NamedTuple):
 
 
 def check_parts(machine: Machine) -> None:
-    """Raise TypeError for a cache, policy or device that lacks what the machine needs of it."""
+    """Raise TypeError for a cache, policy or device that lacks a required method."""
     cache, below = machine.cache, machine.below
     jit.check_part(cache, "a cache", CACHE_METHODS, ["demand", "size", "grown", "totals"])
     for device in (below.slow.device, below.fast.device):
@@ -129,7 +129,7 @@ def check_parts(machine: Machine) -> None:
 
 
 def with_room(tier: Any, demand: int) -> Any:
-    """Return the same tier or controller, with room for what takes so much."""
+    """Return the same tier or controller, with room for a step that needs `demand` entries."""
     if isinstance(tier, Controller):
         return tier.grown(demand, with_room(tier.array, demand))
     groups = tier.groups
@@ -146,12 +146,12 @@ def with_room(tier: Any, demand: int) -> Any:
 
 
 class Run:
-    """A machine under way, fed batch by batch."""
+    """A running machine, fed batch by batch."""
 
     def __init__(
         self, machine: Machine, facts_rows: int = 1 << 16, interpreted: bool = False
     ) -> None:
-        """Start a machine that has done nothing yet, or go on with a checkpoint.
+        """Start a new machine, or continue from a checkpoint.
 
         `interpreted` runs the same source as plain Python: slow, for debugging.
         """
@@ -163,18 +163,18 @@ class Run:
 
     @property
     def now_ns(self) -> int:
-        """The simulated time."""
+        """The simulated time in ns."""
         return int(self.machine.clock[0])
 
     def feed(self, batch: Batch | JobBatch) -> None:
-        """Hand over the next requests; the previous batch must be used up."""
+        """Set the next batch of requests; raise ValueError unless the previous one is used up."""
         if self.batch.left():
             raise ValueError("the previous batch is not used up")
         self.machine.expect(batch)
         self.batch = batch
 
     def advance(self, until_ns: int) -> tuple[int, Facts | None]:
-        """Go on until `until_ns`, or until the loop needs Python.
+        """Run until `until_ns`, or until the loop needs Python.
 
         Returns REACHED, NEEDS_BATCH or FINISHED with None, or FACTS_FULL with the facts so far.
         """

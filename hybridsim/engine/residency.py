@@ -1,7 +1,7 @@
-"""Which pages a cache holds, and nothing else: no devices, no time, every page is there at once.
+"""Which pages a cache holds: no devices, no time, an admitted page is present at once.
 
-The same admission and replacement policies as in the full simulation, page by page: what is asked
-of a cache when only hits and misses matter.
+The same admission and replacement policies as in the full simulation, page by page, for commands
+that need only hits and misses.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from hybridsim.jit.prefetch import prefetch
 # counts: the first four by direction, reads before writes
 PAGES, PAGE_HITS, REQUESTS, REQUEST_HITS = 0, 2, 4, 6
 ADMITTED, EVICTED, RE_READ, HELD = 8, 9, 10, 11
-AHEAD = 16  # accesses: memory answers after some dozens of instructions
+AHEAD = 16  # accesses: a fetch from memory takes dozens of instructions
 
 
 @state_machine
 class Residency(NamedTuple):
-    """A cache of so many pages (at least one) under two policies."""
+    """A cache of `pages` pages (at least 1) with an admission and a replacement policy."""
 
     pages: int
     page_bytes: int
-    cutoff_bytes: int  # longer sequential runs are not let in; 0: all are
+    cutoff_bytes: int  # longer sequential runs are not admitted; 0: no cutoff
     present: Bytes  # by page id
     counts: Ints
     streams: Streams
@@ -44,7 +44,7 @@ class Residency(NamedTuple):
         replacement: Any,
         ids: int,
     ) -> Residency:
-        """Make an empty cache; the policies have room for `ids` pages."""
+        """Return an empty cache; the policies have room for `ids` pages."""
         present, counts = np.zeros(ids, np.uint8), np.zeros(12, np.int64)
         return cls(
             pages, page_bytes, cutoff_bytes, present, counts, Streams.new(), admission, replacement
@@ -58,7 +58,7 @@ class Residency(NamedTuple):
 
     @method
     def is_sequential(self, offset, length):
-        """Note a request's place; tell whether it continues a long run."""
+        """Record a request's place; return whether it continues a long sequential run."""
         if self.cutoff_bytes == 0:
             return False
         stream = self.streams.extend(offset, length)
@@ -66,7 +66,7 @@ class Residency(NamedTuple):
 
     @method
     def access(self, now, page, write, sequential, whole):
-        """Use a page; tell whether the cache held it (1 or 0)."""
+        """Use a page; return 1 if the cache held it, else 0."""
         if self.present[page]:
             self.admission.consider(now, page, write, self.counts[HELD] == self.pages)
             self.replacement.touch(page)
@@ -79,7 +79,7 @@ class Residency(NamedTuple):
 
     @method
     def take_in(self, page):
-        """Cache a page, in the place of another if there is no room."""
+        """Cache a page, and evict another if the cache is full."""
         self.replacement.missed(page)
         if self.counts[HELD] == self.pages:
             victim = self.replacement.evict()
@@ -104,7 +104,7 @@ class Residency(NamedTuple):
 
 @loop
 def run_pages(cache, ids, reads, first):
-    """Read single pages, whose ids are given; `first` is the first access's number."""
+    """Read single pages by their ids; `first` is the number of the first access."""
     numbers, page_bytes, last = reads.numbers, reads.page_bytes, len(ids) - 1
     hits = 0
     for at in range(len(ids)):
@@ -118,7 +118,7 @@ def run_pages(cache, ids, reads, first):
 
 @loop
 def run(cache, ids, requests):
-    """Let requests touch their pages, whose ids are given."""
+    """Access the pages of requests, by their ids."""
     ends, last = requests.ends, len(ids) - 1
     start = 0
     for i in range(len(ends)):
@@ -140,7 +140,7 @@ def run(cache, ids, requests):
 
 @loop
 def run_foreseen(cache, ids, requests, next_use):
-    """Let requests touch their pages, while the replacement policy is told the future."""
+    """Access the pages of requests; the replacement policy gets the next use of each page."""
     start = 0
     for i in range(len(requests.ends)):
         write = np.int64(requests.write[i])

@@ -1,10 +1,10 @@
-"""How deep in the stack of recently used pages each access lies: the hits of LRU for all sizes.
+"""The depth of each access in the stack of recently used pages: the hits of LRU for all sizes.
 
 R. L. Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2),
 1970: an access hits in LRU caches of at least as many pages as were touched since the page's last
 use, itself included.  Each page has a mark at the time of its last use; marks are counted by blocks
 in a Fenwick tree (P. M. Fenwick, Software: Practice and Experience 24(3), 1994) small enough for
-the processor's own memory, and within a block one by one.
+the processor's cache, and one by one within a block.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ CLOCK, MARKS = 0, 1
 
 @state_machine
 class Stack(NamedTuple):
-    """Marks over moments; when all moments are used up the marks move together."""
+    """Marks over moments; when all moments are used, the marks are compacted."""
 
     last: Int32s  # by page: the moment of its last use
-    page: Int32s  # by moment: who used it
-    marked: Bytes  # by moment: whether it is its page's last use
+    page: Int32s  # by moment: the page used then
+    marked: Bytes  # by moment: whether it is the last use of its page
     tree: Int32s  # Fenwick tree of the marks in each block, from entry 1 on
-    state: Ints  # [CLOCK: next moment, MARKS: pages that have one]
+    state: Ints  # [CLOCK: next moment, MARKS: marked pages]
 
     @classmethod
     def new(cls, ids: int) -> Stack:
-        """Make an empty stack with room for `ids` pages, a multiple of the block."""
+        """Return an empty stack with room for `ids` pages, a multiple of the block."""
         moments = 2 * ids
         return cls(
             np.full(ids, NEVER, np.int32),
@@ -61,13 +61,13 @@ class Stack(NamedTuple):
 
     @method
     def depth(self, page):
-        """Use a page; return how deep it lay, from 1, or 0 at its first use."""
+        """Use a page; return its depth, from 1, or 0 at its first use."""
         if self.state[CLOCK] == len(self.page):
             self.move_together()
         before = self.last[page]
-        found = 0
+        depth = 0
         if before != NEVER:
-            found = self.state[MARKS] - self.marks_before(before)
+            depth = self.state[MARKS] - self.marks_before(before)
             self.marked[before] = 0
             self.add(before >> BLOCK_BITS, -1)
         else:
@@ -78,7 +78,7 @@ class Stack(NamedTuple):
         self.page[now] = page
         self.marked[now] = 1
         self.add(now >> BLOCK_BITS, 1)
-        return found
+        return depth
 
     @method
     def marks_before(self, moment):
@@ -102,7 +102,7 @@ class Stack(NamedTuple):
 
     @method
     def move_together(self):
-        """Give the marks the first moments, in order; and count them anew."""
+        """Move the marks to the first moments, in order, and count them again."""
         kept = 0
         for moment in range(self.state[CLOCK]):
             page = self.page[moment]
@@ -138,7 +138,7 @@ def _regrow(stack):
 
 @loop
 def count_depths(stack, ids, hits):
-    """Use pages; count in hits[d] those at depth d, in hits[0] first uses."""
+    """Use pages; count accesses at depth d in hits[d] and first uses in hits[0]."""
     last = len(ids) - 1
     for i in range(len(ids)):
         prefetch(stack.last, ids[min(i + AHEAD, last)])
@@ -147,10 +147,10 @@ def count_depths(stack, ids, hits):
 
 @loop
 def weigh_depths(stack, ids, group, spread, weight, per_octave, hits):
-    """Use sampled pages; add `weight` where a depth of the sample times `spread` belongs.
+    """Use sampled pages; add `weight` to the bin of a sampled depth times `spread`.
 
-    hits[g, 0] is of the first uses of pages of group g, hits[g, 1 + b] of depths from 2^(b /
-    per_octave) on.
+    hits[g, 0] counts first uses of pages of group g; hits[g, 1 + b] counts depths from
+    2^(b / per_octave) on.
     """
     for i in range(len(ids)):
         depth = stack.depth(ids[i])
@@ -162,7 +162,7 @@ def weigh_depths(stack, ids, group, spread, weight, per_octave, hits):
 
 @loop
 def in_order_of_use(stack, keep, order):
-    """Write the pages to keep into `order`, the one used longest ago first; return how many."""
+    """Write the pages to keep into `order`, least recently used first; return their number."""
     kept = 0
     for moment in range(stack.state[CLOCK]):
         if stack.marked[moment] and keep[stack.page[moment]]:

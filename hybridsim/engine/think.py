@@ -1,4 +1,4 @@
-"""Who waited for whom: the recorded think times of a trace, for replay at another speed of disk."""
+"""Recorded think times: the request that each request of a trace waited for, and how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all other folders stand on; it imports none of them but the standard library and numpy.
+"""The foundation of all other folders; it imports only the standard library and numpy.
 
 codes      numbers for operations, flags, replay modes and kinds of events
 errors     the errors that end a command with one line
@@ -8,10 +8,10 @@ histogram  latency histograms with a bounded relative error
 toml       TOML that users write: places of keys, problems with their line
 units      sizes, times, rates and shares, as text and as integers
 wording    how figures are worded
-suggest    the nearest known word to an unknown one
+suggest    the known word nearest to an unknown one
 printable  text from a file or a user, made safe for a terminal
 explain    the glossary behind `hybridsim explain`
-writing    output files that appear whole or not at all
+writing    output files that are replaced atomically
 version    the version, and the folder of the package
-moved      import paths of the last release
+moved      import paths of release 0.1
 """

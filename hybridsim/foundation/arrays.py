@@ -16,7 +16,7 @@ Floats: TypeAlias = NDArray[np.float64]
 def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
     """Return a copy of `column` with `length` entries, the new ones `fill`.
 
-    Zeros that nobody has touched take no memory: pools grow for the worst that may come.
+    Untouched zeros take no physical memory, so pools can be sized for the worst case.
     """
     grown = np.full(length, fill, column.dtype) if fill else np.zeros(length, column.dtype)
     grown[: len(column)] = column
@@ -24,13 +24,13 @@ def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
 
 
 def grown_together(one: Any, other: Any, ids: int) -> tuple[Any, Any]:
-    """Return two state machines with room for `ids`; if they are the same, they stay so."""
+    """Return two state machines with room for `ids`; if they are one object, they stay one."""
     grown = one.grown(ids)
     return grown, grown if other is one else other.grown(ids)
 
 
 def doubled(size: int, room: int, demand: int) -> int:
-    """Return `size` doubled until the room left in it is no less than the demand."""
+    """Return `size` doubled until its free room is at least `demand`."""
     grown = size
     while room + grown - size < demand:
         grown *= 2

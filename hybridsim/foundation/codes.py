@@ -1,6 +1,6 @@
 """The small numbers that arrays hold: operations, flags, paths and reasons.
 
-IntEnums for Python; compiled code uses them as the integers they are.
+IntEnums for Python; compiled code uses their integer values.
 """
 
 from enum import IntEnum, IntFlag
@@ -16,15 +16,15 @@ class Op(IntEnum):
     WRITE_ZEROES = 4
 
 
-# Below the cache an op may carry what a barrier asks of a device, as bits beside the Op.
+# Below the cache an op may also carry the requirements of a barrier, as bits beside the Op.
 OP_MASK = 7
 FUA = 8  # a write is complete only when it is on the medium
-PREFLUSH = 16  # what was acknowledged before it must be on the medium first
-SYNC = 32  # somebody waits for this write: for the cache alone
+PREFLUSH = 16  # earlier acknowledged writes must be on the medium first
+SYNC = 32  # a caller waits for this write: used by the cache only
 
 
 class Flag(IntFlag):
-    """What else a trace says of a request."""
+    """Flags of a request in a trace."""
 
     SYNC = 1
     FUA = 2
@@ -37,15 +37,15 @@ class Flag(IntFlag):
 
 
 class Path(IntEnum):
-    """Which way a request went through the cache; each goes exactly one."""
+    """How a request went through the cache; each request has exactly one path."""
 
     HIT = 0  # every byte came from the cache device
     MISS = 1  # a read that the cache could have served, had it held all of it
-    BYPASS = 2  # not the cache's business: see the reason
+    BYPASS = 2  # not served by the cache: see the reason
 
 
 class Reason(IntEnum):
-    """Why the cache did not serve a request; of a miss, why its first missing page was absent."""
+    """Why the cache did not serve a request; for a miss, why its first missing page was absent."""
 
     NONE = 0  # a hit
     COLD = 1
@@ -59,7 +59,7 @@ class Reason(IntEnum):
     FLUSH = 9
     DISCARD = 10
     NO_CACHE = 11
-    NOT_WRITTEN = 12  # of a cache that only writes enter
+    NOT_WRITTEN = 12  # in a cache that only writes enter
     CONGESTED = 13
 
 
@@ -72,21 +72,21 @@ class Mode(IntEnum):
 
 
 class Fill(IntEnum):
-    """Where the data come from that fill a page."""
+    """Where the data for filling a page comes from."""
 
-    RE_READ = 0  # a read of its own
-    PIGGYBACK = 1  # the read that missed, made longer
+    RE_READ = 0  # a separate read
+    PIGGYBACK = 1  # the read that missed, extended
 
 
 class FillWhen(IntEnum):
-    """Whether a request waits for the fills that it gives cause to."""
+    """Whether a request waits for the fills that it causes."""
 
     BACKGROUND = 0
     FOREGROUND = 1
 
 
 class DmMode(IntEnum):
-    """What a write does to a dm-cache, in dm-cache's own words."""
+    """What a write does to a dm-cache, by dm-cache's own names."""
 
     WRITETHROUGH = 0
     WRITEBACK = 1
@@ -105,14 +105,14 @@ class CasMode(IntEnum):
 
 
 class Promotion(IntEnum):
-    """What Open CAS inserts."""
+    """When Open CAS inserts a missed line."""
 
     ALWAYS = 0
     NHIT = 1
 
 
 class Cutoff(IntEnum):
-    """When Open CAS lets long sequential streams pass."""
+    """When Open CAS lets long sequential streams bypass the cache."""
 
     NEVER = 0
     FULL = 1
@@ -120,7 +120,7 @@ class Cutoff(IntEnum):
 
 
 class Cleaning(IntEnum):
-    """When Open CAS writes dirty lines back by itself."""
+    """When Open CAS writes dirty lines back on its own."""
 
     NOP = 0
     ALRU = 1
@@ -128,7 +128,7 @@ class Cleaning(IntEnum):
 
 
 class BcacheMode(IntEnum):
-    """What a write does to a bcache, in bcache's own words."""
+    """What a write does to a bcache, by bcache's own names."""
 
     WRITETHROUGH = 0
     WRITEBACK = 1
@@ -172,8 +172,8 @@ class Replay(IntEnum):
 
 
 class Order(IntEnum):
-    """What a disk picks first of the commands that wait."""
+    """Which of the waiting commands a disk serves first."""
 
-    POSITION = 0  # least time until the head is there: shortest positioning time first
+    POSITION = 0  # shortest time until the head is there: shortest positioning time first
     DISTANCE = 1  # fewest cylinders away: shortest seek first
-    SWEEP = 2  # the next on the way outward in, then from the start again: C-LOOK
+    SWEEP = 2  # the next one inwards, then from the outer edge again: C-LOOK

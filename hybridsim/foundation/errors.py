@@ -2,13 +2,13 @@
 
 
 class HybridsimError(Exception):
-    """Something the user can mend; printed as one clear message, never as a traceback."""
+    """An error that the user can fix; printed as one clear message, never as a traceback."""
 
     exit_code = 1
 
 
 class UsageError(HybridsimError):
-    """An option or argument that makes no sense."""
+    """An option or argument that is invalid."""
 
     exit_code = 2
 
@@ -26,19 +26,19 @@ class TraceError(HybridsimError):
 
 
 class WorkloadError(TraceError):
-    """A workload that is wrong or contradicts itself."""
+    """A workload file that is wrong or contradicts itself."""
 
     exit_code = 2
 
 
 class ColumnsError(TraceError):
-    """Columns of a table that are not there, or said in a way that makes no sense."""
+    """Table columns that are missing or wrongly specified."""
 
     exit_code = 2
 
 
 class RecordingError(HybridsimError):
-    """A disk that cannot be recorded here, or not so."""
+    """A disk that cannot be recorded here, or not with these options."""
 
     exit_code = 2
 
@@ -50,7 +50,7 @@ class MeasurementError(HybridsimError):
 
 
 class FitError(MeasurementError):
-    """A measurement that tells too little, or nothing that is modelled."""
+    """A measurement with too little data, or without anything that is modelled."""
 
     exit_code = 3
 

@@ -1,7 +1,7 @@
-"""What the printed words and figures mean: the text behind `hybridsim explain`.
+"""The glossary of printed words and figures: the text behind `hybridsim explain`.
 
-The entries are in explain.toml, by the word as reports print it.  ALIASES leads other spellings
-to it.
+The entries are in explain.toml; a key is the word as reports print it.  ALIASES maps other
+spellings to a key.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hybridsim.foundation.codes import Reason
 
-# How reports word the reasons why a read was not served from the SSD.
+# How reports print the reasons why a read was not served from the SSD.
 REASONS = {
     Reason.COLD: "first touch",
     Reason.NOT_HOT: "not hot enough",
@@ -67,7 +67,7 @@ ALIASES = {
 
 
 def explain(word: str) -> tuple[str, str] | None:
-    """The entry for a word as (its name, its text), or None."""
+    """Return the entry for a word as (name, text), or None if there is none."""
     folded = " ".join(word.replace("_", " ").casefold().split())
     names = {name.casefold(): name for name in TERMS}
     name = names.get(folded) or ALIASES.get(folded)
@@ -82,5 +82,5 @@ def _bare(word: str) -> str:
 
 
 def known_words() -> list[str]:
-    """Everything that `explain` finds."""
+    """Return every word that `explain` accepts."""
     return [*TERMS, *ALIASES]

@@ -1,8 +1,8 @@
-"""Latency distributions in fio's bins: 64 per power of two, so no value is off by more than 1/128.
+"""Latency distributions in fio's bins: 64 per power of two, so the error is at most 1/128.
 
 Below 128 ns a bin is one nanosecond wide; above, each doubling has 64 equal bins.  29 groups
-of 64 reach 17 s, and the last bin holds all that is slower.  Counts of the same layout add up, so a
-distribution of an hour is the sum of those of its seconds.
+of 64 reach 17 s, and the last bin holds all slower requests.  Histograms of the same layout add
+up, so the distribution of an hour is the sum of those of its seconds.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Ints = npt.NDArray[np.int64]
 BITS = 6
 GROUPS = 29
 BINS = GROUPS << BITS
-TOP_NS = (1 << (BITS + GROUPS - 1)) - 1  # the largest value that is still told from larger ones
+TOP_NS = (1 << (BITS + GROUPS - 1)) - 1  # the largest value that is not clipped
 
 
 def bin_of(values: Ints) -> Ints:
-    """Index of the bin of each value."""
+    """Return the index of the bin of each value in ns."""
     # A float64 holds every value up to TOP_NS exactly, so its exponent is the number of bits.
     clipped = np.clip(values, 0, TOP_NS)
     bits = np.frexp(clipped.astype(np.float64))[1].astype(np.int64)
@@ -31,7 +31,7 @@ def bin_of(values: Ints) -> Ints:
 
 
 def value_of(index: Ints) -> Ints:
-    """The value that stands for each bin: its middle."""
+    """Return the value in ns that represents each bin: its middle."""
     index = np.asarray(index, np.int64)
     group = np.maximum((index >> BITS) - 1, 0)
     value: Ints = ((index - (group << BITS)) << group) + ((1 << group) >> 1)
@@ -48,7 +48,7 @@ def _no_counts() -> Ints:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How long requests took: exact number, sum and maximum, and counts by bin."""
+    """A distribution of latencies: exact count, sum and maximum in ns, and counts by bin."""
 
     count: int = 0
     total_ns: int = 0
@@ -57,7 +57,7 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Ints) -> Distribution:
-        """The distribution of these values."""
+        """Return the distribution of these values in ns."""
         values = np.asarray(values, np.int64)
         bins = np.bincount(bin_of(values), minlength=BINS).astype(np.int64)
         return cls(len(values), int(values.sum()), int(values.max(initial=0)), bins)
@@ -72,21 +72,21 @@ class Distribution:
 
     @property
     def mean_ns(self) -> float | None:
-        """Exact mean, or None of nothing."""
+        """Exact mean in ns; None if there are no requests."""
         return self.total_ns / self.count if self.count else None
 
     def percentile(self, percent: float) -> int | None:
-        """The first bin at which `percent` of all are reached, as fio counts; at most the max."""
+        """Return the percentile in ns as fio computes it, at most the maximum; None if empty."""
         if not self.count:
             return None
         needed = percent / 100 * self.count
         place = int(np.searchsorted(np.cumsum(self.bins), needed))
-        # Rounding may ask for a little more than all there are, or for none of them.
+        # Rounding may make `needed` a little larger than the count, or zero.
         place = min(place, int(np.flatnonzero(self.bins)[-1]))
         place = max(place, int(np.flatnonzero(self.bins)[0]))
         return min(int(VALUES[place]), self.max_ns)
 
     def by_value(self) -> dict[str, int]:
-        """Counts of the bins in use by their value, the form of fio's json+."""
+        """Return the counts of the bins in use by value in ns, as fio's json+ has them."""
         used = np.flatnonzero(self.bins)
         return {str(VALUES[i]): int(self.bins[i]) for i in used}

@@ -1,4 +1,4 @@
-"""Import paths of release 0.1: each leads to the new place and warns.  They go with release 1.0."""
+"""Import paths of release 0.1: each leads to the new path and warns. Removed in release 1.0."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MOVED = {
 
 
 class MovedFinder(MetaPathFinder, Loader):
-    """Imports a module by its old name as the very module that has the new name."""
+    """Imports a module under its old name as the same module object as under the new name."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -58,7 +58,7 @@ class MovedFinder(MetaPathFinder, Loader):
         if new is None:
             return None
         warnings.warn(
-            f"{fullname} has moved to {new}; the old name goes with release 1.0",
+            f"{fullname} has moved to {new}; the old name will be removed in release 1.0",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -72,7 +72,7 @@ class MovedFinder(MetaPathFinder, Loader):
         return sys.modules[new]
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is: it has run; give its own spec back to it."""
+        """Do not run the module again; restore its own spec."""
         module.__spec__ = self._new_spec
 
 
@@ -87,6 +87,6 @@ def new_name(old: str) -> str | None:
 
 
 def install() -> None:
-    """Let old names be imported."""
+    """Make the old names importable."""
     if not any(isinstance(each, MovedFinder) for each in sys.meta_path):
-        sys.meta_path.insert(0, MovedFinder())  # before what finds files below the new folder
+        sys.meta_path.insert(0, MovedFinder())  # before the finder of files in the new folder

@@ -1,12 +1,12 @@
-"""Texts that others wrote, as file names or lines of a file, in messages of one's own."""
+"""Make text from files or users safe to print in messages."""
 
 from __future__ import annotations
 
 
 def printable(text: object, keep: str = "") -> str:
-    """Return a text in one line: what would break it or steer a terminal stands as an escape.
+    """Return a text as one line, with line breaks and control characters as escapes.
 
-    What is in `keep` stays as it is.
+    Characters in `keep` are not escaped.
     """
     return "".join(
         each if each.isprintable() or each in keep else each.encode("unicode_escape").decode()

@@ -1,4 +1,4 @@
-"""A family of classes by name, each imported when it is first asked for."""
+"""A family of classes by name, each imported at its first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Registry(Mapping[str, Any]):
-    """Name -> class.  To list the names imports nothing, so that `--help` stays quick."""
+    """Name -> class.  Listing the names imports nothing, so that `--help` stays quick."""
 
     def __init__(self, places: dict[str, str]) -> None:
         """Take `{name: "module:class"}`."""

@@ -1,4 +1,4 @@
-"""What did the user mean?  The nearest known word to an unknown one."""
+"""Suggest the known word nearest to an unknown one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word most like `word`, or None where nothing is close."""
+    """Return the known word most similar to `word`, or None if none is close."""
     from difflib import get_close_matches
 
     folded = {name.casefold(): name for name in known}
@@ -16,7 +16,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """Return "did you mean ...?", or the list of what is known."""
+    """Return "did you mean ...?", or the list of known words."""
     names = list(known)
     match = nearest(word, names)
     return f"did you mean {match!r}?" if match else f"known: {', '.join(names)}"

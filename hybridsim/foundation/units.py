@@ -1,6 +1,6 @@
 """Sizes, times, rates and shares as people write them, and as integers of bytes and nanoseconds.
 
-A bare k, m, g or t counts in 1024, as in fio; KiB says so openly; kB, MB, GB, TB count in 1000.
+A bare k, m, g or t counts in 1024, as in fio; so does KiB; kB, MB, GB, TB count in 1000.
 Arithmetic is exact: a text that is not a whole number of bytes or nanoseconds is refused.
 `format_*` writes text that reads back as the same number; `human_*` rounds for the eye.
 """
@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from hybridsim.foundation.suggest import nearest
 
-LARGEST = 2**63 - 1  # what an int64 holds
-LENGTH_MAX = 400  # of a text
+LARGEST = 2**63 - 1  # the maximum of an int64
+LENGTH_MAX = 400  # maximum length of a text in characters
 SIZES: dict[str, int] = {
     "B": 1,
     **{letter: 1024**power for power, letter in enumerate("kmgt", 1)},
@@ -50,15 +50,15 @@ def parse_time(text: str | int) -> int:
 
 
 def parse_rate(text: str) -> int:
-    """Return the bytes a second of '270MB/s'."""
+    """Return the bytes per second of '270MB/s'."""
     return _parse(text, RATES, "rate", "270MB/s or 64KiB/s", "bytes a second")
 
 
 def parse_percent(text: object) -> Fraction:
-    """Return the share that '10%' is, exactly."""
+    """Return the exact share that '10%' stands for."""
     match = _matched(text)
     if match is None or match[2] != "%":
-        raise ValueError(f"{text!r} is no percentage: write for instance '10%'")
+        raise ValueError(f"{text!r} is not a percentage: write for instance '10%'")
     return Fraction(match[1].replace("_", "")) / 100
 
 
@@ -67,7 +67,7 @@ def _parse(
 ) -> int:
     match = _matched(text)
     if match is None:
-        raise ValueError(f"{text!r} is no {what}: write for instance {example}")
+        raise ValueError(f"{text!r} is not a {what}: write for instance {example}")
     factor = _factor(match[2], units, bare)
     if factor == 0:
         raise ValueError(_unknown_unit(match[1], match[2], units, what, example))
@@ -75,7 +75,7 @@ def _parse(
 
 
 def _matched(text: object) -> re.Match[str] | None:
-    """Return number and unit of a text; neither of one too long to be meant."""
+    """Return number and unit of a text; None if it does not match or is too long."""
     if not isinstance(text, str) or len(text) > LENGTH_MAX:
         return None
     return _NUMBER.fullmatch(text)
@@ -127,7 +127,7 @@ def format_rate(bytes_per_s: int) -> str:
 
 
 def _exact(number: int, units: Mapping[str, int], smallest: str) -> str:
-    """Write in the unit that takes the fewest digits, up to three of them after the point."""
+    """Return the number in the unit with the fewest digits, at most three after the point."""
     texts = [f"{number}{smallest}"]
     for unit, factor in units.items():
         if number >= factor and number * 1000 % factor == 0:
@@ -137,22 +137,22 @@ def _exact(number: int, units: Mapping[str, int], smallest: str) -> str:
 
 
 def human_size(size_bytes: float) -> str:
-    """Return bytes for the eye, in units of 1024: '46.0 GiB'."""
+    """Return bytes rounded for display, in units of 1024: '46.0 GiB'."""
     return _human(size_bytes, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024)
 
 
 def human_rate(bytes_per_s: float) -> str:
-    """Return a rate for the eye, in units of 1000 as datasheets do: '72.0 MB/s'."""
+    """Return a rate rounded for display, in units of 1000 as in datasheets: '72.0 MB/s'."""
     return _human(bytes_per_s, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], 1000)
 
 
 def human_count(count: float) -> str:
-    """Return a count for the eye: '954', '41.2 M'."""
+    """Return a count rounded for display: '954', '41.2 M'."""
     return _human(count, ["", "k", "M", "G", "T"], 1000)
 
 
 def human_time(time_ns: float) -> str:
-    """Return a time for the eye: '88.0 us', '1.40 ms', '6h 12m'."""
+    """Return a time rounded for display: '88.0 us', '1.40 ms', '6h 12m'."""
     minutes = round(time_ns / TIMES["m"])
     if minutes >= 24 * 60:
         return f"{minutes // 1440}d {minutes % 1440 // 60}h"
@@ -164,7 +164,7 @@ def human_time(time_ns: float) -> str:
 
 
 def _human(number: float, units: list[str], step: int) -> str:
-    """Round to three figures in the largest unit that leaves at least one before the point."""
+    """Round to three digits in the largest unit with at least one before the point."""
     value, rank = float(number), 0
     while rank + 1 < len(units) and round(abs(value), _digits(value)) >= step:
         value, rank = value / step, rank + 1

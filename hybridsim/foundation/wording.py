@@ -1,4 +1,4 @@
-"""How figures are worded wherever a person reads them."""
+"""How figures are formatted wherever a person reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NONE = "\N{EN DASH}"
 
 
 def percent(share: float | None) -> str:
-    """A share for the eye: '93%', '0.4%', and never 100% or 0% of what is only nearly so."""
+    """Return a rounded share: '93%', '0.4%'; 100% and 0% only if exact."""
     if share is None:
         return NONE
     number = round(100 * share, 1)
@@ -21,24 +21,24 @@ def percent(share: float | None) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """A number of things: '1 request', '68,691 requests'."""
+    """Return a number of things: '1 request', '68,691 requests'."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def of_the_mean(share: float) -> str:
-    """How far apart two distributions are: '4.2% of the mean', '13 times the mean'."""
+    """Return the distance of two distributions: '4.2% of the mean', '13 times the mean'."""
     return f"{percent(share)} of the mean" if share < 1 else f"{times(share)} the mean"
 
 
 def latency(time_ns: float | None) -> str:
-    """A latency for the eye; what is beyond the last bin is only known to be longer."""
+    """Return a latency; beyond the last bin of the histogram it is '> 17 s'."""
     if time_ns is None:
         return NONE
     return "> 17 s" if time_ns == LAST_NS else human_time(time_ns)
 
 
 def span(time_ns: float) -> str:
-    """A stretch of time for the eye: '12m', '1h 30m', '8 s'."""
+    """Return a time span: '12m', '1h 30m', '8 s'."""
     text = human_time(time_ns)
     for empty in (" 0s", " 0m", " 0h"):
         text = text.removesuffix(empty)
@@ -47,28 +47,28 @@ def span(time_ns: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio for the eye: '7.0 times', '23 times', 'over 1,000 times'."""
+    """Return a ratio: '7.0 times', '23 times', 'over 1,000 times'."""
     if ratio >= 1000:
         return "over 1,000 times"
     return f"{ratio:.1f} times" if ratio < 9.95 else f"{ratio:.0f} times"
 
 
-LEAST = 0.0001  # of a currency, that is told as a number
+SMALLEST = 0.0001  # in units of the currency, printed as a number
 
 
 def money(amount: float | None, currency: str) -> str:
-    """An amount for the eye: '$1,312', 'EUR 0.25', '<$0.0001'."""
+    """Return an amount of money: '$1,312', 'EUR 0.25', '<$0.0001'."""
     if amount is None:
         return NONE
     figure = f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
     if 0 < amount < 0.1:
-        figure = f"{max(amount, LEAST):.2g}"
-    below = "<" if 0 < amount < LEAST else ""
+        figure = f"{max(amount, SMALLEST):.2g}"
+    below = "<" if 0 < amount < SMALLEST else ""
     return f"{below}${figure}" if currency == "USD" else f"{below}{currency} {figure}"
 
 
 def lasting(years: float) -> str:
-    """A life for the eye; nobody keeps a drive for a century."""
+    """Return a drive's life; beyond 30 years the number has no meaning."""
     if years >= 30:
         return "more than 30 years"
     return f"{years:.1f} years" if years >= 1 else f"{years * 12:.1f} months"

@@ -1,4 +1,4 @@
-"""Output files: in their place when they are whole, and before that as they were."""
+"""Output files: written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import IO
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
 
-AS_MADE_BY_OPEN = 0o666
+DEFAULT_MODE = 0o666
 
 
 @contextlib.contextmanager
 def whole_file(name: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Yield a stream to a file that takes its place when all is written.
+    """Yield a stream to a file that replaces `name` when all is written.
 
-    Until then it is a hidden one beside it, which goes if anything fails.  A device or a pipe is
-    written to as it is.  Raises UsageError where the file cannot be written.
+    Until then it is a hidden file in the same folder, removed if anything fails.  A device or a
+    pipe is written to directly.  Raises UsageError if the file cannot be written.
     """
     is_special = os.path.exists(name) and not os.path.isfile(name)
     try:
@@ -31,9 +31,9 @@ def whole_file(name: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write_text(name: str | os.PathLike[str], text: str) -> None:
-    """Write a text as UTF-8, whole or not at all.
+    """Write a text as UTF-8, completely or not at all.
 
-    Of file names that are no UTF-8 it tells the bytes as escapes.
+    Bytes of file names that are not UTF-8 are written as escapes.
     """
     with whole_file(name) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
@@ -55,9 +55,9 @@ def _beside(target: Path) -> Iterator[IO[bytes]]:
 
 
 def _mode(target: Path) -> int:
-    """Return the permissions of a file that is replaced, or those that a new one gets."""
+    """Return the permissions of the replaced file, or those of a new file."""
     if target.exists():
         return target.stat().st_mode & 0o777
     umask = os.umask(0)
     os.umask(umask)
-    return AS_MADE_BY_OPEN & ~umask
+    return DEFAULT_MODE & ~umask

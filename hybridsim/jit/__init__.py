@@ -1,11 +1,12 @@
-"""What compiled code stands on, and the small compiled parts that all families share.
+"""Compilation, and the small compiled parts that all other folders share.
 
-compiling    how a class of methods becomes machine code: all that knows numba's internals
-code_folder  where machine code is kept from one run to the next
-prefetch     asking for memory before it is needed
-mixing       numbers by chance, the same with each run
+compiling    how a class of methods becomes machine code: all use of numba's internals
+code_folder  the folder that keeps machine code from one run to the next
+prefetch     fetching memory before it is needed
+mixing       pseudo-random numbers, the same in each run
 index        dense ids for sparse numbers
-heap         what waits for its time, in order; events: what will happen next, and whom it concerns
+heap         a binary heap by time
+events       scheduled events, each with the part that it concerns
 limits       token buckets
 """
 

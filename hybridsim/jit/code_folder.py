@@ -1,4 +1,4 @@
-"""Where machine code is kept from one run to the next."""
+"""The folder that keeps machine code from one run to the next."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hybridsim.foundation.version import PACKAGE
 
 
 def code_folder(compiler: str) -> Path:
-    """Return the folder of what a compiler made of this source; make it where it is missing.
+    """Return the folder for a compiler's machine code of this source; create it if missing.
 
-    HYBRIDSIM_CACHE_DIR names another place.  Where no place can be written to, it is a folder for
-    this process alone.
+    HYBRIDSIM_CACHE_DIR overrides its place.  If no folder can be written to, return a temporary
+    folder for this process.
     """
     digest = hashlib.sha256(compiler.encode())
     for source in sorted(PACKAGE.rglob("*.py")):

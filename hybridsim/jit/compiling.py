@@ -2,7 +2,7 @@
 
 A policy, a device, a cache is a NamedTuple marked @state_machine: its fields are numpy arrays (the
 state), numbers (the parameters) and other state machines; its @method functions are the behaviour.
-A @loop that is handed one is specialised on its class, so `policy.touch(page)` is a direct call.
+A @loop is specialised on the class of its argument, so `policy.touch(page)` is a direct call.
 With NUMBA_DISABLE_JIT=1 the same source is ordinary Python: step into it, measure its coverage.
 
 Numba would pass a NamedTuple by value: a machine of a hundred arrays as some seven hundred
@@ -10,8 +10,8 @@ arguments of every call, which takes minutes to compile and is slow to run.  Her
 reference: its fields are unpacked once, into the stack frame of the call from Python, and methods
 get the address.
 
-This is the only file that knows numba's internals (typing templates, data models, and the private
-flag `_nrt`); `pyproject.toml` pins numba to one minor version for it.
+This is the only file that uses numba's internals (typing templates, data models, and the private
+flag `_nrt`); `pyproject.toml` pins numba to one minor version because of it.
 """
 
 from __future__ import annotations
@@ -72,26 +72,26 @@ class Method:
         return self if instance is None else self.function.__get__(instance, owner)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call a function that is no method from Python."""
+        """Call a function that is not a method from Python."""
         return self.function(*arguments)
 
 
 def method(function: F) -> F:
-    """Let compiled code call this method of a state machine, or this function.
+    """Make this method of a state machine, or this function, callable from compiled code.
 
-    It never allocates: all state exists before the loop starts.
+    It must not allocate: all state exists before the loop starts.
     """
     return Method(function) if compiled else function  # type: ignore[return-value]
 
 
-kernel = method  # how a function reads that belongs to no state machine
+kernel = method  # the decorator's name for functions outside state machines
 
 
 def loop(function: F) -> F:
     """Compile `function` and keep the machine code on disk until any source file changes.
 
     Numba invalidates a cached function when its own file changes, not when a method that it calls
-    does; naming the folder after the whole package's source closes that hole.
+    changes; so the folder is named after a digest of the whole package's source.
     """
     others = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder())
@@ -104,30 +104,30 @@ def loop(function: F) -> F:
     return compiled_loop
 
 
-DAMAGED = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # files that a crash cut off
+DAMAGED = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # errors from truncated files
 
 
 class _QuickCache(FunctionCache):
-    """Loads machine code without first loading all that numba knows of other types.
+    """Loads machine code without first loading numba's support for other types.
 
-    That is 0.4 s of every command's start.  A loop that is not in the cache is compiled, and the
-    compiler loads what it needs.
+    That saves 0.4 s at each command's start.  A loop that is not in the cache is compiled, and the
+    the compiler loads what it needs.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the loop for a signature from the cache, or None."""
-        rtsys.initialize(target_context)  # what machine code calls to count references
+        rtsys.initialize(target_context)  # machine code needs it for reference counting
         try:
             return self._load_overload(sig, target_context)
         except DAMAGED:
             with contextlib.suppress(OSError):
-                self._cache_file.flush()  # an index that cannot be read would never be mended
+                self._cache_file.flush()  # delete an unreadable index, else it would stay forever
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a loop, unless its library names modules that another process may not have.
+        """Save a loop, unless its library names modules that another process may not have.
 
-        A full disk keeps none; the loop itself is there.
+        If the disk is full, nothing is saved; the loop itself stays usable.
         """
         if all(function.__module__.startswith("hybridsim.") for function, _ in _methods):
             with contextlib.suppress(*DAMAGED):
@@ -138,7 +138,7 @@ _state_machines: set[type] = set()
 
 
 def state_machine(cls: C) -> C:
-    """Let compiled code take instances of this NamedTuple class by reference."""
+    """Make compiled code take instances of this NamedTuple class by reference."""
     _state_machines.add(cls)
 
     @typeof_impl.register(cls)
@@ -149,10 +149,10 @@ def state_machine(cls: C) -> C:
 
 
 def plain_tuple(cls: C) -> C:
-    """Let loops take instances of this NamedTuple class as numba does: a tuple with names.
+    """Make loops take instances of this NamedTuple class as numba does: a tuple with names.
 
-    Unasked it would look through all the types that it knows, at the first call; that fails while
-    another thread compiles, and numba learns of more types meanwhile.
+    Without it numba looks through all its types at the first call; that fails while another thread
+    compiles, because numba registers more types meanwhile.
     """
     typeof_impl.register(cls)(typeof_impl.dispatch(tuple))
     return cls
@@ -160,12 +160,12 @@ def plain_tuple(cls: C) -> C:
 
 @functools.cache
 def fresh(compiled_loop: Any) -> Any:
-    """Return the same loop, compiled for this process alone: for classes from elsewhere."""
+    """Return the same loop, compiled for this process only: for classes from other packages."""
     return njit(nogil=True, error_model="numpy")(getattr(compiled_loop, "py_func", compiled_loop))
 
 
 def is_ours(machine: Any) -> bool:
-    """Tell whether a state machine, and all it is made of, is defined in this package."""
+    """Return whether a state machine and all its parts are defined in this package."""
     parts = [part for part in machine if isinstance(part, tuple)]
     return type(machine).__module__.startswith("hybridsim.") and all(map(is_ours, parts))
 
@@ -173,8 +173,8 @@ def is_ours(machine: Any) -> bool:
 def fitting(compiled_loop: Any, machine: Any, interpreted: bool = False) -> Any:
     """Return the loop in the form that suits a state machine.
 
-    Cached machine code if all of it is ours; else compiled afresh; as plain Python if asked to, or
-    if a part is a plain Python object, which is how one begins to write a policy.
+    Cached machine code if all its parts are in this package; else compiled for this process; plain
+    Python if `interpreted`, or if a part is a plain Python object, as in a policy's first draft.
     """
     if interpreted or not is_compilable(machine):
         return getattr(compiled_loop, "py_func", compiled_loop)
@@ -182,16 +182,16 @@ def fitting(compiled_loop: Any, machine: Any, interpreted: bool = False) -> Any:
 
 
 def is_compilable(value: Any) -> bool:
-    """Tell whether compiled code can take a state machine, and all it is made of."""
+    """Return whether compiled code can take a state machine and all its parts."""
     if isinstance(value, tuple):
         return all(map(is_compilable, value))
     return isinstance(value, (int, np.ndarray, np.generic))
 
 
 def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterable[str]) -> None:
-    """Raise TypeError if a part of a machine cannot play its role: numba says so in thirty lines.
+    """Raise TypeError if a part of a machine lacks a method, instead of numba's long error.
 
-    `methods` are called by the loop, those of `from_python` between two calls of it.
+    The loop calls `methods`; `from_python` are called between two calls of the loop.
     """
     cls = type(part)
     for name in (*methods, *from_python):
@@ -200,15 +200,15 @@ def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterab
     if not compiled or not isinstance(part, tuple):
         return
     if cls not in _state_machines:
-        raise TypeError(f"{cls.__name__} is a tuple that lacks the mark @state_machine")
+        raise TypeError(f"{cls.__name__} is a tuple that lacks the decorator @state_machine")
     for name in methods:
         if not isinstance(getattr(cls, name), Method):
-            raise TypeError(f"{cls.__name__}.{name}() lacks the mark @method")
+            raise TypeError(f"{cls.__name__}.{name}() lacks the decorator @method")
 
 
 @functools.cache
 def cache_folder() -> Path:
-    """Return the folder of this source's machine code."""
+    """Return the folder for this source's machine code."""
     return code_folder(f"{sys.version}{numba.__version__}")
 
 
@@ -220,13 +220,13 @@ class StateMachineType(types.Type):
         self.field_types = dict(zip(cls._fields, field_types))  # type: ignore[attr-defined]
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.field_types.items())
         whole = f"{cls.__module__}.{cls.__qualname__}({fields})"
-        # Machines nest: their whole names, in the name of each method, cost seconds.
+        # Machines nest: full names in the name of each method would cost seconds.
         digest = hashlib.sha256(whole.encode()).hexdigest()[:16]
         super().__init__(f"{cls.__qualname__}.{digest}")
 
     @property
     def key(self) -> Any:
-        """Tell two types apart: a class defined again is another class."""
+        """Identify the type: a class that is defined again is another class."""
         return self.instance_class, tuple(self.field_types.values())
 
     def __hash__(self) -> int:
@@ -259,7 +259,7 @@ def _unpack(machine: StateMachineType, instance: Any, c: Any) -> NativeValue:
         fields.append((kind, field))
 
     def cleanup() -> None:
-        """Give back the references that unpacking took, as numba does for arguments."""
+        """Release the references that unpacking took, as numba does for arguments."""
         for kind, field in reversed(fields):
             if field.cleanup is not None:
                 field.cleanup()
@@ -305,7 +305,7 @@ class _FieldsAndMethods(AttributeTemplate):
 
 @functools.cache
 def _lower_method(name: str) -> None:
-    """Tell numba, once for each name, how a method of that name is called."""
+    """Register with numba, once for each name, how a method of that name is called."""
 
     @lower_builtin((StateMachineType, name), StateMachineType, types.VarArg(types.Any))
     def call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -315,7 +315,7 @@ def _lower_method(name: str) -> None:
 
 @typeof_impl.register(Method)
 def _kernel_type(value: Method, context: Any) -> types.Type:
-    """Let compiled code call a function that is no method."""
+    """Make a function that is not a method callable from compiled code."""
 
     class Free(AbstractTemplate):
         key = value
@@ -338,18 +338,18 @@ def _call(context: Any, builder: Any, function: Any, sig: Any, args: Any) -> Any
 
 
 def _plain(argument: types.Type) -> types.Type:
-    """Return the type that a method takes an argument as: every integer as int64, compiled once."""
+    """Return the argument type that a method is compiled for: every integer becomes int64."""
     return types.int64 if isinstance(argument, types.Integer) else types.unliteral(argument)
 
 
-# Numba would make a library of each method, and optimise and link what it calls again with every
-# caller.  All methods share one library instead, which is not optimised before a loop takes it in.
+# Numba would create a library for each method, and optimise and link its callees again with every
+# caller.  All methods share one library instead; it is optimised only as part of a loop's library.
 _methods: dict[tuple[Any, ...], Any] = {}
 _library: list[Any] = []
 
 
 def _compiled(context: Any, function: Any, arguments: tuple[types.Type, ...]) -> Any:
-    """Compile a method for argument types, into the shared library; or return it from there."""
+    """Compile a method for argument types into the shared library, or return it from there."""
     key = (function, arguments)
     if key not in _methods:
         target = cpu_target.target_context
@@ -366,7 +366,7 @@ def _compiled(context: Any, function: Any, arguments: tuple[types.Type, ...]) ->
 
 
 def _link_methods(library: Any) -> None:
-    """Have a loop's library link what the methods' library holds when the loop is finished."""
+    """Link the shared library of methods into a loop's library when the loop is finished."""
     methods = _library[0]
     if library is methods or library in _linked:
         return
@@ -377,20 +377,20 @@ def _link_methods(library: Any) -> None:
 
 
 class _Unfinished:
-    """A library that others link without its being optimised first."""
+    """A library that others can link before it is optimised."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
         self._reload_init = library._reload_init
 
     def _ensure_finalized(self) -> None:
-        """Leave the library open for more methods."""
+        """Do nothing, so that more methods can be added."""
 
     def _get_module_for_linking(self) -> Any:
         module = self._library._final_module.clone()
         for function in module.functions:
             if not function.is_declaration:
-                function.linkage = "linkonce_odr"  # dropped where the loop does not use it
+                function.linkage = "linkonce_odr"  # dropped if the loop does not use it
         return module
 
 

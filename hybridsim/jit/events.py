@@ -1,4 +1,4 @@
-"""What will happen next, and whom it concerns."""
+"""Scheduled events, each with the part of the machine that it concerns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.heap import Heap
 
-# The low bits of `what` say whom an event concerns, the rest is that party's own number.
+# The low bits of `what` are the part that an event concerns, the others a number of that part.
 SLOW, FAST, CACHE, HOST, CONTROLLER, SLOW_TIMER, FAST_TIMER = range(7)
 KIND_BITS = 3
 KIND_MASK = (1 << KIND_BITS) - 1
@@ -18,14 +18,14 @@ KIND_MASK = (1 << KIND_BITS) - 1
 
 @state_machine
 class Events(NamedTuple):
-    """Scheduled events; of equal times the one scheduled first comes first."""
+    """Scheduled events; events of equal times run in the order of scheduling."""
 
     heap: Heap
-    scheduled: Ints  # [events so far]
+    scheduled: Ints  # [number of events scheduled so far]
 
     @classmethod
     def new(cls, capacity: int) -> Events:
-        """Make room for `capacity` events."""
+        """Return an empty schedule with room for `capacity` events."""
         return cls(Heap.new(capacity), np.zeros(1, np.int64))
 
     def grown(self, capacity: int) -> Events:

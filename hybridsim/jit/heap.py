@@ -1,4 +1,4 @@
-"""A binary heap of (time, rank, what) in arrays: events, requests that wait for their time."""
+"""A binary heap of (time, rank, what) in arrays: events, or requests that wait for their time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class Heap(NamedTuple):
-    """Entries in order of time, those of equal time in order of rank; the root is the first."""
+    """Entries in order of time, then of rank; the root comes first."""
 
     time_ns: Ints
     rank: Ints
     what: Ints
-    used: Ints  # [entries]
+    used: Ints  # [number of entries]
 
     @classmethod
     def new(cls, capacity: int) -> Heap:
-        """Make room for `capacity` entries."""
+        """Return an empty heap with room for `capacity` entries."""
         columns = (np.zeros(capacity, np.int64) for _ in range(3))
         return cls._make((*columns, np.zeros(1, np.int64)))
 
@@ -31,7 +31,7 @@ class Heap(NamedTuple):
 
     @method
     def is_empty(self):
-        """Tell whether there is no entry."""
+        """Return whether there is no entry."""
         return self.used[0] == 0
 
     @method
@@ -54,7 +54,7 @@ class Heap(NamedTuple):
 
     @method
     def pop(self):
-        """Drop the root, whose time and what have been read."""
+        """Remove the root; the caller has read its time and what."""
         n = self.used[0] - 1
         self.used[0] = n
         time_ns = self.time_ns[n]
@@ -74,7 +74,7 @@ class Heap(NamedTuple):
 
     @method
     def before(self, i, time_ns, rank):
-        """Tell whether entry `i` comes before one of that time and rank."""
+        """Return whether entry `i` comes before an entry of that time and rank."""
         return self.time_ns[i] < time_ns or (self.time_ns[i] == time_ns and self.rank[i] < rank)
 
     @method

@@ -16,15 +16,15 @@ LOW_BITS = 0x7FFFFFFF
 
 @state_machine
 class Index(NamedTuple):
-    """Page number -> id, ids being given in order of first mention."""
+    """Page number -> id; ids are assigned in order of first use."""
 
     ids: Int32s  # hash table, a power of two long, at most half full; NOTHING = free
     number: Ints  # by id
-    used: Ints  # [ids given]
+    used: Ints  # [number of ids assigned]
 
     @classmethod
     def new(cls, capacity: int) -> Index:
-        """Make an empty index with room for `capacity` ids (a power of two)."""
+        """Return an empty index with room for `capacity` ids (a power of two)."""
         table = np.full(2 * capacity, NOTHING, np.int32)
         return cls(table, np.zeros(capacity, np.int64), np.zeros(1, np.int64))
 
@@ -37,7 +37,7 @@ class Index(NamedTuple):
 
     @method
     def room(self):
-        """Return how many ids can still be given."""
+        """Return how many more ids can be assigned."""
         return len(self.number) - self.used[0]
 
     @method
@@ -53,7 +53,7 @@ class Index(NamedTuple):
 
     @method
     def add(self, number):
-        """Give an id to a number that has none."""
+        """Assign an id to a number that has none; return it."""
         entry = self.used[0]
         self.used[0] += 1
         self.number[entry] = number
@@ -62,7 +62,7 @@ class Index(NamedTuple):
 
     @method
     def put(self, entry):
-        """Enter an id into the table."""
+        """Insert an id into the table."""
         mask = len(self.ids) - 1
         at = self.home(self.number[entry]) & mask
         while self.ids[at] != NOTHING:
@@ -71,7 +71,7 @@ class Index(NamedTuple):
 
     @method
     def home(self, number):
-        """Return where the search for a number begins; products stay within 63 bits."""
+        """Return where the probing for a number starts; products stay within 63 bits."""
         return ((number ^ (number >> 31)) & LOW_BITS) * MULTIPLIER >> 20
 
 

@@ -1,4 +1,4 @@
-"""Token buckets: how many requests and bytes a second something lets pass, and how much at once."""
+"""Token buckets: limits of requests and bytes per second, with bursts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-READS, WRITES, OTHERS = 1, 2, 4  # what a limit counts, as bits
+READS, WRITES, OTHERS = 1, 2, 4  # the requests that a limit counts, as bits
 WHOLE_REQUEST = 1 << 62  # unit_bytes of a limit that counts requests of any length as one
 S_NS = 10**9
 
 
 class Limit(NamedTuple):
-    """One bucket: units that pass a second, and for how long it may run ahead of that rate."""
+    """One bucket: units per second, and how far it may run ahead of that rate."""
 
     counts: int  # READS | WRITES | OTHERS
-    unit_bytes: int  # a request is one unit for each of these that it begins; 1: bytes
+    unit_bytes: int  # a request counts one unit per started `unit_bytes`; 1: bytes
     units_per_s: int
     burst_ns: int  # bucket size over rate
 
@@ -29,7 +29,7 @@ class Limit(NamedTuple):
 class Limits(NamedTuple):
     """The same buckets for each of several members (DESIGN.md 2.9).
 
-    `due_ns` is when a bucket will be full again: all that has passed, paid for at its rate.
+    `due_ns` is when a bucket will be full again, that is, when all past requests are paid for.
     """
 
     counts: Ints  # by limit
@@ -37,11 +37,11 @@ class Limits(NamedTuple):
     units_per_s: Ints
     burst_ns: Ints
     due_ns: Ints  # [member, limit], rounded down
-    rest: Ints  # [member, limit]: what is lost by that, in 1 / units_per_s ns
+    rest: Ints  # [member, limit]: the remainder of that rounding, in 1 / units_per_s ns
 
     @classmethod
     def new(cls, members: int, limits: Sequence[Limit]) -> Limits:
-        """Make full buckets."""
+        """Return full buckets."""
         columns = np.array(limits, np.int64).reshape(len(limits), 4).T.copy()
         buckets = np.zeros((2, members, len(limits)), np.int64)
         return cls._make([*columns, *buckets])
@@ -50,7 +50,7 @@ class Limits(NamedTuple):
     def admit(self, now, member, what, length):
         """Charge all limits that count such a request.
 
-        Returns when it may pass, and the limit that holds it up, or NOTHING.
+        Returns the time when it may pass, and the limit that delays it, or NOTHING.
         """
         start = now
         binding = NOTHING
@@ -67,7 +67,7 @@ class Limits(NamedTuple):
 
     @method
     def free_ns(self, now, member, what):
-        """Return when such a request may pass."""
+        """Return the time when such a request may pass."""
         start = now
         for limit in range(len(self.counts)):
             if self.counts[limit] & what:
@@ -76,7 +76,7 @@ class Limits(NamedTuple):
 
     @method
     def charge(self, member, limit, start, length):
-        """Take a request that passes at `start` out of a bucket."""
+        """Charge a bucket for a request that passes at `start`."""
         if self.due_ns[member, limit] < start:
             self.due_ns[member, limit] = start
             self.rest[member, limit] = 0

@@ -1,4 +1,4 @@
-"""Numbers by chance, the same with each run: counters mixed, as both programs can compute it."""
+"""Pseudo-random numbers from mixed counters: the same in each run, engine and reference."""
 
 from hybridsim.jit import kernel
 
@@ -7,7 +7,7 @@ MASK = 0x7FFFFFFF
 
 @kernel
 def mixed(number):
-    """Return 31 bits in which each depends on all of `number`'s low 31; products stay below 2^62.
+    """Return 31 bits that each depend on all low 31 bits of `number`; products stay below 2^62.
 
     The steps are those of the integer hashes of C. Wellons' hash prospector (public domain).
     """

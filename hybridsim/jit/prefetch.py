@@ -1,4 +1,4 @@
-"""Asking for memory before it is needed: numba has no word for it, LLVM has."""
+"""Fetching memory before it is needed: an LLVM instruction that numba does not offer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numba.extending import intrinsic, overload
 
 
 def prefetch(array: Any, index: int) -> None:
-    """Have the processor fetch array[index], which is wanted soon; any index is harmless.
+    """Make the processor fetch array[index], which is needed soon; any index is harmless.
 
-    Where state is larger than the caches, waiting for memory is most of a loop's time.
+    If the state is larger than the caches, waiting for memory is most of a loop's time.
     """
 
 

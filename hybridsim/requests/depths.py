@@ -1,4 +1,4 @@
-"""How many requests a job keeps under way: a given number, or the most that meet a latency."""
+"""The queue depth of a job: fixed, or the largest that meets a latency target."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 
 READ, WRITE, DISCARD = int(Op.READ), int(Op.WRITE), int(Op.DISCARD)
-# What is given of a job, by column.  No limit and no target are 0.
+# The options of a job, by column.  0 means no limit or no target.
 (
     DEPTH, RAMP_NS, LIMIT_READ_NS, LIMIT_WRITE_NS, LIMIT_TRIM_NS, TARGET_NS, WINDOW_NS, SHARE,
     KEEPS_ON,
 ) = range(9)  # fmt: skip
-# How a job stands, by column.
+# The state of a job, by column.
 (
     NOW, LOWEST, HIGHEST, STABLE, JUDGED, LATE, SINCE_NS, DRAINS, IS_FOUND, IS_LAST, IS_DONE,
     MEASURED_NS, BROKE_NS, BROKEN_NS, BROKE_OP,
@@ -30,40 +30,40 @@ STABLE_MAX = 3
 class Depths(NamedTuple):
     """The depth of each job (DESIGN.md 2.2.2)."""
 
-    listens: bool  # whether a latency matters to any job
-    given: Ints  # [job, DEPTH ... KEEPS_ON]
+    listens: bool  # whether any job has a latency limit or target
+    options: Ints  # [job, DEPTH ... KEEPS_ON]
     state: Ints  # [job, NOW ... BROKE_OP]
 
     @classmethod
-    def new(cls, given: Ints) -> Depths:
-        """Make the depths of jobs that have not begun."""
-        state = np.zeros((len(given), COLUMNS), np.int64)
-        state[:, NOW] = np.where(given[:, TARGET_NS] > 0, 1, given[:, DEPTH])
-        state[:, LOWEST], state[:, HIGHEST] = 1, given[:, DEPTH]
-        listens = bool(given[:, [LIMIT_READ_NS, LIMIT_WRITE_NS, LIMIT_TRIM_NS, TARGET_NS]].any())
-        return cls(listens, np.ascontiguousarray(given, np.int64), state)
+    def new(cls, options: Ints) -> Depths:
+        """Return the depths of jobs that have not started."""
+        state = np.zeros((len(options), COLUMNS), np.int64)
+        state[:, NOW] = np.where(options[:, TARGET_NS] > 0, 1, options[:, DEPTH])
+        state[:, LOWEST], state[:, HIGHEST] = 1, options[:, DEPTH]
+        listens = bool(options[:, [LIMIT_READ_NS, LIMIT_WRITE_NS, LIMIT_TRIM_NS, TARGET_NS]].any())
+        return cls(listens, np.ascontiguousarray(options, np.int64), state)
 
     @method
     def begin(self, start_ns, job):
-        """Let a job begin."""
-        self.state[job, SINCE_NS] = start_ns + self.given[job, RAMP_NS]
+        """Start a job."""
+        self.state[job, SINCE_NS] = start_ns + self.options[job, RAMP_NS]
 
     @method
-    def hear(self, now, job, op, waited_ns):
-        """Hear how long a request took."""
-        given, state = self.given, self.state
+    def on_completion(self, now, job, op, waited_ns):
+        """Record how long a request took; end the job or change its depth if needed."""
+        options, state = self.options, self.state
         if state[job, IS_DONE] == 1 or now < state[job, SINCE_NS]:
             return
         limit_ns = 0
         if op == READ:
-            limit_ns = given[job, LIMIT_READ_NS]
+            limit_ns = options[job, LIMIT_READ_NS]
         elif op == WRITE:
-            limit_ns = given[job, LIMIT_WRITE_NS]
+            limit_ns = options[job, LIMIT_WRITE_NS]
         elif op == DISCARD:
-            limit_ns = given[job, LIMIT_TRIM_NS]
+            limit_ns = options[job, LIMIT_TRIM_NS]
         else:
             return
-        target_ns = given[job, TARGET_NS]
+        target_ns = options[job, TARGET_NS]
         if limit_ns > 0 and waited_ns > limit_ns:
             self.end_by(job, op, waited_ns, limit_ns)
         elif target_ns > 0:
@@ -71,7 +71,7 @@ class Depths(NamedTuple):
 
     @method
     def end_by(self, job, op, waited_ns, limit_ns):
-        """End a job that must not go on behind such a request."""
+        """End a job because a request exceeded its latency limit."""
         state = self.state
         state[job, IS_DONE] = 1
         state[job, BROKE_NS], state[job, BROKEN_NS] = waited_ns, limit_ns
@@ -80,11 +80,11 @@ class Depths(NamedTuple):
     @method
     def judge(self, now, job, op, waited_ns):
         """Count a request; at the end of a window try another depth."""
-        given, state = self.given, self.state
-        is_late = waited_ns > given[job, TARGET_NS]
-        if is_late and given[job, SHARE] == WHOLE:
+        options, state = self.options, self.state
+        is_late = waited_ns > options[job, TARGET_NS]
+        if is_late and options[job, SHARE] == WHOLE:
             if state[job, NOW] == 1:
-                self.end_by(job, op, waited_ns, given[job, TARGET_NS])
+                self.end_by(job, op, waited_ns, options[job, TARGET_NS])
             else:
                 self.lower(job)
             return
@@ -92,17 +92,17 @@ class Depths(NamedTuple):
             return
         state[job, JUDGED] += 1
         state[job, LATE] += is_late
-        if now - state[job, SINCE_NS] < given[job, WINDOW_NS]:
+        if now - state[job, SINCE_NS] < options[job, WINDOW_NS]:
             return
         in_time = state[job, JUDGED] - state[job, LATE]
-        if in_time * WHOLE >= state[job, JUDGED] * given[job, SHARE]:
+        if in_time * WHOLE >= state[job, JUDGED] * options[job, SHARE]:
             self.met(now, job)
         elif state[job, NOW] > 1:
             self.lower(job)
 
     @method
     def lower(self, job):
-        """Go half way down to what was met; nothing is issued before all is complete."""
+        """Go half way down to a depth that met the target; first wait until all is complete."""
         state = self.state
         state[job, HIGHEST] = state[job, NOW]
         if state[job, NOW] == state[job, LOWEST]:
@@ -113,34 +113,34 @@ class Depths(NamedTuple):
 
     @method
     def met(self, now, job):
-        """Go up: twofold until the first failure, then half way to it."""
-        given, state = self.given, self.state
+        """Raise the depth: double it until the first failure, then go half way to that."""
+        options, state = self.options, self.state
         before = state[job, LOWEST] = state[job, NOW]
         if before + 1 == state[job, HIGHEST]:
             state[job, STABLE] += 1
             if state[job, STABLE] >= STABLE_MAX:
                 state[job, HIGHEST] += 1
                 state[job, STABLE] = 0
-        if state[job, HIGHEST] == given[job, DEPTH]:
+        if state[job, HIGHEST] == options[job, DEPTH]:
             state[job, NOW] = 2 * before
         else:
             state[job, NOW] = (before + state[job, HIGHEST]) // 2
-        state[job, NOW] = min(state[job, NOW], given[job, DEPTH])
-        if given[job, KEEPS_ON] == 0 and state[job, NOW] == before:
-            state[job, IS_FOUND] = 1  # one window more is run at it, whose results are those told
+        state[job, NOW] = min(state[job, NOW], options[job, DEPTH])
+        if options[job, KEEPS_ON] == 0 and state[job, NOW] == before:
+            state[job, IS_FOUND] = 1  # one more window runs at it and is reported
             state[job, IS_DONE] = state[job, IS_LAST]
             state[job, DRAINS] = 1 - state[job, IS_LAST]
         self.begin_window(now, job)
 
     @method
     def begin_window(self, now, job):
-        """Count anew."""
+        """Start a new window."""
         self.state[job, SINCE_NS] = now
         self.state[job, JUDGED] = self.state[job, LATE] = 0
 
     @method
     def drained(self, now, job):
-        """Hear that nothing is under way any more; return whether results count from here on."""
+        """Start a window after all requests have completed; return whether to reset the results."""
         state = self.state
         state[job, DRAINS] = 0
         self.begin_window(now, job)

@@ -1,4 +1,4 @@
-"""The host in front of the cache: how many requests and bytes a second it gets through at most."""
+"""The host in front of the cache: its limits of requests and bytes per second."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ EVERYTHING = READS | WRITES | OTHERS
 
 @state_machine
 class Host(NamedTuple):
-    """Passes requests on one after the other, at its own pace (DESIGN.md 2.10)."""
+    """Passes requests on one after the other, at a limited rate (DESIGN.md 2.10)."""
 
-    is_on: int  # 0: requests reach the cache in the instant they are issued
+    is_on: int  # 0: requests reach the cache when they are issued
     overhead_ns: int
     limits: Limits
 
     @classmethod
     def new(cls, max_iops: int = 0, max_bytes_per_s: int = 0, overhead_ns: int = 0) -> Host:
-        """Make an idle host; 0 is no cap."""
+        """Return an idle host; 0 means no limit."""
         limits = []
         if max_iops:
             limits.append(Limit(EVERYTHING, WHOLE_REQUEST, max_iops, 0))
@@ -33,7 +33,7 @@ class Host(NamedTuple):
 
     @method
     def submit(self, now, slot, requests, events):
-        """Take an issued request; a HOST event says when it is through."""
+        """Take an issued request; a HOST event is scheduled for when it has passed."""
         op = requests.op[slot]
         length = requests.length[slot]
         what = OTHERS

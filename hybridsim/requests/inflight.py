@@ -1,4 +1,4 @@
-"""Requests in flight, the batches they come from and the facts they leave."""
+"""Requests in flight, the batches they come from and the facts that they record."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Batch(NamedTuple):
     """Requests to come, in order of arrival; columns of equal length."""
 
     arrival_ns: Ints  # divided by the speed
-    op: Bytes  # codes.Op; of a WRITE with FUA, PREFLUSH and SYNC
+    op: Bytes  # codes.Op; a WRITE may have FUA, PREFLUSH and SYNC
     offset: Ints
     length: Ints
     parent: Ints  # think: number of the request that this one waits for, or -1
     gap_ns: Ints  # think: how long after the parent's completion it is issued
     state: Ints  # [next row, 1 if no batch follows, number of row 0]
-    stream: Ints = NO_STREAMS  # the process of each request; empty: one and the same
+    stream: Ints = NO_STREAMS  # the process of each request; empty: all the same
 
     @classmethod
     def empty(cls) -> Batch:
@@ -39,13 +39,13 @@ class Batch(NamedTuple):
 
     @method
     def is_last(self):
-        """Tell whether no batch follows."""
+        """Return whether no batch follows."""
         return self.state[1] == 1
 
 
 @state_machine
 class Facts(NamedTuple):
-    """What became of each request, in order of completion; nothing is summed up here."""
+    """What happened to each request, in order of completion; nothing is aggregated here."""
 
     number: Ints
     issue_ns: Ints
@@ -60,13 +60,13 @@ class Facts(NamedTuple):
 
     @classmethod
     def new(cls, rows: int) -> Facts:
-        """Make room for `rows` facts."""
+        """Return an empty table with room for `rows` facts."""
         kinds = (np.int64,) * 3 + (np.uint8, np.int64, np.uint8, np.uint8, np.int32, np.int32)
         columns = (np.zeros(rows, kind) for kind in kinds)
         return cls._make([*columns, np.zeros(1, np.int64)])
 
     def drained(self) -> Facts:
-        """Return a copy of the rows written, and start again from the first row."""
+        """Return a copy of the rows written, and restart at the first row."""
         used = int(self.used[0])
         self.used[0] = 0
         columns = (column[:used].copy() for column in self[:-1])
@@ -87,8 +87,8 @@ class InFlight(NamedTuple):
     reason: Bytes
     pages: Int32s
     pages_hit: Int32s
-    pending: Int32s  # parts of it that the tiers have not completed
-    promoted: Int32s  # first page reserved for it, or -1 (the cache links them)
+    pending: Int32s  # its parts that the tiers have not completed
+    promoted: Int32s  # first page reserved for it, or -1 (the cache links the pages)
     last_promoted: Int32s
     stream: Ints
     is_sync: Bytes
@@ -97,7 +97,7 @@ class InFlight(NamedTuple):
 
     @classmethod
     def new(cls, capacity: int) -> InFlight:
-        """Make room for `capacity` requests."""
+        """Return an empty pool with room for `capacity` requests."""
         kinds = (np.int64, np.int64, np.uint8, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
         columns = [np.zeros(capacity, kind) for kind in kinds]
         columns += [np.zeros(capacity, np.int32) for _ in range(5)]
@@ -155,7 +155,7 @@ class InFlight(NamedTuple):
 
     @method
     def release(self, slot):
-        """Give the slot back."""
+        """Free the slot."""
         self.next_free[slot] = self.free[0]
         self.free[0] = slot
         self.free[1] += 1

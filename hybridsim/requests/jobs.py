@@ -1,4 +1,4 @@
-"""Several closed loops at once, each with requests of its own: the jobs of a load generator."""
+"""Several closed loops at once, each with its own requests: the jobs of a load generator."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
 from hybridsim.requests.source import NEVER, WANTS_BATCH
 
 FLUSH = int(Op.FLUSH)
-# What is given of a job, by column.
-DEPTH, LOW, REAP_LEAST, REAP_MOST, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
-OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # what `depths` wants to know of these
-# How a job stands, by column.  ISSUED: not reaped.  UNREAPED: complete, and not looked at.
+# The options of a job, by column.
+DEPTH, LOW, REAP_MIN, REAP_MAX, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
+OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` needs
+# The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
 (
     ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
     OVER_NS, FLUSH_SLOT,
 ) = range(11)  # fmt: skip
 COLUMNS = 11
 LEVELS = 7  # powers of two up to 64 and more
-# Of all of them.
+# The state of all jobs together.
 OUTSTANDING, NEXT_RANK, ASKING_FIRST, ASKING, THIS_GROUP, LEFT_IN_GROUP, HAS_BEGUN = range(7)
 NOT_YET = -1
 
@@ -33,20 +33,20 @@ NOT_YET = -1
 class JobBatch(NamedTuple):
     """The next requests of each job; those of one job lie side by side."""
 
-    op: Bytes  # codes.Op; of a WRITE with FUA, PREFLUSH and SYNC
+    op: Bytes  # codes.Op; a WRITE may have FUA, PREFLUSH and SYNC
     offset: Ints
     length: Ints
     stream: Ints
-    due_ns: Ints  # not issued earlier, counted from the job's start
-    think_ns: Ints  # if not 0: issued so long after all before it are complete
+    due_ns: Ints  # earliest issue time, counted from the job's start
+    think_ns: Ints  # if not 0: issued this long after all earlier ones are complete
     next: Ints  # by job: row
-    end: Ints  # by job: behind its last row
-    number: Ints  # by job: how many of its requests lie before its next one
+    end: Ints  # by job: one past its last row
+    number: Ints  # by job: how many requests of the job come before its next one
     is_last: Bytes  # by job: whether no more follow
 
     @method
     def left(self):
-        """Return how many rows must be used before another batch: none, they may be in it again."""
+        """Return how many rows must be used before another batch: none, it may repeat them."""
         return 0
 
 
@@ -54,48 +54,48 @@ class JobBatch(NamedTuple):
 class Jobs(NamedTuple):
     """Issues the requests of jobs (DESIGN.md 2.2.1)."""
 
-    given: Ints  # [job, DEPTH ... RAMP_NS, and behind it what `depths` is given]
+    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`]
     standing: Ints  # [job, ISSUED ... FLUSH_SLOT]
-    levels: Ints  # [job, level]: requests that made so many, to a power of two, issued at a time
+    levels: Ints  # [job, level]: requests by the queue depth at their issue, as a power of two
     counts: Ints  # [OUTSTANDING ... HAS_BEGUN]
-    asking: Ints  # ring: jobs that are to say when they go on
-    ready: Heap  # jobs that know, by time and rank
+    asking: Ints  # ring: jobs whose next issue time is not yet computed
+    ready: Heap  # jobs whose next issue time is computed, by time and rank
     depths: Depths
 
     @classmethod
-    def new(cls, given: Ints) -> Jobs:
-        """Make jobs that have not begun; groups are numbered from 0 without gaps."""
-        jobs = len(given)
+    def new(cls, options: Ints) -> Jobs:
+        """Return jobs that have not started; groups are numbered from 0 without gaps."""
+        jobs = len(options)
         standing = np.zeros((jobs, COLUMNS), np.int64)
         standing[:, [START_NS, OVER_NS, FLUSH_SLOT]] = NOT_YET
         return cls(
-            np.ascontiguousarray(given, np.int64),
+            np.ascontiguousarray(options, np.int64),
             standing,
             np.zeros((jobs, LEVELS), np.int64),
             np.zeros(7, np.int64),
             np.zeros(jobs, np.int64),
             Heap.new(jobs),
-            Depths.new(given[:, OF_DEPTHS]),
+            Depths.new(options[:, OF_DEPTHS]),
         )
 
     @property
     def outstanding(self) -> int:
-        """How many requests are issued and not complete."""
+        """Number of requests issued and not complete."""
         return int(self.counts[OUTSTANDING])
 
     @property
     def slots(self) -> int:
-        """How many requests to make room for."""
+        """Initial number of request slots."""
         return 256
 
     @method
     def is_idle(self):
-        """Tell whether every request issued is complete."""
+        """Return whether every request issued is complete."""
         return self.counts[OUTSTANDING] == 0
 
     @method
     def next_ns(self, now, batch, requests):
-        """Return when the next request is to be issued, NEVER, or WANTS_BATCH to know."""
+        """Return when the next request is issued, NEVER, or WANTS_BATCH if that is unknown."""
         if self.counts[HAS_BEGUN] == 0:
             self.counts[HAS_BEGUN] = 1
             self.begin_group(now, 0)
@@ -110,20 +110,20 @@ class Jobs(NamedTuple):
 
     @method
     def begin_group(self, now, group):
-        """Let the jobs of a group begin, each after its delay."""
+        """Start the jobs of a group, each after its delay."""
         self.counts[THIS_GROUP] = group
         self.counts[LEFT_IN_GROUP] = 0
-        for job in range(len(self.given)):
-            if self.given[job, GROUP] == group:
+        for job in range(len(self.options)):
+            if self.options[job, GROUP] == group:
                 self.counts[LEFT_IN_GROUP] += 1
-                self.standing[job, START_NS] = now + self.given[job, DELAY_NS]
+                self.standing[job, START_NS] = now + self.options[job, DELAY_NS]
                 self.standing[job, IDLE_SINCE_NS] = self.standing[job, START_NS]
                 self.depths.begin(self.standing[job, START_NS], job)
                 self.wake(job)
 
     @method
     def wake(self, job):
-        """Let a job say when it goes on, after those that were asked before."""
+        """Queue a job for the computation of its next issue time, after the jobs queued before."""
         self.standing[job, IS_AWAKE] = 1
         self.standing[job, RANK] = self.counts[NEXT_RANK]
         self.counts[NEXT_RANK] += 1
@@ -133,7 +133,7 @@ class Jobs(NamedTuple):
 
     @method
     def settle(self, now, job, batch):
-        """Find out when a job issues its next request; it may have to wait, or be over."""
+        """Compute when a job issues its next request; it may have to wait, or be over."""
         standing = self.standing
         under_way = standing[job, ISSUED] - standing[job, UNREAPED]
         start_ns = standing[job, START_NS]
@@ -148,8 +148,8 @@ class Jobs(NamedTuple):
                     standing[job, IS_AWAKE] = 0
                     return
                 time_ns = max(time_ns, standing[job, IDLE_SINCE_NS] + batch.think_ns[row])
-            run_ns = self.given[job, RUN_NS]
-            begun_ns = max(start_ns, of_depth[job, MEASURED_NS] - self.given[job, RAMP_NS])
+            run_ns = self.options[job, RUN_NS]
+            begun_ns = max(start_ns, of_depth[job, MEASURED_NS] - self.options[job, RAMP_NS])
             is_over = run_ns > 0 and time_ns >= begun_ns + run_ns
         if not is_over:
             self.ready.push(time_ns, standing[job, RANK], job)
@@ -161,7 +161,7 @@ class Jobs(NamedTuple):
 
     @method
     def leave(self, now, job):
-        """Note that a job is over; after the last of its group the next one begins."""
+        """Record that a job is over; after the last job of a group the next group starts."""
         self.standing[job, OVER_NS] = now
         self.counts[LEFT_IN_GROUP] -= 1
         if self.counts[LEFT_IN_GROUP] == 0:
@@ -169,14 +169,14 @@ class Jobs(NamedTuple):
 
     @method
     def issue(self, now, batch, requests):
-        """Issue the request that `next_ns` spoke of; return its slot."""
+        """Issue the request that `next_ns` returned the time of; return its slot."""
         job = self.ready.what[0]
         self.ready.pop()
         row = batch.next[job]
         batch.next[job] = row + 1
         number = batch.number[job]
         batch.number[job] = number + 1
-        slot = requests.take_row(batch, row, number * len(self.given) + job)
+        slot = requests.take_row(batch, row, number * len(self.options) + job)
         requests.issue_ns[slot] = now
         standing = self.standing
         self.counts[OUTSTANDING] += 1
@@ -194,16 +194,16 @@ class Jobs(NamedTuple):
 
     @method
     def reap(self, job):
-        """Let a job that is full look at what is complete, until it may issue again."""
-        standing, given = self.standing, self.given
+        """Reap completed requests of a full job until it may issue again."""
+        standing, options = self.standing, self.options
         while standing[job, IS_FULL] == 1:
-            least = min(given[job, REAP_LEAST], standing[job, ISSUED])
-            if standing[job, UNREAPED] < least:
+            minimum = min(options[job, REAP_MIN], standing[job, ISSUED])
+            if standing[job, UNREAPED] < minimum:
                 return
-            reaped = min(standing[job, UNREAPED], given[job, REAP_MOST])
+            reaped = min(standing[job, UNREAPED], options[job, REAP_MAX])
             standing[job, UNREAPED] -= reaped
             standing[job, ISSUED] -= reaped
-            if standing[job, ISSUED] <= given[job, LOW]:
+            if standing[job, ISSUED] <= options[job, LOW]:
                 standing[job, IS_FULL] = 0
 
     @method
@@ -217,12 +217,12 @@ class Jobs(NamedTuple):
 
     @method
     def completed(self, now, slot, requests):
-        """Hear that a request is complete."""
-        job = requests.number[slot] % len(self.given)
+        """Record the completion of a request; its job may continue."""
+        job = requests.number[slot] % len(self.options)
         standing = self.standing
         self.counts[OUTSTANDING] -= 1
         if self.depths.listens:
-            self.depths.hear(now, job, requests.op[slot], now - requests.issue_ns[slot])
+            self.depths.on_completion(now, job, requests.op[slot], now - requests.issue_ns[slot])
         if standing[job, FLUSH_SLOT] == slot:
             standing[job, FLUSH_SLOT] = NOT_YET
             standing[job, AWAITS_FLUSH] = 0
@@ -243,7 +243,7 @@ class Jobs(NamedTuple):
 
 @method
 def level_of(issued):
-    """Return the power of two that a number reaches, at most 2^(LEVELS - 1)."""
+    """Return the exponent of the largest power of two up to a number, at most LEVELS - 1."""
     level = 0
     while issued > 1 and level < LEVELS - 1:
         issued >>= 1

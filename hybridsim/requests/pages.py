@@ -1,6 +1,6 @@
-"""The pages that requests touch, in order, each with a dense id: what caches without devices see.
+"""The pages that requests touch, in order, each with a dense id: the input of caches alone.
 
-Reads and writes touch pages.  Discards and flushes do not: no data come from the cache for them.
+Reads and writes touch pages.  Discards and flushes do not, as they take no data from the cache.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from hybridsim.jit.prefetch import prefetch
 from hybridsim.requests.rows import Requests
 
 PAGES_AT_ONCE = 1 << 15
-IDS = 1 << 14  # that there is room for at first
+IDS = 1 << 14  # initial capacity
 LONGEST_BYTES = 1 << 30
-AHEAD = 24  # lookups: memory answers after some dozens of instructions
+AHEAD = 24  # lookups: a fetch from memory takes dozens of instructions
 
 
 @runtime_checkable
@@ -49,13 +49,13 @@ class Accesses(NamedTuple):
 
 @plain_tuple
 class PageReads(NamedTuple):
-    """Reads of a page each."""
+    """Reads of one page each."""
 
     numbers: Ints
     page_bytes: int
 
     def as_requests(self) -> Accesses:
-        """Return the same as requests of any kind."""
+        """Return the same reads as general accesses."""
         count, offset = len(self.numbers), self.numbers * self.page_bytes
         whole = np.full(count, self.page_bytes, np.int64)
         none = np.zeros(count, np.uint8)
@@ -66,18 +66,18 @@ class PageReads(NamedTuple):
 
 Part = Accesses | PageReads
 NO_TRACE = (
-    "a trace is what Trace.read(PATH) returns, or a numpy array of page numbers, or several of "
-    "these; this holds a {}"
+    "a trace is the result of Trace.read(PATH), a numpy array of page numbers, or several such "
+    "arrays; got a {}"
 )
 
 
 def requests_in(part: Part) -> int:
-    """Return how many requests a part holds."""
+    """Return the number of requests in a part."""
     return len(part.numbers if isinstance(part, PageReads) else part.ends)
 
 
 def split(part: Part, requests: int) -> tuple[Part, Part]:
-    """Return the first so many requests of a part, or all of it, and the others."""
+    """Return the first `requests` requests of a part, or all of them, and the rest."""
     if isinstance(part, PageReads):
         first, others = part.numbers[:requests], part.numbers[requests:]
         return part._replace(numbers=first), part._replace(numbers=others)
@@ -95,7 +95,7 @@ def split(part: Part, requests: int) -> tuple[Part, Part]:
 def accesses(
     source: Chunked | Iterable[NDArray[np.integer[Any]]], page_bytes: int
 ) -> Iterator[Part]:
-    """Yield what a trace touches; an array of page numbers is that many reads of a page."""
+    """Yield the accesses of a trace; an array of page numbers stands for reads of one page each."""
     if isinstance(source, Chunked):
         for chunk in source.chunks():
             check_real(chunk, getattr(source, "name", "the trace"))
@@ -110,14 +110,14 @@ def accesses(
 
 
 def check_real(chunk: Requests, name: str) -> None:
-    """Raise TraceError for what no kernel sends: each page of it would have to be gone through."""
+    """Raise TraceError for a request longer than any kernel sends; splitting it would take ages."""
     lengths = np.where(chunk.op == Op.DISCARD, 0, chunk.length_bytes)
     if lengths.max(initial=0) > LONGEST_BYTES:
         row = int(lengths.argmax())
         raise TraceError(
-            f"{name}: a {Op(int(chunk.op[row])).name} of {human_size(int(lengths[row]))} cannot be "
-            f"real: the one at {chunk.arrival_ns[row] / 1e9:,.6f} s; the file may be damaged, or "
-            "its columns mean something else (--columns)"
+            f"{name}: a {Op(int(chunk.op[row])).name} of {human_size(int(lengths[row]))} at "
+            f"{chunk.arrival_ns[row] / 1e9:,.6f} s is impossible; the file may be damaged, or "
+            "its columns have another meaning (--columns)"
         )
 
 
@@ -140,7 +140,7 @@ def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
 
 
 class Ids:
-    """Gives ids; `capacity` is how many there is room for, and only grows."""
+    """Assigns ids; `capacity` is the number of ids there is room for, and only grows."""
 
     def __init__(self) -> None:
         self._index = Index.new(IDS)
@@ -148,12 +148,12 @@ class Ids:
 
     @property
     def given(self) -> int:
-        """How many distinct pages were seen."""
+        """Number of distinct pages seen."""
         return int(self._index.used[0])
 
     @property
     def numbers(self) -> Ints:
-        """The number of each page that was seen, by id."""
+        """The number of each page seen, by id."""
         return self._index.number[: self.given]
 
     def of(self, numbers: Ints) -> Int32s:
@@ -168,7 +168,7 @@ class Ids:
 
 @loop
 def identify(index, numbers, ids):
-    """Look up or give the ids of page numbers."""
+    """Look up or assign the ids of page numbers."""
     mask = len(index.ids) - 1
     last = len(numbers) - 1
     for i in range(len(numbers)):
@@ -182,14 +182,14 @@ def identify(index, numbers, ids):
 
 
 def next_uses(ids: Int32s, distinct: int, never: int) -> Ints:
-    """Return for each access the number of the next one to the same page, or `never`."""
-    found = np.empty(len(ids), np.int64)
-    _look_back(ids, np.full(distinct, never, np.int64), found)
-    return found
+    """Return for each access the index of the next access to the same page, or `never`."""
+    following = np.empty(len(ids), np.int64)
+    _look_back(ids, np.full(distinct, never, np.int64), following)
+    return following
 
 
 @loop
-def _look_back(ids, upcoming, found):
+def _look_back(ids, upcoming, following):
     for at in range(len(ids) - 1, -1, -1):
-        found[at] = upcoming[ids[at]]
+        following[at] = upcoming[ids[at]]
         upcoming[ids[at]] = at

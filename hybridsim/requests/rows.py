@@ -1,4 +1,4 @@
-"""What every reader hands out: columns of requests, and findings about the file."""
+"""The output of every trace reader: columns of requests, and findings about the file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-UNKNOWN = -1  # a time or process that the trace does not tell
+UNKNOWN = -1  # a time or process that the trace does not have
 
 
 class Requests(NamedTuple):
-    """Equally long columns, one row a request, in order of arrival."""
+    """Equally long columns, one row per request, in order of arrival."""
 
     arrival_ns: NDArray[np.int64]  # from the first event of the trace
     offset_bytes: NDArray[np.int64]
@@ -27,7 +27,7 @@ class Requests(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many requests there are."""
+        """Number of requests."""
         return len(self.arrival_ns)
 
     def between(self, start: int, stop: int) -> Requests:
@@ -81,18 +81,18 @@ def in_chunks(parts: Iterable[Requests], rows: int) -> Iterator[Requests]:
 
 @dataclass(frozen=True)
 class TraceWarning:
-    """Something about a trace that a careful person would want to know before trusting it."""
+    """A finding about a trace that the user must know before trusting it."""
 
     code: str
-    text: str  # what was found, and what it means for a replay
+    text: str  # the problem, and what it means for a replay
     count: int
     place: str
-    fix: str  # how to mend or avoid it
+    fix: str  # how to fix or avoid it
 
 
 @dataclass(frozen=True)
 class Device:
-    """One device of a trace: what was queued to it."""
+    """One device of a trace, and the load queued to it."""
 
     name: str
     requests: int
@@ -101,25 +101,25 @@ class Device:
 
 
 class Findings:
-    """The warnings of one pass over a trace, one a code; counts add up."""
+    """The warnings of one pass over a trace, one per code; counts add up."""
 
     def __init__(self) -> None:
-        self._found: dict[str, TraceWarning] = {}
+        self._warnings: dict[str, TraceWarning] = {}
 
     def add(self, code: str, text: str, *, count: int = 1, place: str = "", fix: str = "") -> None:
-        """Note a finding; of several with the same code the first three places are kept."""
-        known = self._found.get(code)
+        """Add a finding; the first three places of findings with the same code are kept."""
+        known = self._warnings.get(code)
         if known is not None:
             count += known.count
             places = known.place.split("; ")
             place = "; ".join([*places, place]) if place and len(places) < 3 else known.place
-        self._found[code] = TraceWarning(code, text, count, place, fix)
+        self._warnings[code] = TraceWarning(code, text, count, place, fix)
 
     def take(self, others: Findings) -> None:
-        """Add all of others."""
+        """Add all findings of another list."""
         for each in others.list():
             self.add(each.code, each.text, count=each.count, place=each.place, fix=each.fix)
 
     def list(self) -> list[TraceWarning]:
-        """Return the warnings in the order in which they were first met."""
-        return list(self._found.values())
+        """Return the warnings in order of first occurrence."""
+        return list(self._warnings.values())

@@ -16,7 +16,7 @@ NOTHING = -1
 NEVER = 1 << 62
 WANTS_BATCH = -1
 WINDOW = 4096  # think: requests loaded and not complete
-LOOKBACK = 1 << 16  # think: how far back a parent may lie, in requests
+LOOKBACK = 1 << 16  # think: maximum distance of a parent, in requests
 OUTSTANDING, LOADED = range(2)
 
 
@@ -27,7 +27,7 @@ class Source(NamedTuple):
     mode: int
     depth: int
     counts: Ints  # [OUTSTANDING, LOADED]
-    ready: Heap  # think: slots of requests that wait for their time alone, by time and number
+    ready: Heap  # think: slots of requests that only wait for their time, by time and number
     slot_of: Int32s  # think: ring by number: slot of a request not complete, or NOTHING
     done_ns: Ints  # think: ring by number: when it completed
     first_child: Int32s  # think, by slot: requests that wait for this one
@@ -36,7 +36,7 @@ class Source(NamedTuple):
 
     @classmethod
     def new(cls, mode: int, depth: int) -> Source:
-        """Make a source that has issued nothing."""
+        """Return a source that has issued nothing."""
         think = mode == THINK
         window = WINDOW if think else 1
         lookback = LOOKBACK if think else 1
@@ -54,22 +54,22 @@ class Source(NamedTuple):
 
     @property
     def outstanding(self) -> int:
-        """How many requests are issued and not complete."""
+        """Number of requests issued and not complete."""
         return int(self.counts[OUTSTANDING])
 
     @property
     def slots(self) -> int:
-        """How many requests to make room for."""
+        """Initial number of request slots."""
         return 2 * WINDOW if self.mode == THINK else 256
 
     @method
     def is_idle(self):
-        """Tell whether every request issued is complete."""
+        """Return whether every request issued is complete."""
         return self.counts[OUTSTANDING] == 0
 
     @method
     def next_ns(self, now, batch, requests):
-        """Return when the next request is to be issued, NEVER, or WANTS_BATCH to know."""
+        """Return when the next request is issued, NEVER, or WANTS_BATCH if that is unknown."""
         if self.mode == THINK:
             return self.next_ready_ns(now, batch, requests)
         if self.mode == CLOSED and self.counts[OUTSTANDING] >= self.depth:
@@ -80,7 +80,7 @@ class Source(NamedTuple):
 
     @method
     def issue(self, now, batch, requests):
-        """Issue the request that `next_ns` spoke of; return its slot."""
+        """Issue the request that `next_ns` returned the time of; return its slot."""
         self.counts[OUTSTANDING] += 1
         if self.mode == THINK:
             slot = self.ready.what[0]
@@ -92,13 +92,13 @@ class Source(NamedTuple):
 
     @method
     def completed(self, now, slot, requests):
-        """Hear that a request is complete."""
+        """Record the completion of a request; its children become ready."""
         self.counts[OUTSTANDING] -= 1
         if self.mode != THINK:
             return
         self.counts[LOADED] -= 1
         ring = requests.number[slot] % LOOKBACK
-        if self.slot_of[ring] == slot:  # else too long ago to be anyone's parent
+        if self.slot_of[ring] == slot:  # else its number is too old to be a parent
             self.slot_of[ring] = NOTHING
             self.done_ns[ring] = now
         child = self.first_child[slot]
@@ -108,7 +108,7 @@ class Source(NamedTuple):
 
     @method
     def next_ready_ns(self, now, batch, requests):
-        """Load what can be loaded; return when the first loaded request is to be issued."""
+        """Load requests while there is room; return when the first of them is issued."""
         while self.counts[LOADED] < WINDOW and batch.left() > 0:
             self.load(now, batch, requests)
         if self.counts[LOADED] < WINDOW and not batch.is_last():
@@ -130,7 +130,7 @@ class Source(NamedTuple):
             self.gap_ns[slot] = batch.gap_ns[row]
             waits_for = self.slot_of[parent % LOOKBACK]
             ready_ns = self.done_ns[parent % LOOKBACK] + batch.gap_ns[row]
-        self.slot_of[number % LOOKBACK] = slot  # may take the parent's place in the ring
+        self.slot_of[number % LOOKBACK] = slot  # may overwrite the parent's entry in the ring
         if waits_for == NOTHING:
             self.ready.push(max(now, ready_ns), number, slot)
             return

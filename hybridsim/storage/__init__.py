@@ -1,7 +1,7 @@
-"""Storage: how long a request takes below the cache.
+"""Storage: the latency of a request below the cache.
 
-controller  a RAID controller's DRAM, which reads ahead and takes writes in at once
-raid        a tier: which members a request goes to, parity, rebuilding
+controller  a RAID controller's DRAM: reads ahead and acknowledges writes at once
+raid        a tier: maps requests to members; parity, rebuild
 devices     hard disks, SSDs and cloud volumes: state machines that serve requests
-drives      datasheets: the quantities that the timing of a device is derived from
+drives      datasheets: the quantities from which the timing of a device is derived
 """

@@ -1,4 +1,4 @@
-"""bcache's allocator, its garbage collection, and what its index costs in buckets and writes."""
+"""bcache's allocator, its garbage collection, and the index's use of buckets and writes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ WRITE = int(Op.WRITE)
 
 KEY_BYTES = 24
 NODE_BYTES_MAX = 256 * 1024
-APPEND_BYTES = 4 * 1024  # of a node, at a time
-APPEND_KEYS = 180  # that make such a write: measured
+APPEND_BYTES = 4 * 1024  # one append to a node
+APPEND_KEYS = 180  # keys per such write: measured
 GC_NODES, GC_SLEEP_NS = 100, 100_000_000
 
 (IS_WRITTEN, IS_WRITING, GC_WANTED, GC_WOKEN, GC_RUNNING, HAS_CHANGED, TO_GC, NODES, ENTRIES,
@@ -36,15 +36,15 @@ GC_NODES, GC_SLEEP_NS = 100, 100_000_000
 
 @state_machine
 class Allocator(NamedTuple):
-    """Who takes and frees buckets."""
+    """Allocates and frees buckets."""
 
     node_bytes: int
-    node_keys: int  # with which a node is as full as nodes are on the average
+    node_keys: int  # keys in a node of average fill
     block_bytes: int
     root: int  # bucket of the index's root
     buckets: Buckets
     journal: Journal
-    priorities: Ints  # the buckets that hold the priorities, then those that are being written
+    priorities: Ints  # the buckets that hold the priorities, then those being written
     state: Ints  # [IS_WRITTEN ... GCS]
 
     @classmethod
@@ -57,9 +57,9 @@ class Allocator(NamedTuple):
         seed: int,
         room: int,
     ) -> Allocator:
-        """Have an empty cache."""
+        """Return the allocator of an empty cache."""
         layout = Layout.of(bucket_bytes, buckets)
-        made = Buckets.new(bucket_bytes, buckets, replacement, seed, room)
+        all_buckets = Buckets.new(bucket_bytes, buckets, replacement, seed, room)
         node_bytes = min(bucket_bytes, NODE_BYTES_MAX)
         area = (bucket_bytes, layout.journal * bucket_bytes)
         state = np.zeros(14, np.int64)
@@ -72,7 +72,7 @@ class Allocator(NamedTuple):
             node_bytes * 6 // 10 // KEY_BYTES,
             block_bytes,
             layout.journal + 2,
-            made,
+            all_buckets,
             Journal.new(*area, block_bytes, room),
             priorities,
             state,
@@ -108,8 +108,8 @@ class Allocator(NamedTuple):
         if state[IS_WRITING] == 1 or state[GC_WANTED] == 1 or state[GC_RUNNING] == 1:
             return
         number = len(self.priorities) // 2
-        at_hand = buckets.list_count[PRIO] + buckets.list_count[NONE]
-        if buckets.invalidate() and at_hand >= number:
+        available = buckets.list_count[PRIO] + buckets.list_count[NONE]
+        if buckets.invalidate() and available >= number:
             state[IS_WRITING] = 1
             for i in range(number):
                 self.priorities[number + i] = buckets.take_for_metadata(PRIO)
@@ -133,7 +133,7 @@ class Allocator(NamedTuple):
 
     @method
     def priorities_written(self, now, below):
-        """Free the buckets that had the priorities before; what came in is free now."""
+        """Free the buckets of the previous priorities; the invalidated buckets can be used now."""
         number = len(self.priorities) // 2
         for i in range(number):
             self.buckets.free_metadata(self.priorities[i])
@@ -152,12 +152,12 @@ class Allocator(NamedTuple):
 
     @method
     def changed(self):
-        """Note that a collection might find something new."""
+        """Record that a collection may free something."""
         self.state[HAS_CHANGED] = 1
 
     @method
     def wake_gc(self, now, below):
-        """Have a collection begin, if there is reason to."""
+        """Schedule a collection, if there is a reason for one."""
         state = self.state
         if state[GC_WOKEN] == 1 or state[GC_RUNNING] == 1:
             return
@@ -168,7 +168,7 @@ class Allocator(NamedTuple):
 
     @method
     def begin_gc(self, now, below):
-        """Begin a collection; a small one ends at once."""
+        """Start a collection; a small one ends at once."""
         state = self.state
         state[GC_WOKEN] = 0
         state[HAS_CHANGED] = 0
@@ -182,7 +182,7 @@ class Allocator(NamedTuple):
 
     @method
     def end_gc(self, now, below):
-        """See what is in each bucket, and go on."""
+        """Update the content of each bucket, and continue allocation."""
         self.buckets.mark_again()
         self.state[GC_WANTED] = 0
         self.state[GC_RUNNING] = 0
@@ -194,19 +194,19 @@ class Allocator(NamedTuple):
 
     @method
     def enter(self, now, begin, end, place, is_dirty, below):
-        """Enter a key."""
+        """Insert a key."""
         self.buckets.keys.enter(begin, end, place, is_dirty)
         self.entered(now, below)
 
     @method
     def erase(self, now, begin, end, below):
-        """Erase what a request overwrites or discards."""
+        """Remove the keys of a range that a request overwrites or discards."""
         self.buckets.keys.erase(begin, end, 1)
         self.entered(now, below)
 
     @method
     def entered(self, now, below):
-        """Pay for an entry: nodes are appended to, and split."""
+        """Account for an insert: append to nodes, and split them."""
         state = self.state
         state[ENTRIES] += 1
         if state[ENTRIES] % APPEND_KEYS == 0:

@@ -1,4 +1,4 @@
-"""Buckets: how old each is, what is in it, which are free, and which go first."""
+"""Buckets: age and content of each, the free lists, and the choice of victims."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hybridsim.jit.mixing import mixed
 NOTHING = -1
 SECTOR_BYTES = 512
 JOURNAL_MIN, JOURNAL_MAX = 2, 256  # buckets
-PRIORITY_BYTES = 3  # of a bucket, on the medium
+PRIORITY_BYTES = 3  # per bucket, on the medium
 BTREE_RESERVE = 8
 INITIAL_PRIO, BTREE_PRIO = 32_768, 65_535
-USED_MAX = 8191 * SECTOR_BYTES  # what 13 bits can tell
+USED_MAX = 8191 * SECTOR_BYTES  # maximum of a field of 13 bits
 
 EMPTY, CLEAN, DIRTY, METADATA = range(4)
-# Lists of buckets that are free, in the order in which they are filled; INCOMING is their source.
+# Lists of free buckets, in the order in which they are filled; INCOMING is their source.
 PRIO, BTREE, NONE, INCOMING = range(4)
 LRU, FIFO = int(Reuse.LRU), int(Reuse.FIFO)
 
@@ -30,12 +30,12 @@ AVAIL, IN_USE, MIN_PRIO, RESCALE, LAST, DRAWS, INVALIDATIONS = range(7)
 
 
 def roundup_pow2(number: int) -> int:
-    """Return the least power of two that is not below a number."""
+    """Return the smallest power of two that is at least `number`."""
     return 1 << (number - 1).bit_length()
 
 
 class Layout(NamedTuple):
-    """How many buckets serve which purpose."""
+    """The number of buckets for each purpose."""
 
     journal: int
     priorities: int
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, bucket_bytes: int, buckets: int) -> Layout:
-        """Lay a cache out."""
+        """Return the layout of a cache."""
         journal = min(max(buckets // 128, JOURNAL_MIN), JOURNAL_MAX)
         share = max(roundup_pow2(buckets) // 1024, 1)
         priorities = -(-PRIORITY_BYTES * buckets // bucket_bytes)
@@ -53,18 +53,18 @@ class Layout(NamedTuple):
 
     @property
     def metadata(self) -> int:
-        """Superblock, journal, uuids, the root of the index and the priorities."""
+        """Number of buckets for superblock, journal, uuids, index root and priorities."""
         return 3 + self.journal + self.priorities
 
     @property
     def withheld(self) -> int:
-        """All that holds no data at first."""
+        """Number of buckets without data at first."""
         lists = self.priorities + BTREE_RESERVE + self.free + self.incoming
         return self.metadata + self.unused + lists
 
 
 def _list_size(wanted: int) -> int:
-    """Return the room that the kernel's lists have."""
+    """Return the capacity of one of the kernel's lists."""
     return wanted if wanted <= 4 else (1 << (wanted + 1).bit_length() - 1) - 1
 
 
@@ -78,11 +78,11 @@ class Buckets(NamedTuple):
     seed: int
     keys: Keys
     prio: Int32s
-    pins: Int32s  # why it must stay: in a list, open, being written
+    pins: Int32s  # reasons to keep it: in a list, open, being written
     mark: Bytes  # EMPTY, CLEAN, DIRTY, METADATA
-    used: Ints  # bytes, as the last gc saw it
+    used: Ints  # bytes, as found by the last gc
     generation: Int32s
-    listed: Ints  # rings of buckets, one behind the other
+    listed: Ints  # rings of buckets, one after the other
     list_start: Int32s  # by list: where its ring begins
     list_room: Int32s
     list_first: Ints  # by list: the oldest entry
@@ -94,7 +94,7 @@ class Buckets(NamedTuple):
     def new(
         cls, bucket_bytes: int, buckets: int, replacement: int, seed: int, room: int
     ) -> Buckets:
-        """Have an empty cache, with its lists full."""
+        """Return the buckets of an empty cache, with full lists."""
         layout = Layout.of(bucket_bytes, buckets)
         prio, pins = np.zeros(buckets, np.int32), np.zeros(buckets, np.int32)
         mark = np.full(buckets, EMPTY, np.uint8)
@@ -135,7 +135,7 @@ class Buckets(NamedTuple):
 
     @method
     def pop(self, which):
-        """Take the oldest bucket of a list; -1 if there is none."""
+        """Remove and return the oldest bucket of a list; -1 if there is none."""
         if self.list_count[which] == 0:
             return NOTHING
         bucket = self.listed[self.list_start[which] + self.list_first[which]]
@@ -145,7 +145,7 @@ class Buckets(NamedTuple):
 
     @method
     def has_room(self, which):
-        """Tell whether a list is not full."""
+        """Return whether a list is not full."""
         return self.list_count[which] < self.list_room[which]
 
     @method
@@ -158,7 +158,7 @@ class Buckets(NamedTuple):
 
     @method
     def take_for_metadata(self, reserve):
-        """Return a free bucket, if need be of a reserve; -1 if there is none."""
+        """Return a free bucket, from a reserve if needed; -1 if there is none."""
         bucket = self.pop(NONE)
         if bucket == NOTHING:
             bucket = self.pop(reserve)
@@ -169,7 +169,7 @@ class Buckets(NamedTuple):
 
     @method
     def taken(self, bucket, mark, prio):
-        """Note that a bucket is in use."""
+        """Mark a bucket as used."""
         self.mark[bucket] = mark
         self.prio[bucket] = prio
         self.used[bucket] = min(self.bucket_bytes, USED_MAX)
@@ -178,7 +178,7 @@ class Buckets(NamedTuple):
 
     @method
     def free_metadata(self, bucket):
-        """Let a bucket that held metadata be used for anything."""
+        """Make a bucket that held metadata available."""
         self.mark[bucket] = EMPTY
         self.used[bucket] = 0
         if self.state[AVAIL] < self.buckets:
@@ -186,7 +186,7 @@ class Buckets(NamedTuple):
 
     @method
     def avail(self, number):
-        """Set how many buckets could be reused."""
+        """Set the number of buckets that could be reused."""
         self.state[AVAIL] = number
         self.state[IN_USE] = (self.buckets - number) * 100 // self.buckets
 
@@ -194,17 +194,17 @@ class Buckets(NamedTuple):
 
     @method
     def touch(self, bucket):
-        """Note that what is in a bucket was read."""
+        """Reset the age of a bucket that was read."""
         self.prio[bucket] = INITIAL_PRIO
 
     @method
     def is_reusable(self, bucket):
-        """Tell whether what is in a bucket may go."""
+        """Return whether the content of a bucket may be dropped."""
         return self.mark[bucket] <= CLEAN and self.pins[bucket] == 0
 
     @method
     def invalidate(self):
-        """Fill the incoming list with victims; tell whether it is full."""
+        """Fill the incoming list with victims; return whether it is full."""
         if not self.has_room(INCOMING):
             return True
         if self.replacement == LRU:
@@ -215,7 +215,7 @@ class Buckets(NamedTuple):
 
     @method
     def invalidate_oldest(self):
-        """Take those whose priority times use is least; of equals those that the kernel takes."""
+        """Invalidate buckets of lowest priority times use; ties as in the kernel."""
         victims = self.victims
         victims.number[0] = 0
         base = (INITIAL_PRIO - self.state[MIN_PRIO]) // 8 - self.state[MIN_PRIO]
@@ -231,7 +231,7 @@ class Buckets(NamedTuple):
 
     @method
     def invalidate_any(self):
-        """Take what comes next, by number or by chance."""
+        """Invalidate the next buckets, by number or at random."""
         tries = self.buckets if self.replacement == FIFO else self.buckets // 2
         for _ in range(tries):
             if not self.has_room(INCOMING):
@@ -247,7 +247,7 @@ class Buckets(NamedTuple):
 
     @method
     def invalidate_one(self, bucket):
-        """Drop all that is in a bucket."""
+        """Drop the content of a bucket."""
         self.prio[bucket] = INITIAL_PRIO
         self.pins[bucket] += 1
         self.generation[bucket] += 1
@@ -260,28 +260,28 @@ class Buckets(NamedTuple):
         self.state[DRAWS] += 1
         return mixed(mixed(self.seed) ^ (self.state[DRAWS] - 1))
 
-    # Age, and what gc finds.
+    # Age, and garbage collection.
 
     @method
     def age(self, length):
-        """Let so many bytes of requests pass; now and then all buckets are a bit older."""
+        """Count bytes of requests; periodically increase the age of all buckets."""
         state = self.state
         state[RESCALE] -= length // SECTOR_BYTES
         if state[RESCALE] >= 0:
             return
         state[RESCALE] += self.buckets * (self.bucket_bytes // SECTOR_BYTES) // 1024
-        least = BTREE_PRIO
+        lowest = BTREE_PRIO
         for bucket in range(self.buckets):
             prio = self.prio[bucket]
             if prio != 0 and prio != BTREE_PRIO and self.pins[bucket] == 0:
                 self.prio[bucket] = prio - 1
-                least = min(least, prio - 1)
-        if least < BTREE_PRIO:
-            state[MIN_PRIO] = least
+                lowest = min(lowest, prio - 1)
+        if lowest < BTREE_PRIO:
+            state[MIN_PRIO] = lowest
 
     @method
     def mark_again(self):
-        """See what is in each bucket."""
+        """Update the content of each bucket."""
         keys = self.keys
         reusable = 0
         for bucket in range(self.buckets):

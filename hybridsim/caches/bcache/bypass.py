@@ -1,4 +1,4 @@
-"""What bcache lets pass: long sequential streams, and all too much when its device is slow."""
+"""Requests that bypass bcache: long sequential streams, and more when the cache device is slow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLDEST, NEWEST, SLOWNESS, STAMP = range(4)
 
 @state_machine
 class Bypass(NamedTuple):
-    """The last streams, what their tasks were about, and how slow the cache device was."""
+    """The most recent streams, stream lengths by task, and the slowness of the cache device."""
 
     cutoff_bytes: int
     read_us: int  # congested_read_threshold_us
@@ -39,7 +39,7 @@ class Bypass(NamedTuple):
     newer: Int32s
     older: Int32s
     tasks: Index
-    sequential: Ints  # by task: bytes of its present stream
+    sequential: Ints  # by task: bytes of its current stream
     average: Ints
     state: Ints  # [OLDEST ... STAMP]
 
@@ -47,7 +47,7 @@ class Bypass(NamedTuple):
     def new(
         cls, cutoff_bytes: int, read_us: int, write_us: int, buckets: Buckets, room: int
     ) -> Bypass:
-        """Know no stream, with room for so many tasks (a power of two)."""
+        """Return an empty table, with room for `room` tasks (a power of two)."""
         places = np.arange(RECENT, dtype=np.int32)
         newer, older = places + 1, places - 1
         newer[-1] = NOTHING
@@ -68,7 +68,7 @@ class Bypass(NamedTuple):
         )
 
     def grown(self, room: int) -> Bypass:
-        """Return the same with room for so many tasks (a power of two)."""
+        """Return the same with room for `room` tasks (a power of two)."""
         return self._replace(
             tasks=self.tasks.grown(room),
             sequential=longer(self.sequential, room),
@@ -77,7 +77,7 @@ class Bypass(NamedTuple):
 
     @method
     def why(self, now, task, offset, length):
-        """Return why a request that could be cached passes, or NONE; remember its stream."""
+        """Return why a cacheable request bypasses the cache, or NONE; update its stream."""
         congested = self.congestion(now)
         if congested == 0 and self.cutoff_bytes == 0:
             return NONE
@@ -104,18 +104,18 @@ class Bypass(NamedTuple):
 
     @method
     def find(self, offset, jiffies):
-        """Return the stream that ends there and is not forgotten, the newest of several; or -1."""
-        found = NOTHING
+        """Return the stream that ends there and has not expired, the newest of several; or -1."""
+        match = NOTHING
         number = 0
         for i in range(RECENT):
             if self.end[i] == offset and jiffies < self.expiry[i]:
-                found = i
+                match = i
                 number += 1
         if number > 1:
-            found = self.state[NEWEST]
-            while self.end[found] != offset or jiffies >= self.expiry[found]:
-                found = self.older[found]
-        return found
+            match = self.state[NEWEST]
+            while self.end[match] != offset or jiffies >= self.expiry[match]:
+                match = self.older[match]
+        return match
 
     @method
     def renew(self, stream):
@@ -136,8 +136,8 @@ class Bypass(NamedTuple):
     # Congestion.
 
     @method
-    def served(self, now, issued, is_write):
-        """Hear how long the cache device took for something."""
+    def on_completion(self, now, issued, is_write):
+        """Record how long a request to the cache device took."""
         threshold = self.write_us if is_write else self.read_us
         if threshold == 0:
             return
@@ -151,7 +151,7 @@ class Bypass(NamedTuple):
 
     @method
     def congestion(self, now):
-        """Return from how many sectors on requests pass as the device is slow; 0: none does."""
+        """Return the sectors from which on requests bypass a slow device; 0: no request does."""
         if self.read_us == 0 and self.write_us == 0:
             return 0
         state = self.state

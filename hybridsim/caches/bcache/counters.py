@@ -1,4 +1,4 @@
-"""What bcache has done so far, by name; as sysfs calls it where it does."""
+"""The counters of bcache, with the names of sysfs where it has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE_BYTES = 4096
 
 
 def totals_of(statistics: Statistics, inserts: Inserts, write_back: WriteBack) -> dict[str, int]:
-    """Return all counters; bytes and sectors where the name does not say otherwise."""
+    """Return all counters; bytes and sectors unless the name has another unit."""
     allocator, buckets = inserts.allocator, inserts.allocator.buckets
     live, dirty = (int(buckets.keys.state[which]) for which in (LIVE_BYTES, DIRTY_BYTES))
     parts = int(inserts.state[PARTS])
@@ -32,7 +32,7 @@ def totals_of(statistics: Statistics, inserts: Inserts, write_back: WriteBack) -
         "journal_writes": int(allocator.journal.state[JOURNAL_ENTRIES]),
         "gc_runs": int(allocator.state[GCS]),
         "invalidated_buckets": emptied,
-        # In the words of all caches:
+        # Counters that all caches have:
         "fills_started": parts,
         "fills_done": parts,
         "fills_doomed": 0,

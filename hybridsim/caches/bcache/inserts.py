@@ -1,4 +1,4 @@
-"""Inserts: data go to the open buckets, and when they are there their keys into the index."""
+"""Inserts: data is written to the open buckets, and then its keys are added to the index."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ WRITE = int(Op.WRITE)
 FILL, THROUGH, BACK, NO_DATA = range(4)
 
 FIRST_WAITING, LAST_WAITING, PARTS = range(3)
-# What becomes of an insert for the moment.
+# The result of a step of an insert.
 WAITS, IS_UNDER_WAY, HAS_ENDED = range(3)
 
 
 @state_machine
 class Inserts(NamedTuple):
-    """What is being inserted."""
+    """The inserts in progress."""
 
     bucket_bytes: int
     allocator: Allocator
@@ -47,7 +47,7 @@ class Inserts(NamedTuple):
         open_buckets: int,
         room: int,
     ) -> Inserts:
-        """Have nothing under way, with room for so many."""
+        """Return no inserts, with room for `room` of them."""
         return cls(
             allocator.buckets.bucket_bytes,
             allocator,
@@ -59,13 +59,13 @@ class Inserts(NamedTuple):
 
     @method
     def begin(self, now, kind, begin, end, task, request, waits, below):
-        """Insert what a request writes; tell whether that has ended at once."""
+        """Insert the data of a request; return whether that has ended at once."""
         job = self.allocator.journal.jobs.take(kind, begin, end, task, request, waits)
         return self.start(now, job, below) == HAS_ENDED and waits == 0
 
     @method
     def start(self, now, job, below):
-        """Begin to write a range to the cache; a write-back that finds no bucket waits for one."""
+        """Start an insert; if there is no bucket for a write-back insert, it waits for one."""
         jobs = self.allocator.journal.jobs
         self.allocator.insert_begins(now, jobs.end[job] - jobs.begin[job], below)
         becomes = self.go_on(now, job, below)
@@ -114,7 +114,7 @@ class Inserts(NamedTuple):
 
     @method
     def wait(self, job):
-        """Let a write-back wait until there are buckets."""
+        """Queue a write-back insert until there are buckets."""
         state = self.state
         if state[FIRST_WAITING] == NOTHING:
             state[FIRST_WAITING] = job
@@ -125,7 +125,7 @@ class Inserts(NamedTuple):
 
     @method
     def resume(self, now, below):
-        """Go on with the insert that has waited for longest."""
+        """Continue the insert that has waited longest."""
         waits = self.allocator.state
         job = self.state[FIRST_WAITING]
         if self.go_on(now, job, below) == WAITS:
@@ -142,7 +142,7 @@ class Inserts(NamedTuple):
 
     @method
     def is_over(self, job):
-        """Tell whether all of an insert is written."""
+        """Return whether all of an insert is written."""
         return (
             self.allocator.journal.jobs.pending[job] == 0
             and self.allocator.journal.jobs.done[job] == self.allocator.journal.jobs.end[job]
@@ -150,7 +150,7 @@ class Inserts(NamedTuple):
 
     @method
     def end(self, now, job, below):
-        """Enter the keys of an insert into the index."""
+        """Add the keys of an insert to the index."""
         pieces, allocator = self.pieces, self.allocator
         jobs = allocator.journal.jobs
         is_dirty = 1 if jobs.kind[job] == BACK else 0
@@ -184,7 +184,7 @@ class Inserts(NamedTuple):
 
     @method
     def placeholder_end(self, job, begin, end):
-        """Return up to where the placeholder of a fill still reaches."""
+        """Return the end of the part of a fill's placeholder that is still there."""
         keys = self.allocator.buckets.keys
         key = keys.first_beyond(begin)
         while key != NOTHING and keys.begin[key] <= begin and begin < end:
@@ -195,8 +195,8 @@ class Inserts(NamedTuple):
         return begin
 
     @method
-    def give_up(self, job):
-        """Drop a fill that has not begun."""
+    def cancel(self, job):
+        """Cancel a fill that has not started."""
         jobs = self.allocator.journal.jobs
         self.allocator.buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
         jobs.release(job)

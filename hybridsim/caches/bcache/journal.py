@@ -1,4 +1,4 @@
-"""The journal: keys come together for 100 ms, or until a flush waits for them."""
+"""The journal: keys are gathered for 100 ms, or until a flush waits for them."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ WRITE = int(Op.WRITE)
 
 (KEYS, IS_DIRTY, IS_DUE, IS_TIMED, IS_BEING_WRITTEN, CURSOR, PRIORITIES_WAIT,
  PRIORITIES_WRITTEN, ENTRIES) = range(9)  # fmt: skip
-# Lists of jobs: those of the present entry, of that being written, and those to be told.
-PRESENT, WRITTEN, TOLD = range(3)
+# Lists of jobs: of the current entry, of the entry being written, and of durable entries.
+CURRENT, WRITTEN, DURABLE = range(3)
 
 
 @state_machine
 class Journal(NamedTuple):
-    """The present entry, and the one that is being written."""
+    """The current entry, and the one being written."""
 
     begin: int  # byte of the cache device
     size: int
     block_bytes: int
-    jobs: Jobs  # those that wait are linked
+    jobs: Jobs  # waiting ones are linked
     first: Int32s  # by list
     last: Int32s
     state: Ints  # [KEYS ... ENTRIES]
 
     @classmethod
     def new(cls, begin: int, size: int, block_bytes: int, room: int) -> Journal:
-        """Have an empty entry, with room for so many jobs."""
+        """Return an empty entry, with room for `room` jobs."""
         first, last = np.full(3, NOTHING, np.int32), np.full(3, NOTHING, np.int32)
         return cls(begin, size, block_bytes, Jobs.new(room), first, last, np.zeros(9, np.int64))
 
     @method
     def add(self, now, keys, below):
-        """Add keys for which nobody waits."""
+        """Add keys that no job waits for."""
         state = self.state
         state[KEYS] += keys
         if state[IS_DIRTY] == 0:
@@ -60,7 +60,7 @@ class Journal(NamedTuple):
 
     @method
     def add_and_wait(self, now, keys, job, below):
-        """Add keys for which a job waits, or the priorities (-1)."""
+        """Add keys that a job waits for; the job -1 stands for the priorities."""
         self.state[KEYS] += keys
         if job == NOTHING:
             self.state[PRIORITIES_WAIT] = 1
@@ -71,18 +71,18 @@ class Journal(NamedTuple):
 
     @method
     def append(self, job):
-        """Let a job wait for the present entry."""
+        """Make a job wait for the current entry."""
         following = self.jobs.following
         following[job] = NOTHING
-        if self.first[PRESENT] == NOTHING:
-            self.first[PRESENT] = job
+        if self.first[CURRENT] == NOTHING:
+            self.first[CURRENT] = job
         else:
-            following[self.last[PRESENT]] = job
-        self.last[PRESENT] = job
+            following[self.last[CURRENT]] = job
+        self.last[CURRENT] = job
 
     @method
     def write(self, now, below):
-        """Write the present entry if it is due and none is being written."""
+        """Write the current entry if it is due and none is being written."""
         state = self.state
         if state[IS_DUE] == 0 or state[IS_BEING_WRITTEN] == 1:
             return
@@ -99,36 +99,36 @@ class Journal(NamedTuple):
         state[IS_BEING_WRITTEN] = 1
         state[PRIORITIES_WRITTEN] = state[PRIORITIES_WAIT]
         state[PRIORITIES_WAIT] = 0
-        self.first[WRITTEN] = self.first[PRESENT]
-        self.last[WRITTEN] = self.last[PRESENT]
-        self.first[PRESENT] = NOTHING
+        self.first[WRITTEN] = self.first[CURRENT]
+        self.last[WRITTEN] = self.last[CURRENT]
+        self.first[CURRENT] = NOTHING
         below.fast.submit(now, JOURNAL, WRITE | PREFLUSH | FUA, at, length, below.events)
 
     @method
-    def written(self):
-        """Hear that an entry is on the medium; tell whether some are to be told now."""
+    def on_commit(self):
+        """On journal commit, return whether waiters must be woken."""
         self.state[IS_BEING_WRITTEN] = 0
-        was_empty = self.first[TOLD] == NOTHING
+        was_empty = self.first[DURABLE] == NOTHING
         if self.first[WRITTEN] == NOTHING:
             return False
         if was_empty:
-            self.first[TOLD] = self.first[WRITTEN]
+            self.first[DURABLE] = self.first[WRITTEN]
         else:
-            self.jobs.following[self.last[TOLD]] = self.first[WRITTEN]
-        self.last[TOLD] = self.last[WRITTEN]
+            self.jobs.following[self.last[DURABLE]] = self.first[WRITTEN]
+        self.last[DURABLE] = self.last[WRITTEN]
         self.first[WRITTEN] = NOTHING
         return was_empty
 
     @method
-    def pop_told(self):
-        """Return the next job that is to be told."""
-        job = self.first[TOLD]
-        self.first[TOLD] = self.jobs.following[job]
+    def pop_durable(self):
+        """Remove and return the next job whose entry is durable."""
+        job = self.first[DURABLE]
+        self.first[DURABLE] = self.jobs.following[job]
         return job
 
     @method
-    def time_is_up(self, now, below):
-        """Hear the timer."""
+    def on_timer(self, now, below):
+        """Write the current entry when its time is up."""
         self.state[IS_TIMED] = 0
         if self.state[IS_DIRTY] == 1:
             self.state[IS_DUE] = 1

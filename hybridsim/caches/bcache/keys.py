@@ -1,4 +1,4 @@
-"""The index of bcache: which ranges of the backing device lie where in the cache."""
+"""The index of bcache: it maps ranges of the backing device to places in the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-REGION_BYTES = 64 * 1024  # of which it is remembered how they were lost
+REGION_BYTES = 64 * 1024  # for each region the reason of the last data loss is kept
 
 COLD, FILLING = int(Reason.COLD), int(Reason.FILLING)
 EVICTED, OVERWRITTEN = int(Reason.EVICTED), int(Reason.OVERWRITTEN)
@@ -22,27 +22,27 @@ FIRST, FIRST_FREE, KEYS_FREE, LIVE_BYTES, DIRTY_BYTES = range(5)
 
 @state_machine
 class Keys(NamedTuple):
-    """Keys in order of address, and by bucket; a placeholder's place is -1 - its insert."""
+    """Keys in order of address, and by bucket; the place of a placeholder is -1 - its insert."""
 
     bucket_bytes: int
     tree: Tree
     begin: Ints
     end: Ints
-    place: Ints  # byte of the cache, or -1 - the insert whose placeholder this is
+    place: Ints  # byte of the cache, or -1 - the insert of the placeholder
     is_dirty: Bytes
-    before: Int32s  # in order of address
-    after: Int32s  # likewise, or in the list of the free
-    bucket_before: Int32s  # in the same bucket
+    before: Int32s  # list in order of address
+    after: Int32s  # list in order of address, or the free list
+    bucket_before: Int32s  # list of the same bucket
     bucket_after: Int32s
     first: Int32s  # by bucket
-    live: Ints  # by bucket: bytes that keys have there
+    live: Ints  # by bucket: bytes that keys have in it
     dirty: Ints
-    lost: Ints  # by region, modulo their number: region * 2 + 1 if overwritten; -1: nothing was
+    lost: Ints  # by region, modulo their number: region * 2 + 1 if overwritten; -1: no loss
     state: Ints  # [FIRST ... DIRTY_BYTES]
 
     @classmethod
     def new(cls, bucket_bytes: int, buckets: int, room: int) -> Keys:
-        """Hold nothing, with room for so many keys."""
+        """Return an empty index, with room for `room` keys."""
         regions = max(2 * buckets * bucket_bytes // REGION_BYTES, 1)
         return cls(
             bucket_bytes,
@@ -63,7 +63,7 @@ class Keys(NamedTuple):
         )
 
     def grown(self, room: int) -> Keys:
-        """Return the same keys with room for so many."""
+        """Return the same keys with room for `room` keys."""
         state = self.state.copy()
         links, head = extended_free_list(self.after, int(state[FIRST_FREE]), room)
         state[FIRST_FREE] = head
@@ -83,15 +83,15 @@ class Keys(NamedTuple):
 
     @method
     def room(self):
-        """Return how many keys can be entered; each may cut another in two."""
+        """Return how many more keys can be inserted; each may split another one."""
         return min(self.state[KEYS_FREE] // 2, self.tree.state[NODES_FREE] // 4)
 
     @method
     def number(self):
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return len(self.begin) - self.state[KEYS_FREE]
 
-    # Looking up.
+    # Look-up.
 
     @method
     def last_until(self, begin):
@@ -119,7 +119,7 @@ class Keys(NamedTuple):
 
     @method
     def why_missing(self, byte):
-        """Return the reason why there are no data of a byte."""
+        """Return the reason why a byte is not cached."""
         key = self.first_beyond(byte)
         if key != NOTHING and self.begin[key] <= byte:
             return FILLING
@@ -129,21 +129,21 @@ class Keys(NamedTuple):
             return COLD
         return OVERWRITTEN if lost & 1 == 1 else EVICTED
 
-    # Changing.
+    # Changes.
 
     @method
     def enter(self, begin, end, place, is_dirty):
-        """Enter a key over whatever was there."""
-        found = self.first_beyond(begin)
-        merges = self.goes_on(begin, place, is_dirty)
-        is_same = found != NOTHING and self.begin[found] == begin and self.end[found] == end
-        if is_same and not merges:  # as where a placeholder becomes data
-            self.count_off(found, end - begin)
-            self.leave_bucket(found)
-            self.place[found] = place
-            self.is_dirty[found] = is_dirty
-            self.count_in(found, end - begin)
-            self.join_bucket(found)
+        """Insert a key, and remove what it overlaps."""
+        match = self.first_beyond(begin)
+        merges = self.continues(begin, place, is_dirty)
+        is_same = match != NOTHING and self.begin[match] == begin and self.end[match] == end
+        if is_same and not merges:  # for instance when a placeholder becomes data
+            self.count_off(match, end - begin)
+            self.leave_bucket(match)
+            self.place[match] = place
+            self.is_dirty[match] = is_dirty
+            self.count_in(match, end - begin)
+            self.join_bucket(match)
             return
         self.erase(begin, end, NOTHING)
         last = self.last_until(begin)
@@ -154,8 +154,8 @@ class Keys(NamedTuple):
         self.add(last, begin, end, place, is_dirty)
 
     @method
-    def goes_on(self, begin, place, is_dirty):
-        """Tell whether data would continue those of the key before, which ends where they begin."""
+    def continues(self, begin, place, is_dirty):
+        """Return whether data at `begin` would continue the key that ends there."""
         if place < 0:
             return False
         last = self.last_until(begin - 1)
@@ -170,7 +170,7 @@ class Keys(NamedTuple):
 
     @method
     def erase(self, begin, end, overwritten):
-        """Cut what lies in a range out of all keys; 1 to remember that data were overwritten."""
+        """Remove a range from all keys; `overwritten` 1: record it as the reason of the loss."""
         key = self.first_beyond(begin)
         while key != NOTHING and self.begin[key] < end:
             after = self.after[key]
@@ -195,7 +195,7 @@ class Keys(NamedTuple):
 
     @method
     def split(self, key, at):
-        """Make two keys of one."""
+        """Split a key in two."""
         place = self.place[key]
         if place >= 0:
             place += at - self.begin[key]
@@ -206,7 +206,7 @@ class Keys(NamedTuple):
 
     @method
     def add(self, last, begin, end, place, is_dirty):
-        """Add a key behind another one (-1: before all), where nothing is."""
+        """Add a key after another one (-1: before all), where no key is."""
         state = self.state
         key = state[FIRST_FREE]
         state[FIRST_FREE] = self.after[key]
@@ -230,7 +230,7 @@ class Keys(NamedTuple):
 
     @method
     def drop(self, key):
-        """Take a key out."""
+        """Remove a key."""
         state = self.state
         self.tree.remove(self.begin[key])
         self.count_off(key, self.end[key] - self.begin[key])
@@ -248,7 +248,7 @@ class Keys(NamedTuple):
 
     @method
     def drop_placeholder(self, insert, begin, end):
-        """Take out what is left of a placeholder."""
+        """Remove the remaining parts of a placeholder."""
         key = self.first_beyond(begin)
         while key != NOTHING and self.begin[key] < end:
             after = self.after[key]
@@ -258,7 +258,7 @@ class Keys(NamedTuple):
 
     @method
     def empty(self, bucket):
-        """Drop all keys of a bucket; tell whether there was one."""
+        """Drop all keys of a bucket; return whether there were any."""
         if self.first[bucket] == NOTHING:
             return False
         while self.first[bucket] != NOTHING:
@@ -269,16 +269,16 @@ class Keys(NamedTuple):
 
     @method
     def note_lost(self, begin, end, overwritten):
-        """Remember how data were lost."""
+        """Record why data was lost."""
         mask = len(self.lost) - 1
         for region in range(begin // REGION_BYTES, (end - 1) // REGION_BYTES + 1):
             self.lost[region & mask] = region << 1 | overwritten
 
-    # What buckets hold.
+    # Content of buckets.
 
     @method
     def count_in(self, key, size):
-        """Count bytes of a key in its bucket."""
+        """Add bytes of a key to the counts of its bucket."""
         if self.place[key] < 0:
             return
         bucket = self.place[key] // self.bucket_bytes
@@ -290,7 +290,7 @@ class Keys(NamedTuple):
 
     @method
     def count_off(self, key, size):
-        """Count bytes of a key off."""
+        """Subtract bytes of a key from the counts of its bucket."""
         self.count_in(key, -size)
 
     @method

@@ -1,4 +1,4 @@
-"""What is under way between bcache and its device, one number each."""
+"""Operations in progress between bcache and its device, one number each."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Pieces(NamedTuple):
     end: Ints
     place: Ints
     issue_ns: Ints
-    generation: Int32s  # of the bucket, when it was read from
-    following: Int32s  # in the insert, or in the list of the free
+    generation: Int32s  # of the bucket at the start of the read
+    following: Int32s  # in the insert, or in the free list
     free: Ints  # [first free, number of free]
 
     @classmethod
     def new(cls, room: int) -> Pieces:
-        """Make room for so many."""
+        """Return room for `room` pieces."""
         kinds = (np.int32, *[np.int64] * 4, np.int32)
         columns = (np.zeros(room, kind) for kind in kinds)
         return cls._make([*columns, free_list(room), np.array([0, room])])
 
     def grown(self, room: int) -> Pieces:
-        """Return the same with room for so many."""
+        """Return the same with room for `room` pieces."""
         added = room - len(self.owner)
         links, head = extended_free_list(self.following, int(self.free[0]), room)
         columns = (longer(column, room) for column in self[:-2])
@@ -41,7 +41,7 @@ class Pieces(NamedTuple):
 
     @method
     def take(self, owner, begin, end, place, now):
-        """Return a new piece."""
+        """Allocate a piece."""
         piece = self.free[0]
         self.free[0] = self.following[piece]
         self.free[1] -= 1
@@ -55,7 +55,7 @@ class Pieces(NamedTuple):
 
     @method
     def release(self, piece):
-        """Give a piece back."""
+        """Free a piece."""
         self.following[piece] = self.free[0]
         self.free[0] = piece
         self.free[1] += 1
@@ -63,31 +63,31 @@ class Pieces(NamedTuple):
 
 @state_machine
 class Jobs(NamedTuple):
-    """Inserts: ranges that go into the cache."""
+    """Inserts: ranges that are written to the cache."""
 
     begin: Ints
     end: Ints
-    done: Ints  # up to where it has been dealt with
+    done: Ints  # end of the part already handled
     task: Ints
     kind: Bytes
-    waits: Bytes  # 1: until the journal has it
-    request: Int32s  # which waits for it, or NOTHING
-    keys: Int32s  # that are to be journalled
-    pending: Int32s  # pieces being written
+    waits: Bytes  # 1: wait until the journal entry is durable
+    request: Int32s  # the request that waits for it, or NOTHING
+    keys: Int32s  # number of keys for the journal
+    pending: Int32s  # number of pieces being written
     first: Int32s  # piece
     last: Int32s
-    following: Int32s  # that waits for a bucket, too, or in the list of the free
+    following: Int32s  # the next one that waits for a bucket, or in the free list
     free: Ints  # [first free, number of free]
 
     @classmethod
     def new(cls, room: int) -> Jobs:
-        """Make room for so many."""
+        """Return room for `room` inserts."""
         kinds = (*[np.int64] * 4, *[np.uint8] * 2, *[np.int32] * 5)
         columns = (np.zeros(room, kind) for kind in kinds)
         return cls._make([*columns, free_list(room), np.array([0, room])])
 
     def grown(self, room: int) -> Jobs:
-        """Return the same with room for so many."""
+        """Return the same with room for `room` inserts."""
         added = room - len(self.begin)
         links, head = extended_free_list(self.following, int(self.free[0]), room)
         columns = (longer(column, room) for column in self[:-2])
@@ -95,7 +95,7 @@ class Jobs(NamedTuple):
 
     @method
     def take(self, kind, begin, end, task, request, waits):
-        """Return a new insert."""
+        """Allocate an insert."""
         job = self.free[0]
         self.free[0] = self.following[job]
         self.free[1] -= 1
@@ -115,7 +115,7 @@ class Jobs(NamedTuple):
 
     @method
     def release(self, job):
-        """Give an insert back."""
+        """Free an insert."""
         self.following[job] = self.free[0]
         self.free[0] = job
         self.free[1] += 1

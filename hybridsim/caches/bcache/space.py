@@ -1,4 +1,4 @@
-"""Where new data go: into open buckets, those of one task, or of one stream, together."""
+"""The place of new data: open buckets, where data of one task or stream is kept together."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Space(NamedTuple):
     allocator: Allocator
     bucket: Ints  # by open bucket
     left: Ints  # bytes
-    end: Ints  # of the last range that it took
-    task: Ints  # that used it last
+    end: Ints  # of the last range written to it
+    task: Ints  # the last task that used it
     newer: Int32s
     older: Int32s
-    state: Ints  # [OLDEST, NEWEST, PLACE, LENGTH]: the last two of what `find` found
+    state: Ints  # [OLDEST, NEWEST, PLACE, LENGTH]: the last two are results of `find`
 
     @classmethod
     def new(cls, block_bytes: int, allocator: Allocator, count: int) -> Space:
-        """Have no bucket open yet, but places for so many."""
+        """Return `count` places for open buckets, none open yet."""
         places = np.arange(count, dtype=np.int32)
         newer, older = places + 1, places - 1
         newer[-1] = NOTHING
@@ -42,7 +42,7 @@ class Space(NamedTuple):
             np.full(count, NOTHING, np.int64),
             np.zeros(count, np.int64),
             np.full(count, NOTHING, np.int64),
-            np.full(count, -(1 << 40), np.int64),  # nobody's
+            np.full(count, -(1 << 40), np.int64),  # of no task
             newer,
             older,
             np.array([0, count - 1, 0, 0]),
@@ -50,7 +50,7 @@ class Space(NamedTuple):
 
     @method
     def find(self, now, begin, length, task, below):
-        """Find PLACE and LENGTH for what goes in of a range; tell whether there is any space."""
+        """Set PLACE and LENGTH for the start of a range; return whether there is any space."""
         open_bucket = self.choose(begin, task)
         if self.left[open_bucket] == 0:
             bucket = self.allocator.take_for_data(now, below)

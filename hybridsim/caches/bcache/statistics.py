@@ -1,4 +1,4 @@
-"""What bcache counts of reads and bypasses, and what sysfs shows of it."""
+"""Counters of reads and bypasses: true ones, and those that sysfs shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
 INTERVAL_NS = 3409 * 4_000_000  # 300 s / 22 in whole jiffies
-MODULUS = 65_536  # to which each interval's count is shown
+MODULUS = 65_536  # sysfs shows the count of each interval modulo this
 
 COUNTERS = (
     "cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses",
@@ -23,16 +23,16 @@ HITS, MISSES, BYPASS_HITS, BYPASS_MISSES, COLLISIONS, BYPASSED = range(len(COUNT
 
 @state_machine
 class Statistics(NamedTuple):
-    """True counts, those of the present interval, and those shown."""
+    """True counts, those of the current interval, and those shown."""
 
     counted: Ints
     gathered: Ints
     shown: Ints
-    is_timed: Ints  # [1: the end of the interval is an event]
+    is_timed: Ints  # [1: an event for the end of the interval is scheduled]
 
     @classmethod
     def new(cls) -> Statistics:
-        """Have counted nothing."""
+        """Return counters of 0."""
         columns = (np.zeros(len(COUNTERS), np.int64) for _ in range(3))
         return cls._make([*columns, np.zeros(1, np.int64)])
 
@@ -44,7 +44,7 @@ class Statistics(NamedTuple):
 
     @method
     def add(self, now, which, number, below):
-        """Count something."""
+        """Add a number to a counter."""
         self.counted[which] += number
         self.gathered[which] += number
         if self.is_timed[0] == 0:
@@ -53,7 +53,7 @@ class Statistics(NamedTuple):
 
     @method
     def show(self):
-        """Let an interval be over."""
+        """End an interval: add its counts to those shown."""
         self.is_timed[0] = 0
         for which in range(len(self.counted)):
             self.shown[which] += self.gathered[which] % MODULUS

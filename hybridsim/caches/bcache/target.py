@@ -1,8 +1,8 @@
 """bcache as Linux runs it: extents of any length in a log of buckets.
 
-What a request reads and misses, or writes, is cached unless it belongs to a long sequential stream,
-or the cache device is slow; there is no other admission.  Old buckets are emptied as a whole.
-Exactly: DESIGN.md 2.12.
+Data that a request misses or writes is cached unless it belongs to a long sequential stream, or
+the cache device is slow; there is no other admission policy.  Old buckets are emptied as a whole.
+Details: DESIGN.md 2.12.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.bypass import Bypass
 from hybridsim.caches.bcache.counters import totals_of
 from hybridsim.caches.bcache.inserts import BACK, FILL, NO_DATA, THROUGH, Inserts
-from hybridsim.caches.bcache.journal import PRIORITIES_WRITTEN
-from hybridsim.caches.bcache.journal import TOLD as TO_TELL
+from hybridsim.caches.bcache.journal import DURABLE, PRIORITIES_WRITTEN
 from hybridsim.caches.bcache.space import OPEN_BUCKETS
 from hybridsim.caches.bcache.statistics import (
     BYPASS_HITS,
@@ -35,9 +34,9 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
 NOTHING = -1
-FILL_MAX = 1 << 20  # bytes of a hole that are filled
+FILL_MAX = 1 << 20  # bytes of a hole that are filled, at most
 CUTOFF_ADD, CUTOFF_SYNC, CUTOFF_WRITEBACK = 95, 70, 40  # percent in use
-OTHERS_MAX = 256  # requests to a tier in one step that no request of the source's is cut into
+OTHERS_MAX = 256  # maximum number of tier requests in a step besides the parts of a request
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 WRITEBACK, WRITEAROUND = int(BcacheMode.WRITEBACK), int(BcacheMode.WRITEAROUND)
@@ -46,7 +45,7 @@ IS_HIT, IS_MISS, IS_BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
 NONE, BUSY, NO_CACHE = int(Reason.NONE), int(Reason.BUSY), int(Reason.NO_CACHE)
 WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.DISCARD)
 
-# What is known of a READ under way, in requests.last_promoted.
+# The state of a READ in progress, in requests.last_promoted.
 HAS_HOLE, IS_BYPASSED, HAS_RACED, IS_READ_AGAIN = 1, 2, 4, 8
 
 RACES, DEMAND = range(2)
@@ -54,7 +53,7 @@ RACES, DEMAND = range(2)
 
 @state_machine
 class Bcache(NamedTuple):
-    """Requests, and what becomes of them."""
+    """The entry point for requests, with all parts of the cache."""
 
     page_bytes: int  # of a bucket
     block_bytes: int
@@ -82,36 +81,36 @@ class Bcache(NamedTuple):
         seed: int = 1,
         room: int = 4096,
     ) -> Bcache:
-        """Attach an empty cache at time 0, with room for so much under way at first (2^k)."""
-        made = Allocator.new(bucket_bytes, buckets, block_bytes, replacement, seed, room)
+        """Attach an empty cache at time 0, with initial room for `room` operations (2^k)."""
+        allocator = Allocator.new(bucket_bytes, buckets, block_bytes, replacement, seed, room)
         statistics = Statistics.new()
         thresholds = (cutoff_bytes, congested_read_us, congested_write_us)
         return cls(
             bucket_bytes,
             block_bytes,
             mode,
-            Bypass.new(*thresholds, made.buckets, room),
-            Inserts.new(made, statistics, block_bytes, open_buckets, room),
-            WriteBack.new(writeback_percent, writeback_delay_ns, made),
+            Bypass.new(*thresholds, allocator.buckets, room),
+            Inserts.new(allocator, statistics, block_bytes, open_buckets, room),
+            WriteBack.new(writeback_percent, writeback_delay_ns, allocator),
             statistics,
             np.zeros(2, np.int64),
         )
 
     def size(self) -> int:
-        """Return how many pieces there is room for in all."""
+        """Return the number of pieces there is room for."""
         return len(self.inserts.pieces.owner)
 
     def demand(self, longest_bytes: int) -> int:
-        """Return how many requests to the tiers one step can make."""
+        """Return the maximum number of tier requests in one step."""
         wanted = longest_bytes // SECTOR_BYTES + 2 + OTHERS_MAX
         self.state[DEMAND] = max(int(self.state[DEMAND]), wanted)
         return wanted
 
     def grown(self, room: int) -> Bcache:
-        """Return the same cache with room for one more step; what has enough stays as it is."""
+        """Return the same cache with room for one more step; pools with enough room stay."""
         wanted = int(self.state[DEMAND])
-        pieces, bypass, made = self.inserts.pieces, self.bypass, self.inserts.allocator
-        jobs, keys = made.journal.jobs, made.buckets.keys
+        pieces, bypass, allocator = self.inserts.pieces, self.bypass, self.inserts.allocator
+        jobs, keys = allocator.journal.jobs, allocator.buckets.keys
         if pieces.free[1] < wanted:
             pieces = pieces.grown(room)
         while jobs.free[1] < wanted:
@@ -120,23 +119,24 @@ class Bcache(NamedTuple):
             keys = keys.grown(2 * len(keys.begin))
         while bypass.tasks.room() < wanted:
             bypass = bypass.grown(2 * len(bypass.average))
-        buckets = made.buckets._replace(keys=keys)
-        made = made._replace(buckets=buckets, journal=made.journal._replace(jobs=jobs))
-        space = self.inserts.space._replace(allocator=made)
+        buckets = allocator.buckets._replace(keys=keys)
+        journal = allocator.journal._replace(jobs=jobs)
+        allocator = allocator._replace(buckets=buckets, journal=journal)
+        space = self.inserts.space._replace(allocator=allocator)
         return self._replace(
             bypass=bypass._replace(buckets=buckets),
-            inserts=self.inserts._replace(allocator=made, space=space, pieces=pieces),
-            write_back=self.write_back._replace(allocator=made),
+            inserts=self.inserts._replace(allocator=allocator, space=space, pieces=pieces),
+            write_back=self.write_back._replace(allocator=allocator),
         )
 
     def totals(self) -> dict[str, int]:
-        """Return what the cache has done so far, by name."""
+        """Return the counters so far, by name."""
         parts = (self.statistics, self.inserts, self.write_back)
         return totals_of(*parts) | {"cache_read_races": int(self.state[RACES])}
 
     @method
     def room(self):
-        """Return how many requests to the tiers can still be made."""
+        """Return how many more tier requests can be made."""
         allocator = self.inserts.allocator
         room = min(self.inserts.pieces.free[1], allocator.journal.jobs.free[1])
         return min(room, allocator.buckets.keys.room(), self.bypass.tasks.room())
@@ -145,9 +145,9 @@ class Bcache(NamedTuple):
 
     @method
     def submit(self, now, slot, requests, below):
-        """Take a request."""
+        """Take a request from the host."""
         op, offset, length = requests.op[slot], requests.offset[slot], requests.length[slot]
-        self.write_back.request_comes()
+        self.write_back.on_request()
         requests.path[slot] = IS_BYPASS
         if op == FLUSH or length == 0:
             requests.reason[slot] = FLUSHED
@@ -174,7 +174,7 @@ class Bcache(NamedTuple):
 
     @method
     def why_bypassed(self, now, slot, op, offset, length, requests):
-        """Return why a request goes past the cache, or NONE."""
+        """Return why a request bypasses the cache, or NONE."""
         if self.inserts.allocator.buckets.state[IN_USE] > CUTOFF_ADD or op == DISCARD:
             return BUSY
         if self.mode == MODE_NONE or (self.mode == WRITEAROUND and op == WRITE):
@@ -191,14 +191,14 @@ class Bcache(NamedTuple):
 
     @method
     def journal_for(self, now, slot, keys, below):
-        """Let a request wait until the journal has its keys, and all before."""
+        """Make a request wait until its keys, and all earlier ones, are durable."""
         journal = self.inserts.allocator.journal
         job = journal.jobs.take(NO_DATA, 0, 0, 0, slot, 1)
         journal.add_and_wait(now, keys, job, below)
 
     @method
     def read(self, now, slot, begin, end, why, requests, below):
-        """Read each part from where it is; fill the first hole, unless bypassed."""
+        """Read each part from the tier that has it; fill the first hole, unless bypassed."""
         keys = self.inserts.allocator.buckets.keys
         requests.path[slot] = IS_HIT
         requests.reason[slot] = NONE
@@ -239,7 +239,7 @@ class Bcache(NamedTuple):
 
     @method
     def fill(self, now, slot, begin, end, requests, below):
-        """Keep a place in the index for what is read, so that a write meanwhile is noticed."""
+        """Insert a placeholder key to detect racing writes."""
         allocator = self.inserts.allocator
         job = allocator.journal.jobs.take(FILL, begin, end, requests.stream[slot], NOTHING, 0)
         requests.promoted[slot] = job
@@ -273,7 +273,7 @@ class Bcache(NamedTuple):
 
     @method
     def is_back(self, slot, why, is_flush, requests):
-        """Tell whether a WRITE is to be written back later."""
+        """Return whether a WRITE goes to the cache only, for a later write-back."""
         in_use = self.inserts.allocator.buckets.state[IN_USE]
         if self.mode != WRITEBACK or why != NONE or in_use > CUTOFF_SYNC:
             return False
@@ -281,7 +281,7 @@ class Bcache(NamedTuple):
 
     @method
     def complete(self, now, tag, requests, below):
-        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        """Take a tier's completion; return the slot of a request that is complete, or -1."""
         what = tag & tags.MASK
         number = tag >> tags.BITS
         allocator = self.inserts.allocator
@@ -292,11 +292,11 @@ class Bcache(NamedTuple):
         if what == tags.PIECE:
             return self.end_piece(now, number, requests, below)
         if what == tags.JOURNAL:
-            is_some_told = allocator.journal.written()
+            is_waking = allocator.journal.on_commit()
             if allocator.journal.state[PRIORITIES_WRITTEN] == 1:
                 allocator.priorities_written(now, below)
-            if is_some_told:
-                below.events.push(now, CACHE, tags.TOLD)
+            if is_waking:
+                below.events.push(now, CACHE, tags.WAKE)
             allocator.journal.write(now, below)
         elif what == tags.PRIORITIES:
             allocator.write_priorities(now, below)
@@ -308,9 +308,9 @@ class Bcache(NamedTuple):
 
     @method
     def end_hit(self, now, piece, requests, below):
-        """Hear the end of a read from the cache."""
+        """Take the completion of a read from the cache."""
         pieces, buckets = self.inserts.pieces, self.inserts.allocator.buckets
-        self.bypass.served(now, pieces.issue_ns[piece], False)
+        self.bypass.on_completion(now, pieces.issue_ns[piece], False)
         slot = pieces.owner[piece]
         bucket = pieces.place[piece] // self.page_bytes
         if pieces.generation[piece] != buckets.generation[bucket]:
@@ -320,41 +320,42 @@ class Bcache(NamedTuple):
 
     @method
     def end_piece(self, now, piece, requests, below):
-        """Hear the end of a write to the cache."""
+        """Take the completion of a write to the cache."""
         jobs = self.inserts.allocator.journal.jobs
         job = self.inserts.pieces.owner[piece]
-        self.bypass.served(now, self.inserts.pieces.issue_ns[piece], True)
+        self.bypass.on_completion(now, self.inserts.pieces.issue_ns[piece], True)
         jobs.pending[job] -= 1
         if not self.inserts.is_over(job):
             return NOTHING
         slot, waits, kind = jobs.request[job], jobs.waits[job], jobs.kind[job]
         self.inserts.end(now, job, below)
         if kind == BACK:
-            self.write_back.dirtied(now, below)
+            self.write_back.on_dirty(now, below)
         if kind == FILL or waits == 1:
             return NOTHING
         return self.end_part(now, slot, requests, below)
 
     @method
     def end_part(self, now, slot, requests, below):
-        """Hear the end of a part; return the request's slot if it was the last, else -1."""
+        """Count a completed part; return the request's slot if it was the last, else -1."""
         requests.pending[slot] -= 1
         if requests.pending[slot] > 0:
             return NOTHING
-        known = requests.last_promoted[slot]
-        if requests.op[slot] != READ or requests.length[slot] == 0 or known & IS_READ_AGAIN != 0:
+        progress = requests.last_promoted[slot]
+        is_read = requests.op[slot] == READ and requests.length[slot] > 0
+        if not is_read or progress & IS_READ_AGAIN != 0:
             return slot
-        if known & IS_BYPASSED == 0:
-            self.statistics.add(now, MISSES if known & HAS_HOLE != 0 else HITS, 1, below)
+        if progress & IS_BYPASSED == 0:
+            self.statistics.add(now, MISSES if progress & HAS_HOLE != 0 else HITS, 1, below)
         else:
-            which = BYPASS_MISSES if known & HAS_HOLE != 0 else BYPASS_HITS
+            which = BYPASS_MISSES if progress & HAS_HOLE != 0 else BYPASS_HITS
             self.statistics.add(now, which, 1, below)
-        if known & HAS_RACED == 0:
+        if progress & HAS_RACED == 0:
             return slot
         self.state[RACES] += 1
         requests.last_promoted[slot] |= IS_READ_AGAIN
         if requests.promoted[slot] != NOTHING:
-            self.inserts.give_up(requests.promoted[slot])
+            self.inserts.cancel(requests.promoted[slot])
             requests.promoted[slot] = NOTHING
         offset, length = requests.offset[slot], requests.length[slot]
         self.to_slow(now, slot, READ, offset, length, requests, below)
@@ -362,22 +363,22 @@ class Bcache(NamedTuple):
 
     @method
     def finished(self, now, slot, requests, below):
-        """Put what was read into the cache."""
+        """Start the fill of a completed read."""
         if requests.promoted[slot] != NOTHING:
             self.inserts.start(now, requests.promoted[slot], below)
 
     @method
     def wake(self, now, number, requests, below):
-        """Hear an event of one's own; return the slot of a request that is complete, or -1."""
+        """Run an event of the cache; return the slot of a request that is complete, or -1."""
         allocator = self.inserts.allocator
-        if number == tags.TOLD:
-            return self.tell(now, requests, below)
+        if number == tags.WAKE:
+            return self.wake_waiter(now, requests, below)
         if number == tags.GC:
             allocator.begin_gc(now, below)
         elif number == tags.GC_END:
             allocator.end_gc(now, below)
         elif number == tags.JOURNAL_TIMER:
-            allocator.journal.time_is_up(now, below)
+            allocator.journal.on_timer(now, below)
         elif number == tags.RESUME:
             self.inserts.resume(now, below)
         elif number == tags.WRITE_BACK:
@@ -389,12 +390,12 @@ class Bcache(NamedTuple):
         return NOTHING
 
     @method
-    def tell(self, now, requests, below):
-        """Let the next request that waited for the journal go on."""
+    def wake_waiter(self, now, requests, below):
+        """Continue the next request that waited for the journal."""
         journal = self.inserts.allocator.journal
-        job = journal.pop_told()
-        if journal.first[TO_TELL] != NOTHING:
-            below.events.push(now, CACHE, tags.TOLD)
+        job = journal.pop_durable()
+        if journal.first[DURABLE] != NOTHING:
+            below.events.push(now, CACHE, tags.WAKE)
         slot = journal.jobs.request[job]
         journal.jobs.release(job)
         return self.end_part(now, slot, requests, below)

@@ -1,7 +1,7 @@
-"""An ordered index in arrays: a B+ tree from where a key begins to its number.
+"""An ordered index in arrays: a B+ tree from the start of a key to its number.
 
-Nodes are filled in order and split in half; one that loses its last entry is taken out, others stay
-as they are: keys come and go in equal numbers here, so that balance costs more than it brings.
+Nodes are filled in order and split in half; an empty node is removed, others are not merged: keys
+are added and removed in equal numbers here, so that balancing costs more than it saves.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ ROOT, LEVELS, FIRST_FREE, NODES_FREE = range(4)
 class Tree(NamedTuple):
     """Entry i of node k is at k * FAN + i; nodes are leaves at level 0."""
 
-    begin: Ints  # of a leaf's entry: the key; above: no key below it begins before that
+    begin: Ints  # in a leaf: start of the key; above: lower bound of the keys below
     ref: Int32s  # number of the key; above: the node below
-    entries: Int32s  # by node: how many
-    following: Int32s  # by node, of the free ones
-    path_node: Int32s  # by level: the way of the last descent
+    entries: Int32s  # by node: number of entries
+    following: Int32s  # by node: the free list
+    path_node: Int32s  # by level: the path of the last descent
     path_entry: Int32s
     state: Ints  # [ROOT ... NODES_FREE]
 
     @classmethod
     def new(cls, capacity: int) -> Tree:
-        """Make room for `capacity` nodes, and hold nothing."""
+        """Return an empty tree with room for `capacity` nodes."""
         return cls(
             np.zeros(capacity * FAN, np.int64),
             np.zeros(capacity * FAN, np.int32),
@@ -61,9 +61,9 @@ class Tree(NamedTuple):
 
     @method
     def near(self, begin):
-        """Return the last key that begins at or before `begin`, or else the first one of its leaf.
+        """Return the last key that starts at or before `begin`, or else the first one of its leaf.
 
-        -1 if there are no keys at all.
+        Returns -1 if there are no keys.
         """
         node = self.state[ROOT]
         for _ in range(1, self.state[LEVELS]):
@@ -74,7 +74,7 @@ class Tree(NamedTuple):
 
     @method
     def search(self, node, begin):
-        """Return the last entry of a node that is not beyond `begin`, or else the first one."""
+        """Return the last entry of a node that is not after `begin`, or else the first one."""
         first = node * FAN
         low, high = 0, self.entries[node]
         while high - low > 1:
@@ -87,7 +87,7 @@ class Tree(NamedTuple):
 
     @method
     def descend(self, begin):
-        """Note the way to the leaf in which a key belongs."""
+        """Record the path to the leaf to which a key belongs."""
         node = self.state[ROOT]
         for level in range(self.state[LEVELS] - 1, -1, -1):
             entry = self.search(node, begin)
@@ -124,7 +124,7 @@ class Tree(NamedTuple):
 
     @method
     def insert(self, node, entry, begin, ref):
-        """Put an entry into a node that has room."""
+        """Insert an entry into a node that has room."""
         first = node * FAN
         for i in range(first + self.entries[node], first + entry, -1):
             self.begin[i] = self.begin[i - 1]
@@ -135,7 +135,7 @@ class Tree(NamedTuple):
 
     @method
     def split(self, node):
-        """Move the upper half of a full node to a new one; return that."""
+        """Move the upper half of a full node to a new one; return the new one."""
         right = self.take()
         half = FAN // 2
         for i in range(half):
@@ -147,7 +147,7 @@ class Tree(NamedTuple):
 
     @method
     def raise_root(self, left, begin, right):
-        """Put a new root above the two halves of the old one."""
+        """Create a new root above the two halves of the old one."""
         root = self.take()
         self.entries[root] = 0
         self.insert(root, 0, self.begin[left * FAN], left)
@@ -157,7 +157,7 @@ class Tree(NamedTuple):
 
     @method
     def remove(self, begin):
-        """Take out the key that begins there."""
+        """Remove the key that starts at `begin`."""
         self.descend(begin)
         level = 0
         while True:
@@ -179,7 +179,7 @@ class Tree(NamedTuple):
 
     @method
     def take(self):
-        """Return a node that is not in use."""
+        """Allocate a node."""
         node = self.state[FIRST_FREE]
         self.state[FIRST_FREE] = self.following[node]
         self.state[NODES_FREE] -= 1
@@ -187,7 +187,7 @@ class Tree(NamedTuple):
 
     @method
     def release(self, node):
-        """Give a node back."""
+        """Free a node."""
         self.following[node] = self.state[FIRST_FREE]
         self.state[FIRST_FREE] = node
         self.state[NODES_FREE] += 1

@@ -1,4 +1,4 @@
-"""The buckets of least rank, in the kernel's heap: which of equals are taken follows from it."""
+"""The buckets of lowest rank, in the kernel's heap, so that ties are decided as in the kernel."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class Victims(NamedTuple):
-    """A heap in which equals change places; first the greatest rank is on top, then the least."""
+    """A heap in the kernel's tie order; the highest rank is on top, or after `turn` the lowest."""
 
     bucket: Ints
-    rank: Ints  # times -1 once it is turned
-    number: Ints  # [entries]
+    rank: Ints  # negated by `turn`
+    number: Ints  # [number of entries]
 
     @classmethod
     def new(cls, room: int) -> Victims:
-        """Make room for so many."""
+        """Return an empty heap with room for `room` buckets."""
         return cls(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
 
     @method
     def offer(self, bucket, rank):
-        """Take a bucket in, if there is room or one of greater rank."""
+        """Add a bucket, if there is room or a bucket of higher rank."""
         i = self.number[0]
         if i == len(self.bucket):
             if rank < self.rank[0]:
@@ -43,7 +43,7 @@ class Victims(NamedTuple):
 
     @method
     def turn(self):
-        """Have the least rank on top."""
+        """Rebuild the heap with the lowest rank on top."""
         for i in range(self.number[0]):
             self.rank[i] = -self.rank[i]
         for i in range(self.number[0] // 2 - 1, -1, -1):
@@ -51,7 +51,7 @@ class Victims(NamedTuple):
 
     @method
     def pop(self):
-        """Return the bucket on top."""
+        """Remove and return the bucket on top."""
         bucket = self.bucket[0]
         self.number[0] -= 1
         self.swap(0, self.number[0])
@@ -60,7 +60,7 @@ class Victims(NamedTuple):
 
     @method
     def sift(self, i):
-        """Let an entry sink."""
+        """Move an entry down to its place."""
         while 2 * i + 1 < self.number[0]:
             child = 2 * i + 1
             if child + 1 < self.number[0] and self.rank[child] < self.rank[child + 1]:
@@ -72,7 +72,7 @@ class Victims(NamedTuple):
 
     @method
     def swap(self, i, j):
-        """Let two entries change places."""
+        """Swap two entries."""
         bucket, rank = self.bucket[i], self.rank[i]
         self.bucket[i] = self.bucket[j]
         self.rank[i] = self.rank[j]

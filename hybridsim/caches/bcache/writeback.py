@@ -1,4 +1,4 @@
-"""bcache's write-back: a thread that sweeps over the backing device, and the rate it is given."""
+"""bcache's write-back: a thread that sweeps over the backing device, and its rate control."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ FREE, BEING_READ, HAS_BEEN_READ, BEING_WRITTEN = range(4)
 
 @state_machine
 class WriteBack(NamedTuple):
-    """The thread and its rate."""
+    """The write-back thread and its rate."""
 
     percent: int  # of the cache that may be dirty; 0: no limit to the rate
     delay_ns: int
     allocator: Allocator
-    begin: Ints  # of what is gathered
+    begin: Ints  # by gathered key
     end: Ints
     place: Ints
     what: Bytes  # IS_TAKEN, IS_DROPPED
     group: Int32s
-    flying: Bytes  # of what is under way: FREE, BEING_READ, ...
-    flying_at: Int32s  # which of the gathered it is
+    flying: Bytes  # by operation in progress: FREE, BEING_READ, ...
+    flying_at: Int32s  # by operation: its gathered key
     sequence: Ints
     state: Ints  # [STAGE ... WRITTEN_BACK]
 
     @classmethod
     def new(cls, percent: int, delay_ns: int, allocator: Allocator) -> WriteBack:
-        """Sleep."""
+        """Return a sleeping thread."""
         state = np.zeros(20, np.int64)
         state[RATE_NOW] = RATE_FIRST
         state[AHEAD] = NOTHING
@@ -76,19 +76,19 @@ class WriteBack(NamedTuple):
             state=state,
         )
 
-    # What others tell it.
+    # Calls from other parts.
 
     @method
-    def request_comes(self):
-        """Hear that somebody uses the cache."""
+    def on_request(self):
+        """Record that the cache is in use."""
         self.state[IDLE] = 0
         if self.state[IS_UNLIMITED] == 1:
             self.state[IS_UNLIMITED] = 0
             self.state[RATE_NOW] = 1
 
     @method
-    def dirtied(self, now, below):
-        """Hear that there is something to write back."""
+    def on_dirty(self, now, below):
+        """Wake the thread because there is dirty data."""
         state = self.state
         state[HAS_DIRTY] = 1
         if state[IS_TIMED] == 0 and self.percent > 0:
@@ -101,21 +101,21 @@ class WriteBack(NamedTuple):
 
     @method
     def overlaps(self, begin, end):
-        """Forget what is gathered in a range; tell whether some of it is taken already."""
-        found = False
+        """Drop the gathered keys of a range; return whether one of them is taken already."""
+        is_taken = False
         for i in range(self.state[GATHERED]):
             if self.begin[i] < end and begin < self.end[i]:
                 if self.what[i] == IS_TAKEN:
-                    found = True
+                    is_taken = True
                 else:
                     self.what[i] = IS_DROPPED
-        return found
+        return is_taken
 
     # The thread.
 
     @method
     def wake(self, now, below):
-        """Go on after a pause."""
+        """Continue after a pause."""
         state = self.state
         if state[STAGE] == PAUSED:
             state[NEXT_NS] = now
@@ -127,7 +127,7 @@ class WriteBack(NamedTuple):
 
     @method
     def run(self, now, below):
-        """Go on as far as possible."""
+        """Continue as far as possible."""
         state = self.state
         while True:
             if state[STAGE] == REFILLING:
@@ -155,7 +155,7 @@ class WriteBack(NamedTuple):
 
     @method
     def rest(self, now, below):
-        """When nothing is under way any more: pause after a full pass, or gather again."""
+        """Once no operation is in progress: pause after a full pass, or gather again."""
         state = self.state
         if state[UNDER_WAY] > 0:
             return
@@ -168,7 +168,7 @@ class WriteBack(NamedTuple):
 
     @method
     def refill(self):
-        """Gather dirty keys in order of address from where the last pass stopped."""
+        """Gather dirty keys in order of address, from where the last pass stopped."""
         state = self.state
         start = state[SCANNED]
         state[GATHERED] = 0
@@ -188,7 +188,7 @@ class WriteBack(NamedTuple):
 
     @method
     def gather(self, begin, end):
-        """Gather dirty keys that begin in a range."""
+        """Gather dirty keys that start in a range."""
         state, keys = self.state, self.allocator.buckets.keys
         key = keys.first_beyond(begin)
         while key >= 0 and keys.begin[key] < end and state[GATHERED] < GATHERED_MAX:
@@ -204,7 +204,7 @@ class WriteBack(NamedTuple):
 
     @method
     def take_next(self):
-        """Return the next of what is gathered, in order of address, or -1."""
+        """Return the next gathered key in order of address, or -1."""
         state = self.state
         while state[TAKEN] < state[GATHERED]:
             at = (state[HIGH] + state[TAKEN]) % state[GATHERED]
@@ -216,7 +216,7 @@ class WriteBack(NamedTuple):
 
     @method
     def make_group(self):
-        """Take keys that follow each other on the backing device."""
+        """Take keys that are contiguous on the backing device."""
         state, group = self.state, self.group
         number = sectors = 0
         while state[AHEAD] != NOTHING and number < GROUP_MAX and sectors < GROUP_SECTORS:
@@ -232,7 +232,7 @@ class WriteBack(NamedTuple):
 
     @method
     def must_wait(self, now, sectors, below):
-        """Count sectors against the rate; if that is ahead of time, be woken later."""
+        """Charge sectors to the rate; if that is ahead of time, schedule a wake-up."""
         if self.percent == 0:
             return False
         state = self.state
@@ -244,11 +244,11 @@ class WriteBack(NamedTuple):
         below.events.push(now + jiffies * JIFFY_NS, CACHE, WRITE_BACK)
         return True
 
-    # One key, from its place in the cache to the backing device.
+    # The write-back of one key.
 
     @method
     def begin_one(self, now, at, below):
-        """Read it."""
+        """Read it from the cache device."""
         state = self.state
         i = 0
         while self.flying[i] != FREE:
@@ -263,7 +263,7 @@ class WriteBack(NamedTuple):
 
     @method
     def read(self, now, number, below):
-        """Write it, and those behind it that are there already; but only in order."""
+        """Write it, and those after it that are read already; in order only."""
         self.flying[number] = HAS_BEEN_READ
         i = 0
         while i < UNDER_WAY_MAX:
@@ -280,7 +280,7 @@ class WriteBack(NamedTuple):
 
     @method
     def written(self, now, number, below):
-        """Let what is still in its place be clean."""
+        """Mark the parts that are still in their place as clean."""
         state = self.state
         at = self.flying_at[number]
         begin, end = self.begin[at], self.end[at]
@@ -295,7 +295,7 @@ class WriteBack(NamedTuple):
 
     @method
     def clean(self, now, begin, end, place, below):
-        """Enter as clean what is dirty in a range and lies from a place on."""
+        """Mark the dirty keys in a range that lie from `place` on as clean."""
         keys = self.allocator.buckets.keys
         key = keys.first_beyond(begin)
         while key != NOTHING and keys.begin[key] < end:
@@ -311,7 +311,7 @@ class WriteBack(NamedTuple):
 
     @method
     def update_rate(self, now, below):
-        """Set the rate anew; every 5 s while there is something dirty."""
+        """Update the rate; repeated every 5 s while there is dirty data."""
         state = self.state
         if state[HAS_DIRTY] == 0:
             state[IS_TIMED] = 0
@@ -335,7 +335,7 @@ class WriteBack(NamedTuple):
 
     @method
     def fragmented(self, proportional, dirty, bucket_sectors):
-        """Return what is proportional to the error, more where few dirty data hold much space."""
+        """Return the proportional term, increased if little dirty data holds many buckets."""
         buckets = self.allocator.buckets
         in_use = buckets.state[IN_USE]
         if in_use <= FRAGMENT_LOW or dirty == 0:

@@ -1,8 +1,9 @@
 """dm-cache, the Linux kernel's cache of fixed blocks, with its policy smq (DESIGN.md 2.14).
 
-One file per part: `target` cuts requests into bios, `mapping` says where a bio goes, `migrations`
-copies blocks and commits metadata, `work` is what is queued or running for that, `smq` the policy
-(with its `hotspot` queue and its `multiqueue`s); `bios`, `discards` and `table` are what they keep.
+One file per part: `target` splits requests into bios, `mapping` decides where a bio goes,
+`migrations` copies blocks and commits metadata, `work` is the background work queued or running,
+`smq` the policy (with its `hotspot` queue and its `multiqueue`s); `bios`, `discards` and `table`
+are data structures.
 """
 
 from hybridsim.caches.dmcache.migrations import METADATA_BYTES

@@ -1,4 +1,4 @@
-"""Bios, the parts of requests within one block each, and locks of blocks that are not cached."""
+"""Bios, the parts of requests within one block, and the cells of blocks that are not cached."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list,
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-# What a bio does besides its input or output.
+# Special treatment of a bio.
 PLAIN, MARKED, COMMITTED = 0, 1, 2
-# Whose lock it holds.
+# The lock that it holds.
 NONE, OF_SLOT, OF_CELL = range(3)
 
 
@@ -25,18 +25,18 @@ class Bios(NamedTuple):
     op: Bytes
     offset: Ints
     length: Ints
-    parts: Int32s  # that the tiers have not completed
-    extra: Bytes  # PLAIN, MARKED (its completion is a tick), COMMITTED (what it waited for)
-    accounted: Bytes  # 1: the cache is not idle while this is under way
+    parts: Int32s  # number of its parts that the tiers have not completed
+    extra: Bytes  # PLAIN, MARKED (its completion is a tick), COMMITTED (it waited for a commit)
+    accounted: Bytes  # 1: the cache is not idle while it is in flight
     holds: Bytes  # NONE, OF_SLOT, OF_CELL
     place: Int32s  # the slot or the cell
-    item: Int32s  # the promotion that this write is, or NOTHING
-    following: Int32s  # in a list, or in that of the free
+    item: Int32s  # the promotion that this write performs, or NOTHING
+    following: Int32s  # next in its list, or in the free list
     free: Ints  # [first free, number of free]
 
     @classmethod
     def new(cls, capacity: int) -> Bios:
-        """Make room for `capacity` bios."""
+        """Return room for `capacity` bios."""
         kinds = (
             *(np.int32, np.uint8, np.int64, np.int64, np.int32),
             *(np.uint8, np.uint8, np.uint8, np.int32, np.int32),
@@ -53,7 +53,7 @@ class Bios(NamedTuple):
 
     @method
     def take(self, request, op, offset, length):
-        """Return a new bio."""
+        """Allocate a bio."""
         bio = self.free[0]
         self.free[0] = self.following[bio]
         self.free[1] -= 1
@@ -70,30 +70,30 @@ class Bios(NamedTuple):
 
     @method
     def release(self, bio):
-        """Give a bio back."""
+        """Free a bio."""
         self.following[bio] = self.free[0]
         self.free[0] = bio
         self.free[1] += 1
 
     @method
     def are_none(self):
-        """Tell whether nothing is in flight."""
+        """Return whether no bio is in flight."""
         return self.free[1] == len(self.request)
 
 
 @state_machine
 class Cells(NamedTuple):
-    """Blocks that are not cached, while a bio or a promotion is under way for them."""
+    """Blocks that are not cached, with a bio or a promotion in progress."""
 
     table: Table  # block -> cell
     holders: Int32s
     item: Int32s  # the promotion, or NOTHING
-    following: Int32s  # in the list of the free
+    following: Int32s  # free list
     free: Ints  # [first free, number of free]
 
     @classmethod
     def new(cls, capacity: int) -> Cells:
-        """Make room for `capacity` cells."""
+        """Return room for `capacity` cells."""
         return cls(
             Table.new(capacity),
             np.zeros(capacity, np.int32),
@@ -120,7 +120,7 @@ class Cells(NamedTuple):
 
     @method
     def of(self, block):
-        """Return the cell of a block, a new one if there is none."""
+        """Return the cell of a block; allocate one if there is none."""
         cell = self.table.find(block)
         if cell == NOTHING:
             cell = self.free[0]
@@ -133,7 +133,7 @@ class Cells(NamedTuple):
 
     @method
     def release_unused(self, cell):
-        """Give a cell back if nothing is under way for its block."""
+        """Free a cell if nothing is in progress for its block."""
         if self.holders[cell] == 0 and self.item[cell] == NOTHING:
             self.table.remove(cell)
             self.following[cell] = self.free[0]
@@ -142,29 +142,29 @@ class Cells(NamedTuple):
 
     @method
     def is_used(self, cell):
-        """Tell whether something is under way."""
+        """Return whether something is in progress for its block."""
         return self.holders[cell] > 0 or self.item[cell] != NOTHING
 
 
 @state_machine
 class Fifo(NamedTuple):
-    """A list of bios or items, linked through their `following`."""
+    """A list of bios or items, linked by their `following`."""
 
     ends: Ints  # [first, last]
 
     @classmethod
     def new(cls) -> Fifo:
-        """Make an empty list."""
+        """Return an empty list."""
         return cls(np.full(2, NOTHING, np.int64))
 
     @method
     def is_empty(self):
-        """Tell whether nothing is in the list."""
+        """Return whether the list is empty."""
         return self.ends[0] == NOTHING
 
     @method
     def append(self, one, following):
-        """Put one behind the last."""
+        """Append an element."""
         following[one] = NOTHING
         if self.ends[0] == NOTHING:
             self.ends[0] = one
@@ -174,7 +174,7 @@ class Fifo(NamedTuple):
 
     @method
     def pop(self, following):
-        """Return the first, which is no longer in the list."""
+        """Remove and return the first element."""
         one = self.ends[0]
         self.ends[0] = following[one]
         if self.ends[0] == NOTHING:
@@ -183,7 +183,7 @@ class Fifo(NamedTuple):
 
     @method
     def take_over(self, other):
-        """Be the other list, which is empty then; this one must be empty."""
+        """Move all elements of another list to this one, which must be empty."""
         for end in range(2):
             self.ends[end] = other.ends[end]
             other.ends[end] = NOTHING

@@ -1,4 +1,4 @@
-"""Which parts of the origin have been discarded: nobody minds what they hold."""
+"""The parts of the origin that have been discarded: their content does not matter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Discards(NamedTuple):
 
     @classmethod
     def new(cls, block_bytes: int, origin_bytes: int) -> Discards:
-        """Know of none; discard blocks are doubled until there are few enough."""
+        """Return no discards; the discard block is doubled until there are few enough blocks."""
         discard_bytes = block_bytes
         while origin_bytes // discard_bytes > DISCARD_BLOCKS_MAX:
             discard_bytes *= 2
@@ -30,16 +30,16 @@ class Discards(NamedTuple):
 
     @method
     def has(self, offset):
-        """Tell whether the block of a byte is discarded."""
+        """Return whether the block of a byte is discarded."""
         return self.is_discarded[offset // self.discard_bytes] == 1
 
     @method
     def set(self, offset, length):
-        """Note the blocks that lie wholly in a range."""
+        """Mark the blocks that lie completely in a range."""
         first = -(-offset // self.discard_bytes)
         self.is_discarded[first : (offset + length) // self.discard_bytes] = 1
 
     @method
     def clear(self, offset):
-        """Hear of a write."""
+        """Clear the mark of a block that is written."""
         self.is_discarded[offset // self.discard_bytes] = 0

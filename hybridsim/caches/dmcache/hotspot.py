@@ -1,7 +1,7 @@
-"""The hotspot queue of smq: which parts of the origin are missed most (DESIGN.md 2.14.5).
+"""The hotspot queue of smq: the parts of the origin that are missed most (DESIGN.md 2.14.5).
 
-It spans a multiple of the cache in coarse blocks.  How often misses find a block high up in it
-tells whether it can tell hot from cold; the better it can, the more is let in.
+It covers a multiple of the cache in coarse blocks.  The share of misses whose block is at a high
+level measures how well it separates hot from cold; the higher it is, the more is promoted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hybridsim.jit import method, state_machine
 NOTHING = -1
 TOP_LEVELS = 8
 HIT_LEVEL = 3 * LEVELS // 4
-FULL = 256  # share of hits in these parts
+FULL = 256  # unit of the share of hits
 POOR, FAIR = FULL // 16, FULL // 8
 HITS, MISSES, JUMP, EPOCH, USED, THRESHOLD = range(6)
 NOBODY_PASSES = LEVELS
@@ -29,15 +29,15 @@ FIRST_STATE = np.array([0, 0, 1, 1, 0, NOBODY_PASSES])
 class Hotspot(NamedTuple):
     """Coarse blocks of the origin, in a multiqueue."""
 
-    blocks_each: int  # cache blocks in one of its blocks
+    blocks_each: int  # cache blocks per coarse block
     queue: MultiQueue
     table: Table
-    hit_epoch: Ints  # by entry: the tick in which it was hit last
+    hit_epoch: Ints  # by entry: tick of its last hit
     state: Ints  # [HITS ... THRESHOLD]
 
     @classmethod
     def new(cls, blocks: int, block_bytes: int, origin_bytes: int) -> Hotspot:
-        """Span about four times the cache, but no more than the origin."""
+        """Return a queue that covers about four times the cache, at most the origin."""
         entries = max(blocks // 4, 1024)
         each = 16
         while each > 1 and each * block_bytes * entries > origin_bytes:
@@ -52,7 +52,7 @@ class Hotspot(NamedTuple):
         )
 
     def forgotten(self) -> Hotspot:
-        """Return one of the same size that knows of nothing."""
+        """Return an empty queue of the same size."""
         queue = self.queue
         entries = queue.nodes.entries
         return self._replace(
@@ -64,7 +64,7 @@ class Hotspot(NamedTuple):
 
     @method
     def touch(self, block):
-        """Note a miss of a cache block; return the level that its coarse block has then."""
+        """Record a miss of a cache block; return the new level of its coarse block."""
         queue, state = self.queue, self.state
         level = queue.nodes.level
         number = block // self.blocks_each
@@ -86,7 +86,7 @@ class Hotspot(NamedTuple):
 
     @method
     def knows(self, block):
-        """Tell whether the coarse block of a cache block is in the queue."""
+        """Return whether the coarse block of a cache block is in the queue."""
         return self.table.find(block // self.blocks_each) != NOTHING
 
     @method
@@ -103,7 +103,7 @@ class Hotspot(NamedTuple):
 
     @method
     def tick(self):
-        """Begin a new tick, and set from which level on a miss is promoted."""
+        """Start a new tick, and set the level from which on a miss is promoted."""
         self.state[EPOCH] += 1
         confidence = self.confidence()
         if confidence < POOR:
@@ -115,7 +115,7 @@ class Hotspot(NamedTuple):
 
     @method
     def end_period(self):
-        """Level the queue, and count hits anew."""
+        """Redistribute the queue over the levels, and reset the counts of hits."""
         confidence = self.confidence()
         self.state[JUMP] = 4 if confidence < POOR else 2 if confidence < FAIR else 1
         self.queue.redistribute()
@@ -124,6 +124,6 @@ class Hotspot(NamedTuple):
 
     @method
     def confidence(self):
-        """Return the share of misses that found their block high up, in 256ths."""
+        """Return the share of misses whose block was at a high level, in 256ths."""
         total = self.state[HITS] + self.state[MISSES]
         return FULL * self.state[HITS] // total if total > 0 else 0

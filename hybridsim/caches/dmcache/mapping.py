@@ -1,4 +1,4 @@
-"""Where a bio goes: parked, to the cache, to the origin (DESIGN.md 2.14.1)."""
+"""The destination of a bio: parked, to the cache, or to the origin (DESIGN.md 2.14.1)."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ WANTS_TICK = 0
 
 @state_machine
 class Mapping(NamedTuple):
-    """The way of bios; what goes on in the background is `migrations`."""
+    """Maps bios; the background work is in `migrations`."""
 
     page_bytes: int  # of a block
-    whole_blocks: int  # of the origin; what is left of it is never cached
+    whole_blocks: int  # of the origin; a partial last block is never cached
     migrations: Migrations
     state: Ints  # [WANTS_TICK]
 
     @method
     def map(self, now, bio, requests, below):
-        """Send a bio where its block is, unless the block is locked."""
+        """Send a bio to the place of its block, unless the block is locked."""
         migrations, bios = self.migrations, self.migrations.bios
         block = bios.offset[bio] // self.page_bytes
         if block >= self.whole_blocks:
@@ -65,7 +65,7 @@ class Mapping(NamedTuple):
 
     @method
     def hit(self, now, bio, slot, requests, below):
-        """Send a bio to the cache; a write-through to the origin as well."""
+        """Send a bio to the cache; in write-through mode also to the origin."""
         migrations, bios, smq = self.migrations, self.migrations.bios, self.migrations.smq
         smq.hit(slot)
         migrations.holders[slot] += 1
@@ -96,7 +96,7 @@ class Mapping(NamedTuple):
 
     @method
     def miss(self, now, bio, block, item, requests, below):
-        """Ask the policy about a block that is not cached; send the bio to the origin."""
+        """Pass a miss to the policy, and send the bio to the origin."""
         migrations, bios, smq = self.migrations, self.migrations.bios, self.migrations.smq
         is_write = bios.op[bio] != READ
         whole = is_write and bios.length[bio] == self.page_bytes
@@ -130,14 +130,14 @@ class Mapping(NamedTuple):
 
     @method
     def overwritten(self, now, bio, item, requests, below):
-        """Let a bio fill its block by itself."""
+        """Start a promotion whose data is the write itself."""
         if self.migrations.bios.op[bio] == READ:  # of discarded data
             requests.pages_hit[self.migrations.bios.request[bio]] += 1
         self.migrations.overwrite(now, item, bio, below)
 
     @method
     def tell_miss(self, request, was_known, answer, item, requests):
-        """Say why a read is no hit, unless another part of it has said so."""
+        """Set the reason of a miss, unless another part of the request has set it."""
         if requests.path[request] != HIT:
             return
         requests.path[request] = MISS
@@ -152,7 +152,7 @@ class Mapping(NamedTuple):
 
     @method
     def mark(self, bio):
-        """Let the end of a bio be a tick, if none is marked."""
+        """Mark a bio so that its end is a tick, if none is marked."""
         if self.state[WANTS_TICK] == 1:
             self.state[WANTS_TICK] = 0
             self.migrations.bios.extra[bio] = MARKED
@@ -173,13 +173,13 @@ class Mapping(NamedTuple):
 
     @method
     def wait_for_commit(self, now, bio, below):
-        """Let a bio go on when the metadata are on the medium."""
+        """Make a bio wait until the metadata is durable."""
         self.migrations.waiting_bios.append(bio, self.migrations.bios.following)
         self.migrations.commit(now, below)
 
     @method
     def wait_as_fua(self, now, bio, below):
-        """Let a bio wait that is to be on the medium when it ends; it is not accounted yet."""
+        """Make a FUA bio wait for a commit; it is not accounted yet."""
         state = self.migrations.state
         if state[ACCOUNTED] == 0:
             state[IDLE_SINCE] = now // JIFFY_NS
@@ -201,7 +201,7 @@ class Mapping(NamedTuple):
 
     @method
     def end(self, now, bio, below):
-        """Do what comes with the end of a bio: a tick, the end of a promotion, of its lock."""
+        """Process the end of a bio: a tick, the end of a promotion, the release of its lock."""
         migrations, bios = self.migrations, self.migrations.bios
         if bios.extra[bio] == MARKED:
             migrations.smq.tick(now)
@@ -216,7 +216,7 @@ class Mapping(NamedTuple):
 
     @method
     def let_go(self, now, bio, below):
-        """Give the lock of a block back; who waited for that goes on."""
+        """Release the lock of a block, and continue the item that waits for it."""
         migrations, place = self.migrations, self.migrations.bios.place[bio]
         holds = migrations.bios.holds[bio]
         if holds == OF_SLOT:

@@ -1,4 +1,4 @@
-"""The work of dm-cache in the background: locks, copies, commits (DESIGN.md 2.14.2, 2.8.3)."""
+"""The background work of dm-cache: locks, copies, commits (DESIGN.md 2.14.2, 2.8.3)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from hybridsim.jit.events import CACHE
 NOTHING = -1
 IDLE_JIFFIES = 250
 LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
-METADATA_BYTES = LOG_BYTES + SUPERBLOCK_BYTES  # behind the blocks, on the fast tier
+METADATA_BYTES = LOG_BYTES + SUPERBLOCK_BYTES  # after the blocks, on the fast tier
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 PASSTHROUGH = int(DmMode.PASSTHROUGH)
 
 # A tier request's tag is number << 2 | one of these.
 BIO, COPY_READ, COPY_WRITE, METADATA = range(4)
-# An event's number says who wakes.
+# The number of an event is the worker to run.
 WAKER, MIGRATOR, DEFERRER = range(3)
 
 COUNTERS = (
@@ -49,30 +49,30 @@ COUNTERS = (
 
 @state_machine
 class Migrations(NamedTuple):
-    """Who holds which block, and what is under way for it."""
+    """The locks of blocks, and the work in progress for them."""
 
     block_bytes: int
     blocks: int
     mode: int
     threshold_bytes: int
     worker_ns: int  # from waking a kernel worker to its first step
-    part_bytes: int  # most that a copy moves at a time
+    part_bytes: int  # maximum length of one read or write of a copy
     smq: Smq
     bios: Bios
     cells: Cells
-    holders: Int32s  # by slot: bios under way
+    holders: Int32s  # by slot: number of bios in flight
     discards: Discards
     deferred: Fifo  # bios for the worker
     waiting_items: Fifo  # for the next commit
     waiting_bios: Fifo
-    committing_items: Fifo  # for the one that is under way
+    committing_items: Fifo  # for the commit in progress
     committing_bios: Fifo
     counts: Ints  # COUNTERS
     state: Ints  # [ACCOUNTED ... DEFERRER_AWAKE]
 
     @classmethod
     def new(cls, numbers: tuple[int, ...], origin_bytes: int, room: int) -> Migrations:
-        """Have nothing under way; `numbers` are the parameters, in order."""
+        """Return no work in progress; `numbers` are the parameters, in order."""
         block_bytes, blocks, mode = numbers[:3]
         parts = (
             *numbers,
@@ -89,7 +89,7 @@ class Migrations(NamedTuple):
 
     @method
     def item_of(self, block, slot):
-        """Return the work that is pending for a block, or -1."""
+        """Return the pending item of a block, or -1."""
         if slot != NOTHING:
             return self.smq.item[slot]
         cell = self.cells.table.find(block)
@@ -97,7 +97,7 @@ class Migrations(NamedTuple):
 
     @method
     def is_held(self, item):
-        """Tell whether bios are under way in the block of an item."""
+        """Return whether bios are in flight in the block of an item."""
         work = self.smq.work
         if work.kind[item] == PROMOTE:
             return self.cells.holders[self.cells.table.find(work.block[item])] > 0
@@ -107,21 +107,21 @@ class Migrations(NamedTuple):
 
     @method
     def wake_migrator(self, now, events):
-        """Have queued work begun."""
+        """Schedule the worker that starts queued items."""
         if self.state[MIGRATOR_AWAKE] == 0:
             self.state[MIGRATOR_AWAKE] = 1
             events.push(now + self.worker_ns, CACHE, MIGRATOR)
 
     @method
     def wake_deferrer(self, now, events):
-        """Have deferred bios taken."""
+        """Schedule the worker that takes deferred bios."""
         if self.state[DEFERRER_AWAKE] == 0:
             self.state[DEFERRER_AWAKE] = 1
             events.push(now + self.worker_ns, CACHE, DEFERRER)
 
     @method
     def migrate(self, now, below):
-        """Begin one item, and come back in the same instant for the next."""
+        """Start one item, and schedule the next one at the same time."""
         item = NOTHING
         if self.mode != PASSTHROUGH:
             item = self.smq.next_work(self.is_idle(now))
@@ -136,14 +136,14 @@ class Migrations(NamedTuple):
 
     @method
     def is_idle(self, now):
-        """Tell whether write-backs may begin: nothing going on for a second, few copies running."""
+        """Return whether write-backs may start: idle for a second, and few copies in progress."""
         if self.state[ACCOUNTED] > 0 or now // JIFFY_NS <= self.state[IDLE_SINCE] + IDLE_JIFFIES:
             return False
         return (self.state[RUNNING] + 1) * self.block_bytes <= self.threshold_bytes
 
     @method
     def can_write_back(self):
-        """Tell whether idle times would bring write-backs."""
+        """Return whether there is anything to write back in idle times."""
         return (
             self.counts[DIRTY] > 0
             and self.mode != PASSTHROUGH
@@ -152,15 +152,15 @@ class Migrations(NamedTuple):
 
     @method
     def account(self, bio):
-        """Note a bio during which the cache is not idle."""
+        """Count a bio during which the cache is not idle."""
         self.bios.accounted[bio] = 1
         self.state[ACCOUNTED] += self.bios.length[bio]
 
-    # One item, from its begin to its end.
+    # One item, from start to end.
 
     @method
     def overwrite(self, now, item, bio, below):
-        """Begin a promotion that a bio fills by itself."""
+        """Start a promotion whose data is a write."""
         work = self.smq.work
         work.bio[item] = bio
         work.lock[item] = EVERYBODY
@@ -170,7 +170,7 @@ class Migrations(NamedTuple):
 
     @method
     def go_on(self, now, item, below):
-        """Go on with an item that waited for the last bio in its block to end, if it has ended."""
+        """Continue an item that waited for the bios in its block, if they have ended."""
         work = self.smq.work
         if work.waits_for[item] == HOLDERS and not self.is_held(item):
             if self.copy(now, item, below):
@@ -181,15 +181,15 @@ class Migrations(NamedTuple):
 
     @method
     def lock_out(self, item):
-        """Keep everybody out of the block, and wait until all are."""
+        """Lock the block exclusively, and wait until its bios have ended."""
         self.smq.work.lock[item] = EVERYBODY
         self.smq.work.waits_for[item] = HOLDERS_AGAIN
 
     @method
     def copy(self, now, item, below):
-        """Begin to copy the block; tell whether there is something to copy.
+        """Start the copy of the block; return whether there is something to copy.
 
-        A bio that fills the block does it instead.
+        If a write provides the data, submit the write instead.
         """
         work, bios = self.smq.work, self.bios
         work.waits_for[item] = COPIES
@@ -219,12 +219,12 @@ class Migrations(NamedTuple):
 
     @method
     def lane_bytes(self, number):
-        """Return how long the part in a lane is."""
+        """Return the length of the part in a lane, in bytes."""
         return min(self.part_bytes, self.block_bytes - self.smq.work.lane_start[number])
 
     @method
     def submit_part(self, now, number, what, below):
-        """Read a part from where it is, or write it to where it goes."""
+        """Read a part from its source, or write it to its destination."""
         work = self.smq.work
         item = number // LANES
         place = work.block[item]
@@ -241,7 +241,7 @@ class Migrations(NamedTuple):
 
     @method
     def part_written(self, now, number, below):
-        """Copy the next part in this lane; after the last one go on."""
+        """Copy the next part in this lane; after the last one continue the item."""
         work = self.smq.work
         item = number // LANES
         if work.copied_bytes[item] < self.block_bytes:
@@ -254,7 +254,7 @@ class Migrations(NamedTuple):
 
     @method
     def update(self, now, item, below):
-        """Change the mapping; a demotion waits until that is on the medium."""
+        """Change the mapping; a demotion waits until that is durable."""
         work = self.smq.work
         if work.kind[item] == PROMOTE:
             self.state[CHANGED] = 1
@@ -268,7 +268,7 @@ class Migrations(NamedTuple):
 
     @method
     def end(self, now, item, below):
-        """Let the policy know; let in those whom the lock kept out."""
+        """End an item: update the policy, and resume the bios that its lock kept out."""
         work, smq, counts = self.smq.work, self.smq, self.counts
         slot, kind, block = work.slot[item], work.kind[item], work.block[item]
         if kind == PROMOTE:
@@ -304,7 +304,7 @@ class Migrations(NamedTuple):
 
     @method
     def park(self, item, bio):
-        """Let a bio wait for the end of an item."""
+        """Make a bio wait for the end of an item."""
         work = self.smq.work
         self.bios.following[bio] = NOTHING
         if work.first_parked[item] == NOTHING:
@@ -317,7 +317,7 @@ class Migrations(NamedTuple):
 
     @method
     def commit(self, now, below):
-        """Begin a commit for all that wait for one, unless one is under way."""
+        """Start a commit for all that wait for one, unless one is in progress."""
         if self.state[COMMITTING] > 0:
             return
         self.committing_items.take_over(self.waiting_items)
@@ -345,7 +345,7 @@ class Migrations(NamedTuple):
 
     @method
     def commit_went_on(self, now, below):
-        """Take the next of the four steps; after the last one begin the next commit."""
+        """Start the next of the four steps; after the last one start the next commit."""
         if self.state[COMMITTING] < 4:
             self.state[COMMITTING] += 1
             self.commit_step(now, below)
@@ -357,7 +357,7 @@ class Migrations(NamedTuple):
 
     @method
     def committed(self, now, below):
-        """Let those go on who waited for the commit."""
+        """Continue the items and bios that waited for the commit."""
         while not self.committing_items.is_empty():
             item = self.committing_items.pop(self.smq.work.following)
             self.end(now, item, below)

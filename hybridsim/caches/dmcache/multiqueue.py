@@ -1,7 +1,7 @@
-"""The multiqueue of smq: 64 lists, in which an entry rises as it is used (DESIGN.md 2.14.4).
+"""The multiqueue of smq: 64 lists, in which an entry rises with its uses (DESIGN.md 2.14.4).
 
-An entry that is hit changes places with the oldest of the list that it rises to, so that lists keep
-their lengths; redistribution brings all lists to the same length again, now and then.
+An entry that is hit is exchanged with the oldest of the list that it rises to, so that lists keep
+their lengths; a periodic redistribution makes all lists equally long again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIZE, TARGETS_FOR = 0, 1
 
 @state_machine
 class Links(NamedTuple):
-    """Where each node stands: entries first, behind them sentinels, which mark places in lists."""
+    """The links of nodes: entries first, then sentinels, which mark places in lists."""
 
     entries: int
     level: Ints
@@ -29,7 +29,7 @@ class Links(NamedTuple):
 
     @classmethod
     def new(cls, entries: int, sentinels: int = 0) -> Links:
-        """Make nodes that are in no list."""
+        """Return nodes that are in no list."""
         nodes = entries + sentinels
         older, newer = (np.full(nodes, NOTHING, np.int32) for _ in range(2))
         return cls(entries, np.zeros(nodes, np.int64), older, newer)
@@ -39,8 +39,8 @@ class Links(NamedTuple):
 class MultiQueue(NamedTuple):
     """Lists over nodes; the oldest node of a list is its head."""
 
-    top_levels: int  # share
-    in_top: int  #   so many entries among them
+    top_levels: int  # number of levels that share
+    in_top: int  #   this number of entries
     nodes: Links
     head: Int32s  # by level
     tail: Int32s
@@ -50,7 +50,7 @@ class MultiQueue(NamedTuple):
 
     @classmethod
     def new(cls, nodes: Links, top_levels: int = 0, in_top: int = 0) -> MultiQueue:
-        """Make empty lists."""
+        """Return empty lists."""
         head, tail = (np.full(LEVELS, NOTHING, np.int32) for _ in range(2))
         filled, target = (np.zeros(LEVELS, np.int64) for _ in range(2))
         return cls(top_levels, in_top, nodes, head, tail, filled, target, np.zeros(2, np.int64))
@@ -72,7 +72,7 @@ class MultiQueue(NamedTuple):
 
     @method
     def push_before(self, mark, node):
-        """Put a node before another one of its level."""
+        """Insert a node before another one of its level."""
         nodes = self.nodes
         before = nodes.older[mark]
         nodes.older[node] = before
@@ -94,7 +94,7 @@ class MultiQueue(NamedTuple):
 
     @method
     def remove(self, node):
-        """Take a node out of its list."""
+        """Remove a node from its list."""
         nodes = self.nodes
         older = nodes.older[node]
         newer = nodes.newer[node]
@@ -110,7 +110,7 @@ class MultiQueue(NamedTuple):
 
     @method
     def add(self, node, number):
-        """Count an entry in or out; sentinels are not counted."""
+        """Add to the counts of entries; sentinels are not counted."""
         if node < self.nodes.entries:
             self.filled[self.nodes.level[node]] += number
             self.state[SIZE] += number
@@ -135,7 +135,7 @@ class MultiQueue(NamedTuple):
     def peek(self, levels, crosses):
         """Return the oldest entry of the lowest level below `levels` that has one, or -1.
 
-        One who does not cross sentinels sees only what lies before the first of each level.
+        With `crosses` False only entries before the first sentinel of each level count.
         """
         for level in range(levels):
             if self.filled[level] == 0:
@@ -149,10 +149,10 @@ class MultiQueue(NamedTuple):
 
     @method
     def requeue(self, entry, up, first_mark, second_mark):
-        """Let an entry rise by `up` levels and be the newest there.
+        """Raise an entry by `up` levels, as the newest of its level.
 
-        The oldest of that level takes its place: before a mark where as many sentinels stood
-        before it, if there are marks, else as the newest.
+        The oldest of that level moves to the entry's old level: with marks, before the mark that
+        has as many sentinels before it; else as the newest.
         """
         nodes = self.nodes
         level = nodes.level[entry]
@@ -185,9 +185,9 @@ class MultiQueue(NamedTuple):
 
     @method
     def redistribute(self):
-        """Bring every level to its target length, from the lowest up."""
+        """Move entries until every level has its target length, from the lowest up."""
         self.set_targets()
-        above = 0  # between `level` and here all levels are empty
+        above = 0  # all levels between `level` and `above` are empty
         for level in range(LEVELS - 1):
             above = max(above, level + 1)
             while self.filled[level] < self.target[level]:
@@ -202,7 +202,7 @@ class MultiQueue(NamedTuple):
 
     @method
     def set_targets(self):
-        """Spread the entries over the levels, the top ones apart; only if their number changed."""
+        """Set target lengths, separately for the top levels; only if the size has changed."""
         size = self.state[SIZE]
         if self.state[TARGETS_FOR] == size:
             return
@@ -214,7 +214,7 @@ class MultiQueue(NamedTuple):
 
     @method
     def spread(self, number, begin, end):
-        """Let levels begin..end-1 share a number; the lowest get one more of what is left over."""
+        """Distribute a number over levels begin..end-1; the lowest get one more of the rest."""
         each = number // (end - begin)
         more = number % (end - begin)
         for level in range(begin, end):

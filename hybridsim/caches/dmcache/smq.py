@@ -1,7 +1,7 @@
-"""smq, dm-cache's policy: what enters, leaves, is written back (DESIGN.md 2.14.4, 2.14.5).
+"""smq, dm-cache's policy: promotions, demotions, write-backs (DESIGN.md 2.14.4, 2.14.5).
 
-Stochastic in name only: it draws no random number.  Written from a description of the behaviour of
-Linux 6.1's dm-cache-policy-smq, as people run it, its oddities included.
+Despite its name (stochastic multiqueue) it uses no random numbers.  Written from a description of
+the behaviour of Linux 6.1's dm-cache-policy-smq, including its peculiarities.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECOND = 250  # jiffies
 HOTSPOT_PERIOD, CACHE_PERIOD, WRITE_BACK_PERIOD = SECOND, 60 * SECOND, 10 * SECOND
 NEXT_HOTSPOT, NEXT_CACHE, NEXT_WRITE_BACK, EPOCH, MARK, FIRST_FREE, FREE_SLOTS = range(7)
 
-# What becomes of a miss; a number from 0 on is an item: its promotion.
+# The result of a miss; numbers from 0 on are items: its promotion.
 NOT_HOT, WANTED = -2, -1
 
 
@@ -45,15 +45,15 @@ class Smq(NamedTuple):
     clean: MultiQueue
     dirty: MultiQueue
     is_dirty: Bytes  # by slot
-    item: Int32s  # by slot: the work that is pending for it, or NOTHING
-    hit_epoch: Ints  # by slot: the 60 s in which it was hit last
-    free: Int32s  # ring of free slots, the first one freed first
+    item: Int32s  # by slot: its pending item, or NOTHING
+    hit_epoch: Ints  # by slot: the period of 60 s of its last hit
+    free: Int32s  # ring of free slots, the one freed first is first
     work: Work
     state: Ints  # [NEXT_HOTSPOT ... FREE_SLOTS]
 
     @classmethod
     def new(cls, blocks: int, block_bytes: int, origin_bytes: int, migrates: bool = True) -> Smq:
-        """Know an empty cache."""
+        """Return the policy of an empty cache."""
         dirty = MultiQueue.new(Links.new(blocks, 2 * LEVELS))
         put_sentinels(dirty)
         return cls(
@@ -72,10 +72,10 @@ class Smq(NamedTuple):
         )
 
     def reloaded(self, jiffies: int) -> Smq:
-        """Return the policy as a table that is loaded at that time finds it on the medium.
+        """Return the policy as it is after its table is loaded from the medium at that time.
 
-        Blocks are as dirty as they were and at their levels, each before those that are there
-        already, in order of slots; the hotspot queue is empty, and all periods begin.
+        Blocks keep dirty state and level; each is put before those already at its level, in order
+        of slots; the hotspot queue is empty, and all periods restart.
         """
         blocks = len(self.free)
         free = (self.state[FIRST_FREE] + np.arange(self.state[FREE_SLOTS])) % blocks
@@ -100,7 +100,7 @@ class Smq(NamedTuple):
 
     @method
     def tick(self, now):
-        """Let time pass: this comes with completions, and once a second."""
+        """Update the periods; called with completions, and once a second."""
         state = self.state
         jiffies = now // JIFFY_NS
         if jiffies > state[NEXT_WRITE_BACK]:
@@ -125,7 +125,7 @@ class Smq(NamedTuple):
 
     @method
     def hit(self, slot):
-        """Hear that a cached block is used: it rises at most once in 60 s."""
+        """Record a hit: the block rises at most once in 60 s."""
         state = self.state
         if self.item[slot] != NOTHING or self.hit_epoch[slot] == state[EPOCH]:
             return
@@ -139,9 +139,9 @@ class Smq(NamedTuple):
 
     @method
     def miss(self, block, write, fast, is_pending):
-        """Hear of a miss; return its promotion, WANTED or NOT_HOT.
+        """Record a miss; return the item of its promotion, WANTED or NOT_HOT.
 
-        `fast`: the promotion is begun by the caller and not queued; a write is then let in as long
+        `fast`: the caller starts the promotion, it is not queued; a write is then promoted as long
         as there is a free slot.  `is_pending`: the block is being promoted.
         """
         level = self.hotspot.touch(block)
@@ -164,7 +164,7 @@ class Smq(NamedTuple):
 
     @method
     def queue_demotion(self):
-        """Have the least used clean block leave; if none may, clean one that is long dirty."""
+        """Queue the demotion of the least used clean block; if there is none, a write-back."""
         slot = self.clean.peek(LEVELS // 2, True)
         if slot == NOTHING:
             self.queue_write_back(False)
@@ -174,7 +174,7 @@ class Smq(NamedTuple):
 
     @method
     def queue_write_back(self, crosses):
-        """Have the least used dirty block written; one that crosses no mark, only if it is old."""
+        """Queue the write-back of the least used dirty block; without `crosses` of an old one."""
         slot = self.dirty.peek(LEVELS, crosses)
         if slot != NOTHING and self.work.has_room():
             self.dirty.remove(slot)
@@ -189,14 +189,14 @@ class Smq(NamedTuple):
 
     @method
     def next_work(self, is_idle):
-        """Return the item to begin, or -1; write-backs are thought of only in idle times."""
+        """Return the next item to start, or -1; write-backs are only queued in idle times."""
         if is_idle and self.work.state[QUEUED] == NOTHING:
             self.queue_write_back(True)
         return self.work.pop()
 
     @method
     def promoted(self, slot, block):
-        """Let a block be cached, clean."""
+        """Add a promoted block, clean."""
         self.item[slot] = NOTHING
         self.table.insert(slot, block)
         self.is_dirty[slot] = 0
@@ -205,7 +205,7 @@ class Smq(NamedTuple):
 
     @method
     def demoted(self, slot):
-        """Forget a block; its slot is the last to be used again."""
+        """Remove a demoted block; its slot is the last in the free ring."""
         self.item[slot] = NOTHING
         self.is_dirty[slot] = 0
         self.table.remove(slot)
@@ -215,14 +215,14 @@ class Smq(NamedTuple):
 
     @method
     def written_back(self, slot):
-        """Let a block be clean, at the level that it had."""
+        """Make a block clean, at its level."""
         self.item[slot] = NOTHING
         self.is_dirty[slot] = 0
         self.clean.push(slot)
 
     @method
     def set_dirty(self, slot):
-        """Hear that a cached block differs from the origin."""
+        """Make a cached block dirty."""
         if self.item[slot] == NOTHING:
             self.clean.remove(slot)
             self.dirty.push(slot)
@@ -230,7 +230,7 @@ class Smq(NamedTuple):
 
     @method
     def take_slot(self):
-        """Return the slot that has been free for longest."""
+        """Remove and return the slot that has been free longest."""
         first = self.state[FIRST_FREE]
         self.state[FIRST_FREE] = (first + 1) % len(self.free)
         self.state[FREE_SLOTS] -= 1
@@ -238,7 +238,7 @@ class Smq(NamedTuple):
 
 
 def put_sentinels(dirty: MultiQueue) -> None:
-    """Put the two sentinels of each level into empty lists; they stand behind the entries."""
+    """Put the two sentinels of each level into empty lists; their nodes come after the entries."""
     nodes = dirty.nodes
     for mark in range(2):
         for level in range(LEVELS):

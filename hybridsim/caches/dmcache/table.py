@@ -1,4 +1,4 @@
-"""A hash table from numbers to entries that come and go: chains through the entries."""
+"""A hash table from numbers to entries, with chains through the entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOW_BITS = 0x7FFFFFFF
 
 @state_machine
 class Table(NamedTuple):
-    """Number -> entry, an entry being an index that someone else gives out."""
+    """Number -> entry; the caller allocates the entries."""
 
     first: Int32s  # by bucket, a power of two of them
     following: Int32s  # by entry: the next one of its bucket
@@ -24,7 +24,7 @@ class Table(NamedTuple):
 
     @classmethod
     def new(cls, entries: int) -> Table:
-        """Make an empty table for entries 0..entries-1."""
+        """Return an empty table for entries 0..entries-1."""
         buckets = 1 << max(entries - 1, 15).bit_length()
         return cls(
             np.full(buckets, NOTHING, np.int32),
@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
     @method
     def insert(self, entry, number):
-        """Give a number that has none an entry."""
+        """Map a number without an entry to an entry."""
         bucket = self.bucket(number)
         self.number[entry] = number
         self.following[entry] = self.first[bucket]
@@ -50,7 +50,7 @@ class Table(NamedTuple):
 
     @method
     def remove(self, entry):
-        """Forget an entry and its number."""
+        """Remove an entry and its number."""
         bucket = self.bucket(self.number[entry])
         at = self.first[bucket]
         if at == entry:
@@ -62,6 +62,6 @@ class Table(NamedTuple):
 
     @method
     def bucket(self, number):
-        """Return where a number's chain begins; products stay within 63 bits."""
+        """Return the bucket of a number; products stay within 63 bits."""
         mixed = ((number ^ (number >> 31)) & LOW_BITS) * MULTIPLIER
         return (mixed >> 20) & (len(self.first) - 1)

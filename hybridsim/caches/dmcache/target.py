@@ -1,9 +1,9 @@
 """dm-cache as Linux runs it: fixed blocks, the policy smq, copies in the background.
 
-Requests are cut at block borders into bios; a bio is looked up when it is mapped, not when it ends.
-A miss goes to the origin; if the policy wants its block, the whole block is then read once more
-and written to the cache.  Writes go to both (write-through) or to the cache alone (write-back).
-Exactly: DESIGN.md 2.14.
+Requests are split at block borders into bios; a bio is looked up when it is mapped, not when it
+ends.  A miss goes to the origin; if the policy promotes its block, the whole block is then read
+again and written to the cache.  Writes go to both (write-through) or to the cache only
+(write-back).  Details: DESIGN.md 2.14.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
 NOTHING = -1
-# The waker asks for 250 jiffies of 4 ms; a timer so far off fires on the next multiple of 8 jiffies
-# behind them (kernel/time/timer.c: LVL_GRAN of level 1): 256 after the last such.
+# The waker is set for 250 jiffies of 4 ms; so long a timer fires on the next multiple of 8 jiffies
+# after that (kernel/time/timer.c: LVL_GRAN of level 1): 256 jiffies after the previous one.
 WAKE_NS = 1_024_000_000
 WORKER_NS = 20_000  # 10 to 50 us: an estimate
 PART_BYTES = 512 * 1024  # kcopyd_subjob_size_kb
@@ -52,7 +52,7 @@ IS_ARMED, WAKES = range(2)
 
 @state_machine
 class DmCache(NamedTuple):
-    """Requests cut into bios, and a clock; what becomes of the bios is `mapping`."""
+    """Splits requests into bios, with a clock; `mapping` processes the bios."""
 
     page_bytes: int  # of a block
     mapping: Mapping
@@ -70,7 +70,7 @@ class DmCache(NamedTuple):
         part_bytes: int = PART_BYTES,
         room: int = 256,
     ) -> DmCache:
-        """Make an empty cache, resumed at time 0, with room for that many bios at first."""
+        """Return an empty cache, resumed at time 0, with initial room for `room` bios."""
         numbers = (block_bytes, blocks, mode, threshold_bytes, worker_ns, part_bytes)
         migrations = Migrations.new(numbers, origin_bytes, room)
         whole_blocks = origin_bytes // block_bytes
@@ -78,22 +78,22 @@ class DmCache(NamedTuple):
         return cls(block_bytes, mapping, np.zeros(2, np.int64))
 
     def size(self) -> int:
-        """Return how many bios there is room for in all."""
+        """Return the number of bios there is room for."""
         return len(self.mapping.migrations.bios.request)
 
     def demand(self, longest_bytes: int) -> int:
-        """Return how many parts one step can make: of a request of that length, or of a copy."""
+        """Return the maximum number of parts in one step: of a request or a copy."""
         return longest_bytes // self.page_bytes + 2 + 8
 
     def grown(self, room: int) -> DmCache:
-        """Return the same cache with room for so many bios."""
+        """Return the same cache with room for `room` bios."""
         old = self.mapping.migrations
         cells = old.cells.grown(len(old.cells.holders) + room)
         migrations = old._replace(bios=old.bios.grown(room), cells=cells)
         return self._replace(mapping=self.mapping._replace(migrations=migrations))
 
     def totals(self) -> dict[str, int]:
-        """Return what the cache has done so far, by name; as `dmsetup status` counts it."""
+        """Return the counters so far by name, as `dmsetup status` counts them."""
         counts = self.mapping.migrations.counts
         named = dict(zip(COUNTERS, counts.tolist(), strict=True))
         free = int(self.mapping.migrations.smq.state[FREE_SLOTS])
@@ -106,14 +106,14 @@ class DmCache(NamedTuple):
         }
 
     def is_at_rest(self) -> bool:
-        """Tell whether nothing is under way, so that it can be stopped."""
+        """Return whether nothing is in progress, so that the cache can be stopped."""
         migrations = self.mapping.migrations
         return bool(migrations.bios.are_none()) and migrations.smq.work.state[USED] == 0
 
     def reloaded(self, now_ns: int) -> DmCache:
-        """Return the cache stopped and started again at that time; it must be at rest.
+        """Return the cache stopped and restarted at that time; it must be at rest.
 
-        Wakes stay on their grid: a real one begins with the table.
+        The times of the wakes stay; in reality they restart with the table.
         """
         old = self.mapping.migrations
         smq = old.smq.reloaded(now_ns // JIFFY_NS)
@@ -121,12 +121,12 @@ class DmCache(NamedTuple):
 
     @method
     def room(self):
-        """Return how many bios can still be taken."""
+        """Return how many more bios can be taken."""
         return min(self.mapping.migrations.bios.free[1], self.mapping.migrations.cells.free[1])
 
     @method
     def submit(self, now, slot, requests, below):
-        """Take a request."""
+        """Take a request from the host."""
         self.wind(now, below.events)
         op = requests.op[slot]
         offset = requests.offset[slot]
@@ -156,7 +156,7 @@ class DmCache(NamedTuple):
 
     @method
     def cut(self, now, slot, requests, below):
-        """Make a bio of each part of a request that lies in one block."""
+        """Create a bio for each part of a request that lies in one block."""
         op = requests.op[slot]
         start = requests.offset[slot]
         end = start + requests.length[slot]
@@ -174,7 +174,7 @@ class DmCache(NamedTuple):
 
     @method
     def defer(self, now, slot, op, start, length, requests, events):
-        """Make a bio and leave it to the worker."""
+        """Create a bio and leave it to the worker."""
         requests.pending[slot] += 1
         bio = self.mapping.migrations.bios.take(slot, op, start, length)
         self.mapping.migrations.deferred.append(bio, self.mapping.migrations.bios.following)
@@ -182,7 +182,7 @@ class DmCache(NamedTuple):
 
     @method
     def complete(self, now, tag, requests, below):
-        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        """Take a tier's completion; return the slot of a request that is complete, or -1."""
         what = tag & 3
         number = tag >> 2
         if what == BIO:
@@ -197,11 +197,11 @@ class DmCache(NamedTuple):
 
     @method
     def finished(self, now, slot, requests, below):
-        """Have nothing to do when a request is complete."""
+        """Do nothing when a request is complete."""
 
     @method
     def wake(self, now, number, requests, below):
-        """Hear an event of one's own; no request completes by it."""
+        """Run an event of the cache; no request completes by it."""
         if number == MIGRATOR:
             self.mapping.migrations.migrate(now, below)
         elif number == DEFERRER:
@@ -214,7 +214,7 @@ class DmCache(NamedTuple):
 
     @method
     def wind(self, now, events):
-        """Make up for the wakes that nobody was awake for, and be woken at the next."""
+        """Run the ticks that were skipped while the clock was off, and set the timer."""
         state = self.state
         if state[IS_ARMED] == 1:
             return
@@ -226,7 +226,7 @@ class DmCache(NamedTuple):
 
     @method
     def woken(self, now, events):
-        """Do what is done about each second; sleep if nothing is left to do."""
+        """Run the periodic tick of about a second; stop the clock if no work is left."""
         state, migrations = self.state, self.mapping.migrations
         migrations.smq.tick(now)
         state[WAKES] += 1
@@ -241,7 +241,7 @@ class DmCache(NamedTuple):
 
     @method
     def take_deferred(self, now, requests, below):
-        """Take one deferred bio, and come back in the same instant for the next."""
+        """Take one deferred bio, and schedule the next one at the same time."""
         migrations, bios = self.mapping.migrations, self.mapping.migrations.bios
         if migrations.deferred.is_empty():
             migrations.state[DEFERRER_AWAKE] = 0
@@ -260,7 +260,7 @@ class DmCache(NamedTuple):
 
     @method
     def end_part(self, now, bio, requests, below):
-        """Hear of a part's end; return the slot of a request that ends with it, or -1."""
+        """Count a completed part; return the slot of a request that ends with it, or -1."""
         bios = self.mapping.migrations.bios
         bios.parts[bio] -= 1
         if bios.parts[bio] > 0:
@@ -268,7 +268,7 @@ class DmCache(NamedTuple):
         self.mapping.end(now, bio, below)
         slot = bios.request[bio]
         if bios.op[bio] == FLUSH and requests.op[slot] == WRITE and requests.length[slot] > 0:
-            self.cut(now, slot, requests, below)  # that was what it had to flush first
+            self.cut(now, slot, requests, below)  # this was the flush before its write
         bios.release(bio)
         requests.pending[slot] -= 1
         return slot if requests.pending[slot] == 0 else NOTHING

@@ -1,6 +1,6 @@
-"""Work in the background: promotions, demotions and write-backs, queued or running.
+"""Background work: promotions, demotions and write-backs, queued or running.
 
-The most recently queued is begun first, and there are at most 4,096 (DESIGN.md 2.14.6).
+The item queued last is started first, and there are at most 4,096 (DESIGN.md 2.14.6).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from hybridsim.jit import method, state_machine
 
 NOTHING = -1
 ITEMS_MAX = 4096
-LANES = 8  # parts of a copy that are under way at once
+LANES = 8  # parts of a copy in progress at once
 PROMOTE, DEMOTE, WRITE_BACK = range(3)
 FREE, USED, QUEUED, DEMOTIONS = range(4)
 # What an item waits for.
 ITS_TURN, HOLDERS, COPIES, HOLDERS_AGAIN, COMMIT = range(5)
-# Whom the lock of its block keeps out, as `level`.
+# The requests that the lock of its block excludes, as `level`.
 NOBODY, WRITES, EVERYBODY = -1, 0, 1
 
 
@@ -33,17 +33,17 @@ class Work(NamedTuple):
     waits_for: Bytes
     lock: Ints  # NOBODY, WRITES or EVERYBODY
     bio: Int32s  # the write that fills the slot instead of a copy, or NOTHING
-    first_parked: Int32s  # bios that the lock keeps out
+    first_parked: Int32s  # bios that wait for the lock
     last_parked: Int32s
-    copied_bytes: Ints  # of the block: handed out to lanes
-    lanes: Int32s  # under way
-    lane_start: Ints  # by item and lane: begin of its part within the block
-    following: Int32s  # in the queue, in the list of the free, or of those that wait for a commit
+    copied_bytes: Ints  # of the block: assigned to lanes
+    lanes: Int32s  # in progress
+    lane_start: Ints  # by item and lane: start of its part within the block
+    following: Int32s  # next in the queue, in the free list, or in a list that waits for a commit
     state: Ints  # [FREE, USED, QUEUED, DEMOTIONS]
 
     @classmethod
     def new(cls) -> Work:
-        """Have nothing to do."""
+        """Return an empty queue."""
         kinds = (
             *(np.uint8, np.int64, np.int64, np.uint8, np.int64),
             *(np.int32, np.int32, np.int32, np.int64, np.int32),
@@ -55,12 +55,12 @@ class Work(NamedTuple):
 
     @method
     def has_room(self):
-        """Tell whether one more item is taken."""
+        """Return whether one more item can be allocated."""
         return self.state[USED] < ITEMS_MAX
 
     @method
     def take(self, kind, block, slot):
-        """Return a new item."""
+        """Allocate an item."""
         item = self.state[FREE]
         self.state[FREE] = self.following[item]
         self.state[USED] += 1
@@ -79,13 +79,13 @@ class Work(NamedTuple):
 
     @method
     def queue(self, item):
-        """Let an item be the next to begin."""
+        """Put an item at the front of the queue."""
         self.following[item] = self.state[QUEUED]
         self.state[QUEUED] = item
 
     @method
     def pop(self):
-        """Return the item to begin, or -1."""
+        """Remove and return the next item to start, or -1."""
         item = self.state[QUEUED]
         if item != NOTHING:
             self.state[QUEUED] = self.following[item]
@@ -93,7 +93,7 @@ class Work(NamedTuple):
 
     @method
     def release(self, item):
-        """Give an item back."""
+        """Free an item."""
         if self.kind[item] == DEMOTE:
             self.state[DEMOTIONS] -= 1
         self.following[item] = self.state[FREE]

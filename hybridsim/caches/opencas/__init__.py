@@ -1,11 +1,11 @@
 """Open CAS (OCF): the cache of Open CAS Linux (DESIGN.md 2.13).
 
-bits, lists           sectors of lines, marks of core lines, lists with a hot half
-jobs                  requests under way, and their locks on lines
-dirt, lines           what lines hold, which are evicted, which are cleaned
+bits, lists           bits of sectors and core lines, lists with a hot half
+jobs                  requests in progress, and their locks on lines
+dirt, lines           the content of lines, the choice of victims and of lines to clean
 policies              sequential cutoff, promotion
-transfers, cleaner    what the tiers are told to do, cleaning
-paths, cache          the way of each request; the cache as the machine sees it
+transfers, cleaner    requests to the tiers, cleaning
+paths, cache          the processing of each request; the cache as the machine uses it
 """
 
 from hybridsim.caches.opencas.cache import OpenCas, metadata_bytes

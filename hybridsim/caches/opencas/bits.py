@@ -1,4 +1,4 @@
-"""Bits in arrays: of the sectors of each line, of the core lines of a whole array."""
+"""Bits in arrays: for the sectors of each line, and for the core lines of an array."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Sectors(NamedTuple):
     """A bit for each sector of each line; a range is [start, end)."""
 
     words_per_line: int
-    words: Ints  # 32 bits of each are used
+    words: Ints  # 32 bits of each word are used
 
     @classmethod
     def new(cls, lines: int, sectors: int) -> Sectors:
-        """Have no bit set, in so many lines of so many sectors."""
+        """Return cleared bits for `lines` lines of `sectors` sectors."""
         words_per_line = -(-sectors // WORD_BITS)
         return cls(words_per_line, np.zeros(lines * words_per_line, np.int64))
 
@@ -36,7 +36,7 @@ class Sectors(NamedTuple):
 
     @method
     def has_all(self, line, start, end):
-        """Tell whether every sector of a range is set."""
+        """Return whether every sector of a range is set."""
         for word in range(start >> WORD_SHIFT, ((end - 1) >> WORD_SHIFT) + 1):
             mask = self.mask(word, start, end)
             if self.words[line * self.words_per_line + word] & mask != mask:
@@ -45,7 +45,7 @@ class Sectors(NamedTuple):
 
     @method
     def has_any(self, line, start, end):
-        """Tell whether some sector of a range is set."""
+        """Return whether any sector of a range is set."""
         for word in range(start >> WORD_SHIFT, ((end - 1) >> WORD_SHIFT) + 1):
             if self.words[line * self.words_per_line + word] & self.mask(word, start, end) != 0:
                 return True
@@ -53,7 +53,7 @@ class Sectors(NamedTuple):
 
     @method
     def is_empty(self, line):
-        """Tell whether no sector of a line is set."""
+        """Return whether no sector of a line is set."""
         for word in range(self.words_per_line):
             if self.words[line * self.words_per_line + word] != 0:
                 return False
@@ -73,7 +73,7 @@ class Sectors(NamedTuple):
 
     @method
     def first(self, line, is_set, start, end):
-        """Return the first sector of a range that is set, or that is not; `end` if none is."""
+        """Return the first sector of a range whose bit is `is_set`; `end` if there is none."""
         at = start
         base = line * self.words_per_line
         while at < end:
@@ -92,27 +92,27 @@ class Marks(NamedTuple):
 
     @classmethod
     def new(cls, count: int) -> Marks:
-        """Have none of `count` marked."""
+        """Return `count` cleared bits."""
         return cls(np.zeros((count + 7) // 8, np.uint8))
 
     @method
     def has(self, number):
-        """Tell whether one is marked."""
+        """Return whether a bit is set."""
         return self.eights[number >> 3] >> (number & 7) & 1 == 1
 
     @method
     def set(self, number):
-        """Mark one."""
+        """Set a bit."""
         self.eights[number >> 3] |= 1 << (number & 7)
 
     @method
     def clear(self, number):
-        """Take a mark off."""
+        """Clear a bit."""
         self.eights[number >> 3] &= BYTE - (1 << (number & 7))
 
     @method
     def next(self, start, end):
-        """Return the first in [start, end) that is marked, or -1."""
+        """Return the first set bit in [start, end), or -1."""
         at = start
         while at < end:
             if at & 7 == 0 and self.eights[at >> 3] == 0:

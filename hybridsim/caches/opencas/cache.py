@@ -1,8 +1,8 @@
-"""Open CAS: lines with sectors; what is missed is inserted unless a policy is against it.
+"""Open CAS: lines with sectors; missed data is inserted unless a policy refuses it.
 
 A request that misses is read from the core as a whole and written to the cache after it is
-complete.  Writes go to both (write-through), to the cache alone (write-back), or around it.
-Exactly: DESIGN.md 2.13.
+complete.  Writes go to both (write-through), to the cache only (write-back), or around it.
+Details: DESIGN.md 2.13.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from hybridsim.jit import method, state_machine
 NOTHING = -1
 SECTOR_BYTES = 512
 SECOND_NS = 1_000_000_000
-MARGIN_LINES = 512  # free lines at which the cutoff "full" begins
+MARGIN_LINES = 512  # free lines below which the cutoff "full" starts
 BACKFILLS_MAX, BACKFILLS_RESUME = 65_536, 60_000
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
@@ -60,13 +60,13 @@ WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.D
 
 
 def metadata_bytes(lines: int, line_bytes: int) -> int:
-    """Return how much of the cache device the metadata of so many lines take."""
+    """Return the bytes that the metadata of `lines` lines takes on the cache device."""
     return -(-lines // lines_per_page(line_bytes)) * PAGE_BYTES
 
 
 @state_machine
 class OpenCas(NamedTuple):
-    """Requests as jobs; what becomes of these is `paths`."""
+    """Makes jobs of requests; `paths` processes them."""
 
     page_bytes: int  # of a line
     paths: Paths
@@ -93,7 +93,7 @@ class OpenCas(NamedTuple):
         backfills_resume: int = BACKFILLS_RESUME,
         room: int = 256,
     ) -> OpenCas:
-        """Make an empty cache, with room for so many jobs at first."""
+        """Return an empty cache, with initial room for `room` jobs."""
         times = (wake_ns, staleness_ns, activity_ns, flush_lines)
         dirt = Dirt.new(int(cleaning), times, lines, line_bytes, origin_bytes)
         held = Lines.new(lines, line_bytes, origin_bytes, dirt, Jobs.new(lines, room))
@@ -110,15 +110,15 @@ class OpenCas(NamedTuple):
 
     @property
     def lines(self) -> Lines:
-        """The lines."""
+        """The lines of the cache."""
         return self.paths.entry.cleaner.transfers.lines
 
     def size(self) -> int:
-        """Return how many jobs there is room for in all."""
+        """Return the number of jobs there is room for."""
         return self.lines.jobs.size()
 
     def demand(self, longest_bytes: int) -> int:
-        """Return how many parts one step can make: of a request of that length, or of cleaning."""
+        """Return the maximum number of parts in one step: of a request or of cleaning."""
         runs = max(self.page_bytes // SECTOR_BYTES // 2, 1)
         parts = longest_bytes // self.page_bytes + 2
         if self.paths.entry.mode in (CasMode.WB, CasMode.WO):
@@ -128,7 +128,7 @@ class OpenCas(NamedTuple):
         return parts + 3
 
     def grown(self, room: int) -> OpenCas:
-        """Return the same cache with room for so many jobs."""
+        """Return the same cache with room for `room` jobs."""
         entry = self.paths.entry
         lines = self.lines._replace(jobs=self.lines.jobs.grown(room))
         transfers = entry.cleaner.transfers._replace(lines=lines)
@@ -136,7 +136,7 @@ class OpenCas(NamedTuple):
         return self._replace(paths=self.paths._replace(entry=entry))
 
     def totals(self) -> dict[str, int]:
-        """Return what the cache has done so far, by name; as `casadm --stats` prints it."""
+        """Return the counters so far by name, as `casadm --stats` prints them."""
         lines, transfers = self.lines, self.paths.entry.cleaner.transfers
         counts = dict(zip(COUNTERS, transfers.counts.tolist(), strict=True))
         moved = {
@@ -164,12 +164,12 @@ class OpenCas(NamedTuple):
 
     @method
     def room(self):
-        """Return how many parts can still be made."""
+        """Return how many more parts can be made."""
         return self.paths.entry.cleaner.transfers.lines.jobs.room()
 
     @method
     def submit(self, now, slot, requests, below):
-        """Take a request."""
+        """Take a request from the host."""
         transfers = self.paths.entry.cleaner.transfers
         jobs = transfers.lines.jobs
         op = requests.op[slot]
@@ -214,7 +214,7 @@ class OpenCas(NamedTuple):
 
     @method
     def complete(self, now, tag, requests, below):
-        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        """Take a tier's completion; return the slot of a request that is complete, or -1."""
         paths, job = self.paths, tag
         jobs = paths.entry.cleaner.transfers.lines.jobs
         jobs.pending[job] -= 1
@@ -254,7 +254,7 @@ class OpenCas(NamedTuple):
 
     @method
     def end(self, now, job, events):
-        """Give a job's locks back; return the slot of its request."""
+        """Release a job and its locks; return the slot of its request."""
         jobs = self.paths.entry.cleaner.transfers.lines.jobs
         jobs.give_back(now, job, events)
         jobs.release(job)
@@ -262,7 +262,7 @@ class OpenCas(NamedTuple):
 
     @method
     def cleaned(self, now, job, requests, below):
-        """Let a job go on whose lines are clean."""
+        """Continue a job whose lines are clean."""
         way = self.paths.entry.cleaner.transfers.lines.jobs.way[job]
         if way == MAKE_ROOM or way == CLEAN:
             self.paths.entry.cleaner.end_batch(now, job, below)
@@ -271,7 +271,7 @@ class OpenCas(NamedTuple):
 
     @method
     def discard(self, offset, length):
-        """Forget the sectors that lie wholly in a range, but for those of lines in use."""
+        """Drop the sectors that lie completely in a range, except in lines in use."""
         lines = self.paths.entry.cleaner.transfers.lines
         end = (offset + length) >> SECTOR_SHIFT << SECTOR_SHIFT
         offset = (offset + SECTOR_BYTES - 1) >> SECTOR_SHIFT << SECTOR_SHIFT
@@ -292,14 +292,14 @@ class OpenCas(NamedTuple):
 
     @method
     def discard_line(self, line, core_line, offset, end):
-        """Forget sectors of one line, unless it is in use."""
+        """Drop sectors of one line, unless it is in use."""
         lines = self.paths.entry.cleaner.transfers.lines
         if not lines.jobs.is_in_use(line):
             lines.invalidate(line, lines.start(core_line, offset), lines.end(core_line, end))
 
     @method
     def finished(self, now, slot, requests, below):
-        """Write what a completed request has read to the cache."""
+        """Write the data of a completed read to the cache."""
         job = requests.promoted[slot]
         if job != NOTHING:
             transfers = self.paths.entry.cleaner.transfers
@@ -308,7 +308,7 @@ class OpenCas(NamedTuple):
 
     @method
     def wake(self, now, number, requests, below):
-        """Hear an event of one's own."""
+        """Run an event of the cache."""
         jobs = self.paths.entry.cleaner.transfers.lines.jobs
         if number == RESUME:
             self.paths.go_as_far(now, jobs.dequeue(), requests, below)

@@ -1,4 +1,4 @@
-"""Who cleans in Open CAS: jobs that need it, evictions that find nothing, a policy (2.13.4)."""
+"""Cleaning in Open CAS: for a job, for an eviction without a clean line, by a policy (2.13.4)."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
 NOTHING = -1
-ROOM_LINES = 32  # that are cleaned when none can be evicted
+ROOM_LINES = 32  # lines cleaned when none can be evicted
 WRITE = int(Op.WRITE)
 LAST_IO_NS, MAKES_ROOM = range(2)
 
 
 @state_machine
 class Cleaner(NamedTuple):
-    """Cleans lines of jobs, and batches of lines that are jobs of their own."""
+    """Cleans the lines of jobs, and batches of lines as jobs of their own."""
 
     transfers: Transfers
     state: Ints  # [LAST_IO_NS, MAKES_ROOM]
 
     @classmethod
     def new(cls, transfers: Transfers) -> Cleaner:
-        """Clean nothing."""
+        """Return an idle cleaner."""
         return cls(transfers, np.zeros(2, np.int64))
 
     @method
     def clean(self, now, job, below):
-        """Begin to clean the lines of a job; tell whether there is something to clean."""
+        """Start to clean the lines of a job; return whether there is something to clean."""
         self.transfers.lines.jobs.step[job] = CLEAN_READ
         return self.transfers.read_dirty(now, job, below)
 
     @method
     def go_on(self, now, job, below):
-        """Take the next step; tell whether that was the last."""
+        """Start the next step of cleaning; return whether the last step is complete."""
         transfers, jobs = self.transfers, self.transfers.lines.jobs
         step = jobs.step[job]
         if step == CLEAN_READ:
@@ -70,14 +70,14 @@ class Cleaner(NamedTuple):
 
     @method
     def add_to_batch(self, job, line):
-        """Lock a line that nobody uses, and add it to a batch."""
+        """Lock a line that is not in use, and add it to a batch."""
         lines = self.transfers.lines
         lines.jobs.enter(line, SHARED)
         lines.jobs.add_in_order(job, lines.table.number[line], line)
 
     @method
     def make_room(self, now, below):
-        """Clean some lines, so that they can be evicted another time."""
+        """Clean some lines, so that later requests can evict them."""
         lines = self.transfers.lines
         if self.state[MAKES_ROOM] == 1:
             return
@@ -95,7 +95,7 @@ class Cleaner(NamedTuple):
 
     @method
     def end_batch(self, now, job, below):
-        """Hear that a batch is clean."""
+        """End a batch after its last step."""
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         jobs.give_back(now, job, below.events)
         if jobs.way[job] == MAKE_ROOM:
@@ -107,7 +107,7 @@ class Cleaner(NamedTuple):
 
     @method
     def come(self, now, below):
-        """Clean what the policy chooses, if there is something."""
+        """Clean the lines that the policy chooses, if there are any."""
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         if dirt.state[DIRTY] == 0:
             dirt.state[IS_AWAKE] = 0
@@ -126,7 +126,7 @@ class Cleaner(NamedTuple):
 
     @method
     def choose_oldest(self, now, job):
-        """Choose the lines that were not written for longest (ALRU)."""
+        """Choose the lines that were not written for the longest time (ALRU)."""
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         chosen = 0
         line = dirt.oldest()
@@ -138,7 +138,7 @@ class Cleaner(NamedTuple):
 
     @method
     def choose_densest(self, job):
-        """Choose the first dirty lines of the chunk that has the most (ACP)."""
+        """Choose the first dirty lines of the chunk with the most dirty lines (ACP)."""
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         chosen = 0
         first = dirt.densest_chunk() * dirt.lines_per_chunk

@@ -1,4 +1,4 @@
-"""Which lines the cleaner of Open CAS cleans next (DESIGN.md 2.13.4)."""
+"""The order in which the cleaner of Open CAS cleans lines (DESIGN.md 2.13.4)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DIRTY, IS_AWAKE = range(2)
 
 @state_machine
 class Dirt(NamedTuple):
-    """Dirty lines, as the policy of cleaning sees them."""
+    """Dirty lines in the order of the cleaning policy."""
 
     policy: int
     wake_ns: int
     staleness_ns: int
     activity_ns: int
-    flush_lines: int  # at a time
+    flush_lines: int  # per batch
     lines_per_chunk: int
     written_ns: Ints  # ALRU, by line: when a sector was last made dirty
     by_age: Chain  # ALRU
@@ -47,7 +47,7 @@ class Dirt(NamedTuple):
         line_bytes: int,
         origin_bytes: int,
     ) -> Dirt:
-        """Have no dirty line; `times` are wake_ns, staleness_ns, activity_ns, flush_lines."""
+        """Return no dirty lines; `times` are wake_ns, staleness_ns, activity_ns, flush_lines."""
         aged = lines if policy == ALRU else 1
         mapped = origin_bytes if policy == ACP else 1
         return cls(
@@ -63,7 +63,7 @@ class Dirt(NamedTuple):
 
     @method
     def add(self, line, core_line):
-        """Note that a line becomes dirty."""
+        """Add a line that becomes dirty."""
         self.state[DIRTY] += 1
         if self.policy == ALRU:
             self.by_age.add(line)
@@ -73,7 +73,7 @@ class Dirt(NamedTuple):
 
     @method
     def written(self, now, line, events):
-        """Note that a dirty line is written; wake the cleaner."""
+        """Record a write of a dirty line, and wake the cleaner."""
         if self.policy == ALRU:
             self.by_age.remove(line)
             self.by_age.add(line)
@@ -85,7 +85,7 @@ class Dirt(NamedTuple):
 
     @method
     def remove(self, line, core_line):
-        """Note that a line becomes clean."""
+        """Remove a line that becomes clean."""
         self.state[DIRTY] -= 1
         if self.policy == ALRU:
             self.by_age.remove(line)
@@ -95,17 +95,17 @@ class Dirt(NamedTuple):
 
     @method
     def oldest(self):
-        """Return the line that was not written for longest, or -1 (ALRU)."""
+        """Return the line that was not written for the longest time, or -1 (ALRU)."""
         return self.by_age.ends[LAST]
 
     @method
     def older_than(self, line, now):
-        """Tell whether a line is so old that it is to be cleaned (ALRU)."""
+        """Return whether a line is old enough to be cleaned (ALRU)."""
         return self.written_ns[line] <= now - self.staleness_ns
 
     @method
     def densest_chunk(self):
-        """Return the chunk with the greatest share of dirty lines, in tenths (ACP)."""
+        """Return the chunk with the highest share of dirty lines, in tenths (ACP)."""
         best, highest = NOTHING, NOTHING
         for chunk in range(len(self.dirty_in_chunk)):
             lines = self.dirty_in_chunk[chunk]

@@ -1,4 +1,4 @@
-"""How requests enter Open CAS: their way, lines for them, locks (DESIGN.md 2.13.1)."""
+"""The start of requests in Open CAS: routing, allocation of lines, locks (DESIGN.md 2.13.1)."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ UNDER_WAY, IS_BLOCKED = range(2)
 
 @state_machine
 class Backfills(NamedTuple):
-    """How many misses are on their way into the cache."""
+    """The number of misses being written to the cache, with its limits."""
 
-    most: int
+    limit: int
     resume: int
     state: Ints  # [UNDER_WAY, IS_BLOCKED]
 
     @classmethod
-    def new(cls, most: int, resume: int) -> Backfills:
-        """Have none under way."""
-        return cls(most, resume, np.zeros(2, np.int64))
+    def new(cls, limit: int, resume: int) -> Backfills:
+        """Return none in progress."""
+        return cls(limit, resume, np.zeros(2, np.int64))
 
     @method
     def are_blocked(self):
-        """Tell whether there were too many, and are not few again."""
+        """Return whether the limit was exceeded and the number has not fallen to `resume` yet."""
         return self.state[IS_BLOCKED] == 1
 
     @method
     def begin(self):
-        """Begin one."""
+        """Count a start."""
         self.state[UNDER_WAY] += 1
-        if self.state[UNDER_WAY] > self.most:
+        if self.state[UNDER_WAY] > self.limit:
             self.state[IS_BLOCKED] = 1
 
     @method
     def end(self):
-        """End one."""
+        """Count an end."""
         self.state[UNDER_WAY] -= 1
         if self.state[UNDER_WAY] < self.resume:
             self.state[IS_BLOCKED] = 0
@@ -61,7 +61,7 @@ class Backfills(NamedTuple):
 
 @state_machine
 class Entry(NamedTuple):
-    """Chooses the way of each job, finds it lines and locks them."""
+    """Chooses the way of each job, allocates its lines and locks them."""
 
     mode: int
     promotion: int
@@ -95,7 +95,7 @@ class Entry(NamedTuple):
 
     @method
     def cuts_off(self, job, pages):
-        """Note a request's place; tell whether it belongs to a stream that is to pass."""
+        """Record a request's place; return whether it belongs to a stream to be cut off."""
         cutoff, lines = self.cutoff, self.cleaner.transfers.lines
         if cutoff.policy == NEVER:
             return False
@@ -106,7 +106,7 @@ class Entry(NamedTuple):
 
     @method
     def let_pass(self, job, path, reason, requests):
-        """Let a job pass the cache; say of a READ why."""
+        """Make a job bypass the cache; set the reason of a READ."""
         jobs = self.cleaner.transfers.lines.jobs
         if jobs.op[job] == READ:
             jobs.way[job] = PASS
@@ -115,11 +115,11 @@ class Entry(NamedTuple):
         else:
             jobs.way[job] = INVALIDATE
 
-    # Begin.
+    # Start.
 
     @method
     def begin(self, now, job, requests, below):
-        """Look up what a job touches, find it lines if it needs some, and lock them."""
+        """Look up the core lines of a job, allocate lines if needed, and lock them."""
         lines = self.cleaner.transfers.lines
         jobs = lines.jobs
         offset = jobs.offset[job]
@@ -151,7 +151,7 @@ class Entry(NamedTuple):
 
     @method
     def find_lines(self, now, job, missing, requests, below):
-        """Find lines for those core lines that have none, or let the job pass."""
+        """Allocate lines for the core lines that have none, or make the job bypass the cache."""
         lines = self.cleaner.transfers.lines
         is_new = missing == requests.pages[lines.jobs.request[job]]
         if is_new and self.is_refused(job):
@@ -164,7 +164,7 @@ class Entry(NamedTuple):
 
     @method
     def is_refused(self, job):
-        """Tell whether what a job touches was missed too seldom."""
+        """Return whether promotion refuses a job because of too few misses."""
         lines = self.cleaner.transfers.lines
         if self.promotion != NHIT or lines.capacity - lines.state[FREE] < self.nhit.trigger_lines:
             return False
@@ -179,7 +179,7 @@ class Entry(NamedTuple):
 
     @method
     def take_lines(self, job):
-        """Take lines for core lines that have none; tell whether there are enough."""
+        """Allocate lines for core lines that have none; return whether there are enough."""
         lines = self.cleaner.transfers.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
@@ -200,7 +200,7 @@ class Entry(NamedTuple):
 
     @method
     def give_lines(self, job):
-        """Let the lines be free that were taken for a job."""
+        """Free the lines that were allocated for a job."""
         lines = self.cleaner.transfers.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
@@ -212,7 +212,7 @@ class Entry(NamedTuple):
 
     @method
     def hold_lines(self, job):
-        """Let the lines taken for a job hold what they were taken for."""
+        """Assign the lines allocated for a job to their core lines."""
         lines = self.cleaner.transfers.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]

@@ -1,4 +1,4 @@
-"""What is under way in Open CAS: jobs, the lines that each needs, and who locks these."""
+"""Work in progress in Open CAS: jobs, the lines that each needs, and the locks on these."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 SHARED, EXCLUSIVE = 0, 1
-LOCKED = -1  # owners of a line that is locked exclusively
+LOCKED = -1  # value of `owners` for a line that is locked exclusively
 FIRST, LAST, AWAKE = range(3)
 FREE, COUNT = range(2)
 
-RESUME, CLEANER = range(2)  # whom an event of the cache wakes
+RESUME, CLEANER = range(2)  # events of the cache
 
 
 @state_machine
@@ -26,15 +26,15 @@ class Needs(NamedTuple):
     core_line: Ints
     line: Ints  # or NOTHING; 64 bits, as it is multiplied to an address
     job: Int32s
-    is_there: Bytes  # whether the line held the core line when it was last looked at
-    is_marked: Bytes  # to be cleaned, or with metadata to be written
-    waiting_next: Int32s  # for the same line
-    following: Int32s  # of the same job, in order; or in the list of the free
+    is_there: Bytes  # whether the line held the core line at the last look-up
+    is_marked: Bytes  # 1: to be cleaned, or its metadata must be written
+    waiting_next: Int32s  # the next need that waits for the same line
+    following: Int32s  # the next need of the same job, in order; or in the free list
     free: Ints  # [FREE, COUNT]
 
     @classmethod
     def new(cls, capacity: int) -> Needs:
-        """Make room for so many."""
+        """Return room for `capacity` needs."""
         return cls(
             np.zeros(capacity, np.int64),
             np.zeros(capacity, np.int64),
@@ -47,7 +47,7 @@ class Needs(NamedTuple):
         )
 
     def grown(self, capacity: int) -> Needs:
-        """Return the same with room for `capacity`."""
+        """Return the same with room for `capacity` needs."""
         links, head = extended_free_list(self.following, int(self.free[FREE]), capacity)
         added = capacity - len(self.line)
         columns = (longer(column, capacity) for column in (*self[:5], self.waiting_next))
@@ -55,7 +55,7 @@ class Needs(NamedTuple):
 
     @method
     def take(self, job, core_line, line):
-        """Return a new one."""
+        """Allocate a need."""
         need = self.free[FREE]
         self.free[FREE] = self.following[need]
         self.free[COUNT] -= 1
@@ -69,7 +69,7 @@ class Needs(NamedTuple):
 
     @method
     def release(self, need):
-        """Give one back."""
+        """Free a need."""
         self.following[need] = self.free[FREE]
         self.free[FREE] = need
         self.free[COUNT] += 1
@@ -77,32 +77,32 @@ class Needs(NamedTuple):
 
 @state_machine
 class Jobs(NamedTuple):
-    """Requests, and batches that are cleaned."""
+    """Requests, and batches of lines to be cleaned."""
 
     needs: Needs
-    owners: Int32s  # by line: how many share it, or LOCKED
+    owners: Int32s  # by line: number of jobs that share it, or LOCKED
     waiting: Int32s  # by line: the first need that waits, or NOTHING
     last_waiting: Int32s
-    queue: Ints  # [FIRST, LAST, AWAKE]: jobs that have got their locks and are to go on
+    queue: Ints  # [FIRST, LAST, AWAKE]: jobs that have got all their locks
     request: Int32s  # slot, or NOTHING
     way: Bytes
-    step: Bytes  # what it waits for from the tiers
+    step: Bytes  # the next step after the tiers have completed its parts
     op: Bytes  # with FUA
-    offset: Ints  # of whole sectors
+    offset: Ints  # in whole sectors, bytes
     length: Ints
-    pending: Int32s  # parts that the tiers have not completed
-    waits: Int32s  # locks that it has not got yet
+    pending: Int32s  # number of parts that the tiers have not completed
+    waits: Int32s  # number of locks that it waits for
     has_waited: Bytes
     lock: Bytes  # SHARED, EXCLUSIVE
     is_cut: Bytes
     first_need: Int32s
     last_need: Int32s
-    following: Int32s  # in the queue, or in the list of the free
+    following: Int32s  # next in the queue, or in the free list
     free: Ints  # [FREE, COUNT]
 
     @classmethod
     def new(cls, lines: int, capacity: int) -> Jobs:
-        """Make room for so many jobs and needs, with nobody at any of the lines."""
+        """Return room for `capacity` jobs and needs, with no line locked."""
         kinds = (
             *(np.int32, np.uint8, np.uint8, np.uint8, np.int64, np.int64, np.int32, np.int32),
             *(np.uint8, np.uint8, np.uint8, np.int32, np.int32),
@@ -128,17 +128,17 @@ class Jobs(NamedTuple):
         return Jobs._make((self.needs.grown(capacity), *self[1:5], *columns, links, free))
 
     def size(self) -> int:
-        """Return how many jobs there is room for."""
+        """Return the number of jobs there is room for."""
         return len(self.request)
 
     @method
     def room(self):
-        """Return how many jobs and needs can still be taken."""
+        """Return how many more jobs and needs can be allocated."""
         return min(self.free[COUNT], self.needs.free[COUNT])
 
     @method
     def take(self, request, way):
-        """Return a new job."""
+        """Allocate a job."""
         job = self.free[FREE]
         self.free[FREE] = self.following[job]
         self.free[COUNT] -= 1
@@ -155,14 +155,14 @@ class Jobs(NamedTuple):
 
     @method
     def release(self, job):
-        """Give back a job that needs nothing."""
+        """Free a job without needs."""
         self.following[job] = self.free[FREE]
         self.free[FREE] = job
         self.free[COUNT] += 1
 
     @method
     def add_need(self, job, core_line, line):
-        """Let a job need one more core line, behind the others."""
+        """Add a core line at the end of a job's needs."""
         need = self.needs.take(job, core_line, line)
         last = self.last_need[job]
         if last == NOTHING:
@@ -173,7 +173,7 @@ class Jobs(NamedTuple):
 
     @method
     def add_in_order(self, job, core_line, line):
-        """Let a job need one more core line, in order of address."""
+        """Add a core line to a job's needs, in order of address."""
         needs = self.needs
         last = self.last_need[job]
         if last == NOTHING or needs.core_line[last] < core_line:
@@ -194,12 +194,12 @@ class Jobs(NamedTuple):
 
     @method
     def is_in_use(self, line):
-        """Tell whether a line is locked or waited for."""
+        """Return whether a line is locked or waited for."""
         return self.owners[line] != 0 or self.waiting[line] != NOTHING
 
     @method
     def ask(self, job, lock):
-        """Lock the lines of a job, as far as others let it."""
+        """Lock the lines of a job; queue it for those that are locked by others."""
         needs = self.needs
         self.lock[job] = lock
         self.has_waited[job] = 0
@@ -219,14 +219,14 @@ class Jobs(NamedTuple):
 
     @method
     def lock_now(self, line, lock):
-        """Lock a line if nobody waits for it and its owners let this in; tell whether so."""
+        """Lock a line if no job waits for it and it is compatible; return whether it is locked."""
         if self.waiting[line] != NOTHING:
             return False
         return self.enter(line, lock)
 
     @method
     def enter(self, line, lock):
-        """Lock a line if its owners let this in; tell whether so."""
+        """Lock a line if its present locks allow that; return whether it is locked."""
         owners = self.owners[line]
         if lock == SHARED and owners != LOCKED:
             self.owners[line] = owners + 1
@@ -238,7 +238,7 @@ class Jobs(NamedTuple):
 
     @method
     def give_back(self, now, job, events):
-        """Unlock a job's lines; it needs none of them any more."""
+        """Unlock a job's lines, and free its needs."""
         needs = self.needs
         need = self.first_need[job]
         lock = self.lock[job]
@@ -256,7 +256,7 @@ class Jobs(NamedTuple):
 
     @method
     def let_in(self, now, line, events):
-        """Let those who wait for a line lock it, as far as possible."""
+        """Lock a line for the jobs that wait for it, as far as possible."""
         needs = self.needs
         need = self.waiting[line]
         while need != NOTHING and self.enter(line, self.lock[needs.job[need]]):
@@ -267,11 +267,11 @@ class Jobs(NamedTuple):
             need = needs.waiting_next[need]
             self.waiting[line] = need
 
-    # The queue of those who go on.
+    # The queue of jobs that continue.
 
     @method
     def enqueue(self, now, job, events):
-        """Let a job go on later in this instant."""
+        """Queue a job to continue later at this time."""
         queue = self.queue
         self.following[job] = NOTHING
         if queue[FIRST] == NOTHING:
@@ -285,14 +285,14 @@ class Jobs(NamedTuple):
 
     @method
     def dequeue(self):
-        """Return the first of the queue."""
+        """Remove and return the first job of the queue."""
         job = self.queue[FIRST]
         self.queue[FIRST] = self.following[job]
         return job
 
     @method
     def queue_on(self, now, events):
-        """Have the next of the queue taken, if there is one."""
+        """Schedule the next job of the queue, if there is one."""
         if self.queue[FIRST] == NOTHING:
             self.queue[AWAKE] = 0
         else:

@@ -1,4 +1,4 @@
-"""The lines of Open CAS: what they hold, and which one is taken next (DESIGN.md 2.13, 2.13.3)."""
+"""The lines of Open CAS: their content, and which one is taken next (DESIGN.md 2.13, 2.13.3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEXT_FREE, FREE, CURSOR, CLEANING_CURSOR, EVICTIONS = range(5)
 
 @state_machine
 class Lines(NamedTuple):
-    """All lines; a line's core line is the number that `table` has for it."""
+    """All lines; the core line of a line is its number in `table`."""
 
     capacity: int
     line_bytes: int
@@ -33,7 +33,7 @@ class Lines(NamedTuple):
     dirty: Sectors
     dirt: Dirt
     jobs: Jobs
-    evicted: Marks  # core lines that left the cache like this
+    evicted: Marks  # core lines that were evicted
     overwritten: Marks
     free: Int32s  # a ring
     state: Ints  # [NEXT_FREE ... EVICTIONS]
@@ -42,7 +42,7 @@ class Lines(NamedTuple):
     def new(
         cls, capacity: int, line_bytes: int, origin_bytes: int, dirt: Dirt, jobs: Jobs
     ) -> Lines:
-        """Have all lines free."""
+        """Return free lines."""
         core_lines = -(-origin_bytes // line_bytes)
         sectors = line_bytes >> SECTOR_SHIFT
         return cls(
@@ -62,7 +62,7 @@ class Lines(NamedTuple):
 
     @method
     def look_up(self, core_line):
-        """Return the line of a core line, which is warmer by that, or -1."""
+        """Return the line of a core line, and move it to the hot half; or -1."""
         line = self.table.find(core_line)
         if line != NOTHING:
             self.lists.touch(line)
@@ -70,28 +70,28 @@ class Lines(NamedTuple):
 
     @method
     def holds(self, line, core_line):
-        """Tell whether a line holds a core line."""
+        """Return whether a line holds a core line."""
         return self.lists.is_held(line) and self.table.number[line] == core_line
 
     @method
     def hold(self, line, core_line):
-        """Let a line that holds nothing hold a core line."""
+        """Assign an empty line to a core line."""
         self.table.insert(line, core_line)
         self.lists.add(line, line % LISTS)
 
     @method
     def start(self, core_line, offset):
-        """Return the first sector of a core line that lies behind an offset, from 0."""
+        """Return the first sector of a core line that is at or after an offset."""
         return max(offset - core_line * self.line_bytes, 0) >> SECTOR_SHIFT
 
     @method
     def end(self, core_line, end):
-        """Return the sector of a core line at which what lies before an offset ends."""
+        """Return the end of the sectors of a core line that are before an offset."""
         return min(end - core_line * self.line_bytes, self.line_bytes) >> SECTOR_SHIFT
 
     @method
     def why_missing(self, line, core_line):
-        """Return why a core line is not all valid."""
+        """Return why a core line is not completely valid."""
         if line != NOTHING and not self.valid.is_empty(line):
             return COLD
         if self.overwritten.has(core_line):
@@ -102,7 +102,7 @@ class Lines(NamedTuple):
 
     @method
     def make_dirty(self, now, line, start, end, events):
-        """Let sectors be newer than those of the core."""
+        """Mark sectors as dirty."""
         self.dirty.set(line, start, end)
         if not self.lists.is_dirty(line):
             self.lists.remove(line)
@@ -112,21 +112,21 @@ class Lines(NamedTuple):
 
     @method
     def make_clean(self, line):
-        """Let all sectors of a line be as those of the core."""
+        """Mark all sectors of a line as clean."""
         if self.lists.is_dirty(line):
             self.dirty.clear(line, 0, self.line_bytes >> SECTOR_SHIFT)
             self.move_to_clean(line)
 
     @method
     def move_to_clean(self, line):
-        """Move a line that has no dirty sector any more."""
+        """Move a line without dirty sectors to a list of clean lines."""
         self.lists.remove(line)
         self.lists.add(line, line % LISTS)
         self.dirt.remove(line, self.table.number[line])
 
     @method
     def invalidate(self, line, start, end):
-        """Forget sectors of a line; it may be free then."""
+        """Invalidate sectors of a line; free the line if none is valid."""
         self.valid.clear(line, start, end)
         self.dirty.clear(line, start, end)
         if self.lists.is_dirty(line) and self.dirty.is_empty(line):
@@ -140,14 +140,14 @@ class Lines(NamedTuple):
 
     @method
     def empty(self, line):
-        """Let a clean line hold nothing."""
+        """Remove the content of a clean line."""
         self.lists.remove(line)
         self.table.remove(line)
         self.valid.clear(line, 0, self.line_bytes >> SECTOR_SHIFT)
 
     @method
     def give_free(self, line):
-        """Put a line behind those that are free."""
+        """Append a line to the free lines."""
         self.free[(self.state[NEXT_FREE] + self.state[FREE]) % self.capacity] = line
         self.state[FREE] += 1
 
@@ -155,7 +155,7 @@ class Lines(NamedTuple):
 
     @method
     def take_free(self):
-        """Return the line that has been free for longest, or -1."""
+        """Remove and return the line that has been free longest, or -1."""
         if self.state[FREE] == 0:
             return NOTHING
         line = self.free[self.state[NEXT_FREE]]
@@ -165,9 +165,9 @@ class Lines(NamedTuple):
 
     @method
     def take_held(self, last, first, end):
-        """Evict and return a clean line, or -1; not one that holds a core line of [first, end).
+        """Evict and return a clean line that holds no core line of [first, end), or -1.
 
-        `last` is the one that was evicted last for the same job, or -1.
+        `last` is the last victim for the same job, or -1.
         """
         line = self.victim(last, first, end)
         if line != NOTHING:
@@ -199,13 +199,13 @@ class Lines(NamedTuple):
 
     @method
     def can_be_taken(self, line, first, end):
-        """Tell whether nobody uses a line, and it holds no core line of [first, end)."""
+        """Return whether a line is not in use and holds no core line of [first, end)."""
         core_line = self.table.number[line]
         return not self.jobs.is_in_use(line) and not first <= core_line < end
 
     @method
     def next_to_clean(self):
-        """Return a dirty line that nobody uses, of the next list that has one, or -1."""
+        """Return a dirty line that is not in use, from the next list that has one, or -1."""
         lists, state = self.lists, self.state
         for step in range(LISTS):
             number = (state[CLEANING_CURSOR] + step) % LISTS

@@ -1,4 +1,4 @@
-"""The lists in which Open CAS keeps lines: a plain one, and many with a hot half."""
+"""The lists of lines in Open CAS: a plain one, and lists with a hot half."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hybridsim.foundation.arrays import Bytes, Int32s
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-LISTS = 32  # of clean lines, and as many of dirty ones behind them
+LISTS = 32  # of clean lines, then as many of dirty lines
 FIRST, LAST = range(2)
 HEAD, TAIL, LAST_HOT, COUNT = range(4)
 
@@ -25,7 +25,7 @@ class Chain(NamedTuple):
 
     @classmethod
     def new(cls, entries: int) -> Chain:
-        """Make an empty list that so many entries may enter."""
+        """Return an empty list for up to `entries` entries."""
         return cls(*(np.full(size, NOTHING, np.int32) for size in (entries, entries, 2)))
 
     @method
@@ -54,7 +54,7 @@ class Chain(NamedTuple):
 
     @method
     def remove(self, entry):
-        """Take an entry out."""
+        """Remove an entry."""
         newer = self.before[entry]
         older = self.after[entry]
         if newer == NOTHING:
@@ -69,7 +69,7 @@ class Chain(NamedTuple):
 
 @state_machine
 class Lists(NamedTuple):
-    """Lists of lines from head to tail, of which the first half is hot; rounded down."""
+    """Lists of lines from head to tail; the first half of each is hot, rounded down."""
 
     before: Int32s  # by line
     after: Int32s
@@ -79,7 +79,7 @@ class Lists(NamedTuple):
 
     @classmethod
     def new(cls, lines: int) -> Lists:
-        """Have no line in any list."""
+        """Return empty lists."""
         ends = np.full((2 * LISTS, 4), NOTHING, np.int32)
         ends[:, COUNT] = 0
         before, after = np.full(lines, NOTHING, np.int32), np.full(lines, NOTHING, np.int32)
@@ -88,12 +88,12 @@ class Lists(NamedTuple):
 
     @method
     def is_held(self, line):
-        """Tell whether a line stands in a list."""
+        """Return whether a line is in a list."""
         return self.list_of[line] > 0
 
     @method
     def is_dirty(self, line):
-        """Tell whether a line stands in a list of dirty ones."""
+        """Return whether a line is in a list of dirty lines."""
         return self.list_of[line] > LISTS
 
     @method
@@ -106,7 +106,7 @@ class Lists(NamedTuple):
 
     @method
     def add(self, line, number):
-        """Put a line at the head of a list."""
+        """Add a line at the head of a list."""
         end = 4 * number
         head = self.ends[end + HEAD]
         self.list_of[line] = number + 1
@@ -121,12 +121,12 @@ class Lists(NamedTuple):
         if self.ends[end + LAST_HOT] == NOTHING:
             self.ends[end + LAST_HOT] = line
         self.is_hot[line] = 1
-        if self.ends[end + COUNT] & 1 == 1:  # as many are hot as were
+        if self.ends[end + COUNT] & 1 == 1:  # the number of hot lines stays
             self.cool(end)
 
     @method
     def remove(self, line):
-        """Take a line out of its list."""
+        """Remove a line from its list."""
         end = 4 * (self.list_of[line] - 1)
         self.list_of[line] = 0
         was_hot = self.is_hot[line] == 1
@@ -144,7 +144,7 @@ class Lists(NamedTuple):
 
     @method
     def unlink(self, line, end):
-        """Join what stands before and behind a line."""
+        """Link the neighbours of a line to each other."""
         before = self.before[line]
         after = self.after[line]
         if before == NOTHING:
@@ -158,14 +158,14 @@ class Lists(NamedTuple):
 
     @method
     def cool(self, end):
-        """Let the last hot line be cold."""
+        """Make the last hot line cold."""
         line = self.ends[end + LAST_HOT]
         self.is_hot[line] = 0
         self.ends[end + LAST_HOT] = self.before[line]
 
     @method
     def warm(self, end):
-        """Let the first cold line be hot."""
+        """Make the first cold line hot."""
         last = self.ends[end + LAST_HOT]
         line = self.ends[end + HEAD] if last == NOTHING else self.after[last]
         self.is_hot[line] = 1

@@ -1,4 +1,4 @@
-"""Which way requests go through Open CAS (DESIGN.md 2.13.1)."""
+"""The processing of requests in Open CAS (DESIGN.md 2.13.1)."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ NONE, BUSY = int(Reason.NONE), int(Reason.BUSY)
 
 @state_machine
 class Paths(NamedTuple):
-    """Sends a job that has its lines where it goes."""
+    """Processes a job that has its lines."""
 
     entry: Entry
 
     @method
     def start(self, now, job, requests, below):
-        """Choose the way of a request, and begin it."""
+        """Choose the way of a request, and start it."""
         self.entry.route(job, requests)
         self.entry.begin(now, job, requests, below)
         self.go_as_far(now, job, requests, below)
 
     @method
     def go_as_far(self, now, job, requests, below):
-        """Let a job go, and begin anew as often as it has to, until it waits for something."""
+        """Process a job, restarting it as often as needed, until it waits for something."""
         jobs = self.entry.cleaner.transfers.lines.jobs
         while jobs.waits[job] == 0 and not self.go(now, job, requests, below):
             self.entry.begin(now, job, requests, below)
 
-    # Go.
+    # Processing.
 
     @method
     def go(self, now, job, requests, below):
-        """Do what a job is for, with all its locks; False: it has to begin anew."""
+        """Process a job that has all its locks; return False if it must restart."""
         jobs = self.entry.cleaner.transfers.lines.jobs
         is_there, is_hit, some = self.look_again(job)
         way = jobs.way[job]
@@ -90,7 +90,7 @@ class Paths(NamedTuple):
 
     @method
     def look_again(self, job):
-        """Tell whether lines are there for all of a job, all of it is valid, some of it is."""
+        """Return whether a job has all its lines, whether all sectors are valid, and any is."""
         lines = self.entry.cleaner.transfers.lines
         needs = lines.jobs.needs
         offset = lines.jobs.offset[job]
@@ -119,7 +119,7 @@ class Paths(NamedTuple):
         if jobs.way[job] == PASS:
             jobs.step[job] = ENDS
         else:
-            self.tell_miss(job, requests)
+            self.set_reason(job, requests)
             jobs.step[job] = OVERLAYS
         if jobs.way[job] == INSERT:
             jobs.step[job] = BACKFILLS
@@ -128,8 +128,8 @@ class Paths(NamedTuple):
         transfers.range_to_origin(now, job, READ, below)
 
     @method
-    def tell_miss(self, job, requests):
-        """Say why a READ is no hit, and, if it is overlaid, how much of it is in the cache."""
+    def set_reason(self, job, requests):
+        """Set why a READ is a miss, and, if it is overlaid, how much of it is in the cache."""
         lines = self.entry.cleaner.transfers.lines
         needs = lines.jobs.needs
         slot = lines.jobs.request[job]
@@ -151,7 +151,7 @@ class Paths(NamedTuple):
 
     @method
     def make_valid(self, job):
-        """Let all of a job be valid."""
+        """Mark all sectors of a job as valid."""
         lines = self.entry.cleaner.transfers.lines
         needs = lines.jobs.needs
         offset = lines.jobs.offset[job]
@@ -183,7 +183,7 @@ class Paths(NamedTuple):
 
     @method
     def count_request(self, job, is_hit, some):
-        """Count a request as casadm does; `some`: of its sectors are valid."""
+        """Count a request as casadm does; `some`: some of its sectors are valid."""
         transfers = self.entry.cleaner.transfers
         jobs, counts = transfers.lines.jobs, transfers.counts
         write = 0 if jobs.op[job] == READ else 1
@@ -200,11 +200,11 @@ class Paths(NamedTuple):
         counts[OF_WRITES * write + what] += 1
         counts[OF_WRITES * write + TOTAL] += 1
 
-    # When a part is complete.
+    # Completed parts.
 
     @method
     def written_back(self, now, job, below):
-        """Note what the core does not have yet."""
+        """Mark the written sectors as dirty."""
         lines = self.entry.cleaner.transfers.lines
         needs = lines.jobs.needs
         offset = lines.jobs.offset[job]
@@ -221,7 +221,7 @@ class Paths(NamedTuple):
 
     @method
     def overwritten(self, now, job, below):
-        """Forget what is newer in the core now."""
+        """Invalidate the sectors that were written to the core."""
         lines = self.entry.cleaner.transfers.lines
         needs = lines.jobs.needs
         offset = lines.jobs.offset[job]

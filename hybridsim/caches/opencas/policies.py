@@ -1,4 +1,4 @@
-"""What Open CAS lets past the cache: long streams, and what was not missed often (2.13.2)."""
+"""The policies of Open CAS: sequential cutoff and promotion by misses (DESIGN.md 2.13.2)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ ENTERED = 0
 
 @state_machine
 class Streams(NamedTuple):
-    """Some streams of requests that follow each other; the least recently used is replaced."""
+    """Streams of consecutive requests; the least recently used one is replaced."""
 
-    table: Table  # where it ends, and its direction -> stream
+    table: Table  # end of the stream, with its direction -> stream
     recent: Chain  # unused streams are the oldest
     length: Ints
     requests: Ints  # 0: unused
 
     @classmethod
     def new(cls, count: int) -> Streams:
-        """Have `count` unused streams."""
+        """Return `count` unused streams."""
         streams = cls(
             Table.new(count), Chain.new(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
         )
@@ -37,14 +37,14 @@ class Streams(NamedTuple):
 
     @method
     def extend(self, stream, key, length):
-        """Add a request to a stream that ends at `key` then."""
+        """Add a request to a stream, which then ends at `key`."""
         self.table.remove(stream)
         self.recent.remove(stream)
         self.enter(stream, key, self.length[stream] + length, self.requests[stream] + 1)
 
     @method
     def replace(self, key, length, requests):
-        """Have a stream instead of the least recently used."""
+        """Replace the least recently used stream."""
         stream = self.recent.ends[LAST]
         if self.requests[stream] > 0:
             self.table.remove(stream)
@@ -53,7 +53,7 @@ class Streams(NamedTuple):
 
     @method
     def enter(self, stream, key, length, requests):
-        """Enter a stream, as the most recently used."""
+        """Insert a stream as the most recently used."""
         self.length[stream] = length
         self.requests[stream] = requests
         self.table.insert(stream, key)
@@ -61,7 +61,7 @@ class Streams(NamedTuple):
 
     @method
     def forget(self, stream):
-        """Have a stream unused."""
+        """Mark a stream as unused."""
         self.table.remove(stream)
         self.requests[stream] = 0
         self.recent.remove(stream)
@@ -70,7 +70,7 @@ class Streams(NamedTuple):
 
 @state_machine
 class SequentialCutoff(NamedTuple):
-    """Finds long streams: those that are new, and those that have proved to be streams."""
+    """Detects long streams, in a table of new streams and one of established streams."""
 
     policy: int
     cutoff_bytes: int
@@ -80,13 +80,13 @@ class SequentialCutoff(NamedTuple):
 
     @classmethod
     def new(cls, policy: int, cutoff_bytes: int, margin_lines: int) -> SequentialCutoff:
-        """Know of no stream."""
+        """Return a detector without streams."""
         streams = Streams.new(NEW_STREAMS), Streams.new(ESTABLISHED_STREAMS)
         return cls(policy, cutoff_bytes, margin_lines, *streams)
 
     @method
     def is_long(self, op, offset, length):
-        """Note a request; tell whether its stream has reached the cutoff with it."""
+        """Record a request; return whether its stream has reached the cutoff with it."""
         fresh, established = self.fresh, self.established
         begins = offset << 1 | op
         ends = (offset + length) << 1 | op
@@ -109,23 +109,23 @@ class SequentialCutoff(NamedTuple):
 
 @state_machine
 class Nhit(NamedTuple):
-    """Counts the misses of core lines that are not cached, of the last that were missed."""
+    """Counts the misses of the core lines that were missed most recently and are not cached."""
 
     threshold: int
     trigger_lines: int
     table: Table  # core line -> entry
     misses: Int32s  # by entry
-    state: Ints  # [ENTERED]: so far
+    state: Ints  # [ENTERED: number of entries made so far]
 
     @classmethod
     def new(cls, threshold: int, trigger_lines: int, entries: int) -> Nhit:
-        """Have counted nothing; with room for so many core lines."""
+        """Return counters of 0, for `entries` core lines."""
         table, misses = Table.new(entries), np.zeros(entries, np.int32)
         return cls(threshold, trigger_lines, table, misses, np.zeros(1, np.int64))
 
     @method
     def passes(self, core_line):
-        """Count a miss; tell whether it was one of many."""
+        """Count a miss; return whether the threshold is reached."""
         entry = self.table.find(core_line)
         if entry != NOTHING:
             self.misses[entry] += 1
@@ -140,7 +140,7 @@ class Nhit(NamedTuple):
 
     @method
     def forget(self, core_line):
-        """Count a core line from the beginning again."""
+        """Reset the count of a core line."""
         entry = self.table.find(core_line)
         if entry != NOTHING:
             self.misses[entry] = 0

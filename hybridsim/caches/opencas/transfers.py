@@ -1,4 +1,4 @@
-"""What Open CAS has the tiers do for a job (DESIGN.md 2.13.1)."""
+"""The tier requests of Open CAS jobs (DESIGN.md 2.13.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 
 
 def lines_per_page(line_bytes: int) -> int:
-    """Return of how many lines a page holds the metadata.
+    """Return the number of lines whose metadata fits into a page.
 
     An estimate: 8 bytes for the core line, 2 for the core, 2 bits a sector.
     """
@@ -34,7 +34,7 @@ def lines_per_page(line_bytes: int) -> int:
 
 @state_machine
 class Transfers(NamedTuple):
-    """Parts of jobs on their way to the tiers."""
+    """Parts of jobs that are sent to the tiers."""
 
     lines: Lines
     lines_per_page: int
@@ -43,7 +43,7 @@ class Transfers(NamedTuple):
 
     @classmethod
     def new(cls, lines: Lines) -> Transfers:
-        """Have nothing under way."""
+        """Return a structure with nothing in progress."""
         counts, moved = np.zeros(len(COUNTERS), np.int64), np.zeros(len(BYTES), np.int64)
         return cls(lines, lines_per_page(lines.line_bytes), counts, moved)
 
@@ -102,7 +102,7 @@ class Transfers(NamedTuple):
 
     @method
     def follow_each_other(self, need):
-        """Tell whether the lines from a need on are neighbours."""
+        """Return whether the lines from a need on are adjacent."""
         needs = self.lines.jobs.needs
         following = needs.following[need]
         while following != NOTHING:
@@ -114,7 +114,7 @@ class Transfers(NamedTuple):
 
     @method
     def overlay(self, now, job, below):
-        """Read what the lines of a job have of it."""
+        """Read the valid sectors of a job from its lines."""
         lines = self.lines
         jobs, needs = lines.jobs, lines.jobs.needs
         offset = jobs.offset[job]
@@ -151,7 +151,7 @@ class Transfers(NamedTuple):
 
     @method
     def next_page(self, job, after):
-        """Return the first page behind `after` with metadata of a marked line, or -1."""
+        """Return the first page after `after` with metadata of a marked line, or -1."""
         needs = self.lines.jobs.needs
         best = NOTHING
         need = self.lines.jobs.first_need[job]
@@ -167,20 +167,20 @@ class Transfers(NamedTuple):
 
     @method
     def read_dirty(self, now, job, below):
-        """Mark and read the dirty lines of a job; tell whether there are any."""
+        """Mark and read the dirty lines of a job; return whether there are any."""
         lines, needs = self.lines, self.lines.jobs.needs
-        found = False
+        has_dirty = False
         need = lines.jobs.first_need[job]
         while need != NOTHING:
             line = needs.line[need]
             is_dirty = needs.is_there[need] == 1 and lines.lists.is_dirty(line)
             needs.is_marked[need] = is_dirty
             if is_dirty:
-                found = True
+                has_dirty = True
                 at = line * lines.line_bytes
                 self.to_cache(now, job, READ, at, lines.line_bytes, below)
             need = needs.following[need]
-        return found
+        return has_dirty
 
     @method
     def write_dirty(self, now, job, below):
@@ -203,7 +203,7 @@ class Transfers(NamedTuple):
 
     @method
     def make_clean(self, job):
-        """Let the marked lines of a job be clean."""
+        """Mark the marked lines of a job as clean."""
         needs = self.lines.jobs.needs
         need = self.lines.jobs.first_need[job]
         while need != NOTHING:

@@ -1,9 +1,9 @@
-"""How a job of Open CAS treats what it touches, what it waits for, and what is counted."""
+"""Constants of Open CAS jobs: their ways, their steps, and the counters."""
 
 # Ways.
 INSERT, UPDATE, INVALIDATE, OVERLAY, PASS, FLUSHING, DISCARDING, MAKE_ROOM, CLEAN = range(9)
 
-# Steps: what happens when all parts under way are complete.
+# Steps: what happens after all parts in progress are complete.
 (ENDS, ROUTES, BACKFILLS, IS_BACKFILLED, IS_WRITTEN_BACK, IS_OVERWRITTEN, OVERLAYS, IS_DISCARDED,
  CLEAN_READ, CLEAN_WRITTEN, CLEAN_FLUSHED, CLEAN_NOTED) = range(12)  # fmt: skip
 
@@ -13,10 +13,10 @@ COUNTERS = (
     "pass_through_reads", "pass_through_writes",
     "metadata_writes",
 )  # fmt: skip
-# Of a READ; those of a WRITE are OF_WRITES further on.
+# Of a READ; those of a WRITE are at an offset of OF_WRITES.
 HITS, DEFERRED, PARTIAL_MISSES, FULL_MISSES, TOTAL = range(5)
 OF_WRITES = 5
-PASS_THROUGH = 10  # of a READ; of a WRITE the next
+PASS_THROUGH = 10  # of a READ; the next one is of a WRITE
 METADATA_WRITES = 12
 
 BYTES = (
@@ -24,6 +24,6 @@ BYTES = (
     "reads_from_exported_object", "writes_to_exported_object",
     "cleaned_blocks",
 )  # fmt: skip
-# Of READs; of WRITEs the next.
+# Of READs; the next one is of WRITEs.
 OF_ORIGIN, OF_CACHE, OF_EXPORTED = 0, 2, 4
 CLEANED = 6

@@ -1,4 +1,4 @@
-"""The page cache (DESIGN.md 2.3): requests, the pages they touch, fills, and what is dirty."""
+"""The page cache (DESIGN.md 2.3): requests, the pages they touch, fills, and dirty pages."""
 
 from hybridsim.caches.page.cache import PageCache
 

@@ -1,7 +1,7 @@
 """The page cache: fixed pages, any admission policy with any replacement policy.
 
-Reads that miss go to the disks; a page that the admission policy wants is filled from there.
-Writes go past the cache, through it, or into it and back to the disks later (DESIGN.md 2.3).
+Reads that miss go to the disks; a page that the admission policy admits is filled from there.
+Writes go around the cache, through it, or into it and to the disks later (DESIGN.md 2.3).
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class PageCache(NamedTuple):
     page_bytes: int
     pages: int  # capacity
     mode: int
-    writes_back: int  # whether something may be dirty
+    writes_back: int  # 1 if pages may be dirty
     cutoff_bytes: int
     fills_max: int
     fill: int
     fill_when: int
     sub_page: int
     discards: int
-    fill_piece_bytes: int  # of one read
+    fill_piece_bytes: int  # maximum length of one read
     fill_rate: Limits
     table: Table
     dirty: Dirty
@@ -100,14 +100,15 @@ class PageCache(NamedTuple):
         parameters: Mapping[str, int] = DEFAULTS,
         warm: WarmStart = COLD_START,
     ) -> PageCache:
-        """Make a cache; the policies have room for `ids` (a power of two) pages.
+        """Return a cache; the policies have room for `ids` (a power of two) pages.
 
-        `parameters` are those of DESIGN.md 2.3 that are not named; granules of 0 bytes are pages.
-        It is empty but for what `warm` keeps, for which `ids` must suffice.
+        `parameters` are those of DESIGN.md 2.3 that are not named here; `granule_bytes` 0 means one
+        granule per page.  The cache is empty except for the pages that `warm` keeps; `ids` must be
+        large enough for them.
         """
-        said = {**DEFAULTS, **parameters}
+        options = {**DEFAULTS, **parameters}
         writes_back = mode == WRITE_BACK and pages > 0
-        rate = said["fill_rate"]
+        rate = options["fill_rate"]
         cache = cls(
             page_bytes,
             pages,
@@ -115,15 +116,15 @@ class PageCache(NamedTuple):
             int(writes_back),
             cutoff_bytes,
             fills_max,
-            said["fill"],
-            said["fill_when"],
-            said["sub_page"],
-            said["discards"],
-            said["fill_piece_bytes"] or page_bytes,
+            options["fill"],
+            options["fill_when"],
+            options["sub_page"],
+            options["discards"],
+            options["fill_piece_bytes"] or page_bytes,
             Limits.new(1, [Limit(READS, 1, rate, FILL_BURST_NS)] if rate else []),
             Table.new(page_bytes, granule_bytes or page_bytes, pages, ids),
-            Dirty.new(pages if writes_back else 0, said),
-            Preload.new(pages, warm, said),
+            Dirty.new(pages if writes_back else 0, options),
+            Preload.new(pages, warm, options),
             np.zeros(len(COUNTERS), np.int64),
             Streams.new(),
             admission,
@@ -133,7 +134,7 @@ class PageCache(NamedTuple):
         return cache
 
     def keep(self, warm: WarmStart) -> None:
-        """Have pages in an empty cache that were there before, the last of them the most recent."""
+        """Pre-populate an empty cache; the last page is the most recently used."""
         table = self.table
         for number in warm.memory.numbers.tolist() if warm.memory else []:
             table.ids.add(number)
@@ -150,7 +151,7 @@ class PageCache(NamedTuple):
         self.counts[[SLOTS_USED, PAGES_PRESENT]] = len(warm.kept)
 
     def start(self, events: Events) -> None:
-        """Schedule what happens by itself: the beginning of a preload."""
+        """Schedule the start of a preload, if there is one."""
         if len(self.preload.numbers):
             events.push(self.preload.idle_ns, CACHE, PRELOAD_TIMER)
 
@@ -161,14 +162,14 @@ class PageCache(NamedTuple):
         return self._replace(table=table, admission=admission, replacement=replacement)
 
     def size(self) -> int:
-        """Return how many pages there is room for in all."""
+        """Return the number of page ids that there is room for."""
         return len(self.table.state)
 
     def demand(self, longest_bytes: int) -> int:
-        """Return how many pages a request of that length can touch.
+        """Return the maximum number of parts that one step can need for a request of that length.
 
-        As many parts, at most of a page each, can come of one step: where pages have granules,
-        every other of them may lie on another tier; and all cleans may begin at once.
+        A step touches the pages of the request, and each may need several parts: if pages have
+        granules, every other granule may be on another tier.  All cleans may start in one step.
         """
         parts = self.table.granules // 2 + 1
         pages = longest_bytes // self.page_bytes + 2
@@ -176,19 +177,19 @@ class PageCache(NamedTuple):
         return (pages + cleaned + self.preload.demand(self.page_bytes)) * parts
 
     def totals(self) -> dict[str, int]:
-        """Return what the cache has done so far, by name."""
+        """Return the counters so far, by name."""
         done = zip(COUNTERS[: PAGES_PRESENT + 1], self.counts.tolist(), strict=False)
         back = zip(dirt.COUNTERS, self.dirty.counts.tolist(), strict=True)
         return dict(done) | (dict(back) if self.writes_back else {}) | self.preload.totals()
 
     @method
     def room(self):
-        """Return how many pages can still be met for the first time."""
+        """Return how many more pages can be added to the table."""
         return self.table.ids.room()
 
     @method
     def submit(self, now, slot, requests, below):
-        """Take a request."""
+        """Take a request from the host."""
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
@@ -211,7 +212,7 @@ class PageCache(NamedTuple):
 
     @method
     def change(self, now, slot, first, last, requests, below):
-        """Take a request that writes or discards."""
+        """Take a write or a discard."""
         op = requests.op[slot]
         if op == DISCARD:
             requests.reason[slot] = DISCARDED
@@ -230,7 +231,7 @@ class PageCache(NamedTuple):
 
     @method
     def complete(self, now, tag, requests, below):
-        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        """Take a tier's completion; return the slot of a request that is complete, or -1."""
         number = tag >> TAG_BITS
         if tag & TAG_MASK != PART:
             return self.go_on(now, number, tag & TAG_MASK, requests, below)
@@ -243,7 +244,7 @@ class PageCache(NamedTuple):
 
     @method
     def go_on(self, now, number, what, requests, below):
-        """Go on with what it does by itself; return the slot of a complete request, or -1."""
+        """Continue a fill, preload or clean; return the slot of a complete request, or -1."""
         if what == FILL_READ or what == FILL_WRITE:
             return self.go_on_filling(now, number, what, requests, below)
         if what == PRELOAD_READ:
@@ -259,7 +260,7 @@ class PageCache(NamedTuple):
 
     @method
     def end_parts(self, now, slot, requests, below):
-        """Do what a request still waits for; return its slot if that is nothing, or -1."""
+        """Start the next phase of a request; return its slot if there is none, else -1."""
         is_write = requests.op[slot] == WRITE and requests.length[slot] > 0
         if self.writes_back and is_write and requests.flags[slot] & PREFLUSH != 0:
             requests.flags[slot] &= FUA
@@ -277,7 +278,7 @@ class PageCache(NamedTuple):
 
     @method
     def go_on_filling(self, now, page, what, requests, below):
-        """Hear of a fill's read or write; return the slot of a request that is complete, or -1."""
+        """Continue a fill after a read or write; return the slot of a complete request, or -1."""
         slot = self.table.fill_for[self.table.slot[page]]
         if what == FILL_READ:
             has_ended = continue_fill(self, now, page, below) == 1
@@ -290,13 +291,13 @@ class PageCache(NamedTuple):
 
     @method
     def finished(self, now, slot, requests, below):
-        """Fill the pages that a completed request has reserved."""
+        """Start the fills that a completed request has reserved."""
         if requests.promoted[slot] != NOTHING:
             begin_fills(self, now, slot, False, requests, below)
 
     @method
     def wake(self, now, number, requests, below):
-        """Hear a timer of the preloader or of the cleaner."""
+        """Run a timer of the preloader or of the cleaner."""
         if number == PRELOAD_TIMER:
             go_on_preloading(self, now, below)
         else:
@@ -306,7 +307,7 @@ class PageCache(NamedTuple):
 
     @method
     def flush(self, now, slot, requests, below):
-        """Make what was acknowledged durable, wherever it is."""
+        """Flush the slow tier, and the fast tier if it may hold dirty data."""
         self.send(now, slot, FLUSH, 0, 0, requests, below)
         if self.writes_back:
             requests.pending[slot] += 1
@@ -320,18 +321,18 @@ class PageCache(NamedTuple):
 
     @method
     def send_fast(self, now, slot, op, page, start, end, requests, below):
-        """Send a range of the volume that lies in a page with a slot to the fast tier."""
+        """Send a range of the volume that lies in a cached page to the fast tier."""
         at = self.table.slot[page] * self.page_bytes + (start - self.table.start(page))
         requests.pending[slot] += 1
         below.fast.submit(now, slot << TAG_BITS | PART, op, at, end - start, below.events)
 
     @method
     def is_sequential(self, offset, length):
-        """Note a request's place; tell whether it continues a long run."""
+        """Record a request's place; return whether it continues a long sequential run."""
         stream = self.streams.extend(offset, length)
         return self.cutoff_bytes > 0 and self.streams.run_bytes[stream] >= self.cutoff_bytes
 
     @method
     def is_full(self):
-        """Tell whether every slot has been used: the first filling is over."""
+        """Return whether every slot has been used, that is, the first filling is over."""
         return self.counts[SLOTS_USED] == self.pages

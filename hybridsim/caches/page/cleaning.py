@@ -1,4 +1,4 @@
-"""How dirty pages get to the disks: chosen, read from the SSD, written where they belong."""
+"""Write-back of dirty pages: they are chosen, read from the SSD, and written to the disks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hybridsim.jit.limits import WRITES
 
 @kernel
 def go_on_cleaning(cache, now, below):
-    """Begin the cleans that may begin; see to it that this is looked at again."""
+    """Start all cleans that may start now, and set a timer for the next check."""
     dirty = cache.dirty
     free_ns = dirty.rate.free_ns(now, 0, WRITES)
     while dirty.can_clean() and dirty.has_reason(now) and free_ns <= now:
@@ -41,7 +41,7 @@ def go_on_cleaning(cache, now, below):
 
 @kernel
 def set_timer(dirty, timer, time_ns, events):
-    """Go on at that time, unless that timer is set."""
+    """Set a timer for that time, unless it is set already."""
     if dirty.state[timer] == 0:
         dirty.state[timer] = 1
         events.push(time_ns, CACHE, timer)
@@ -49,7 +49,7 @@ def set_timer(dirty, timer, time_ns, events):
 
 @kernel
 def begin_clean(cache, now, slot, below):
-    """Read what is dirty of a page that waits, and of its neighbours, from the fast tier."""
+    """Start a clean of a waiting page and its dirty neighbours: read them from the fast tier."""
     table, dirty = cache.table, cache.dirty
     first = table.ids.number[dirty.page[slot]]
     pages = 1
@@ -72,9 +72,9 @@ def begin_clean(cache, now, slot, below):
 
 @kernel
 def are_joined(cache, number, other, below):
-    """Tell whether page `other` waits, and it and its neighbour are dirty where they meet.
+    """Return whether page `other` waits, and `number` and `number` + 1 are dirty where they meet.
 
-    The pages that meet are `number` and the next one.
+    `other` is one of these two pages.
     """
     table, dirty = cache.table, cache.dirty
     page = table.ids.find(other)
@@ -88,7 +88,7 @@ def are_joined(cache, number, other, below):
 
 @kernel
 def read_flying(cache, now, clean, page, below):
-    """Read the flying granules of a page; return how many they are."""
+    """Read the granules of a page that are being cleaned; return their number."""
     table, dirty = cache.table, cache.dirty
     place = table.slot[page]
     flying = dirty.flying[place]
@@ -110,7 +110,7 @@ def read_flying(cache, now, clean, page, below):
 
 @kernel
 def clean_was_read(cache, now, clean, below):
-    """Write what was not overwritten since, in as few pieces as it takes."""
+    """Write the data that was not overwritten since, in as few requests as possible."""
     table, dirty = cache.table, cache.dirty
     start = end = NOTHING
     first = dirty.first[clean]
@@ -134,7 +134,7 @@ def clean_was_read(cache, now, clean, below):
 
 @kernel
 def write_clean(cache, now, clean, start, end, below):
-    """Write a range to the slow tier, unless it is none."""
+    """Write a range to the slow tier, unless `start` is NOTHING."""
     if start == NOTHING:
         return
     dirty = cache.dirty
@@ -147,7 +147,7 @@ def write_clean(cache, now, clean, start, end, below):
 
 @kernel
 def end_clean(cache, now, clean, below):
-    """Take what was written, and not overwritten since, as clean."""
+    """Mark the written granules as clean, except those overwritten since."""
     table, dirty = cache.table, cache.dirty
     first = dirty.first[clean]
     for number in range(first, first + dirty.pages[clean]):

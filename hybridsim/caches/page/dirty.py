@@ -1,4 +1,4 @@
-"""Which pages are dirty, oldest first, and the cleans that are under way."""
+"""The dirty pages, oldest first, and the cleans in progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIRTY_PAGES, WRITE_BACKS, CLEANED_BYTES, WRITES_LIMITED = range(len(COUNTERS))
 
 @state_machine
 class Dirty(NamedTuple):
-    """What the slow tier lacks; everything by slot but where it says by clean."""
+    """Dirty data, by slot except for the fields marked `by clean`."""
 
     dirty_high: int  # pages
     dirty_low: int
@@ -34,23 +34,23 @@ class Dirty(NamedTuple):
     merge_pages: int
     clean_window: int
     rate: Limits
-    granules: Ints  # that are dirty
-    flying: Ints  # of these, those on their way to the slow tier
-    clean: Int32s  # the clean that is under way, or NOTHING
+    granules: Ints  # dirty granules
+    flying: Ints  # those of them that are being cleaned
+    clean: Int32s  # the clean in progress, or NOTHING
     page: Int32s
-    older: Int32s  # of those that wait, from the oldest to the newest
+    older: Int32s  # list of waiting pages, from the oldest to the newest
     newer: Int32s
     is_waiting: Int32s
     first: Ints  # by clean: its first page's number
     pages: Ints  # by clean
-    pending: Ints  # by clean: parts of it that the tiers have not completed
+    pending: Ints  # by clean: its requests that the tiers have not completed
     free_cleans: Ints  # stack
     state: Ints  # [OLDEST ... RATE_TIMER]
     counts: Ints  # COUNTERS
 
     @classmethod
     def new(cls, slots: int, parameters: Mapping[str, int]) -> Dirty:
-        """Have nothing dirty; `parameters` are those of DESIGN.md 2.3.4, `slots` 0 if unused."""
+        """Return no dirty pages; `parameters` are those of DESIGN.md 2.3.4, `slots` 0 if unused."""
         numbers = [parameters[name] for name in NUMBERS]
         rate = parameters["clean_rate"]
         cleans = parameters["cleans_max"]
@@ -71,17 +71,17 @@ class Dirty(NamedTuple):
 
     @method
     def is_settled(self, slot):
-        """Tell whether nothing in a slot is dirty or being cleaned."""
+        """Return whether nothing in a slot is dirty or being cleaned."""
         return self.granules[slot] == 0 and self.clean[slot] == NOTHING
 
     @method
     def is_limited(self):
-        """Tell whether no more pages may become dirty."""
+        """Return whether no more pages may become dirty."""
         return self.state[LIMITED] == 1
 
     @method
     def add(self, page, slot, granules):
-        """Note that granules are dirty."""
+        """Mark granules as dirty."""
         if self.granules[slot] == 0:
             self.page[slot] = page
             self.counts[DIRTY_PAGES] += 1
@@ -93,7 +93,7 @@ class Dirty(NamedTuple):
 
     @method
     def remove(self, slot, granules):
-        """Note that granules are no longer dirty."""
+        """Mark granules as clean."""
         if self.granules[slot] == 0:
             return
         self.granules[slot] &= ~granules
@@ -108,7 +108,7 @@ class Dirty(NamedTuple):
 
     @method
     def wait(self, slot):
-        """Let a page wait for a clean, behind all others."""
+        """Append a page to the list of pages waiting for a clean."""
         newest = self.state[NEWEST]
         self.state[WAITING] += 1
         self.is_waiting[slot] = 1
@@ -122,7 +122,7 @@ class Dirty(NamedTuple):
 
     @method
     def leave(self, slot):
-        """Let a page wait no longer."""
+        """Remove a page from the list of waiting pages."""
         older, newer = self.older[slot], self.newer[slot]
         self.state[WAITING] -= 1
         self.is_waiting[slot] = 0
@@ -137,35 +137,35 @@ class Dirty(NamedTuple):
 
     @method
     def can_clean(self):
-        """Tell whether a page waits and a clean of it could begin."""
+        """Return whether a page waits and another clean may start."""
         return self.state[OLDEST] != NOTHING and self.state[FREE_CLEANS] > 0
 
     @method
     def has_reason(self, now):
-        """Tell whether it is time to clean: many pages wait, or nothing else is to be done."""
+        """Return whether cleaning is due: many pages wait, or no request arrived for `idle_ns`."""
         is_idle = now - self.state[LAST_NS] >= self.idle_ns
         return is_idle or self.state[WAITING] > self.clean_above
 
     @method
     def choose(self, ids):
-        """Return the slot that is next in disk order of those that have waited for longest."""
+        """Return the next slot in disk order (elevator) among the oldest waiting pages."""
         slot = self.state[OLDEST]
         chosen, ahead = slot, NOTHING
-        least, least_ahead = ids.number[self.page[slot]], NOTHING
+        lowest, lowest_ahead = ids.number[self.page[slot]], NOTHING
         looked_at = 0
         while slot != NOTHING and looked_at < self.clean_window:
             number = ids.number[self.page[slot]]
-            if number < least:
-                chosen, least = slot, number
-            if number >= self.state[POSITION] and (ahead == NOTHING or number < least_ahead):
-                ahead, least_ahead = slot, number
+            if number < lowest:
+                chosen, lowest = slot, number
+            if number >= self.state[POSITION] and (ahead == NOTHING or number < lowest_ahead):
+                ahead, lowest_ahead = slot, number
             slot = self.newer[slot]
             looked_at += 1
         return chosen if ahead == NOTHING else ahead
 
     @method
     def take_clean(self, first, pages):
-        """Return a new clean of pages from a number on."""
+        """Allocate a clean for `pages` pages from page number `first` on."""
         self.state[FREE_CLEANS] -= 1
         clean = self.free_cleans[self.state[FREE_CLEANS]]
         self.first[clean] = first
@@ -176,6 +176,6 @@ class Dirty(NamedTuple):
 
     @method
     def give_clean(self, clean):
-        """Take a clean back that has ended."""
+        """Free a clean that has ended."""
         self.free_cleans[self.state[FREE_CLEANS]] = clean
         self.state[FREE_CLEANS] += 1

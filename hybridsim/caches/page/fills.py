@@ -1,4 +1,4 @@
-"""Fills: what a miss makes the cache copy to the fast tier (DESIGN.md 2.3.2)."""
+"""Fills: copying missed pages to the fast tier (DESIGN.md 2.3.2)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from hybridsim.caches.page.slots import become_present, evict, free_slot, is_mov
 from hybridsim.jit import kernel
 from hybridsim.jit.limits import READS
 
-DRAWS_MAX = 8  # how often replacement is asked for a page that can go
+DRAWS_MAX = 8  # maximum number of victims tried
 
 
 @kernel
 def take_slot(cache, now, page, below):
-    """Find a slot for an absent page that is wanted, evicting another; NOTHING if none can go."""
+    """Return a slot for an absent page, evicting another page if needed; NOTHING if impossible."""
     cache.replacement.missed(page)
     place = free_slot(cache)
     if place != NOTHING:
@@ -51,14 +51,14 @@ def take_slot(cache, now, page, below):
 
 @kernel
 def clean_at_once(cache, now, place, below):
-    """Clean a page that is in the way, if it waits for that."""
+    """Start a clean of a page that blocks an eviction, if it waits for one."""
     if cache.writes_back and cache.dirty.is_waiting[place] == 1 and cache.dirty.can_clean():
         begin_clean(cache, now, place, below)
 
 
 @kernel
 def may_fill(cache, now, granules):
-    """Tell whether a fill of so many granules touched may begin, which is then paid for."""
+    """Return whether a fill for a number of touched granules may start; charge the fill rate."""
     if cache.counts[FILLS] >= cache.fills_max:
         return False
     if cache.fill_rate.free_ns(now, 0, READS) > now:
@@ -72,7 +72,7 @@ def may_fill(cache, now, granules):
 
 @kernel
 def reserve(cache, now, slot, page, first, last, requests, below):
-    """Find a wanted page a place, if one is to be had, and remember it with the request.
+    """Reserve a slot for an admitted page, if possible, and link the page to the request.
 
     The request touches the granules from `first` to `last`.
     """
@@ -89,7 +89,7 @@ def reserve(cache, now, slot, page, first, last, requests, below):
 
 @kernel
 def complete_page(cache, now, slot, page, first, last, requests, below):
-    """Have what a present page lacks filled, if that may be."""
+    """Schedule a fill of the missing part of a present page, if a fill may start."""
     is_filled = cache.table.fill_parts[cache.table.slot[page]] != 0
     if not is_filled and may_fill(cache, now, last - first + 1):
         expect_fill(cache, slot, page, first, last, requests, below)
@@ -97,7 +97,7 @@ def complete_page(cache, now, slot, page, first, last, requests, below):
 
 @kernel
 def expect_fill(cache, slot, page, first, last, requests, below):
-    """Note what is to be filled, which the request does when it is complete."""
+    """Record what to fill; the fill starts when the request is complete."""
     table = cache.table
     place = table.slot[page]
     wanted = table.bits(first, last) if cache.sub_page else table.all_of(page, below)
@@ -115,7 +115,7 @@ def expect_fill(cache, slot, page, first, last, requests, below):
 
 @kernel
 def begin_fills(cache, now, slot, waits, requests, below):
-    """Fill the pages that a request has reserved; return how many of them ended at once."""
+    """Start the fills that a request has reserved; return how many of them ended at once."""
     table = cache.table
     page = requests.promoted[slot]
     ended = 0
@@ -129,7 +129,7 @@ def begin_fills(cache, now, slot, waits, requests, below):
 
 @kernel
 def begin_fill(cache, now, slot, page, requests, below):
-    """Fill a page, with the data in hand if they are all that it takes; return 1 if it ended."""
+    """Start a fill, without a read if the request has all the data; return 1 if it ended."""
     table = cache.table
     filling = table.filling[table.slot[page]]
     is_read = cache.fill == PIGGYBACK and requests.op[slot] == READ
@@ -145,7 +145,7 @@ def begin_fill(cache, now, slot, page, requests, below):
 
 @kernel
 def fill_end(cache, page, below):
-    """Return where on the slow tier what is to be filled of a page ends."""
+    """Return the end of the range to be filled, in bytes on the slow tier."""
     table = cache.table
     last = table.last_of(table.filling[table.slot[page]])
     return min(table.start(page) + table.offset(last + 1), below.slow.capacity_bytes)
@@ -153,7 +153,7 @@ def fill_end(cache, page, below):
 
 @kernel
 def continue_fill(cache, now, page, below):
-    """Read the next piece of a fill, or write what was read; return 1 if the fill ended."""
+    """Read the next piece of a fill, or write the data read; return 1 if the fill ended."""
     table = cache.table
     place = table.slot[page]
     start = table.fill_at[place]
@@ -168,7 +168,7 @@ def continue_fill(cache, now, page, below):
 
 @kernel
 def write_fill(cache, now, page, below):
-    """Write what is still to be filled to the slot; return 1 if the fill ended thereby."""
+    """Write the granules that are still to be filled; return 1 if there are none left."""
     table = cache.table
     place = table.slot[page]
     filling = table.filling[place]
@@ -189,7 +189,7 @@ def write_fill(cache, now, page, below):
 
 @kernel
 def fill_was_written(cache, now, page, below):
-    """Hear of a write's end; tell whether it was the last of its fill."""
+    """Take the completion of a fill's write; return whether it was the last one."""
     place = cache.table.slot[page]
     cache.table.fill_parts[place] -= 1
     if cache.table.fill_parts[place] > 1:
@@ -200,7 +200,7 @@ def fill_was_written(cache, now, page, below):
 
 @kernel
 def end_fill(cache, now, page, below):
-    """Take what was filled as valid, unless it was overwritten meanwhile."""
+    """Mark the filled granules as valid, except those overwritten meanwhile."""
     table = cache.table
     place = table.slot[page]
     filling = table.filling[place]

@@ -1,15 +1,15 @@
-"""The numbers that a page cache is made of: states, tags, counters."""
+"""Constants of the page cache: states, tags, counters."""
 
 from __future__ import annotations
 
 from hybridsim.foundation.codes import Fill, FillWhen, Mode, Op, Path, Reason
 
 NOTHING = -1
-PRELOADED = -2  # in place of the request that waits for a fill
-ABSENT, FILLING, PRESENT = range(3)  # FILLING: it has a slot, and nothing in it
+PRELOADED = -2  # in place of the slot of a request that waits for a fill
+ABSENT, FILLING, PRESENT = range(3)  # FILLING: the page has a slot without valid data
 
-# A tier request's tag is number << TAG_BITS | one of these; number is a request's slot, a page or
-# a clean.
+# The tag of a tier request is number << TAG_BITS | one of these; number is a request's slot, a page
+# or a clean.
 PART, FILL_READ, FILL_WRITE, CLEAN_READ, CLEAN_WRITE, DROPPED, PRELOAD_READ = range(7)
 TAG_BITS = 3
 TAG_MASK = (1 << TAG_BITS) - 1

@@ -1,4 +1,4 @@
-"""What a page cache begins with: pages that it kept, and a list of those to be loaded."""
+"""The start of a warm cache: pages that it kept, and a list of pages to be loaded."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ COUNTERS = (
 )  # fmt: skip
 (PAGES_KEPT, PRELOAD_READS, PRELOAD_BYTES, PAGES_PRELOADED, PRELOADS_DOOMED,
  WARM_PAGES_USED) = range(len(COUNTERS))  # fmt: skip
-POSITION, FIRST, PENDING = range(3)  # in the list: what is next, where the round began; its reads
+POSITION, FIRST, PENDING = range(3)  # next place in the list; start of the round; its reads
 
 
 class WarmStart(NamedTuple):
-    """Numbers of pages, none twice in a column."""
+    """Page numbers, distinct within each column."""
 
-    kept: Ints = NO_PAGES  # on the SSD already, the least worth first; no more than it holds
-    valid: Ints = NO_PAGES  # their granules, as bits
+    kept: Ints = NO_PAGES  # on the SSD already, the least valuable first; at most its capacity
+    valid: Ints = NO_PAGES  # their valid granules, as bits
     preload: Ints = NO_PAGES  # to be read from the disks, in this order
-    memory: Memory | None = None  # what a learned policy knew; its pages get the first ids
+    memory: Memory | None = None  # state of a learned policy; its pages get the first ids
 
 
 COLD_START = WarmStart()
@@ -38,23 +38,23 @@ COLD_START = WarmStart()
 
 @state_machine
 class Preload(NamedTuple):
-    """The list, how far it is loaded, and which pages nobody has used since they were."""
+    """The list of pages, the progress of loading, and the pages not used since they were loaded."""
 
     is_on: int
     idle_ns: int
     gap_bytes: int
     chunk_bytes: int
-    reads_max: int  # of a round
-    rate: Limits  # beside the load
+    reads_max: int  # per round
+    rate: Limits  # while there is load
     has_rate: int
     numbers: Ints
-    fresh: Bytes  # by slot: 1 from when a page is kept or taken to be loaded until it is used
+    fresh: Bytes  # by slot: 1 from when a page is kept or scheduled to be loaded until its use
     state: Ints  # [POSITION, FIRST, PENDING]
     counts: Ints  # COUNTERS
 
     @classmethod
     def new(cls, slots: int, warm: WarmStart, parameters: Mapping[str, int]) -> Preload:
-        """Make a list of which nothing is loaded; `parameters` are those of DESIGN.md 2.3.5."""
+        """Return the list with nothing loaded; `parameters` are those of DESIGN.md 2.3.5."""
         is_on = len(warm.kept) + len(warm.preload) > 0
         rate = parameters["preload_rate"]
         counts = np.zeros(len(COUNTERS), np.int64)
@@ -74,23 +74,23 @@ class Preload(NamedTuple):
         )
 
     def demand(self, page_bytes: int) -> int:
-        """Return how many pages one round can take."""
+        """Return the maximum number of pages in one round."""
         each = self.chunk_bytes // page_bytes + 1
         return self.reads_max * each if len(self.numbers) else 0
 
     def totals(self) -> dict[str, int]:
-        """Return what was kept, loaded and used so far, by name; nothing where that is off."""
+        """Return the counters so far, by name; empty if there was no warm start."""
         return dict(zip(COUNTERS, self.counts.tolist(), strict=True)) if self.is_on else {}
 
     @method
     def has_used(self, slot):
-        """Note that the page in a slot is used."""
+        """Count the first use of a page that was kept or loaded."""
         self.counts[WARM_PAGES_USED] += self.fresh[slot]
         self.fresh[slot] = 0
 
     @method
     def has_left(self, slot):
-        """Note that a page leaves its slot; tell whether it was never used."""
+        """Record that a page leaves its slot; return whether it was never used."""
         was_fresh = self.fresh[slot] == 1
         self.fresh[slot] = 0
         return was_fresh

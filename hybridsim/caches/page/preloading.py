@@ -1,4 +1,4 @@
-"""How the list is loaded: read from the disks in large pieces, while they have nothing to do."""
+"""Loading of the list: pages are read from the disks in large pieces while the disks are idle."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hybridsim.jit import kernel
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.limits import READS
 
-PRELOAD_TIMER = 100  # apart from the cleaner's
+PRELOAD_TIMER = 100  # distinct from the cleaner's timers
 
 
 @kernel
 def go_on_preloading(cache, now, below):
-    """Begin the next round if it may begin; else see to it that this is looked at again."""
+    """Start the next round if it may start; else set a timer for the next check."""
     preload = cache.preload
     quiet_ns = cache.dirty.state[LAST_NS] + preload.idle_ns
     if quiet_ns <= now and below.slow.is_idle():
@@ -41,9 +41,9 @@ def go_on_preloading(cache, now, below):
 
 @kernel
 def begin_round(cache, now, below):
-    """Begin as many reads as there may be at once; return how many bytes that are.
+    """Start up to `reads_max` reads; return their length in bytes.
 
-    Where no page or no slot is left for any, it is over.
+    If there are no pages or no free slots left, preloading has ended.
     """
     preload = cache.preload
     preload.state[FIRST] = preload.state[POSITION]
@@ -58,7 +58,7 @@ def begin_round(cache, now, below):
 
 @kernel
 def begin_read(cache, now, below):
-    """Read the next pages of the list that have no slot; return how many bytes that are."""
+    """Read the next pages of the list that have no slot; return the length in bytes."""
     preload = cache.preload
     at = preload.state[POSITION]
     first = last = NOTHING
@@ -88,7 +88,7 @@ def begin_read(cache, now, below):
 
 @kernel
 def joins(cache, first, last, number):
-    """Tell whether a page can be read in one go with those from `first` to `last`."""
+    """Return whether a page can be read in one request with the pages `first` to `last`."""
     return (
         number > last
         and (number - last - 1) * cache.page_bytes <= cache.preload.gap_bytes
@@ -98,7 +98,7 @@ def joins(cache, first, last, number):
 
 @kernel
 def take(cache, number, place, below):
-    """Give a page of the list a slot, to be filled by the read that begins."""
+    """Assign a slot to a page of the list; the read about to start fills it."""
     table = cache.table
     page = table.ids.find(number)
     if page == NOTHING:
@@ -114,7 +114,7 @@ def take(cache, number, place, below):
 
 @kernel
 def preload_was_read(cache, now, below):
-    """After the round's last read: write what was not overwritten since to the slots, and go on."""
+    """After the round's last read, write to the slots what was not overwritten, and continue."""
     table, preload = cache.table, cache.preload
     preload.state[PENDING] -= 1
     if preload.state[PENDING] > 0:

@@ -1,4 +1,4 @@
-"""How a page cache reads: each part from where it is."""
+"""Reads of a page cache: each part from the tier that has it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from hybridsim.jit import kernel
 
 @kernel
 def read(cache, now, slot, first, last, requests, below):
-    """Read each page from where it is."""
+    """Read each page from the tier that has it."""
     table = cache.table
     start = requests.offset[slot]
     end = start + requests.length[slot]
     sequential = cache.is_sequential(start, end - start)
     cache.admission.request(start, end - start, False)
-    missing_from = missing_upto = NOTHING  # what is missing and not sent yet
+    missing_from = missing_upto = NOTHING  # a missing range that is not sent yet
     reason = NONE
     hits = 0
     for number in range(first, last + 1):
@@ -77,7 +77,7 @@ def read(cache, now, slot, first, last, requests, below):
 
 @kernel
 def is_here(table, page, begin, upto):
-    """Tell whether the fast tier has all of a part of a page."""
+    """Return whether the fast tier has all of a part of a page."""
     if page == NOTHING or table.state[page] != PRESENT:
         return False
     if table.granules == 1:
@@ -88,13 +88,13 @@ def is_here(table, page, begin, upto):
 
 @kernel
 def has_valid(table, page):
-    """Tell whether a page, or NOTHING, may have some of what is read though not all."""
+    """Return whether a page (or NOTHING) may have a part of the requested data."""
     return table.granules > 1 and page != NOTHING and table.state[page] == PRESENT
 
 
 @kernel
 def why(table, page):
-    """Return why not all of a page is here."""
+    """Return the reason why a page is not completely cached."""
     if page == NOTHING:
         return COLD
     if table.state[page] == ABSENT:
@@ -106,7 +106,7 @@ def why(table, page):
 
 @kernel
 def consider_missing(cache, now, slot, page, begin, upto, requests, below):
-    """Have a page filled of which something is missing, if it is wanted and that may be."""
+    """Schedule a fill of a page with missing data, if it is admitted and a fill may start."""
     table = cache.table
     at = table.start(page)
     first = (begin - at) // table.granule_bytes
@@ -120,7 +120,7 @@ def consider_missing(cache, now, slot, page, begin, upto, requests, below):
 
 @kernel
 def read_page(cache, now, slot, page, number, missing_from, missing_upto, requests, below):
-    """Read the parts of a page; return what is missing before its end and not sent yet."""
+    """Read the parts of a page; return the missing range that is not sent yet."""
     table = cache.table
     at = number * table.page_bytes
     begin = max(requests.offset[slot], at)
@@ -159,5 +159,5 @@ def read_page(cache, now, slot, page, number, missing_from, missing_upto, reques
 
 @kernel
 def is_reserved_now(table, slot, page, requests):
-    """Tell whether the last page that a request has reserved is this one."""
+    """Return whether this page is the last one that a request has reserved."""
     return requests.promoted[slot] != NOTHING and requests.last_promoted[slot] == page

@@ -1,4 +1,4 @@
-"""Who has a slot: pages are taken in, given up, let go and evicted."""
+"""Slots of the page cache: admission, invalidation, release and eviction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hybridsim.jit import kernel
 
 @kernel
 def is_wanted(cache, now, page, write):
-    """Ask the admission policy for an absent page; note if it does not want it."""
+    """Return whether the admission policy admits an absent page; record a refusal."""
     if cache.admission.consider(now, page, write, cache.is_full()):
         return True
     if cache.table.why_absent[page] < EVICTED:
@@ -32,7 +32,7 @@ def is_wanted(cache, now, page, write):
 
 @kernel
 def use(cache, now, page, write):
-    """Let both policies hear of an access to a page that is present."""
+    """Pass an access to a present page on to both policies."""
     cache.admission.consider(now, page, write, cache.is_full())
     cache.replacement.touch(page)
     if cache.preload.is_on:
@@ -41,7 +41,7 @@ def use(cache, now, page, write):
 
 @kernel
 def become_present(cache, page):
-    """Let a page that has a slot be one that can be hit."""
+    """Mark a page with a slot as valid."""
     cache.counts[PAGES_PRESENT] += 1
     cache.table.state[page] = PRESENT
     cache.replacement.admit(page)
@@ -49,7 +49,7 @@ def become_present(cache, page):
 
 @kernel
 def give_up(cache, now, page, granules, below):
-    """Forget granules of a page that has a slot, and the page if nothing is left of it."""
+    """Invalidate granules of a page with a slot, and the page if none is left."""
     table = cache.table
     place = table.slot[page]
     table.valid[place] &= ~granules
@@ -65,7 +65,7 @@ def give_up(cache, now, page, granules, below):
 
 @kernel
 def is_movable(cache, place):
-    """Tell whether a page can leave its slot at once."""
+    """Return whether a page can leave its slot now."""
     if cache.table.fill_parts[place] != 0:
         return False
     return not cache.writes_back or cache.dirty.is_settled(place)
@@ -73,7 +73,7 @@ def is_movable(cache, place):
 
 @kernel
 def let_go(cache, now, page, below):
-    """Give the slot of a page back that has nothing in it, if nothing is under way for it."""
+    """Free the slot of a page without valid data, unless an operation on it is in progress."""
     table = cache.table
     place = table.slot[page]
     if table.state[page] != FILLING or not is_movable(cache, place):
@@ -104,7 +104,7 @@ def free_slot(cache):
 
 @kernel
 def evict(cache, page):
-    """Take its slot from a page that replacement has given up."""
+    """Take the slot from a page that replacement has chosen as the victim; return the slot."""
     table = cache.table
     if not cache.preload.is_on or not cache.preload.has_left(table.slot[page]):
         cache.admission.evicted(page)

@@ -1,7 +1,7 @@
-"""The pages that were met, the slots that some of them have, and what is in those.
+"""The table of pages, the slots that cached pages have, and the content of the slots.
 
 Granules are bits of a word.  Words are built from a table, never by shifts: a page may have as many
-granules as a word has bits, and its top bit is the sign.
+granules as a word has bits, and the top bit is the sign.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GRANULES_MAX = 64
 
 @state_machine
 class Table(NamedTuple):
-    """Pages by id (given at the first access), slots by number."""
+    """Pages by id (assigned at the first access), slots by number."""
 
     page_bytes: int
     granule_bytes: int
@@ -29,18 +29,18 @@ class Table(NamedTuple):
     state: Bytes  # by page: ABSENT, FILLING, PRESENT
     why_absent: Bytes  # by page: Reason
     slot: Ints  # by page; 64 bits, as it is multiplied to an address
-    promoted_next: Int32s  # by page: the next one reserved by the same request
-    valid: Ints  # by slot: granules that the fast tier has
-    filling: Ints  # by slot: granules that a fill is to bring
-    fill_parts: Int32s  # by slot: 0 without a fill, else 1 and its writes that are not complete
-    fill_at: Ints  # by slot, of a fill: where on the slow tier its next piece begins
-    fill_for: Int32s  # by slot, of a fill: who waits for it, NOTHING or PRELOADED
-    free_slots: Ints  # stack of slots given back
-    up_to: Ints  # by number: so many bits, from the lowest
+    promoted_next: Int32s  # by page: the next page reserved by the same request
+    valid: Ints  # by slot: valid granules
+    filling: Ints  # by slot: granules that a fill will add
+    fill_parts: Int32s  # by slot: 0 without a fill, else 1 plus its writes in progress
+    fill_at: Ints  # by slot: start of the next piece of its fill on the slow tier
+    fill_for: Int32s  # by slot: the request that waits for its fill, NOTHING or PRELOADED
+    free_slots: Ints  # stack of free slots
+    up_to: Ints  # by number: a word with that many low bits set
 
     @classmethod
     def new(cls, page_bytes: int, granule_bytes: int, pages: int, ids: int) -> Table:
-        """Make an empty table with room for `ids` (a power of two) pages."""
+        """Return an empty table with room for `ids` (a power of two) pages."""
         granules = -(-page_bytes // granule_bytes)
         if granules > GRANULES_MAX:
             raise ValueError(f"a page has at most {GRANULES_MAX} granules, not {granules}")
@@ -80,29 +80,29 @@ class Table(NamedTuple):
 
     @method
     def has_slot(self, page):
-        """Tell whether a page, or NOTHING, has a slot."""
+        """Return whether a page (or NOTHING) has a slot."""
         return page != NOTHING and self.state[page] != ABSENT
 
     @method
     def bits(self, first, last):
-        """Return granules from `first` to `last`; none if that is before it."""
+        """Return granules `first` to `last` as bits; none if `last` is before `first`."""
         return self.up_to[last + 1] & ~self.up_to[first]
 
     @method
     def touched(self, start, end):
-        """Return the granules that have a byte of a range within a page."""
+        """Return the granules that contain a byte of a range within a page."""
         return self.bits(start // self.granule_bytes, (end - 1) // self.granule_bytes)
 
     @method
     def covered(self, start, end, limit):
-        """Return the granules that lie in a range of a page of `limit` bytes."""
+        """Return the granules that lie completely in a range of a page of `limit` bytes."""
         first = -(-start // self.granule_bytes)
         last = (end - 1) // self.granule_bytes if end >= limit else end // self.granule_bytes - 1
         return self.bits(first, last) if first <= last else self.up_to[0]
 
     @method
     def storable(self, start, end, valid, limit):
-        """Return the range of what is valid or covered of a range; empty ends before it starts."""
+        """Shrink a range to its valid or covered granules; an empty range ends before it starts."""
         kept = valid | self.covered(start, end, limit)
         first = start // self.granule_bytes
         last = (end - 1) // self.granule_bytes
@@ -114,21 +114,21 @@ class Table(NamedTuple):
 
     @method
     def first_of(self, granules, since):
-        """Return the first granule of a set from `since` on; if there is none, their number."""
+        """Return the first granule of a set from `since` on; `granules` if there is none."""
         while since < self.granules and (granules >> since) & 1 == 0:
             since += 1
         return since
 
     @method
     def first_not_of(self, granules, since):
-        """Return the first granule from `since` on that is not in a set, or their number."""
+        """Return the first granule from `since` on that is not in a set, or `granules`."""
         while since < self.granules and (granules >> since) & 1 == 1:
             since += 1
         return since
 
     @method
     def last_of(self, granules):
-        """Return the last granule of a set that is not empty."""
+        """Return the last granule of a non-empty set."""
         last = self.granules - 1
         while (granules >> last) & 1 == 0:
             last -= 1
@@ -136,17 +136,17 @@ class Table(NamedTuple):
 
     @method
     def offset(self, granule):
-        """Return the first byte of a granule in its page, or of the one behind the last its end."""
+        """Return the first byte of a granule in its page, or the page size after the last."""
         return min(granule * self.granule_bytes, self.page_bytes)
 
     @method
     def length_of(self, page, below):
-        """Return how many bytes of a page the slow tier has."""
+        """Return how many bytes of a page exist on the slow tier."""
         return min(self.page_bytes, below.slow.capacity_bytes - self.start(page))
 
     @method
     def all_of(self, page, below):
-        """Return the granules of a page that the slow tier has a byte of."""
+        """Return the granules of a page that exist on the slow tier."""
         if self.granules == 1:
             return self.up_to[1]
         return self.up_to[(self.length_of(page, below) - 1) // self.granule_bytes + 1]

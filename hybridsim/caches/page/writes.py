@@ -1,4 +1,4 @@
-"""How a page cache writes: past it, through it, or into it and later back (DESIGN.md 2.3)."""
+"""Writes of a page cache: around it, through it, or into it with write-back (DESIGN.md 2.3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hybridsim.jit import kernel
 
 @kernel
 def discard(cache, now, slot, first, last, requests, below):
-    """Forget what is discarded; a dirty granule only if all of it is."""
+    """Drop discarded granules; dirty ones only if they are covered completely."""
     table = cache.table
     start = requests.offset[slot]
     end = start + requests.length[slot]
@@ -39,7 +39,7 @@ def discard(cache, now, slot, first, last, requests, below):
 
 @kernel
 def write_around_or_through(cache, now, slot, first, last, requests, below):
-    """Keep the cache true to what a write does on the disks."""
+    """Update or invalidate the cached pages of a write to the disks; reserve pages to fill."""
     table = cache.table
     start = requests.offset[slot]
     end = start + requests.length[slot]
@@ -68,13 +68,13 @@ def write_around_or_through(cache, now, slot, first, last, requests, below):
 
 @kernel
 def write_back(cache, now, slot, requests, below):
-    """Write to the fast tier what may be dirty, and the rest to the slow tier."""
+    """Write the parts that may be dirty to the fast tier, and the others to the slow tier."""
     table = cache.table
     start = requests.offset[slot]
     end = start + requests.length[slot]
     sequential = cache.is_sequential(start, end - start)
     cache.admission.request(start, end - start, True)
-    through_from = start  # what goes to the slow tier and is not sent yet, up to the part at hand
+    through_from = start  # start of the range for the slow tier that is not sent yet
     number = start // table.page_bytes
     while number * table.page_bytes < end:
         at = number * table.page_bytes
@@ -106,7 +106,7 @@ def write_back(cache, now, slot, requests, below):
 
 @kernel
 def place_to_dirty(cache, now, slot, number, begin, upto, sequential, requests, below):
-    """Return the page if a part of it may be stored dirty, or NOTHING; it has a slot then."""
+    """Return the page if a part of it may be stored dirty, now with a slot; else NOTHING."""
     table = cache.table
     page = table.ids.find(number)
     goes_through = sequential or cache.dirty.is_limited()
@@ -146,7 +146,7 @@ def send_through(cache, now, slot, start, end, requests, below):
 
 @kernel
 def store(cache, now, slot, page, begin, upto, requests, below):
-    """Write to the fast tier what can be valid of a part of a page."""
+    """Write the storable part of a range of a page to the fast tier."""
     table = cache.table
     place = table.slot[page]
     touched = table.touched(begin, upto)

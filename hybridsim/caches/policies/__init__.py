@@ -1,20 +1,20 @@
-"""Cache policies: who is let in, and who has to leave.
+"""Cache policies: admission decides which pages enter, replacement which page is evicted.
 
-A policy is a state machine over page ids, made with `new(ids, pages, ...)` for a cache of `pages`
+A policy is a state machine over page ids, created by `new(ids, pages, ...)` for a cache of `pages`
 pages; `grown(ids)` returns it with room for more ids.
 
 An admission policy has
-    request(offset, length, write)      a request is coming; its pages follow
-    consider(now, page, write, full)    a page is used: would it be wanted, if it is absent?
-    evicted(page)                       a page had to leave the cache
+    request(offset, length, write)      called for each request, before its pages
+    consider(now, page, write, full)    a page is accessed: return whether to admit it if absent
+    evicted(page)                       a page was evicted
 A replacement policy has
     missed(page)     an absent page is about to be cached; `evict` for it may follow
-    evict()          give up a page, or -1 if there is none
+    evict()          remove and return the victim, or -1 if there is none
     admit(page)      the page is cached now, perhaps long after `missed`, perhaps never
-    touch(page)      a cached page is used
-    remove(page)     a cached page is gone, and not by `evict`
-A class may be both, and is one object then; `new` hears of `admits` or `replaces` if it is not.
-Any two can be held to a write budget (budget.py).
+    touch(page)      a cached page is accessed
+    remove(page)     a cached page was removed, not by `evict`
+A class may be both; one object then has both roles.  If it has only one of them, `new` gets
+`admits` or `replaces` as False.  Any two policies can be limited by a write budget (budget.py).
 
 A new policy is one file and one line here.
 """
@@ -65,7 +65,7 @@ REPLACEMENT = Registry(
 )
 KNOWS_THE_FUTURE = Registry(
     {"belady": "hybridsim.caches.policies.belady:Belady"}
-)  # without devices only
+)  # they need the future accesses, so they run only without devices
 
 ADMISSION_METHODS = ("request", "consider", "evicted")
 REPLACEMENT_METHODS = ("missed", "admit", "touch", "remove", "evict")
@@ -85,7 +85,7 @@ __all__ = [
 
 
 def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> Any:
-    """Return a policy, given those of the parameters that it has a name for."""
+    """Return a new policy with those of the parameters that its `new` accepts."""
     wanted = inspect.signature(policy.new).parameters
     return policy.new(ids, pages, **{key: parameters[key] for key in parameters if key in wanted})
 
@@ -93,23 +93,23 @@ def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> An
 def pair(
     admission: Any, replacement: Any, ids: int, pages: int, parameters: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """Return an admission and a replacement policy; a class that is asked for as both is one.
+    """Return an admission and a replacement policy; a class specified for both is one object.
 
-    Held to a `write_budget` both are one too (budget.py).
+    With a `write_budget` both are one object too (budget.py).
     """
     if admission is replacement:
         both = make(admission, ids, pages, parameters)
-        found = both, both
+        policies = both, both
     else:
-        found = (
+        policies = (
             make(admission, ids, pages, {**parameters, "replaces": False}),
             make(replacement, ids, pages, {**parameters, "admits": False}),
         )
     budget = parameters.get("write_budget")
-    return found if budget is None or pages == 0 else _held(found, pages, budget)
+    return policies if budget is None or pages == 0 else _limited(policies, pages, budget)
 
 
-def _held(policies: tuple[Any, Any], pages: int, budget: WriteBudget) -> tuple[Any, Any]:
+def _limited(policies: tuple[Any, Any], pages: int, budget: WriteBudget) -> tuple[Any, Any]:
     from hybridsim.caches.policies.budget import Bucket, Budgeted
 
     bucket = Bucket.new(pages, budget.interval(pages), budget.burst(pages), budget.by_access)

@@ -1,4 +1,4 @@
-"""Admission of every page that is missed."""
+"""Admit every page that is missed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class Always(NamedTuple):
-    """Knows nothing."""
+    """Has no state."""
 
     @classmethod
     def new(cls, ids: int, pages: int) -> Always:
-        """Make the policy."""
+        """Return the policy."""
         return cls()
 
     def grown(self, ids: int) -> Always:
@@ -22,13 +22,13 @@ class Always(NamedTuple):
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):
-        """Want every page."""
+        """Admit every page."""
         return True
 
     @method
     def evicted(self, page):
-        """Hear that a page had to leave."""
+        """Ignore an eviction."""

@@ -1,4 +1,4 @@
-"""ARC: recency and frequency share the cache as the pages that come back show to be best.
+"""ARC: adapts the shares of recency and frequency to the evicted pages that come back.
 
 N. Megiddo, D. S. Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003.
 """
@@ -13,23 +13,23 @@ from hybridsim.caches.policies.queues import NOWHERE, Queues
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
-# T1, T2: cached, seen once and more often; B1, B2: what was evicted from them; missed while there
+# T1, T2: cached, seen once or more often; B1, B2: evicted from them; missed while in B1 or B2
 RECENT, FREQUENT, RECENT_GHOST, FREQUENT_GHOST, RETURNING = range(5)
-TARGET, CAME_FROM = 0, 1
-FRACTION_BITS = 20  # the target is kept in parts of a page
+TARGET, CAME_FROM = 0, 1  # indices of `state`
+FRACTION_BITS = 20  # the target has a fraction of this many bits
 
 
 @state_machine
 class ARC(NamedTuple):
-    """Two lists of cached pages, two of pages that have left, and how long the first is to be."""
+    """Two lists of cached pages, two of evicted pages, and the target length of the first."""
 
     pages: int
     queues: Queues
-    state: Ints  # [TARGET of RECENT, list that the page missed last CAME_FROM]
+    state: Ints  # [TARGET length of RECENT, CAME_FROM: ghost list of the page missed last]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> ARC:
-        """Make empty lists for a cache of `pages`."""
+        """Return empty lists for a cache of `pages` pages."""
         return cls(pages, Queues.new(5, ids), np.array([0, NOWHERE]))
 
     def grown(self, ids: int) -> ARC:
@@ -38,7 +38,7 @@ class ARC(NamedTuple):
 
     @method
     def missed(self, page):
-        """Learn from a page that has left too early: its list should have been longer."""
+        """Adapt the target if the page was evicted recently: its list was too short."""
         length = self.queues.length
         origin = self.queues.where(page)
         target = self.state[TARGET]
@@ -55,7 +55,7 @@ class ARC(NamedTuple):
 
     @method
     def admit(self, page):
-        """Take in a page: as seen once, or more often if it came back."""
+        """Add a page as seen once, or as seen more often if it came back."""
         if self.queues.where(page) == RETURNING:
             self.queues.move(page, FREQUENT)
         else:
@@ -63,7 +63,7 @@ class ARC(NamedTuple):
 
     @method
     def touch(self, page):
-        """Note that a page was used again."""
+        """Move a page that was used again to the newest end of the frequent list."""
         if self.queues.where(page) == FREQUENT:
             self.queues.renew(FREQUENT, page)
         else:
@@ -71,18 +71,18 @@ class ARC(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Make room for the page missed last; what is evicted is remembered."""
+        """Evict a page for the page missed last, and remember the evicted page."""
         queues, length = self.queues, self.queues.length
         origin = self.state[CAME_FROM]
         if origin == NOWHERE:
             if length[RECENT] + length[RECENT_GHOST] >= self.pages:
                 if length[RECENT_GHOST] == 0:
-                    return queues.pop(RECENT)  # and not remembered: that list is full
+                    return queues.pop(RECENT)  # not remembered: that list is full
                 queues.pop(RECENT_GHOST)
             elif self.known() >= 2 * self.pages:
                 queues.pop(FREQUENT_GHOST)
@@ -96,7 +96,7 @@ class ARC(NamedTuple):
 
     @method
     def step(self, other, own):
-        """Return by how much the target moves: a page, or more if the other memory is longer."""
+        """Return the change of the target: one page, or more if the other ghost list is longer."""
         return max((other << FRACTION_BITS) // own, 1 << FRACTION_BITS)
 
     @method

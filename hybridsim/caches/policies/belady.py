@@ -1,8 +1,8 @@
-"""Belady's bound: the page whose next use is furthest away leaves.  Nothing can have fewer misses.
+"""Belady's bound: evict the page whose next use is furthest away.  No policy has fewer misses.
 
 L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems
-Journal 5(2), 1966.  It is a bound for caches that take in every page they miss, and must be told
-the future: only where a whole trace is at hand, without devices.
+Journal 5(2), 1966.  It is a bound for caches that admit every missed page, and needs the future
+accesses: it works only on a whole trace, without devices.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ GONE = -1
 class Belady(NamedTuple):
     """A heap of (next use, page), the furthest on top.
 
-    A use of a page only adds an entry.  The page's entry before lies in the past by then, below
-    all that are in the future, so the top is always true; those of the past are cleared away
-    when there is no more room.
+    Each use of a page adds an entry.  The earlier entries of the page then lie in the past, below
+    all entries in the future, so the top is always valid; entries of the past are removed when the
+    heap is full.
     """
 
-    upcoming: Ints  # by page: its next use, which whoever drives this keeps up to date
+    upcoming: Ints  # by page: its next use, which the caller updates
     when: Ints  # heap
     page: Int32s
-    used: Ints  # [entries]
+    used: Ints  # [number of entries]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> Belady:
-        """Make an empty heap with room for `ids` pages."""
+        """Return an empty heap with room for `ids` pages."""
         size = 2 * ids + 1
         return cls(
             np.full(ids, GONE, np.int64),
@@ -55,16 +55,16 @@ class Belady(NamedTuple):
 
     @method
     def missed(self, page):
-        """Hear that an absent page is about to be cached."""
+        """Ignore a miss."""
 
     @method
     def admit(self, page):
-        """Take in a page."""
+        """Add a page."""
         self.touch(page)
 
     @method
     def touch(self, page):
-        """Note when a page is used next."""
+        """Add an entry for the next use of a page."""
         if self.used[0] == len(self.when):
             self.clear_away()
         self.used[0] += 1
@@ -72,12 +72,12 @@ class Belady(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.upcoming[page] = GONE
 
     @method
     def evict(self):
-        """Drop and return the page whose next use is furthest away, or -1."""
+        """Remove and return the page whose next use is furthest away, or -1."""
         while self.used[0] > 0:
             when, page = self.when[0], self.page[0]
             self.used[0] -= 1
@@ -89,7 +89,7 @@ class Belady(NamedTuple):
 
     @method
     def clear_away(self):
-        """Keep the entries that are true, and make a heap of them."""
+        """Keep the valid entries, and rebuild the heap."""
         kept = 0
         for entry in range(self.used[0]):
             if self.upcoming[self.page[entry]] == self.when[entry]:
@@ -102,7 +102,7 @@ class Belady(NamedTuple):
 
     @method
     def rise(self, entry, when, page):
-        """Put an entry where it belongs, at a free place or above it."""
+        """Insert an entry at a free place or above it."""
         while entry > 0 and self.when[(entry - 1) >> 1] < when:
             above = (entry - 1) >> 1
             self.when[entry] = self.when[above]
@@ -113,7 +113,7 @@ class Belady(NamedTuple):
 
     @method
     def sink(self, entry, when, page):
-        """Put an entry where it belongs, at a free place or below it."""
+        """Insert an entry at a free place or below it."""
         used = self.used[0]
         while 2 * entry + 1 < used:
             below = 2 * entry + 1

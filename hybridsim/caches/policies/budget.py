@@ -1,13 +1,13 @@
-"""A write budget: two policies, held to so many fills.
+"""A write budget: limits the fills of an admission and a replacement policy.
 
-The budget is a bucket of fills.  One comes in with each `interval` of the clock, while it holds
-fewer than `burst`; each page let in takes one; while it is empty, nothing is let in.  At first it
-holds as many more as the cache has pages: an empty SSD may be filled.  So in any time t no more is
-let in than t / interval + burst, and once the pages of the cache.
+The budget is a bucket of fills.  One fill is added with each `interval` of the clock, while the
+bucket holds fewer than `burst`; each admitted page takes one; while the bucket is empty, nothing is
+admitted.  It starts with as many more fills as the cache has pages: an empty SSD may be filled.
+So in any time t at most t / interval + burst pages are admitted, plus once the pages of the cache.
 
-A policy that has a price for a fill is told a higher one the emptier the bucket is, so that fills
-go to where they bring most rather than to who comes first.  The bucket sums up how far what was
-let in is ahead of the budget, and the price follows it, until both stand still.
+A policy with a price of a fill gets a higher price the emptier the bucket is, so that fills go to
+the pages that save most and not to the first ones.  The bucket integrates how far the admissions
+are ahead of the budget, and the price follows it until both are stable.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from hybridsim.caches.policies.learned.worth import OVER
 from hybridsim.foundation.arrays import Floats, Ints, grown_together
 from hybridsim.jit import method, state_machine
 
-ACCESS = 1 << 20  # of the clock, where that counts accesses
+ACCESS = 1 << 20  # units of the clock per access, if it counts accesses
 NONE = -1
 FILLS, CLOCK, PAID, GIVEN_UP = range(4)
 
 
 @state_machine
 class Bucket(NamedTuple):
-    """What may be let in now."""
+    """The fills available now."""
 
-    interval: int  # that brings a fill: ns, or parts of an access
-    burst: int  # fills, at least one
-    counts_accesses: int  # else the clock is time
-    state: Ints  # [FILLS; CLOCK; PAID: until then fills came in; GIVEN_UP]
+    interval: int  # per fill: ns, or parts of an access
+    burst: int  # maximum number of saved fills, at least 1
+    counts_accesses: int  # whether the clock counts accesses; else it is time
+    state: Ints  # [FILLS; CLOCK; PAID: fills are added up to this clock; GIVEN_UP: last victim]
 
     @classmethod
     def new(cls, pages: int, interval: int, burst: int, counts_accesses: bool) -> Bucket:
-        """Begin with a full bucket and what an empty cache takes."""
+        """Return a bucket with a full burst plus the fills of an empty cache."""
         state = np.array([pages + burst, 0, NONE, NONE])
         return cls(interval, burst, int(counts_accesses), state)
 
     @method
     def go_on(self, now):
-        """Let come in what the time since the last access brings."""
+        """Add the fills for the time since the last access."""
         state = self.state
         if self.counts_accesses:
             now = state[CLOCK] + ACCESS
@@ -56,41 +56,41 @@ class Bucket(NamedTuple):
 
     @method
     def overprice(self):
-        """Return by how much a fill costs more than with a full bucket, in reads of the disks."""
+        """Return the rise of the price of a fill over that of a full bucket, in disk reads."""
         fills = self.state[FILLS]
         return max(self.burst - fills, 0) / max(fills, 1)
 
 
 @state_machine
 class Budgeted(NamedTuple):
-    """Two policies, or one that is both, within a budget."""
+    """An admission and a replacement policy, or one object for both, within a budget."""
 
     admission: Any
     replacement: Any
     bucket: Bucket
-    worth: Floats  # where the price stands, of a policy that has one
+    worth: Floats  # the array that holds the price, if the policy has one
 
     @classmethod
     def new(cls, admission: Any, replacement: Any, bucket: Bucket) -> Budgeted:
-        """Hold policies to a budget."""
+        """Limit policies by a budget."""
         worth = (
             admission.reuse.worth.state if isinstance(admission, Learned) else np.zeros(OVER + 1)
         )
         return cls(admission, replacement, bucket, worth)
 
     def grown(self, ids: int) -> Budgeted:
-        """Return the same with room for `ids` pages."""
+        """Return the same policies with room for `ids` pages."""
         admission, replacement = grown_together(self.admission, self.replacement, ids)
         return self._replace(admission=admission, replacement=replacement)
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Pass a request on to admission."""
         self.admission.request(offset, length, write)
 
     @method
     def consider(self, now, page, write, full):
-        """Want what admission wants while there is something left to spend."""
+        """Return whether admission wants the page and a fill is available."""
         bucket = self.bucket
         bucket.go_on(now)
         bucket.state[GIVEN_UP] = NONE
@@ -100,34 +100,34 @@ class Budgeted(NamedTuple):
 
     @method
     def evicted(self, page):
-        """Hear that a page had to leave the cache."""
+        """Pass an eviction on to admission."""
         self.admission.evicted(page)
 
     @method
     def missed(self, page):
-        """Pay for a page, unless it is one that was given up just now and cannot go."""
+        """Charge a fill, unless the page was just chosen as the victim and stayed."""
         if page != self.bucket.state[GIVEN_UP]:
             self.bucket.state[FILLS] -= 1
         self.replacement.missed(page)
 
     @method
     def admit(self, page):
-        """Take in a page."""
+        """Add a page."""
         self.replacement.admit(page)
 
     @method
     def touch(self, page):
-        """Hear of a hit."""
+        """Pass a hit on to replacement."""
         self.replacement.touch(page)
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.replacement.remove(page)
 
     @method
     def evict(self):
-        """Give up a page, or -1 if there is none."""
+        """Remove and return the victim, or -1 if there is none."""
         page = self.replacement.evict()
         self.bucket.state[GIVEN_UP] = page
         return page

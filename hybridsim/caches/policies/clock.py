@@ -1,4 +1,4 @@
-"""CLOCK, or second chance: a queue in which a page that was used since is sent round once more.
+"""CLOCK, or second chance: a queue in which a used page goes round once more.
 
 F. J. Corbató, "A paging experiment with the Multics system", 1968.
 """
@@ -16,14 +16,14 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class CLOCK(NamedTuple):
-    """One list in order of arrival or of the last reprieve, and a mark for each page."""
+    """One list in order of arrival or of the last second chance, and a mark for each page."""
 
     queues: Queues
-    used: Bytes  # by page: since it came, or since the hand passed
+    used: Bytes  # by page: whether it was used since it came or the hand passed it
 
     @classmethod
     def new(cls, ids: int, pages: int) -> CLOCK:
-        """Make an empty clock with room for `ids` pages."""
+        """Return an empty clock with room for `ids` pages."""
         return cls(Queues.new(1, ids), np.zeros(ids, np.uint8))
 
     def grown(self, ids: int) -> CLOCK:
@@ -32,11 +32,11 @@ class CLOCK(NamedTuple):
 
     @method
     def missed(self, page):
-        """Hear that an absent page is about to be cached."""
+        """Ignore a miss."""
 
     @method
     def admit(self, page):
-        """Take in a page behind the hand, not used yet."""
+        """Add a page behind the hand, unmarked."""
         self.queues.push(0, page)
         self.used[page] = 0
 
@@ -47,12 +47,12 @@ class CLOCK(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Drop and return the first page that was not used, or -1; those passed lose their mark."""
+        """Remove and return the first unmarked page, or -1; pages passed lose their mark."""
         page = self.queues.oldest(0)
         while page >= 0 and self.used[page]:
             self.used[page] = 0

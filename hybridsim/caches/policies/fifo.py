@@ -1,4 +1,4 @@
-"""First in, first out: the page that was cached longest ago leaves, used or not."""
+"""First in, first out: evict the page that was cached first, used or not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FIFO(NamedTuple):
 
     @classmethod
     def new(cls, ids: int, pages: int) -> FIFO:
-        """Make an empty queue with room for `ids` pages."""
+        """Return an empty queue with room for `ids` pages."""
         return cls(Queues.new(1, ids))
 
     def grown(self, ids: int) -> FIFO:
@@ -25,23 +25,23 @@ class FIFO(NamedTuple):
 
     @method
     def missed(self, page):
-        """Hear that an absent page is about to be cached."""
+        """Ignore a miss."""
 
     @method
     def admit(self, page):
-        """Take in a page as the last of the queue."""
+        """Add a page at the end of the queue."""
         self.queues.push(0, page)
 
     @method
     def touch(self, page):
-        """Hear that a page was used: it changes nothing."""
+        """Ignore a use of a page."""
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Drop and return the first of the queue, or -1 if there is none."""
+        """Remove and return the first page of the queue, or -1 if it is empty."""
         return self.queues.pop(0)

@@ -1,7 +1,7 @@
-"""How often each page was used lately: counters that are halved as time goes on.
+"""How often each page was used recently: counters that are halved regularly.
 
-TinyLFU keeps them in a sketch of a few bits a page, for caches of which nothing else is known about
-an absent page.  Here pages have ids, so each has a counter of its own: the same without collisions.
+TinyLFU keeps them in a sketch of a few bits per page, for caches that store nothing else about an
+absent page.  Here pages have ids, so each has its own counter: the same without collisions.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ ACCESSES, HALVINGS = 0, 1
 
 @state_machine
 class Frequencies(NamedTuple):
-    """Counters, halved when they are next looked at."""
+    """Counters; a halving takes effect when a counter is next read."""
 
     period: int
     uses: Bytes  # by page, saturating
-    halvings: Int32s  # by page: those that `uses` has seen
+    halvings: Int32s  # by page: number of halvings already applied to `uses`
     state: Ints  # [ACCESSES since the last halving, HALVINGS]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> Frequencies:
-        """Make counters for a cache of `pages`."""
+        """Return counters for a cache of `pages` pages."""
         uses, halvings = np.zeros(ids, np.uint8), np.zeros(ids, np.int32)
         return cls(PERIOD_PER_PAGE * max(pages, 1), uses, halvings, np.zeros(2, np.int64))
 
@@ -39,7 +39,7 @@ class Frequencies(NamedTuple):
 
     @method
     def count(self, page):
-        """Count a use; tell whether it was the one that halves all counters."""
+        """Count a use; return whether it triggered the halving of all counters."""
         self.uses[page] = min(self.of(page) + 1, USES_MAX)
         self.halvings[page] = self.state[HALVINGS]
         self.state[ACCESSES] += 1
@@ -51,5 +51,5 @@ class Frequencies(NamedTuple):
 
     @method
     def of(self, page):
-        """Return how often a page was used lately."""
+        """Return how often a page was used recently."""
         return self.uses[page] >> min(self.state[HALVINGS] - self.halvings[page], 7)

@@ -1,6 +1,6 @@
-"""Least frequently used: the page with fewest uses leaves, of several the one used longest ago.
+"""Least frequently used: evict the page with the fewest uses, of equals the least recently used.
 
-In constant time a step, with a group of pages for each number of uses: K. Shah, A. Mitra,
+Constant time per step, with a group of pages for each number of uses: K. Shah, A. Mitra,
 D. Matani, "An O(1) algorithm for implementing the LFU cache eviction scheme", 2010.
 """
 
@@ -19,21 +19,21 @@ LOWEST, FREE = 0, 1
 
 @state_machine
 class LFU(NamedTuple):
-    """Groups in order of uses; in each its pages in order of use, chained to each other."""
+    """Groups in order of uses; the pages of a group are a linked list in order of use."""
 
     group: Int32s  # by page
     older: Int32s  # by page, within its group
     newer: Int32s
     uses: Ints  # by group
-    lower: Int32s  # by group: the one with fewer uses
-    higher: Int32s  # and with more; of a free group the next free one
+    lower: Int32s  # by group: the group with fewer uses
+    higher: Int32s  # by group: the group with more uses; of a free group: the next free group
     oldest: Int32s  # by group: its first page
     newest: Int32s
     state: Ints  # [LOWEST group, first FREE group]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> LFU:
-        """Make no groups, with room for `ids` pages and one group more."""
+        """Return an empty structure, with room for `ids` pages and one group more."""
         page, group = np.full(ids, NOTHING, np.int32), np.full(ids + 1, NOTHING, np.int32)
         return cls(
             group=page,
@@ -64,14 +64,14 @@ class LFU(NamedTuple):
 
     @method
     def missed(self, page):
-        """Hear that an absent page is about to be cached."""
+        """Ignore a miss."""
 
     @method
     def admit(self, page):
-        """Take in a page as used once."""
+        """Add a page as used once."""
         lowest = self.state[LOWEST]
         if lowest == NOTHING or self.uses[lowest] != 1:
-            self.found(1, NOTHING)
+            self.add_group(1, NOTHING)
         self.append(self.state[LOWEST], page)
 
     @method
@@ -88,11 +88,11 @@ class LFU(NamedTuple):
             self.uses[group] = uses
         else:
             self.remove(page)
-            self.append(self.found(uses, group), page)
+            self.append(self.add_group(uses, group), page)
 
     @method
     def remove(self, page):
-        """Forget a page, and its group if it was the last there."""
+        """Remove a page, and its group if that becomes empty."""
         group, older, newer = self.group[page], self.older[page], self.newer[page]
         if older != NOTHING:
             self.newer[older] = newer
@@ -107,7 +107,7 @@ class LFU(NamedTuple):
 
     @method
     def evict(self):
-        """Drop and return the least recently used page of those with the fewest uses, or -1."""
+        """Remove and return the least recently used page of those with the fewest uses, or -1."""
         lowest = self.state[LOWEST]
         if lowest == NOTHING:
             return NOTHING
@@ -129,8 +129,8 @@ class LFU(NamedTuple):
             self.oldest[group] = page
 
     @method
-    def found(self, uses, below):
-        """Return a new group, next above the one `below`, or the lowest of all."""
+    def add_group(self, uses, below):
+        """Return a new group above the group `below`, or the lowest group if that is NOTHING."""
         group = self.state[FREE]
         self.state[FREE] = self.higher[group]
         above = self.higher[below] if below != NOTHING else self.state[LOWEST]

@@ -1,10 +1,10 @@
-"""LHD: of some pages drawn by chance the one leaves that promises the fewest hits for its time.
+"""LHD: of some pages drawn at random, evict the one with the lowest expected hit density.
 
 N. Beckmann, H. Chen, A. Cidon, "LHD: improving cache hit rate by maximizing hit density", NSDI
 2018.
-What a page promises is learned by its age and by the age at which it was hit last.  Here pages are
-of one size and of one application, ages are told apart to a 32nd of themselves, and all is in whole
-numbers.
+The hit density is learned by the age of a page and by the age at which it was hit last.  Here pages
+have one size and belong to one application, ages have a resolution of 1/32, and all arithmetic is
+in integers.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from hybridsim.jit.mixing import mixed
 
 AGES, CLASSES = 512, 16
 OLDEST = AGES - 1
-SINGLE = 64  # ages of one step each; then so many half as often, as the steps of each double
+SINGLE = 64  # ages of one step each; then 32 ages for each doubling of the steps
 STEPS_MAX = 1 << 20
-TABLE_BITS = 12  # ages are looked up for so many steps; for more, for a 64th of them
+TABLE_BITS = 12  # longest age in the lookup table, in steps; longer ages are divided by 64 first
 SCALE_BITS = 6
-STEPS_PER_CACHE = 128  # about: it is a power of two of accesses
+STEPS_PER_CACHE = 128  # approximately: a step is a power of two of accesses
 DRAWN = 32
 DRAW_BITS = 31
 CLASS_BITS = 4
-WEIGHT_BITS = 7  # of an event when it happens; learning forgets an eighth at a time
+WEIGHT_BITS = 7  # weight of a new event; each learning step removes an eighth
 FORGET_BITS = 3
-DENSITY = 1 << 26  # a hit for each step of time
-PERIOD_MIN = 1 << 14  # accesses between two times of learning
+DENSITY = 1 << 26  # one hit per step of time
+PERIOD_MIN = 1 << 14  # accesses between two learning steps
 PERIOD_PER_PAGE = 4
 CLOCK, DRAWS, HELD, NEXT = range(4)
 
 
 def first_steps() -> Ints:
-    """Return with how many steps each age begins, and behind them where the oldest ends."""
+    """Return the first step of each age, and the end of the oldest age."""
     ages = np.arange(AGES + 1)
     octave = np.maximum(ages // (SINGLE // 2) - 1, 0)
     steps: Ints = (ages - octave * (SINGLE // 2)) << octave
@@ -46,23 +46,23 @@ def first_steps() -> Ints:
 
 @state_machine
 class LHD(NamedTuple):
-    """What happened to pages of each class at each age, what that promises, and who is cached."""
+    """Events of pages by class and age, the hit densities from them, and the cached pages."""
 
     pages: int
-    shift: int  # accesses in a step: 2 to this
-    width: Ints  # by age: steps
+    shift: int  # log2 of the accesses in a step
+    width: Ints  # by age: number of steps
     age_of: Int32s  # by steps
     hits: NDArray[Any]  # [class, age]
     evictions: NDArray[Any]
     density: NDArray[Any]
     position: Int32s  # by page: in `held`
     held: Int32s  # cached pages, in any order
-    stamp: Ints  # by position: when the page was used last, above its class, 0 until it is hit
+    stamp: Ints  # by position: clock of the last use, and in the low bits the class, 0 until a hit
     state: Ints  # [CLOCK, DRAWS, HELD, clock of the NEXT learning]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> LHD:
-        """Know nothing yet: the older a page, the less it promises."""
+        """Start without events: the older a page, the lower its density."""
         steps = first_steps()
         density = np.tile(DENSITY // (steps[:-1] + 1), (CLASSES, 1))
         return cls(
@@ -80,7 +80,7 @@ class LHD(NamedTuple):
         )
 
     def grown(self, ids: int) -> LHD:
-        """Return the same with room for `ids` pages."""
+        """Return the same policy with room for `ids` pages."""
         return self._replace(
             position=longer(self.position, ids),
             held=longer(self.held, ids),
@@ -89,12 +89,12 @@ class LHD(NamedTuple):
 
     @method
     def missed(self, page):
-        """Let time pass."""
+        """Advance the clock."""
         self.tick()
 
     @method
     def admit(self, page):
-        """Take in a page."""
+        """Add a page."""
         at = self.state[HELD]
         self.state[HELD] += 1
         self.position[page] = at
@@ -103,7 +103,7 @@ class LHD(NamedTuple):
 
     @method
     def touch(self, page):
-        """Learn from a hit; the page is of another class now."""
+        """Record a hit; the page changes its class."""
         self.tick()
         at = self.position[page]
         steps = self.steps_since(self.stamp[at])
@@ -116,7 +116,7 @@ class LHD(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page: the last one takes its position."""
+        """Remove a page: the last one takes its position."""
         self.state[HELD] -= 1
         last, at = self.state[HELD], self.position[page]
         self.held[at] = self.held[last]
@@ -125,15 +125,15 @@ class LHD(NamedTuple):
 
     @method
     def evict(self):
-        """Give up the least promising of some pages drawn, the first of equals, or -1."""
+        """Remove and return the page of the lowest density of those drawn, or -1."""
         if self.state[HELD] == 0:
             return -1
-        victim, least, draws = 0, np.int64(1) << 62, self.state[DRAWS]
+        victim, lowest, draws = 0, np.int64(1) << 62, self.state[DRAWS]
         for draw in range(draws, draws + DRAWN):
             at = mixed(draw) * self.state[HELD] >> DRAW_BITS
             promise = self.promise(self.stamp[at])
-            if promise < least:
-                victim, least = at, promise
+            if promise < lowest:
+                victim, lowest = at, promise
         self.state[DRAWS] += DRAWN
         stamp, page = self.stamp[victim], self.held[victim]
         age = self.age(self.steps_since(stamp))
@@ -143,17 +143,17 @@ class LHD(NamedTuple):
 
     @method
     def promise(self, stamp):
-        """Return the hits to be expected for a step of time."""
+        """Return the expected hits per step of time."""
         return self.density[stamp & (CLASSES - 1), self.age(self.steps_since(stamp))]
 
     @method
     def steps_since(self, stamp):
-        """Return the steps since a page was used."""
+        """Return the steps since the last use of a page."""
         return (self.state[CLOCK] - (stamp >> CLASS_BITS)) >> self.shift
 
     @method
     def age(self, steps):
-        """Return the age of a page: the steps since its use, less exactly the more they are."""
+        """Return the age for a number of steps, in coarser units the larger it is."""
         age = 0
         steps = min(steps, STEPS_MAX)
         while steps >> TABLE_BITS > 0:
@@ -163,7 +163,7 @@ class LHD(NamedTuple):
 
     @method
     def tick(self):
-        """Count an access; learn from time to time."""
+        """Count an access; learn periodically."""
         self.state[CLOCK] += 1
         if self.state[CLOCK] == self.state[NEXT]:
             self.state[NEXT] += max(PERIOD_PER_PAGE * self.pages, PERIOD_MIN)
@@ -171,7 +171,7 @@ class LHD(NamedTuple):
 
     @method
     def learn(self):
-        """Turn events into promises, and let them count less from now on."""
+        """Compute the densities from the events, and reduce the weight of these events."""
         for kind in range(CLASSES):
             hits, events, time = 0, 0, 0
             for age in range(OLDEST, -1, -1):

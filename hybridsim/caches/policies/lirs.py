@@ -1,7 +1,7 @@
-"""LIRS: pages that come back at short intervals stay; of the others only a few are held.
+"""LIRS: keep pages with short reuse intervals; the others get one page in a hundred.
 
 S. Jiang, X. Zhang, "LIRS: an efficient low inter-reference recency set replacement policy",
-SIGMETRICS 2002, with one page in a hundred for the others, and a stack of at most twice the cache.
+SIGMETRICS 2002, with 1 % of the cache for the other pages, and a stack of at most twice the cache.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PASSING, GONE, RETURNING = range(3)  # the paper's Q; evicted but still in the s
 
 @state_machine
 class LIRS(NamedTuple):
-    """The stack S of the paper, and a queue for each kind of page that is not settled.
+    """The stack S of the paper, and a queue for each kind of page that is not settled (LIR).
 
     A settled page (LIR) is in the stack and in none of those queues.
     """
@@ -32,7 +32,7 @@ class LIRS(NamedTuple):
 
     @classmethod
     def new(cls, ids: int, pages: int) -> LIRS:
-        """Make an empty stack for a cache of `pages`."""
+        """Return an empty stack for a cache of `pages` pages."""
         passing = max(pages // 100, 1)
         return cls(
             pages,
@@ -48,14 +48,14 @@ class LIRS(NamedTuple):
 
     @method
     def missed(self, page):
-        """Note that a page comes back while it is still in the stack."""
+        """Mark a page as returning if it is still in the stack."""
         if self.others.where(page) == GONE:
             self.others.move(page, RETURNING)
             self.stack.renew(0, page)
 
     @method
     def admit(self, page):
-        """Take in a page: settled if it came back or there is room, else passing."""
+        """Add a page: settled if it returns or there is room, else passing."""
         if self.others.where(page) == RETURNING:
             self.others.drop(page)
             self.stack.renew(0, page)
@@ -70,7 +70,7 @@ class LIRS(NamedTuple):
 
     @method
     def touch(self, page):
-        """Note a use: a passing page that is still in the stack settles."""
+        """Use a page: a passing page that is still in the stack becomes settled."""
         if self.others.where(page) == NOWHERE:
             self.stack.renew(0, page)
             self.prune()
@@ -85,7 +85,7 @@ class LIRS(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         if self.others.where(page) == PASSING:
             self.others.drop(page)
         else:
@@ -96,7 +96,7 @@ class LIRS(NamedTuple):
 
     @method
     def evict(self):
-        """Give up the oldest passing page, or -1; it is remembered while it is in the stack."""
+        """Remove and return the oldest passing page, or -1; it stays in the stack as a ghost."""
         if self.others.length[PASSING] == 0 and self.settled[0] > 0:
             self.unsettle()
         page = self.others.pop(PASSING)
@@ -106,14 +106,14 @@ class LIRS(NamedTuple):
 
     @method
     def settle(self):
-        """Count one settled page more; if it is too many, the one used least lately passes."""
+        """Count one more settled page; if there are too many, the oldest becomes passing."""
         self.settled[0] += 1
         if self.settled[0] > self.settled_pages:
             self.unsettle()
 
     @method
     def unsettle(self):
-        """Let the settled page at the bottom of the stack pass."""
+        """Make the settled page at the bottom of the stack a passing one."""
         self.prune()
         self.settled[0] -= 1
         self.others.push(PASSING, self.stack.pop(0))
@@ -121,7 +121,7 @@ class LIRS(NamedTuple):
 
     @method
     def prune(self):
-        """Take off the bottom of the stack what is not settled."""
+        """Remove the pages that are not settled from the bottom of the stack."""
         page = self.stack.oldest(0)
         while page >= 0 and self.others.where(page) != NOWHERE:
             self.stack.pop(0)
@@ -131,6 +131,6 @@ class LIRS(NamedTuple):
 
     @method
     def limit_stack(self):
-        """Forget the pages that went first, while the stack is too long."""
+        """Remove the ghosts evicted first while the stack is too long."""
         while self.stack.length[0] > 2 * self.pages and self.others.length[GONE] > 0:
             self.stack.drop(self.others.pop(GONE))

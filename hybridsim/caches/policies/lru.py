@@ -1,4 +1,4 @@
-"""Least recently used: the page that has waited longest leaves."""
+"""Least recently used: evict the page that was not used for the longest time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LRU(NamedTuple):
 
     @classmethod
     def new(cls, ids: int, pages: int = 0) -> LRU:
-        """Make an empty list with room for `ids` pages; it asks not how many are cached."""
+        """Return an empty list with room for `ids` pages; the cache size is not used."""
         return cls(Queues.new(1, ids))
 
     def grown(self, ids: int) -> LRU:
@@ -25,26 +25,26 @@ class LRU(NamedTuple):
 
     @method
     def missed(self, page):
-        """Hear that an absent page is about to be cached."""
+        """Ignore a miss."""
 
     @method
     def admit(self, page):
-        """Take in a page as the most recently used."""
+        """Add a page as the most recently used."""
         self.queues.push(0, page)
 
     @method
     def touch(self, page):
-        """Note that a page was used."""
+        """Make a page the most recently used."""
         self.queues.renew(0, page)
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Drop and return the least recently used page, or -1 if there is none."""
+        """Remove and return the least recently used page, or -1 if there is none."""
         return self.queues.pop(0)
 
     @method

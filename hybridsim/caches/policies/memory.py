@@ -1,8 +1,8 @@
-"""What a learned policy knew before a restart, so that the next one need not begin anew.
+"""The state of a learned policy that survives a restart, so that the next one need not start anew.
 
-What it had learned of classes of accesses and of regions goes on whole; of single pages only those
-that are named, usually those that the cache held.  Samples that were under observation are given
-up, and so is what was known of other pages: it brings nothing (benchmarks/RESULTS.md).
+The state of classes of accesses and of regions is kept completely; that of single pages only for
+specified pages, usually those that the cache held.  Open samples are dropped, and so is the state
+of other pages: it brings nothing (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, ROW, SHARE
 from hybridsim.caches.policies.learned.worth import RENT
 from hybridsim.foundation.arrays import Ints
 
-VERSION = 1  # to be raised when a class means something else
+VERSION = 1  # raise it when the meaning of a class changes
 NEVER = -1
-CLOCK_END = 1 << 62 - CLOCK_AT  # half of what a stamp has room for
-# What belongs to pages, to samples, to the request under way or to the scenario is left out.
+CLOCK_END = 1 << 62 - CLOCK_AT  # half of the range of a stamp
+# Fields that belong to pages, samples, the current request or the scenario are not kept.
 LEFT = {
     "stamp", "position", "held", "held_stamp", "drawn", "promised", "parent", "starts", "sample",
     "sample_page", "sample_class", "sample_clock", "sample_age", "passed", "pending", "kept",
@@ -34,55 +34,55 @@ LEFT = {
 }  # fmt: skip
 STATES = {"policy": (CLOCK, TAKEN), "regions": (), "reuse": (HORIZON, BORDER, SHARE, ROW),
           "worth": (RENT,)}  # fmt: skip
-ROLES = ((True, True), (True, False), (False, True))  # admits, replaces
+ROLES = ((True, True), (True, False), (False, True))  # (admits, replaces)
 Columns = dict[str, NDArray[Any]]
 
 
 class Memory(NamedTuple):
-    """Pages by number, what was noted of the last access to each, and what was learned."""
+    """Pages by number, the stamp of the last access to each, and the learned state."""
 
     numbers: Ints
-    stamps: Ints  # NEVER where there was none
+    stamps: Ints  # NEVER if there was no access
     learned: Columns
 
     def of_first(self, pages: int) -> Memory:
-        """Return the same of fewer pages."""
+        """Return the same for the first `pages` pages."""
         return self._replace(numbers=self.numbers[:pages], stamps=self.stamps[:pages])
 
     def is_of(self, admits: bool, replaces: bool) -> bool:
-        """Tell whether a policy of this version that does these can go on from it."""
-        said = self.learned.get("form", np.zeros(0))
-        return bool(np.array_equal(said, form(admits, replaces)))
+        """Return whether a policy of this version with these roles can continue from it."""
+        stored = self.learned.get("form", np.zeros(0))
+        return bool(np.array_equal(stored, form(admits, replaces)))
 
 
 def learner(admission: Any, replacement: Any) -> Learned | None:
-    """Return the learned policy of a cache, held to a budget or not; None if it has none."""
+    """Return the learned policy of a cache, with or without a budget; None if it has none."""
     if isinstance(admission, Budgeted):
         admission, replacement = admission.admission, admission.replacement
     return next((each for each in (admission, replacement) if isinstance(each, Learned)), None)
 
 
 def form(admits: bool, replaces: bool) -> list[int]:
-    """Return what two policies must have in common for one to go on from the other."""
+    """Return the values that must agree for one policy to continue from another."""
     return [VERSION, CLASSES, AGES, PLACES, int(admits), int(replaces)]
 
 
 def remembered(policy: Learned) -> Columns:
-    """Return copies of all that a policy has learned, by name."""
-    found = {name: part[...].copy() for name, part in _arrays(policy)}
+    """Return copies of all learned state of a policy, by name."""
+    columns = {name: part[...].copy() for name, part in _arrays(policy)}
     for name, part in _parts(policy).items():
-        found[f"{name}.state"] = part.state[list(STATES[name])].copy()
-    return found | {"form": np.array(form(bool(policy.admits), not policy.is_alone))}
+        columns[f"{name}.state"] = part.state[list(STATES[name])].copy()
+    return columns | {"form": np.array(form(bool(policy.admits), not policy.is_alone))}
 
 
-def noted(policy: Learned, ids: Ints) -> Ints:
-    """Return the stamps of pages, none of them under observation."""
-    found = policy.stamp[ids]
-    return np.where(found == NEVER, NEVER, found & ~(1 << SAMPLED_AT))
+def stamps_of(policy: Learned, ids: Ints) -> Ints:
+    """Return the stamps of pages, without their marks of open samples."""
+    stamps = policy.stamp[ids]
+    return np.where(stamps == NEVER, NEVER, stamps & ~(1 << SAMPLED_AT))
 
 
 def recall(policy: Learned, memory: Memory) -> None:
-    """Let a new policy know what another knew; the ids of the pages are 0, 1, ... in order."""
+    """Load the state of another policy into a new one; the ids of the pages are 0, 1, ..."""
     for name, part in _arrays(policy):
         part[...] = memory.learned[name]
     for name, part in _parts(policy).items():
@@ -90,23 +90,23 @@ def recall(policy: Learned, memory: Memory) -> None:
     policy.stamp[: len(memory.stamps)] = memory.stamps
 
 
-def is_of_now(memory: Memory) -> bool:
-    """Tell whether some policy of this version can go on from it."""
+def is_compatible(memory: Memory) -> bool:
+    """Return whether some policy of this version can continue from it."""
     return any(memory.is_of(admits, replaces) for admits, replaces in ROLES)
 
 
-def is_sound(memory: Memory) -> bool:
-    """Tell whether what a file says can have been known by a policy of this version."""
+def is_valid(memory: Memory) -> bool:
+    """Return whether the content of a file is a possible state of a policy of this version."""
     fresh = Learned.new(1, 1)
-    known, said = remembered(fresh), memory.learned
-    if said.keys() != known.keys() or memory.stamps.shape != memory.numbers.shape:
+    expected, stored = remembered(fresh), memory.learned
+    if stored.keys() != expected.keys() or memory.stamps.shape != memory.numbers.shape:
         return False
-    if any(said[name].shape != column.shape for name, column in known.items()):
+    if any(stored[name].shape != column.shape for name, column in expected.items()):
         return False
-    if any(said[name].dtype != column.dtype for name, column in known.items()):
+    if any(stored[name].dtype != column.dtype for name, column in expected.items()):
         return False
-    clock, taken = said["policy.state"].tolist()
-    horizon, border, share, row = said["reuse.state"].tolist()
+    clock, taken = stored["policy.state"].tolist()
+    horizon, border, share, row = stored["reuse.state"].tolist()
     stamps = memory.stamps[memory.stamps != NEVER]
     return bool(
         0 <= clock < CLOCK_END
@@ -115,8 +115,8 @@ def is_sound(memory: Memory) -> bool:
         and 0 <= row < len(fresh.reuse.parent)
         and np.all(stamps & CLASS_MAX < CLASSES)
         and np.all((stamps >> CLOCK_AT >= 0) & (stamps >> CLOCK_AT <= clock))
-        and np.all(said["reuse.heard"] >= 0)
-        and all(np.isfinite(said[name]).all() for name in said)
+        and np.all(stored["reuse.heard"] >= 0)
+        and all(np.isfinite(stored[name]).all() for name in stored)
     )
 
 

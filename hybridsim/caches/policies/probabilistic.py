@@ -1,6 +1,6 @@
-"""Admission by chance, the same with each run: a page that is missed often gets in sooner or later.
+"""Admission at random, the same in each run: a page that is missed often enters sooner or later.
 
-The cheapest way to spare an SSD writes; the yardstick that any cleverer filter has to beat.
+The cheapest way to save SSD writes, and the baseline for any other filter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MILLION = 1_000_000
 
 @state_machine
 class Probabilistic(NamedTuple):
-    """A seed and a count of the decisions made."""
+    """A seed and the number of decisions so far."""
 
     per_million: int
     seed: int
@@ -28,24 +28,24 @@ class Probabilistic(NamedTuple):
     def new(
         cls, ids: int, pages: int, probability_per_million: int = 100_000, seed: int = 1
     ) -> Probabilistic:
-        """Want that share of the pages."""
+        """Admit that share of the missed pages."""
         return cls(probability_per_million, seed & MASK, np.zeros(1, np.int64))
 
     def grown(self, ids: int) -> Probabilistic:
-        """Return the same policy: it knows nothing of pages."""
+        """Return the same policy: it has no state per page."""
         return self
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):
-        """Draw a number."""
+        """Decide by a random number."""
         drawn = mixed(mixed(self.seed) ^ self.decisions[0])
         self.decisions[0] += 1
         return drawn * MILLION >> 31 < self.per_million
 
     @method
     def evicted(self, page):
-        """Hear that a page had to leave."""
+        """Ignore an eviction."""

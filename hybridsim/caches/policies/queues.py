@@ -1,9 +1,9 @@
-"""Queues in which a page can be found, renewed and dropped: what most policies are made of.
+"""Queues in which a page can be located, renewed and dropped: the basis of most policies.
 
-A queue is a log: to put a page at its newest end is to append it.  Only the latest entry of a page
-counts; the others are passed over when their turn comes, and cleared away when the log has grown
-to several times what counts.  So a page is renewed by two writes, and its neighbours in the
-queue are never touched, as they would be in a linked list: that is what takes time in large caches.
+A queue is a log: a page is put at its newest end by appending it.  Only the latest entry of a page
+is valid; the others are skipped when their turn comes, and removed when the log has grown to
+several times its valid entries.  So renewing a page takes two writes, and its neighbours in the
+queue are never touched, as they would be in a linked list, which is slow in large caches.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.prefetch import prefetch
 
 NOWHERE = -1
-SPARE = 1024  # entries that a log may hold beyond some times what counts
+SPARE = 1024  # entries of a log beyond LOG_PER_PAGE times the valid ones
 LOG_PER_PAGE = 4
-AHEAD = 12  # entries: memory answers after some dozens of instructions
+AHEAD = 12  # entries: a fetch from memory takes dozens of instructions
 
 
 @state_machine
@@ -27,16 +27,16 @@ class Queues(NamedTuple):
     """Some queues, oldest page first; a page is in one of them, or in none."""
 
     bits: int  # of an entry's number within its log: 2 ** bits is more than twice the ids
-    log: Int32s  # pages, a log after the other
+    log: Int32s  # pages, one log after the other
     place: Int32s  # by page: its entry in `log`, or NOWHERE
-    head: Ints  # by queue: the first entry that may count
-    tail: Ints  # by queue: behind the last one
-    limit: Ints  # by queue: where the tail gives cause to clear away what no longer counts
-    length: Ints  # by queue: pages
+    head: Ints  # by queue: the first entry that may be valid
+    tail: Ints  # by queue: one past the last entry
+    limit: Ints  # by queue: the tail at which invalid entries are removed
+    length: Ints  # by queue: number of pages
 
     @classmethod
     def new(cls, queues: int, ids: int) -> Queues:
-        """Make empty queues with room for `ids` pages."""
+        """Return empty queues with room for `ids` pages."""
         bits = (2 * ids + SPARE).bit_length()
         start = np.arange(queues, dtype=np.int64) << bits
         return cls(
@@ -57,8 +57,8 @@ class Queues(NamedTuple):
             used = slice(int(self.head[queue]), int(self.tail[queue]))
             new.log[used.start + by : used.stop + by] = self.log[used]
         place = longer(self.place, ids, NOWHERE)
-        found = place >= 0
-        place[found] += moved[place[found] >> self.bits].astype(np.int32)
+        queued = place >= 0
+        place[queued] += moved[place[queued] >> self.bits].astype(np.int32)
         return new._replace(
             place=place,
             head=self.head + moved,
@@ -75,25 +75,25 @@ class Queues(NamedTuple):
 
     @method
     def renew(self, queue, page):
-        """Make a page of a queue its newest."""
+        """Make a page the newest of its queue."""
         if self.log[self.tail[queue] - 1] != page:
             self.append(queue, page)
 
     @method
     def move(self, page, queue):
-        """Put a page of some queue at the newest end of another."""
+        """Move a page to the newest end of another queue."""
         self.length[self.where(page)] -= 1
         self.push(queue, page)
 
     @method
     def drop(self, page):
-        """Take a page out of its queue."""
+        """Remove a page from its queue."""
         self.length[self.where(page)] -= 1
         self.place[page] = NOWHERE
 
     @method
     def pop(self, queue):
-        """Take out and return the oldest page of a queue, or -1 if it is empty."""
+        """Remove and return the oldest page of a queue, or -1 if it is empty."""
         page = self.oldest(queue)
         if page >= 0:
             self.length[queue] -= 1
@@ -108,22 +108,22 @@ class Queues(NamedTuple):
     @method
     def oldest(self, queue):
         """Return the oldest page of a queue, or -1 if it is empty."""
-        entry = self.counting_from(self.head[queue], queue)
+        entry = self.first_valid(self.head[queue], queue)
         prefetch(self.place, self.log[entry + AHEAD])
         self.head[queue] = entry
         return self.log[entry] if entry < self.tail[queue] else -1
 
     @method
     def newer(self, page):
-        """Return the page next to this one towards the newest end, or -1 if it is the newest."""
+        """Return the next newer page of its queue, or -1 if it is the newest."""
         queue = self.where(page)
-        entry = self.counting_from(self.place[page] + 1, queue)
+        entry = self.first_valid(self.place[page] + 1, queue)
         prefetch(self.place, self.log[entry + AHEAD])
         return self.log[entry] if entry < self.tail[queue] else -1
 
     @method
-    def counting_from(self, entry, queue):
-        """Return the first entry from this one on that counts, or the tail."""
+    def first_valid(self, entry, queue):
+        """Return the first valid entry from this one on, or the tail."""
         tail = self.tail[queue]
         while entry < tail and self.place[self.log[entry]] != entry:
             entry += 1
@@ -132,7 +132,7 @@ class Queues(NamedTuple):
 
     @method
     def append(self, queue, page):
-        """Write an entry for a page, which makes that its place."""
+        """Append an entry for a page and make it valid."""
         if self.tail[queue] == self.limit[queue]:
             self.clear_away(queue)
         entry = self.tail[queue]
@@ -142,18 +142,18 @@ class Queues(NamedTuple):
 
     @method
     def clear_away(self, queue):
-        """Move the entries that count to the beginning of the log."""
+        """Move the valid entries to the start of the log."""
         start = queue << self.bits
         kept = start
         for entry in range(self.head[queue], self.tail[queue]):
             prefetch(self.place, self.log[entry + AHEAD])
             page = self.log[entry]
             place = self.place[page]
-            counts = place == entry
-            self.log[kept] = page  # without a branch, which the processor would guess wrongly
-            self.place[page] = kept if counts else place
-            kept += counts
+            is_valid = place == entry
+            self.log[kept] = page  # without a branch, which the processor would mispredict
+            self.place[page] = kept if is_valid else place
+            kept += is_valid
         self.head[queue] = start
         self.tail[queue] = kept
-        most = LOG_PER_PAGE * (kept - start) + SPARE
-        self.limit[queue] = start + min(most, 1 << self.bits)
+        limit = LOG_PER_PAGE * (kept - start) + SPARE
+        self.limit[queue] = start + min(limit, 1 << self.bits)

@@ -1,7 +1,7 @@
-"""Reject first: a page is let in when it is missed again while its first miss is remembered.
+"""Reject first: admit a page that is missed again while its first miss is remembered.
 
-The simplest filter against pages that come but once, as in the SSD caches of CacheLib (B. Berg et
-al., "The CacheLib caching engine", OSDI 2020).  As many are remembered as the cache has pages.
+The simplest filter against pages that are used only once, as in the SSD caches of CacheLib (B. Berg
+et al., "The CacheLib caching engine", OSDI 2020).  It remembers as many pages as the cache holds.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class RejectFirst(NamedTuple):
-    """A queue of pages that were refused, and a mark for those let in."""
+    """A queue of rejected pages, and a mark for each admitted page."""
 
     remembered_pages: int
     refused: Queues
-    let_in: Bytes  # by page: and not evicted since
+    admitted: Bytes  # by page: whether it was admitted and not evicted since
 
     @classmethod
     def new(cls, ids: int, pages: int) -> RejectFirst:
-        """Remember nothing yet."""
+        """Return an empty queue."""
         return cls(pages, Queues.new(1, ids), np.zeros(ids, np.uint8))
 
     def grown(self, ids: int) -> RejectFirst:
-        """Return the same memory with room for `ids` pages."""
-        return self._replace(refused=self.refused.grown(ids), let_in=longer(self.let_in, ids))
+        """Return the same queue with room for `ids` pages."""
+        return self._replace(refused=self.refused.grown(ids), admitted=longer(self.admitted, ids))
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):
-        """Want a page that is remembered; remember one that is not."""
-        if self.let_in[page]:
+        """Admit a page that is in the queue; else add it to the queue."""
+        if self.admitted[page]:
             return True
         if self.refused.where(page) != NOWHERE:
             self.refused.drop(page)
-            self.let_in[page] = 1
+            self.admitted[page] = 1
             return True
         self.refused.push(0, page)
         if self.refused.length[0] > self.remembered_pages:
@@ -52,5 +52,5 @@ class RejectFirst(NamedTuple):
 
     @method
     def evicted(self, page):
-        """Let a page that had to leave begin anew."""
-        self.let_in[page] = 0
+        """Clear the mark of an evicted page."""
+        self.admitted[page] = 0

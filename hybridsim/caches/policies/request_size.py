@@ -1,4 +1,4 @@
-"""Admission by the size of the request: what disks serve well, in large pieces, is left to them."""
+"""Admission by the size of the request: large requests are left to the disks."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class RequestSize(NamedTuple):
-    """The largest request that is let in, and the size of the present one."""
+    """The maximum size of a request whose pages are admitted, and the size of the current one."""
 
-    most_bytes: int
-    present_bytes: Ints
+    max_bytes: int
+    current_bytes: Ints
 
     @classmethod
     def new(cls, ids: int, pages: int, request_max_bytes: int = 64 * 1024) -> RequestSize:
-        """Want the pages of requests up to that size."""
+        """Admit the pages of requests up to that size."""
         return cls(request_max_bytes, np.zeros(1, np.int64))
 
     def grown(self, ids: int) -> RequestSize:
-        """Return the same policy: it knows nothing of pages."""
+        """Return the same policy: it has no state per page."""
         return self
 
     @method
     def request(self, offset, length, write):
-        """Note the size of a request before its pages."""
-        self.present_bytes[0] = length
+        """Record the size of a request before its pages."""
+        self.current_bytes[0] = length
 
     @method
     def consider(self, now, page, write, full):
-        """Want the pages of requests that are small enough."""
-        return self.present_bytes[0] <= self.most_bytes
+        """Admit the pages of requests that are small enough."""
+        return self.current_bytes[0] <= self.max_bytes
 
     @method
     def evicted(self, page):
-        """Hear that a page had to leave."""
+        """Ignore an eviction."""

@@ -1,7 +1,7 @@
-"""S3-FIFO: a small queue that most pages leave soon, a main one, and a memory of who left.
+"""S3-FIFO: a small queue that most pages leave soon, a main queue, and a queue of evicted pages.
 
-J. Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023, with the sizes given
-there; as in its authors' later version, pages go to the main queue while the cache first fills.
+J. Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023, with the paper's
+sizes; as in its authors' later version, pages go to the main queue while the cache first fills.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hybridsim.jit import method, state_machine
 
 SMALL, MAIN, GHOST, RETURNING = range(4)
 USES_MAX = 3  # two bits
-WORTHY = 2  # uses in the small queue that lead to the main one
+PROMOTE_USES = 2  # uses in the small queue after which a page goes to the main queue
 
 
 @state_machine
@@ -28,11 +28,11 @@ class S3FIFO(NamedTuple):
     ghost_pages: int
     queues: Queues
     uses: Bytes  # by page, saturating
-    state: Ints  # [whether a page was ever evicted]
+    state: Ints  # [1 once a page was evicted]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> S3FIFO:
-        """Make empty queues: a tenth of the cache small, nine tenths main and as many ghosts."""
+        """Return empty queues: a tenth of the cache small, nine tenths main and as many ghosts."""
         small = pages // 10
         ghost = pages * 9 // 10
         state = np.zeros(1, np.int64)
@@ -44,13 +44,13 @@ class S3FIFO(NamedTuple):
 
     @method
     def missed(self, page):
-        """Note that a page comes back."""
+        """Mark a page as returning if it is a ghost."""
         if self.queues.where(page) == GHOST:
             self.queues.move(page, RETURNING)
 
     @method
     def admit(self, page):
-        """Take in a page: to the small queue, or to the main one if it came back."""
+        """Add a page to the small queue, or to the main queue if it returns."""
         queues = self.queues
         self.uses[page] = 0
         if queues.where(page) == RETURNING:
@@ -68,12 +68,12 @@ class S3FIFO(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Give up a page that was hardly used, or -1 if there is none."""
+        """Remove and return a rarely used page, or -1 if there is none."""
         self.state[0] = 1
         page = -1
         if self.queues.length[MAIN] <= self.main_pages:
@@ -84,11 +84,11 @@ class S3FIFO(NamedTuple):
 
     @method
     def leave_small(self):
-        """Take pages off the small queue up to one that is not worthy of the main one."""
+        """Process the small queue up to a page with too few uses for the main queue; return it."""
         queues = self.queues
         while queues.length[SMALL] > 0:
             page = queues.oldest(SMALL)
-            if self.uses[page] < WORTHY:
+            if self.uses[page] < PROMOTE_USES:
                 queues.move(page, GHOST)
                 if queues.length[GHOST] > self.ghost_pages:
                     queues.pop(GHOST)
@@ -99,7 +99,7 @@ class S3FIFO(NamedTuple):
 
     @method
     def leave_main(self):
-        """Send pages of the main queue round up to one that was not used."""
+        """Requeue used pages of the main queue; remove and return the first unused one."""
         page = self.queues.oldest(MAIN)
         while page >= 0 and self.uses[page] > 0:
             self.uses[page] -= 1

@@ -1,4 +1,4 @@
-"""SIEVE: a queue that keeps its order; a hand sweeps out what was not used since it passed.
+"""SIEVE: a queue that keeps its order; a hand evicts the pages not used since it last passed.
 
 Y. Zhang et al., "SIEVE is simpler than LRU", NSDI 2024.
 """
@@ -21,12 +21,12 @@ class SIEVE(NamedTuple):
     """One list in order of arrival, a mark for each page, and the hand."""
 
     queues: Queues
-    used: Bytes  # by page: since it came, or since the hand passed
-    hand: Ints  # [page at which the next sweep begins, or NOBODY: at the oldest]
+    used: Bytes  # by page: whether it was used since it came or the hand passed it
+    hand: Ints  # [page at which the next sweep begins, or NOBODY: the oldest]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> SIEVE:
-        """Make an empty list with room for `ids` pages."""
+        """Return an empty list with room for `ids` pages."""
         return cls(Queues.new(1, ids), np.zeros(ids, np.uint8), np.array([NOBODY]))
 
     def grown(self, ids: int) -> SIEVE:
@@ -35,11 +35,11 @@ class SIEVE(NamedTuple):
 
     @method
     def missed(self, page):
-        """Hear that an absent page is about to be cached."""
+        """Ignore a miss."""
 
     @method
     def admit(self, page):
-        """Take in a page as the newest, not used yet."""
+        """Add a page as the newest, unmarked."""
         self.queues.push(0, page)
         self.used[page] = 0
 
@@ -50,14 +50,14 @@ class SIEVE(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page; the hand goes on to the next."""
+        """Remove a page; the hand goes on to the next."""
         if self.hand[0] == page:
             self.hand[0] = self.queues.newer(page)
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Sweep towards the newest, and round, up to a page that was not used; -1 if empty."""
+        """Sweep towards the newest page, and round, to an unmarked page; remove and return it."""
         queues = self.queues
         page = self.hand[0] if self.hand[0] != NOBODY else queues.oldest(0)
         if page < 0:

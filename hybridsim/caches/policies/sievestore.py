@@ -1,9 +1,9 @@
-"""As SieveStore: a page is let in once it was used several times within a sliding window.
+"""SieveStore: admit a page after several uses within a sliding window.
 
 T. Pritchett, M. Thottethodi, "SieveStore: a highly-selective, ensemble-level disk cache for cost-
-performance", ISCA 2010, the continuous variant.  There a table of hashed counters comes before the
-exact one to save memory, and the window is hours; here each page has its counters, and the window
-is some cache sizes of accesses, so that it means the same with and without times.
+performance", ISCA 2010, the continuous variant.  The original puts a table of hashed counters
+before the exact one to save memory, and its window is hours; here each page has its counters, and
+the window is some cache sizes of accesses, so that it works the same with and without times.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 
-PARTS = 4  # of the window, each with a counter of its own
+PARTS = 4  # of the window, each with its own counter
 COUNTER_BITS, COUNT_MAX = 4, 15
 ALL_PARTS = (1 << PARTS * COUNTER_BITS) - 1
-WANTED = 3  # uses within the window
-PART_MIN = 64  # accesses
+WANTED = 3  # uses within the window that admit a page
+PART_MIN = 64  # accesses in a part, at least
 
 
 @state_machine
 class SieveStore(NamedTuple):
-    """Four counters for each page: of the current part of the window and those before."""
+    """Four counters for each page: for the current part of the window and those before."""
 
     part_accesses: int
-    counters: Int32s  # by page, the current part lowest
-    part: Int32s  # by page: of its latest use
-    accesses: Ints  # [all so far]
+    counters: Int32s  # by page: the current part in the lowest bits
+    part: Int32s  # by page: part of its latest use
+    accesses: Ints  # [number of accesses so far]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> SieveStore:
-        """Know nothing yet: a part of the window is as many accesses as the cache has pages."""
+        """Return counters of 0; a part of the window is as many accesses as the cache has pages."""
         counters, part = np.zeros(ids, np.int32), np.zeros(ids, np.int32)
         return cls(max(pages, PART_MIN), counters, part, np.zeros(1, np.int64))
 
@@ -43,11 +43,11 @@ class SieveStore(NamedTuple):
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):
-        """Count a use; want the page if it was used often enough lately."""
+        """Count a use; admit the page after enough recent uses."""
         part = self.accesses[0] // self.part_accesses
         self.accesses[0] += 1
         passed = min(part - self.part[page], PARTS)
@@ -64,4 +64,4 @@ class SieveStore(NamedTuple):
 
     @method
     def evicted(self, page):
-        """Hear that a page had to leave."""
+        """Ignore an eviction."""

@@ -1,7 +1,7 @@
-"""Segmented LRU: a page rises by a segment with each hit, and sinks as others rise above it.
+"""Segmented LRU: a hit moves a page up one segment; overfull segments move their oldest down.
 
 R. Karedla, J. S. Love, B. G. Wherry, "Caching strategies to improve disk system performance",
-IEEE Computer 27(3), 1994, with two segments; here it is four of equal size, as in libCacheSim.
+IEEE Computer 27(3), 1994, with two segments; here four of equal size, as in libCacheSim.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ TOP = SEGMENTS - 1
 
 @state_machine
 class SLRU(NamedTuple):
-    """A list for each segment, the lowest first; what does not divide goes to the lowest."""
+    """A list for each segment, the lowest first; the remainder of the division is in the lowest."""
 
     segment_pages: int
     queues: Queues
 
     @classmethod
     def new(cls, ids: int, pages: int) -> SLRU:
-        """Make empty segments for a cache of `pages`."""
+        """Return empty segments for a cache of `pages` pages."""
         return cls(pages // SEGMENTS, Queues.new(SEGMENTS, ids))
 
     def grown(self, ids: int) -> SLRU:
@@ -33,11 +33,11 @@ class SLRU(NamedTuple):
 
     @method
     def missed(self, page):
-        """Hear that an absent page is about to be cached."""
+        """Ignore a miss."""
 
     @method
     def admit(self, page):
-        """Take in a page at the lowest segment that has room; at the lowest of all if none has."""
+        """Add a page to the lowest segment that has room; to the lowest of all if none has."""
         lowest = 0
         while lowest < TOP and self.queues.length[lowest] >= self.segment_pages:
             lowest += 1
@@ -47,7 +47,7 @@ class SLRU(NamedTuple):
 
     @method
     def touch(self, page):
-        """Raise a page; what then is too much in a segment sinks to the one below."""
+        """Move a page up; pages beyond a segment's size move down."""
         segment = self.queues.where(page)
         if segment == TOP:
             self.queues.renew(TOP, page)
@@ -59,12 +59,12 @@ class SLRU(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Drop and return the least recently used page of the lowest segment that has any."""
+        """Remove and return the least recently used page of the lowest segment that has any."""
         for segment in range(SEGMENTS):
             if self.queues.length[segment] > 0:
                 return self.queues.pop(segment)

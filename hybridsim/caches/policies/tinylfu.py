@@ -1,9 +1,9 @@
-"""TinyLFU: a page is let in if it was used more lately than those that had to leave.
+"""TinyLFU: admit a page that was recently used more often than the evicted pages.
 
 G. Einziger, R. Friedman, B. Manes, "TinyLFU: a highly efficient cache admission policy",
-ACM Transactions on Storage 13(4), 2017.  There a page is compared with the very one that would
-leave for it; here with the running mean of those that left, so that any replacement may be
-combined with it, also one that cannot tell beforehand who is next.
+ACM Transactions on Storage 13(4), 2017.  The paper compares a page with the victim that it would
+replace; here it is compared with the running mean of past victims, so that any replacement policy
+can be combined with it, also one that cannot name its next victim.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from hybridsim.caches.policies.frequencies import Frequencies
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
-PARTS = 16  # of a use, in which the mean is kept
-SMOOTHING = 16  # evictions
+PARTS = 16  # per use: the unit of the mean
+SMOOTHING = 16  # weight of the mean against one eviction
 
 
 @state_machine
 class TinyLFU(NamedTuple):
-    """How often each page was used lately, and the mean of those evicted."""
+    """Recent uses of each page, and the mean of the evicted pages."""
 
     frequencies: Frequencies
-    mean: Ints  # [uses of evicted pages], in parts
+    mean: Ints  # [mean uses of evicted pages, in parts]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> TinyLFU:
-        """Know nothing yet."""
+        """Return counters of 0."""
         return cls(Frequencies.new(ids, pages), np.zeros(1, np.int64))
 
     def grown(self, ids: int) -> TinyLFU:
@@ -38,16 +38,16 @@ class TinyLFU(NamedTuple):
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):
-        """Count a use; want every page while there is room, then the better ones."""
+        """Count a use; admit every page while there is room, then those above the mean."""
         if self.frequencies.count(page):
             self.mean[0] >>= 1
         return not full or self.frequencies.of(page) * PARTS > self.mean[0]
 
     @method
     def evicted(self, page):
-        """Learn from a page that had to leave."""
+        """Update the mean with an evicted page."""
         self.mean[0] += (self.frequencies.of(page) * PARTS - self.mean[0]) // SMOOTHING

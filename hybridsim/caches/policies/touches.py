@@ -1,4 +1,4 @@
-"""Admission at the n-th touch: once is chance, n times is a habit.  With n = 1 every miss."""
+"""Admission at the n-th touch; n = 1 admits every miss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Touches(NamedTuple):
 
     @classmethod
     def new(cls, ids: int, pages: int, touches: int = 1) -> Touches:
-        """Want a page from its `touches`-th access on."""
+        """Admit a page from its `touches`-th access on."""
         return cls(touches, np.zeros(ids, np.uint8))
 
     def grown(self, ids: int) -> Touches:
@@ -30,15 +30,15 @@ class Touches(NamedTuple):
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):
-        """Count an access; tell whether the page, if absent, is wanted."""
+        """Count an access; return whether the page is admitted if absent."""
         if self.accesses[page] < COUNT_MAX:
             self.accesses[page] += 1
         return self.accesses[page] >= self.wanted
 
     @method
     def evicted(self, page):
-        """Hear that a page had to leave."""
+        """Ignore an eviction."""

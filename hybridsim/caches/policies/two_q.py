@@ -1,4 +1,4 @@
-"""2Q: a page that comes back after it has left the entrance queue is worth keeping.
+"""2Q: a page that returns after it has left the entrance queue goes to the main list.
 
 T. Johnson, D. Shasha, "2Q: a low overhead high performance buffer management replacement
 algorithm", VLDB 1994, the full version with its recommended sizes.
@@ -11,12 +11,12 @@ from typing import NamedTuple
 from hybridsim.caches.policies.queues import Queues
 from hybridsim.jit import method, state_machine
 
-IN, OUT, MAIN, RETURNING = range(4)  # A1in, A1out (known, not cached), Am, missed while in A1out
+IN, OUT, MAIN, RETURNING = range(4)  # A1in, A1out (evicted, remembered), Am, missed while in A1out
 
 
 @state_machine
 class TwoQ(NamedTuple):
-    """The entrance queue, what has left it lately, and the main list in order of use."""
+    """The entrance queue, the pages that left it recently, and the main list in order of use."""
 
     in_pages: int
     out_pages: int
@@ -24,7 +24,7 @@ class TwoQ(NamedTuple):
 
     @classmethod
     def new(cls, ids: int, pages: int) -> TwoQ:
-        """Make empty queues: a quarter of the cache to enter, half as many remembered."""
+        """Return empty queues: a quarter of the cache to enter, half as many remembered."""
         return cls(pages // 4, pages // 2, Queues.new(4, ids))
 
     def grown(self, ids: int) -> TwoQ:
@@ -33,13 +33,13 @@ class TwoQ(NamedTuple):
 
     @method
     def missed(self, page):
-        """Note that a page comes back."""
+        """Mark a page as returning if it is remembered."""
         if self.queues.where(page) == OUT:
             self.queues.move(page, RETURNING)
 
     @method
     def admit(self, page):
-        """Take in a page: at the entrance, or in the main list if it came back."""
+        """Add a page to the entrance queue, or to the main list if it returns."""
         if self.queues.where(page) == RETURNING:
             self.queues.move(page, MAIN)
         else:
@@ -47,18 +47,18 @@ class TwoQ(NamedTuple):
 
     @method
     def touch(self, page):
-        """Note that a page was used; at the entrance that says nothing."""
+        """Use a page; in the entrance queue that changes nothing."""
         if self.queues.where(page) == MAIN:
             self.queues.renew(MAIN, page)
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Give up the first of an entrance queue that is too long, else of the main list."""
+        """Remove and return the first page of an overfull entrance queue, else of the main list."""
         queues = self.queues
         if queues.length[IN] <= self.in_pages and queues.length[MAIN] > 0:
             return queues.pop(MAIN)

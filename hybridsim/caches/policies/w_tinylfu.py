@@ -1,8 +1,8 @@
-"""W-TinyLFU: new pages pass a small window; to go on they must be used more than who would leave.
+"""W-TinyLFU: new pages enter a small window; to stay they must be used more than the main victim.
 
 G. Einziger, R. Friedman, B. Manes, "TinyLFU: a highly efficient cache admission policy",
-ACM Transactions on Storage 13(4), 2017: a window of 1 %, and a main cache of two segments, of which
-the protected one takes 80 %.
+ACM Transactions on Storage 13(4), 2017: a window of 1 %, and a main cache of two segments, with
+80 % for the protected one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WINDOW, PROBATION, PROTECTED = range(3)
 
 @state_machine
 class WTinyLFU(NamedTuple):
-    """Three lists in order of use, and how often each page was used lately."""
+    """Three lists in order of use, and the recent uses of each page."""
 
     window_pages: int
     protected_pages: int
@@ -27,7 +27,7 @@ class WTinyLFU(NamedTuple):
 
     @classmethod
     def new(cls, ids: int, pages: int) -> WTinyLFU:
-        """Make empty lists for a cache of `pages`."""
+        """Return empty lists for a cache of `pages` pages."""
         window = max(pages // 100, 1)
         protected = max(pages - window, 0) * 8 // 10
         return cls(window, protected, Queues.new(3, ids), Frequencies.new(ids, pages))
@@ -43,14 +43,14 @@ class WTinyLFU(NamedTuple):
 
     @method
     def admit(self, page):
-        """Take in a page at the window; what then is too much there goes on."""
+        """Add a page to the window; the oldest page of an overfull window goes on."""
         self.queues.push(WINDOW, page)
         if self.queues.length[WINDOW] > self.window_pages:
             self.queues.move(self.queues.oldest(WINDOW), PROBATION)
 
     @method
     def touch(self, page):
-        """Count a use; on probation it leads to protection."""
+        """Count a use; a page on probation becomes protected."""
         self.frequencies.count(page)
         queue = self.queues.where(page)
         if queue != PROBATION:
@@ -62,12 +62,12 @@ class WTinyLFU(NamedTuple):
 
     @method
     def remove(self, page):
-        """Forget a page."""
+        """Remove a page."""
         self.queues.drop(page)
 
     @method
     def evict(self):
-        """Give up the one used less of the window's oldest page and the main cache's, or -1."""
+        """Compare the oldest page of window and main cache; remove and return the less used."""
         queues = self.queues
         victim = queues.oldest(PROBATION)
         if victim < 0:

@@ -1,4 +1,4 @@
-"""How much may be written to fill a cache, as people say it: by the day, or by the access."""
+"""The write budget of a cache as users specify it: per day or per access."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from math import ceil
 from hybridsim.foundation.units import parse_percent, parse_size
 
 DAY_NS = 86_400 * 10**9
-ACCESS = 1 << 20  # parts, of which an interval is a whole number
-BURST_SHARE = 4  # of the cache's pages that may be let in at once, at most
+ACCESS = 1 << 20  # parts of an access; an interval is a whole number of them
+BURST_SHARE = 4  # a burst is at most the cache's pages divided by this
 DRIVE_WRITES = "DWPD"
 EXAMPLES = "'500GB/day', '1 DWPD', or '5%' of the page accesses"
 
 
 @dataclass(frozen=True)
 class WriteBudget:
-    """Fills of pages that are allowed, for each day or each access of a page."""
+    """Allowed page fills per day or per page access."""
 
-    fills: Fraction  # of pages, or of caches
-    by_cache: bool  # drive writes: a fill is one of all pages
-    by_access: bool  # else by day
+    fills: Fraction  # number of pages, or of whole caches if `by_cache`
+    by_cache: bool  # drive writes: one fill is all pages of the cache
+    by_access: bool  # per page access; else per day
 
     def interval(self, pages: int) -> int:
-        """Return what brings one page: in ns, or in parts of an access; rounded up."""
+        """Return the time per page fill in ns, or in parts of an access; rounded up."""
         fills = self.fills * pages if self.by_cache else self.fills
         return ceil((ACCESS if self.by_access else DAY_NS) / fills)
 
     def burst(self, pages: int) -> int:
-        """Return how many pages can be saved up: at most a quarter of the cache, or a day's."""
-        most = max(pages // BURST_SHARE, 1)
-        return most if self.by_access else min(most, max(DAY_NS // self.interval(pages), 1))
+        """Return how many fills can be saved up: at most a quarter of the cache, or one day's."""
+        limit = max(pages // BURST_SHARE, 1)
+        return limit if self.by_access else min(limit, max(DAY_NS // self.interval(pages), 1))
 
 
 def parse_write_budget(text: str, page_bytes: int, drive_bytes: int | None = None) -> WriteBudget:
-    """Return what a text says for pages of a size; raise ValueError if it says nothing.
+    """Return the budget that a text specifies; raise ValueError if it is invalid.
 
-    Drive writes are of a drive of so many bytes, or of the cache.
+    Drive writes refer to a drive of `drive_bytes`, or to the cache if that is None.
     """
-    said = text.strip()
-    if said.endswith("%"):
-        share = parse_percent(said)
+    value = text.strip()
+    if value.endswith("%"):
+        share = parse_percent(value)
         if not 0 < share <= 1:
-            raise ValueError(f"{text!r} is no share: above 0% and at most 100%")
+            raise ValueError(f"{text!r} is not a valid share: above 0% and at most 100%")
         return WriteBudget(share, by_cache=False, by_access=True)
-    if said.upper().endswith(DRIVE_WRITES):
+    if value.upper().endswith(DRIVE_WRITES):
         try:
-            writes = 100 * parse_percent(f"{said[: -len(DRIVE_WRITES)].strip()}%")
+            writes = 100 * parse_percent(f"{value[: -len(DRIVE_WRITES)].strip()}%")
         except ValueError:
             raise ValueError(
-                f"{text!r} is no number of drive writes: for instance '1 DWPD'"
+                f"{text!r} is not a number of drive writes: write for instance '1 DWPD'"
             ) from None
         fills = writes if drive_bytes is None else writes * drive_bytes / page_bytes
-        return WriteBudget(_some(fills, text), drive_bytes is None, by_access=False)
-    size, slash, day = said.rpartition("/")
+        return WriteBudget(_checked(fills, text), drive_bytes is None, by_access=False)
+    size, slash, day = value.rpartition("/")
     if not slash or day.strip() not in ("day", "d"):
-        raise ValueError(f"{text!r} is no write budget: write for instance {EXAMPLES}")
+        raise ValueError(f"{text!r} is not a write budget: write for instance {EXAMPLES}")
     fills = Fraction(parse_size(size.strip()), page_bytes)
-    return WriteBudget(_some(fills, text), by_cache=False, by_access=False)
+    return WriteBudget(_checked(fills, text), by_cache=False, by_access=False)
 
 
-def _some(fills: Fraction, text: str) -> Fraction:
-    """Return so many fills if that is some, and no fewer than the clock can count."""
+def _checked(fills: Fraction, text: str) -> Fraction:
+    """Return `fills`; raise ValueError if they are fewer than the clock can count."""
     if fills < Fraction(1, 10_000):
-        raise ValueError(f"{text!r} is nothing: it lets in less than a page in 27 years")
+        raise ValueError(f"{text!r} is too small: it admits less than one page in 27 years")
     return fills

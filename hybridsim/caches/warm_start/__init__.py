@@ -1,7 +1,7 @@
-"""A cache that does not begin empty.
+"""A cache that does not start empty.
 
-    ranking      which pages of an earlier trace it would want to have
-    saved_cache  which pages another run ended with, in a file
+    ranking      the pages of an earlier trace that are worth most to a cache
+    saved_cache  the pages that a cache held at the end of a run, in a file
 
-What the engine does with such a list is in caches/page/preload.py and preloading.py.
+The engine's part is in caches/page/preload.py and preloading.py.
 """

@@ -1,10 +1,10 @@
-"""Which pages of a trace would a cache want to have when the next trace begins?
+"""Rank the pages of a trace by their value to a cache when the next trace starts.
 
-Pages are ranked by their reads, of which the older count less: one loses half its weight while so
-many page accesses pass as a half-life has.  Which half-life is right depends on how the hot spot
-moves, so each of several ranks the pages, and that one is used whose list would have been hit most
-often by what came next, again and again, in the trace itself.  (Measured in benchmarks/RESULTS.md:
-writes left out, as a page that is only written saves no read of the disks.)
+Pages are ranked by their reads, with older reads weighted less: the weight halves with every
+half-life, counted in page accesses.  The best half-life depends on how fast the hot spot moves, so
+several half-lives rank the pages, and the one is used whose lists had the most hits in what
+followed, in repeated trials on the trace itself.  (Measured in benchmarks/RESULTS.md: writes do not
+count, as a page that is only written saves no read of the disks.)
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import loop
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
 
-HALF_LIVES = (1, 2, 4, 8, 16, 64, 256)  # page accesses for each page of the cache
-UNTRIED = 16  # the one that is best on average
-LEAST_STEP = 8192  # page accesses from one trial of the lists to the next
-FORGETTING = 0.8  # of the hits in earlier trials, for each later one
+HALF_LIVES = (1, 2, 4, 8, 16, 64, 256)  # page accesses per page of the cache
+UNTRIED = 16  # the half-life that is best on average, used before the first trial
+STEP_MIN = 8192  # page accesses between two trials of the lists
+FORGETTING = 0.8  # factor on the hits of earlier trials, at each later one
 Floats = NDArray[np.float64]
 
 
 def ranked(trace: Chunked, page_bytes: int, pages: int, cutoff_bytes: int = 0) -> Ints:
-    """Return the numbers of at most `pages` pages that are worth most, the best first.
+    """Return the numbers of the `pages` pages that are worth most, or fewer, the best first.
 
-    Accesses in sequential runs of `cutoff_bytes` and more (0: none) do not count: such a cache
-    would not have let them in.
+    Accesses in sequential runs of `cutoff_bytes` and more (0: no cutoff) do not count: such a cache
+    would not have admitted them.
     """
     return Ranking.of(trace, page_bytes, pages, cutoff_bytes).best()
 
 
 class Ranking:
-    """Scores of all pages met so far, by half-life."""
+    """Scores of all pages seen so far, by half-life."""
 
     def __init__(self, pages: int) -> None:
         self.pages = pages
         self._ids = Ids()
         self._scores: Floats = np.zeros((len(HALF_LIVES), 0))
         self._hits = np.zeros(len(HALF_LIVES))
-        self._hits[HALF_LIVES.index(UNTRIED)] = 0.5  # of a hit: until there is one
+        self._hits[HALF_LIVES.index(UNTRIED)] = 0.5  # of a hit: decides until there are hits
         self._waiting: list[tuple[Ints, NDArray[np.bool_]]] = []
 
     @classmethod
     def of(cls, trace: Chunked, page_bytes: int, pages: int, cutoff_bytes: int = 0) -> Ranking:
-        """Rank the pages of a trace; `ranked` says what the parameters are."""
+        """Rank the pages of a trace; the parameters are those of `ranked`."""
         ranking = cls(pages)
         streams = Streams.new()
         for part in accesses(trace, page_bytes):
@@ -57,19 +57,19 @@ class Ranking:
         return ranking
 
     def add(self, numbers: Ints, counts: NDArray[np.bool_]) -> None:
-        """Hear of accesses to pages, and of which of them count."""
+        """Add accesses to pages by number; `counts` marks those that count."""
         self._waiting.append((self._ids.of(numbers).astype(np.int64), counts))
-        if sum(len(ids) for ids, _ in self._waiting) >= max(LEAST_STEP, self._ids.given):
+        if sum(len(ids) for ids, _ in self._waiting) >= max(STEP_MIN, self._ids.given):
             self._take()
 
     @property
     def half_life(self) -> int:
-        """The half-life that foretold the trace best so far."""
+        """The half-life whose lists had the most hits so far."""
         self._take()
         return HALF_LIVES[int(np.argmax(self._hits))]
 
     def best(self, half_life: int | None = None) -> Ints:
-        """Return the pages that are worth most, the best first; equal ones by number."""
+        """Return the numbers of the most valuable pages, best first; equal ones by number."""
         row = HALF_LIVES.index(half_life or self.half_life)
         self._take()
         scores = self._scores[row]
@@ -80,7 +80,7 @@ class Ranking:
         return best
 
     def _take(self) -> None:
-        """Try the lists on the accesses that wait, then count these."""
+        """Try the lists on the waiting accesses, then add these to the scores."""
         if not self._waiting:
             return
         ids, counts = (np.concatenate(column) for column in zip(*self._waiting))
@@ -99,7 +99,7 @@ class Ranking:
             scores += np.bincount(counted, 0.5 ** (age / accesses_each), len(scores))
 
     def _listed(self, scores: Floats) -> NDArray[np.bool_]:
-        """Tell which pages would be on the list of these scores."""
+        """Return for each page whether it would be on the list of these scores."""
         listed = scores > 0
         if self.pages < len(scores):
             rest = np.argpartition(-scores, self.pages)[self.pages :]
@@ -109,7 +109,7 @@ class Ranking:
 
 @loop
 def mark(streams: Streams, requests: Accesses, cutoff_bytes: int, counts: Bytes) -> None:
-    """Mark the reads that are in no sequential run as long as the cutoff."""
+    """Mark the reads that are not in a sequential run as long as the cutoff."""
     for i in range(len(requests.ends)):
         stream = streams.extend(requests.offset[i], requests.length[i])
         is_run = cutoff_bytes > 0 and streams.run_bytes[stream] >= cutoff_bytes

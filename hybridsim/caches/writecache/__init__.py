@@ -1,7 +1,7 @@
-"""dm-writecache, the Linux kernel's cache of writes (DESIGN.md 2.15).
+"""dm-writecache, the Linux kernel's write cache (DESIGN.md 2.15).
 
-`target` serves requests, `commits` brings the metadata to the medium, `write_back` brings data to
-the slow tier, and `slots` is where the blocks are.
+`target` serves requests, `commits` writes metadata, `write_back` copies data to the slow tier, and
+`slots` maps blocks to slots.
 """
 
 from hybridsim.caches.writecache.commits import metadata_bytes

@@ -1,4 +1,4 @@
-"""Commits of a dm-writecache: its metadata, and with them the data, are brought to the medium."""
+"""Commits of a dm-writecache: they make the metadata, and with it the data, durable."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ REGION_SLOTS = REGION_BYTES // 16  # a slot has 16 bytes of metadata
 
 WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
 
-# What a commit is doing, or waiting for.
+# The stage of a commit.
 IDLE, REGIONS, WRITES, FLUSHING, SUPERBLOCK = range(5)
 STAGE, REGION, EPOCH, UNCOMMITTED, OVERWROTE, WRITES_UNDER_WAY, WAITER, COUNT = range(8)
 
 
 def metadata_bytes(blocks: int) -> int:
-    """Return what lies behind the blocks on the fast tier."""
+    """Return the bytes of metadata after the blocks on the fast tier."""
     return SUPERBLOCK_BYTES + -(-blocks // REGION_SLOTS) * REGION_BYTES
 
 
 @state_machine
 class Commits(NamedTuple):
-    """One commit at a time; while it is under way nothing is served."""
+    """One commit at a time; while it is in progress, no request is served."""
 
-    place: int  # of the metadata on the fast tier
+    place: int  # of the metadata on the fast tier, bytes
     tag: int  # of its requests to the fast tier
     is_dirty: Bytes  # by region of the metadata
     state: Ints  # [STAGE ... COUNT]
 
     @classmethod
     def new(cls, blocks: int, block_bytes: int, tag: int) -> Commits:
-        """Have nothing to commit."""
+        """Return commits with nothing to commit."""
         regions = -(-blocks // REGION_SLOTS)
         state = np.array([IDLE, 0, 0, 0, 0, 0, NOTHING, 0])
         return cls(blocks * block_bytes, tag, np.zeros(regions, np.uint8), state)
 
     @method
     def note(self, slot):
-        """Hear that the metadata of a slot changed."""
+        """Mark the metadata of a slot as changed."""
         self.is_dirty[slot // REGION_SLOTS] = 1
 
     @method
     def begin(self, now, below):
-        """Begin a commit; tell whether there is anything to wait for."""
+        """Start a commit; return whether there is anything to wait for."""
         state = self.state
         changed = state[UNCOMMITTED] > 0
         if not changed and state[OVERWROTE] == 0:
@@ -63,7 +63,7 @@ class Commits(NamedTuple):
             state[REGION] = NOTHING
             self.write_region(now, below)
         else:
-            state[REGION] = len(self.is_dirty)  # none, and no superblock
+            state[REGION] = len(self.is_dirty)  # no regions, and no superblock
             self.flush(now, below)
         return True
 
@@ -86,14 +86,14 @@ class Commits(NamedTuple):
 
     @method
     def flush(self, now, below):
-        """Flush, if a commit waits for that and no data are on their way to the fast tier."""
+        """Flush, if a commit waits for that and no data is being written to the fast tier."""
         if self.state[STAGE] == WRITES and self.state[WRITES_UNDER_WAY] == 0:
             self.state[STAGE] = FLUSHING
             below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
 
     @method
     def go_on(self, now, below):
-        """Hear of a step's end; tell whether the commit is over."""
+        """Start the next step of a commit; return whether the commit is complete."""
         state = self.state
         if state[STAGE] == REGIONS:
             self.write_region(now, below)

@@ -1,4 +1,4 @@
-"""How a dm-writecache serves a request: which of its blocks go where."""
+"""How a dm-writecache serves a request: the tier for each of its blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hybridsim.jit import method, state_machine
 READ, WRITE, DISCARD = int(Op.READ), int(Op.WRITE), int(Op.DISCARD)
 MISS, NOT_WRITTEN = int(Path.MISS), int(Reason.NOT_WRITTEN)
 
-# In the low bits of a tag, with COPY_READ and so on: a part of a request, by what it does.
+# In the low bits of a tag, as COPY_READ etc.: the kind of a part of a request.
 PART, CACHED_WRITE, AROUND_WRITE, METADATA = range(4)
 
 COUNTERS = (
@@ -34,7 +34,7 @@ COUNTERS = (
 
 @state_machine
 class Service(NamedTuple):
-    """What requests do to blocks; `last_promoted` of a request is how many of them are written."""
+    """Block operations of requests; `last_promoted` of a request counts its blocks written."""
 
     page_bytes: int  # of a block
     write_back: WriteBack
@@ -42,7 +42,7 @@ class Service(NamedTuple):
 
     @method
     def discard(self, now, slot, requests, below):
-        """Forget whole blocks; the slow tier hears of it too."""
+        """Drop the blocks that are discarded completely, and pass the discard to the slow tier."""
         slots = self.write_back.slots
         self.counts[DISCARDS] += 1
         start = requests.offset[slot]
@@ -57,7 +57,7 @@ class Service(NamedTuple):
 
     @method
     def read(self, now, slot, requests, below):
-        """Read each block from where it is."""
+        """Read each block from the tier that has it."""
         slots = self.write_back.slots
         blocks = requests.pages[slot]
         first = requests.offset[slot] // self.page_bytes
@@ -86,21 +86,21 @@ class Service(NamedTuple):
 
     @method
     def send_slow(self, now, slot, what, op, block, number, requests, below):
-        """Send blocks to the slow tier, which may end within the last one."""
+        """Send blocks to the slow tier, which may end within the last block."""
         at = block * self.page_bytes
         length = min(number * self.page_bytes, below.slow.capacity_bytes - at)
         self.send(now, slot, what, op, at, length, requests, below)
 
     @method
     def send_fast(self, now, slot, what, op, place, number, requests, below):
-        """Send blocks to slots in a row."""
+        """Send a range of slots to the fast tier."""
         requests.pending[slot] += 1
         at, length = np.int64(place) * self.page_bytes, number * self.page_bytes
         below.fast.submit(now, slot << TAG_BITS | what, op, at, length, below.events)
 
     @method
     def write(self, now, slot, requests, below):
-        """Write what can be written; tell whether that is all."""
+        """Write as many blocks as possible; return whether all are written."""
         slots = self.write_back.slots
         first = requests.offset[slot] // self.page_bytes
         blocks = np.int64(requests.pages[slot])
@@ -122,7 +122,7 @@ class Service(NamedTuple):
 
     @method
     def overwrite(self, now, slot, block, place, left, requests, below):
-        """Write blocks that are cached to their slots; return how many."""
+        """Write cached blocks to their slots; return their number."""
         slots, commits = self.write_back.slots, self.write_back.commits.state
         number = 0
         while (
@@ -142,7 +142,7 @@ class Service(NamedTuple):
 
     @method
     def allocate(self, now, slot, block, left, requests, below):
-        """Write blocks that are not cached to free slots; return how many."""
+        """Write blocks that are not cached to free slots; return their number."""
         slots, commits = self.write_back.slots, self.write_back.commits
         place = slots.first_free()
         number = 0
@@ -160,14 +160,14 @@ class Service(NamedTuple):
 
     @method
     def write_fast(self, now, slot, place, number, requests, below):
-        """Write blocks to slots in a row."""
+        """Write blocks to a range of slots."""
         self.counts[WRITES] += number
         self.write_back.commits.state[WRITES_UNDER_WAY] += 1
         self.send_fast(now, slot, CACHED_WRITE, WRITE, place, number, requests, below)
 
     @method
     def write_around(self, now, slot, block, left, requests, below):
-        """Write blocks that are not cached to the slow tier; return how many."""
+        """Write blocks that are not cached to the slow tier; return their number."""
         number = 1
         while number < left and self.write_back.slots.table.find(block + number) == NOTHING:
             number += 1

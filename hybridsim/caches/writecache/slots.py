@@ -1,4 +1,4 @@
-"""The slots of a dm-writecache: which block lies where, and which has been there for longest."""
+"""The slots of a dm-writecache: the block in each, in the order in which they were taken."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-RUN_BLOCKS = 256  # most that is written back as one
+RUN_BLOCKS = 256  # maximum length of one write-back
 IS_FREE, HOLDS, FLIES = range(3)
 OLDEST, NEWEST, FIRST_FREE, FREE, FLYING = range(5)
 
 
 @state_machine
 class Slots(NamedTuple):
-    """Slots by number; a block that is written while its slot flies gets a second one."""
+    """Slots by number; a block that is written during its write-back gets a second slot."""
 
     table: Table  # block -> its newest slot
     what: Bytes  # IS_FREE, HOLDS, FLIES: is being written back
-    epoch: Ints  # commits that were over when the slot was taken
-    older: Int32s  # those that hold a block, in the order in which they were taken
+    epoch: Ints  # number of completed commits when the slot was taken
+    older: Int32s  # list of slots that hold a block, in the order in which they were taken
     newer: Int32s
-    twin: Int32s  # the other slot of the same block, of which one flies; or NOTHING
-    free: Int32s  # ring, the one free for longest first
+    twin: Int32s  # the other slot of the same block, one of them being written back; or NOTHING
+    free: Int32s  # ring of free slots, the one free for longest first
     state: Ints  # [OLDEST ... FLYING]
 
     @classmethod
     def new(cls, blocks: int) -> Slots:
-        """Make free slots."""
+        """Return free slots."""
         older, newer, twin = (np.full(blocks, NOTHING, np.int32) for _ in range(3))
         return cls(
             Table.new(blocks),
@@ -51,12 +51,12 @@ class Slots(NamedTuple):
 
     @method
     def used(self):
-        """Return how many slots hold blocks that nobody writes back yet."""
+        """Return how many slots hold blocks that are not being written back."""
         return len(self.free) - self.state[FREE] - self.state[FLYING]
 
     @method
     def take(self, block, epoch):
-        """Return a slot for a block that has none, or one that flies."""
+        """Return a slot for a block that has none, or only one that is being written back."""
         state = self.state
         slot = self.first_free()
         state[FIRST_FREE] = (state[FIRST_FREE] + 1) % len(self.free)
@@ -80,7 +80,7 @@ class Slots(NamedTuple):
 
     @method
     def unlink(self, slot):
-        """Take a slot out of the order."""
+        """Remove a slot from the list."""
         older, newer = self.older[slot], self.newer[slot]
         if older == NOTHING:
             self.state[OLDEST] = newer
@@ -93,14 +93,14 @@ class Slots(NamedTuple):
 
     @method
     def drop(self, slot):
-        """Forget the block of a slot that holds it alone."""
+        """Drop the block of a slot that has no twin."""
         self.unlink(slot)
         self.table.remove(slot)
         self.give_back(slot)
 
     @method
     def give_back(self, slot):
-        """Let a slot be the last of the free ones."""
+        """Append a slot to the free slots."""
         state = self.state
         self.what[slot] = IS_FREE
         self.free[(state[FIRST_FREE] + state[FREE]) % len(self.free)] = slot
@@ -108,7 +108,7 @@ class Slots(NamedTuple):
 
     @method
     def to_write_back(self):
-        """Return the oldest slot of whose block no other one flies, or -1."""
+        """Return the oldest slot without a twin, or -1."""
         slot = self.state[OLDEST]
         while slot != NOTHING and self.twin[slot] != NOTHING:
             slot = np.int64(self.newer[slot])
@@ -116,7 +116,7 @@ class Slots(NamedTuple):
 
     @method
     def run_of(self, slot, epoch):
-        """Return how many slots from this one on hold blocks in a row that can fly with it."""
+        """Return how many adjacent slots from this one on can be written back together."""
         block = self.table.number[slot]
         number = 1
         while number < RUN_BLOCKS and slot + number < len(self.free):
@@ -133,14 +133,14 @@ class Slots(NamedTuple):
 
     @method
     def fly(self, slot):
-        """Let a slot be written back."""
+        """Start the write-back of a slot."""
         self.unlink(slot)
         self.what[slot] = FLIES
         self.state[FLYING] += 1
 
     @method
     def landed(self, slot):
-        """Free a slot that is written back."""
+        """Free a slot whose write-back is complete."""
         self.state[FLYING] -= 1
         if self.twin[slot] == NOTHING:
             self.table.remove(slot)

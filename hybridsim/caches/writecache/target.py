@@ -1,8 +1,8 @@
-"""dm-writecache as Linux runs it on an SSD: writes go there, reads find only what was written.
+"""dm-writecache as Linux runs it on an SSD: writes go to the SSD, reads hit only written data.
 
-Requests are served block by block.  Metadata are brought to the medium by commits, during which
-nothing is served; once the cache is half full, what has been there for longest is written back.
-Exactly: DESIGN.md 2.15.
+Requests are served block by block.  Commits make the metadata durable; no request is served during
+a commit.  Once the cache is half full, the oldest blocks are written back.
+Details: DESIGN.md 2.15.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ NONE, NOT_WRITTEN, WRITTEN = int(Reason.NONE), int(Reason.NOT_WRITTEN), int(Reas
 FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
 
 FIRST, LAST, SERVER_CALLED, TIMER_SET, IS_BLOCKED, WRITTEN_BACK = range(6)
-TO_FLUSH_FIRST = -1  # progress of a request that begins with a flush; else blocks served
+TO_FLUSH_FIRST = -1  # progress of a request that starts with a flush; else blocks served
 
 
 @state_machine
 class DmWritecache(NamedTuple):
-    """Requests in line, and their service."""
+    """The queue of requests, and their service."""
 
     page_bytes: int  # of a block
     autocommit_blocks: int
@@ -79,7 +79,7 @@ class DmWritecache(NamedTuple):
         pause_ns: int = PAUSE_NS,
         autocommit_blocks: int = AUTOCOMMIT_BLOCKS,
     ) -> DmWritecache:
-        """Make an empty cache with its watermarks."""
+        """Return an empty cache with its watermarks."""
         commits = Commits.new(blocks, block_bytes, METADATA)
         marks = (high_blocks, low_blocks)
         write_back = WriteBack.new(block_bytes, marks, pause_ns, Slots.new(blocks), commits)
@@ -89,19 +89,19 @@ class DmWritecache(NamedTuple):
         return cls(block_bytes, autocommit_blocks, write_back, service, state)
 
     def size(self) -> int:
-        """Return how many requests there is room for: it keeps them where they are."""
+        """Return 0: the cache has no pool of requests."""
         return 0
 
     def demand(self, longest_bytes: int) -> int:
-        """Return how many blocks one step can touch: of a request or a copy, and of metadata."""
+        """Return the maximum number of blocks in one step: of a request or copy, plus metadata."""
         return max(longest_bytes // self.page_bytes + 2, RUN_BLOCKS) + 32
 
     def grown(self, room: int) -> DmWritecache:
-        """Return the cache, which has no need to grow."""
+        """Return the cache, which need not grow."""
         return self
 
     def totals(self) -> dict[str, int]:
-        """Return what the cache has done so far, by name; as `dmsetup status` counts it."""
+        """Return the counters so far by name, as `dmsetup status` counts them."""
         slots = self.write_back.slots.state
         written_back = int(self.state[WRITTEN_BACK])
         return dict(zip(COUNTERS, self.service.counts.tolist(), strict=True)) | {
@@ -114,18 +114,18 @@ class DmWritecache(NamedTuple):
 
     @method
     def room(self):
-        """Return how many requests can still be taken: as many as there are."""
+        """Return a number larger than any demand: there is no limit."""
         return 1 << 62
 
     @method
     def finished(self, now, slot, requests, below):
-        """Have nothing to do when a request is complete."""
+        """Do nothing when a request is complete."""
 
-    # Requests: the cache links those in line through `promoted`; `last_promoted` is their progress.
+    # Requests: queued ones are linked by `promoted`; `last_promoted` is their progress.
 
     @method
     def submit(self, now, slot, requests, below):
-        """Take a request."""
+        """Take a request from the host."""
         op = requests.op[slot]
         length = requests.length[slot]
         requests.path[slot] = BYPASS
@@ -146,14 +146,14 @@ class DmWritecache(NamedTuple):
 
     @method
     def blocks_of(self, slot, requests):
-        """Return how many blocks a request touches."""
+        """Return the number of blocks that a request touches."""
         offset = requests.offset[slot]
         end = offset + requests.length[slot]
         return (end - 1) // self.page_bytes - offset // self.page_bytes + 1
 
     @method
     def line_up(self, now, slot, requests, below):
-        """Serve a request, if none is in line and no commit under way."""
+        """Serve a request at once if the queue is empty and no commit is running; else queue it."""
         state = self.state
         requests.promoted[slot] = NOTHING
         if state[FIRST] == NOTHING and self.write_back.commits.state[STAGE] == IDLE:
@@ -169,7 +169,7 @@ class DmWritecache(NamedTuple):
 
     @method
     def call_server(self, now, events):
-        """Have those in line served, one after the other, in this instant."""
+        """Schedule the service of the queue at this time."""
         state = self.state
         if state[FIRST] != NOTHING and state[SERVER_CALLED] == 0:
             state[SERVER_CALLED] = 1
@@ -177,7 +177,7 @@ class DmWritecache(NamedTuple):
 
     @method
     def serve_first(self, now, requests, below):
-        """Serve the first in line, and come again for the next."""
+        """Serve the first request of the queue, and schedule the next one."""
         state = self.state
         state[SERVER_CALLED] = 0
         if self.write_back.commits.state[STAGE] != IDLE:
@@ -190,7 +190,7 @@ class DmWritecache(NamedTuple):
 
     @method
     def serve(self, now, slot, requests, below):
-        """Serve a request; tell whether all of it is, or it waits for a free slot."""
+        """Serve a request; return False if it must wait for a free slot."""
         op = requests.op[slot]
         progress = requests.last_promoted[slot]
         blocks = requests.pages[slot]
@@ -217,7 +217,7 @@ class DmWritecache(NamedTuple):
 
     @method
     def write(self, now, slot, requests, below):
-        """Write what can be written; tell whether that is all."""
+        """Write as many blocks as possible; return whether all are written."""
         commits = self.write_back.commits
         is_all = self.service.write(now, slot, requests, below)
         self.write_back.check(now, below.events)
@@ -231,11 +231,11 @@ class DmWritecache(NamedTuple):
         self.state[IS_BLOCKED] = 0 if is_all else 1
         return is_all
 
-    # What comes back.
+    # Completions.
 
     @method
     def complete(self, now, tag, requests, below):
-        """Hear a tier's completion; return the slot of a request that is complete, or -1."""
+        """Take a tier's completion; return the slot of a request that is complete, or -1."""
         what = tag & (1 << TAG_BITS) - 1
         number = tag >> TAG_BITS
         if what == COPY_READ:
@@ -259,7 +259,7 @@ class DmWritecache(NamedTuple):
 
     @method
     def commit_went_on(self, now, requests, below):
-        """Take the next step of a commit; after the last one go on with all else."""
+        """Start the next step of a commit; after the last one continue service and write-back."""
         commits = self.write_back.commits
         if not commits.go_on(now, below):
             return NOTHING
@@ -271,14 +271,14 @@ class DmWritecache(NamedTuple):
 
     @method
     def end_part(self, now, slot, requests, below):
-        """Hear of a part's end; return the request if it is complete, or -1."""
+        """Count a completed part; return the request if it is complete, or -1."""
         requests.pending[slot] -= 1
         if requests.pending[slot] > 0:
             return NOTHING
         if requests.op[slot] == READ or requests.pages[slot] == 0:
             return slot
         progress, blocks = requests.last_promoted[slot], requests.pages[slot]
-        is_first = progress == 0  # it flushed; now it writes
+        is_first = progress == 0  # its flush is complete; now it writes
         is_last = progress == blocks and requests.flags[slot] & FUA != 0
         if is_first or is_last:
             self.line_up(now, slot, requests, below)
@@ -286,7 +286,7 @@ class DmWritecache(NamedTuple):
 
     @method
     def wake(self, now, number, requests, below):
-        """Hear an event of one's own."""
+        """Run an event of the cache."""
         if number == SERVER:
             self.serve_first(now, requests, below)
         elif number == WRITER:

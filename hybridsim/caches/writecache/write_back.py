@@ -13,16 +13,16 @@ from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
-COPIES_MAX = 128  # what a block device's queue takes (BLKDEV_DEFAULT_RQ)
+COPIES_MAX = 128  # queue length of a block device (BLKDEV_DEFAULT_RQ)
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 
-# Whether there is something to write back: not, once the slow tier is quiet, yes.
+# Whether to write back: not, once the slow tier is quiet, yes.
 NO, ONCE_QUIET, YES = range(3)
-# In the low bits of a tier request's tag, above which is the number of a slot.
+# In the low bits of a tier request's tag; the number of a slot is in the high bits.
 COPY_READ, COPY_WRITE, COPY_FLUSH = 4, 5, 6
 TAG_BITS = 3
-# An event's number says who is called.
+# The number of an event is the routine to run.
 SERVER, WRITER, AUTOCOMMIT = range(3)
 
 DRAINS, COPIES, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED = range(7)
@@ -30,7 +30,7 @@ DRAINS, COPIES, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED = range(7)
 
 @state_machine
 class WriteBack(NamedTuple):
-    """Copies under way, each of a run of slots that is known by its first one."""
+    """Copies in progress, each of a run of slots that is identified by the first one."""
 
     block_bytes: int
     high_blocks: int
@@ -38,7 +38,7 @@ class WriteBack(NamedTuple):
     pause_ns: int
     slots: Slots
     commits: Commits
-    run: Ints  # by first slot: how many
+    run: Ints  # by first slot: length of the run
     following: Int32s  # by first slot: the next copy that waits for the same flush, or NOTHING
     state: Ints  # [DRAINS ... FLUSHED]
 
@@ -51,7 +51,7 @@ class WriteBack(NamedTuple):
         slots: Slots,
         commits: Commits,
     ) -> WriteBack:
-        """Have nothing to copy; watermarks in blocks: high, low."""
+        """Return a structure with nothing to copy; watermarks in blocks: high, low."""
         blocks = len(slots.free)
         run, following = np.zeros(blocks, np.int64), np.zeros(blocks, np.int32)
         state = np.array([NO, 0, 0, 0, -pause_ns, NOTHING, NOTHING])
@@ -59,21 +59,21 @@ class WriteBack(NamedTuple):
 
     @method
     def call(self, now, events):
-        """Have the writer come, if it has something to do and is not about to come."""
+        """Schedule the writer, if it has work and is not scheduled yet."""
         if self.state[DRAINS] != NO and self.state[IS_CALLED] == 0:
             self.state[IS_CALLED] = 1
             events.push(now, CACHE, WRITER)
 
     @method
     def check(self, now, events):
-        """Begin if more than the high watermark is used."""
+        """Start write-back if more than the high watermark is used."""
         if self.state[DRAINS] == NO and self.slots.used() > self.high_blocks:
             self.state[DRAINS] = ONCE_QUIET
             self.call(now, events)
 
     @method
     def come(self, now, below):
-        """Begin one copy, and come again in the same instant for the next."""
+        """Start one copy, and schedule the next one at the same time."""
         state, events = self.state, below.events
         state[IS_CALLED] = 0
         if self.commits.state[STAGE] != IDLE:
@@ -112,7 +112,7 @@ class WriteBack(NamedTuple):
 
     @method
     def write(self, now, slot, below):
-        """Write what has been read."""
+        """Write the data that has been read."""
         at = self.slots.table.number[slot] * self.block_bytes
         length = min(self.run[slot] * self.block_bytes, below.slow.capacity_bytes - at)
         tag = slot << TAG_BITS | COPY_WRITE
@@ -120,7 +120,7 @@ class WriteBack(NamedTuple):
 
     @method
     def written(self, now, slot, below):
-        """Let what is written wait for a flush; one is under way at a time."""
+        """Queue a written copy for a flush; one flush is in progress at a time."""
         self.following[slot] = self.state[LANDED]
         self.state[LANDED] = slot
         if self.state[FLUSHED] == NOTHING:
@@ -128,14 +128,14 @@ class WriteBack(NamedTuple):
 
     @method
     def flush(self, now, below):
-        """Flush the slow tier for all that wait."""
+        """Flush the slow tier for all queued copies."""
         self.state[FLUSHED] = self.state[LANDED]
         self.state[LANDED] = NOTHING
         below.slow.submit(now, COPY_FLUSH, FLUSH, 0, 0, below.events)
 
     @method
     def flushed(self, now, below):
-        """Free what was flushed, the copy written last first."""
+        """Free the slots of the flushed copies, the copy written last first."""
         slot = self.state[FLUSHED]
         while slot != NOTHING:
             for each in range(slot, slot + self.run[slot]):
@@ -150,7 +150,7 @@ class WriteBack(NamedTuple):
 
     @method
     def went_around(self, now, events):
-        """Hear of the end of a write to the slow tier that was not cached."""
+        """Record the end of a write to the slow tier that was not cached."""
         self.state[AROUND] -= 1
         self.state[QUIET_SINCE] = now
         if self.state[AROUND] == 0:

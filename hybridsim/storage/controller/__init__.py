@@ -1,12 +1,13 @@
 """A RAID controller's DRAM: read-ahead and write-back between the SSD cache and the array.
 
     slots, ordered  containers of fixed size
-    jobs            requests under way, and the link to the host
-    windows, reads  what is read ahead, and how
-    lines, writes   what is written back, and how
-    dram            all of it put together, in front of an array
+    slots, ordered  containers of fixed size
+    jobs            requests in progress, and the link to the host
+    windows, reads  read-ahead: its data, and its control
+    lines, writes   write-back: its data, and its control
+    dram            all of these assembled, in front of an array
 
-It has the methods of `raid.Tier`, and takes its place as the slow tier (DESIGN.md 2.11).
+It has the methods of `raid.Tier`, and replaces it as the slow tier (DESIGN.md 2.11).
 """
 
 from hybridsim.storage.controller.dram import Controller

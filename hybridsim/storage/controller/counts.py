@@ -1,15 +1,15 @@
-"""The small arrays of a controller: what its entries are."""
+"""Indices of the small arrays of a controller."""
 
-# of `state`
+# indices of `state`
 DESTAGES, DRAINING, LAST_NS, TIMER, FIRST_QUEUED, LAST_QUEUED = range(6)
 
-# An array request's tag is number << 2 | one of these; number is a job or a window.
+# The tag of an array request is number << 2 | one of these; number is a job or a window.
 JOB, WINDOW, DESTAGE = range(3)
 
-# What a queued job does next.
+# The next step of a queued job.
 DRAIN_FIRST, PLACE, DRAIN_LAST = range(3)
 
-# of `counts`
+# indices of `counts`
 (
     DRAM_READ,
     WINDOW_WAITED,
@@ -22,10 +22,10 @@ DRAIN_FIRST, PLACE, DRAIN_LAST = range(3)
     FULL_STRIPES,
 ) = range(9)
 NAMES = (
-    "dram_read_bytes",  # of what was read: found in DRAM
-    "waited_bytes",  # on its way there
-    "ahead_bytes",  # read ahead of the array
-    "write_back_bytes",  # put into DRAM; overwritten, discarded or destaged from there
+    "dram_read_bytes",  # read from DRAM
+    "waited_bytes",  # read from a window that was still being read from the array
+    "ahead_bytes",  # read ahead from the array
+    "write_back_bytes",  # written to DRAM; then overwritten, discarded or destaged
     "overwritten_bytes",
     "discarded_bytes",
     "destaged_bytes",

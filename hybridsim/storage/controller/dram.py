@@ -41,9 +41,9 @@ NOTHING = -1
 
 @state_machine
 class Controller(NamedTuple):
-    """DRAM in front of an array; a request of the array carries a job or a window in its tag."""
+    """DRAM in front of an array; the tag of an array request is a job or a window."""
 
-    protected: int  # what is in DRAM outlives a power failure
+    protected: int  # 1: data in DRAM survives a power failure
     high_lines: int
     low_lines: int
     oldest_above_lines: int
@@ -60,7 +60,7 @@ class Controller(NamedTuple):
 
     @classmethod
     def new(cls, array: Any, parameters: dict[str, int], capacity: int = 64) -> Controller:
-        """Put empty DRAM in front of an array; `parameters` are those of DESIGN.md 2.11."""
+        """Return a controller with empty DRAM; `parameters` are those of DESIGN.md 2.11."""
         p = parameters
         size = int(array.capacity_bytes)
         state = np.zeros(6, np.int64)
@@ -81,28 +81,28 @@ class Controller(NamedTuple):
 
     @property
     def device(self) -> Any:
-        """The drives behind it."""
+        """The drives of the array."""
         return self.array.device
 
     @property
     def members(self) -> int:
-        """How many drives there are."""
+        """Number of drives."""
         return int(self.array.members)
 
     def start(self, events: Any) -> None:
-        """Let the array schedule what it does by itself."""
+        """Schedule the background work of the array."""
         self.array.start(events)
 
     def totals(self, now_ns: int) -> dict[str, int]:
-        """Return what the array tells of itself, by name."""
+        """Return the counters of the array, by name."""
         return dict(self.array.totals(now_ns))
 
     def dram_totals(self) -> dict[str, int]:
-        """Return what went through DRAM so far, by name."""
+        """Return the counters of the DRAM so far, by name."""
         return dict(zip(NAMES, self.counts.tolist(), strict=True))
 
     def demand(self, request_bytes: int) -> int:
-        """Return how much of any one pool a request of that length can take at most."""
+        """Return the maximum that a request of that length can need from any one pool."""
         windows = self.windows
         ahead = windows.ahead_bytes // windows.window_bytes + 2 if windows.slots.capacity else 0
         return int(
@@ -115,17 +115,17 @@ class Controller(NamedTuple):
 
     @method
     def is_idle(self):
-        """Tell whether every request is complete, and the array has nothing to do for DRAM."""
+        """Return whether every request is complete, and no array request is in progress."""
         return self.array.is_idle() and self.jobs.free[1] == len(self.jobs.tag)
 
     @method
     def reserved(self):
-        """Return what those that wait in the array can take."""
+        """Return how many device requests the requests waiting in the array can need."""
         return self.array.reserved()
 
     @method
     def has_room(self, demand):
-        """Tell whether requests that take so much fit."""
+        """Return whether requests with this demand fit."""
         return (
             self.jobs.free[1] >= demand
             and self.link.free[1] >= demand
@@ -133,7 +133,7 @@ class Controller(NamedTuple):
         )
 
     def grown(self, demand: int, array: Any) -> Controller:
-        """Return the same controller with room for what takes so much, and a larger array."""
+        """Return the same controller with room for this demand, and a larger array."""
         jobs, link = self.jobs, self.link
         if jobs.free[1] < demand:
             jobs = jobs.grown(doubled(len(jobs.tag), int(jobs.free[1]), demand))
@@ -171,12 +171,12 @@ class Controller(NamedTuple):
 
     @method
     def wake(self, now, number, events):
-        """Take a timer's event of the array; return the tag of a completed request, or -1."""
+        """Take a timer event of the array; return the tag of a completed request, or -1."""
         return self.array_done(now, self.array.wake(now, number, events), events)
 
     @method
     def own_event(self, now, number, events):
-        """Hear an event of its own; return the tag of a request that it completes, or -1."""
+        """Take an event of the controller; return the tag of a request that it completes, or -1."""
         if number == LINK:
             return self.jobs.completed(self.link.arrived(events))
         self.state[TIMER] = 0
@@ -185,7 +185,7 @@ class Controller(NamedTuple):
 
     @method
     def array_done(self, now, tag, events):
-        """Hear that the array has completed a request, if `tag` is one."""
+        """Process a completed array request, if `tag` is one; return a completed tag, or -1."""
         if tag < 0:
             return NOTHING
         what = tag & 3
@@ -208,7 +208,7 @@ class Controller(NamedTuple):
 
     @method
     def invalidate(self, job):
-        """Do without the windows that a job has made stale."""
+        """Drop the windows that a job has made stale."""
         if self.jobs.length[job] > 0:
             start = self.jobs.offset[job]
             self.windows.invalidate(start, start + self.jobs.length[job])

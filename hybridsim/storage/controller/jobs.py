@@ -1,4 +1,4 @@
-"""What a controller has under way: requests, and their data on the link to the host."""
+"""Operations in progress in a controller: requests, and their data on the link to the host."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ SECOND = 1_000_000_000
 
 @state_machine
 class Jobs(NamedTuple):
-    """Requests from above, and the controller's own destages."""
+    """Requests from the host, and the controller's own destages."""
 
     tag: Ints
     op: Bytes
     offset: Ints
     length: Ints
-    pending: Int32s  # transfers and array requests under way; one more while it is queued
+    pending: Int32s  # transfers and array requests in progress; plus one while it is queued
     stage: Bytes
-    flushing: Bytes  # a FLUSH of the array is under way for it
-    placed: Ints  # a write: up to which byte it is in DRAM
-    next: Int32s  # behind it in the queue, or next free job
-    free: Ints  # [first free job, free jobs]
+    flushing: Bytes  # 1: a FLUSH of the array is in progress for it
+    placed: Ints  # of a write: end of the part that is in DRAM
+    next: Int32s  # next job in the queue, or next free job
+    free: Ints  # [first free job, number of free jobs]
 
     @classmethod
     def new(cls, capacity: int) -> Jobs:
-        """Make room for `capacity` jobs."""
+        """Return room for `capacity` jobs."""
         kinds = (np.int64, np.uint8, np.int64, np.int64, np.int32, np.uint8, np.uint8, np.int64)
         columns = (np.zeros(capacity, kind) for kind in kinds)
         return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
@@ -47,7 +47,7 @@ class Jobs(NamedTuple):
 
     @method
     def take(self, tag, op, offset, length):
-        """Begin a job with nothing pending."""
+        """Allocate a job with nothing pending."""
         job = self.free[0]
         self.free[0] = self.next[job]
         self.free[1] -= 1
@@ -63,7 +63,7 @@ class Jobs(NamedTuple):
 
     @method
     def completed(self, job):
-        """Count a part that is complete; return the tag of the request if it was the last."""
+        """Count a completed part; return the tag of the request if it was the last, else -1."""
         self.pending[job] -= 1
         if self.pending[job] > 0:
             return NOTHING
@@ -73,7 +73,7 @@ class Jobs(NamedTuple):
 
     @method
     def release(self, job):
-        """Give a job back."""
+        """Free a job."""
         self.next[job] = self.free[0]
         self.free[0] = job
         self.free[1] += 1
@@ -81,21 +81,21 @@ class Jobs(NamedTuple):
 
 @state_machine
 class Link(NamedTuple):
-    """Transfers between DRAM and host, one after the other; some wait for their data first."""
+    """Transfers between DRAM and host in order; some wait for their data first."""
 
     latency_ns: int
     bytes_per_s: int
     job: Int32s
     length: Ints
     done_ns: Ints
-    next: Int32s  # behind it on the link or at a window, or next free transfer
-    free: Ints  # [first free transfer, free transfers]
+    next: Int32s  # next transfer on the link or at a window, or next free transfer
+    free: Ints  # [first free transfer, number of free transfers]
     queue: Ints  # [first on the link, last on the link]
-    free_ns: Ints  # [when the link has carried all of them]
+    free_ns: Ints  # [when the link is free]
 
     @classmethod
     def new(cls, latency_ns: int, bytes_per_s: int, capacity: int) -> Link:
-        """Make an idle link with room for `capacity` transfers."""
+        """Return an idle link with room for `capacity` transfers."""
         return cls(
             latency_ns,
             bytes_per_s,
@@ -122,7 +122,7 @@ class Link(NamedTuple):
 
     @method
     def take(self, job, length):
-        """Describe a transfer; it is not on the link yet."""
+        """Allocate a transfer; it is not on the link yet."""
         transfer = self.free[0]
         self.free[0] = self.next[transfer]
         self.free[1] -= 1
@@ -147,7 +147,7 @@ class Link(NamedTuple):
 
     @method
     def arrived(self, events):
-        """Take the first transfer, which is complete, off the link; return its job."""
+        """Remove the first transfer, which is complete, from the link; return its job."""
         transfer = self.queue[0]
         behind = self.next[transfer]
         self.queue[0] = behind

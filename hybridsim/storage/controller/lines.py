@@ -1,6 +1,6 @@
-"""What a controller holds in its DRAM of what was written: lines of sectors, dirty or on their way.
+"""Written data in a controller's DRAM: lines of sectors, dirty or being destaged.
 
-Which of them goes to the array next is decided here (DESIGN.md 2.11).
+This file also chooses the line to destage next (DESIGN.md 2.11).
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ SECTOR = 512
 
 @state_machine
 class Lines(NamedTuple):
-    """Lines by number of the array; a bit of a word for each of their sectors.
+    """Lines by number in the array, with one bit per sector.
 
-    A line *waits* if it is dirty and nothing of it is under way: only then can it be destaged.
+    A line *waits* if it is dirty and no part of it is being destaged: only then can it be destaged.
     """
 
     line_bytes: int
-    stripe_bytes: int  # data of a row of the array; a multiple of a line
+    stripe_bytes: int  # data of a row of the array; a multiple of the line size
     slots: Slots
-    dirty: Ints  # newer than on the array and not under way to it
-    flying: Ints  # under way to the array
+    dirty: Ints  # newer than on the array and not being destaged
+    flying: Ints  # being destaged
     waiting: LRU  # lines that wait, longest first
-    rows: OrderedSet  # rows with lines that wait; also some that have none any more
+    rows: OrderedSet  # rows with waiting lines; also some that have none any more
     position: Ints  # [row of the last destage]
 
     @classmethod
     def new(cls, line_bytes: int, lines: int, stripe_bytes: int, capacity_bytes: int) -> Lines:
-        """Have nothing in DRAM."""
+        """Return empty DRAM."""
         length = max(lines, 1)
         return cls(
             line_bytes,
@@ -52,24 +52,24 @@ class Lines(NamedTuple):
 
     @method
     def border(self, byte):
-        """Return the byte after the last of the line that a byte lies in."""
+        """Return the byte after the last of a byte's line."""
         return (byte // self.line_bytes + 1) * self.line_bytes
 
     @method
     def mask(self, start, end):
-        """Return the bits of the sectors from `start` to `end`, of one line."""
+        """Return the bits of the sectors from `start` to `end`, within one line."""
         first = start % self.line_bytes // SECTOR
         return ((1 << (end - start) // SECTOR) - 1) << first
 
     @method
     def held(self, byte):
-        """Return the bits of the sectors that are in DRAM of the line that a byte lies in."""
+        """Return the bits of the sectors in DRAM of a byte's line."""
         slot = self.slots.find(byte // self.line_bytes)
         return 0 if slot == NOTHING else self.dirty[slot] | self.flying[slot]
 
     @method
     def has_place(self, byte):
-        """Tell whether the line that a byte lies in is here, or could be."""
+        """Return whether a byte's line is in DRAM, or there is a free slot for it."""
         return self.slots.free[1] > 0 or self.slots.find(byte // self.line_bytes) != NOTHING
 
     @method
@@ -90,13 +90,13 @@ class Lines(NamedTuple):
 
     @method
     def wait(self, slot):
-        """Let a line wait to be destaged."""
+        """Add a line to those that wait."""
         self.waiting.admit(slot)
         self.rows.add(self.slots.number[slot] * self.line_bytes // self.stripe_bytes)
 
     @method
     def drop(self, start, end):
-        """Forget the dirty sectors of a range; return how many there were."""
+        """Drop the dirty sectors of a range; return their number."""
         first = start // self.line_bytes
         last = (end - 1) // self.line_bytes
         dropped = 0
@@ -111,7 +111,7 @@ class Lines(NamedTuple):
 
     @method
     def drop_in(self, slot, start, end):
-        """Forget the dirty sectors of a range that are in one line; return how many there were."""
+        """Drop the dirty sectors of a range in one line; return their number."""
         if slot == NOTHING:
             return 0
         begin = self.slots.number[slot] * self.line_bytes
@@ -134,7 +134,7 @@ class Lines(NamedTuple):
 
     @method
     def next_start(self, oldest_first):
-        """Return the first byte to be destaged next, or -1 if no line waits."""
+        """Return the first byte to destage next, or -1 if no line waits."""
         oldest = self.waiting.oldest()
         if oldest == NOTHING:
             return NOTHING
@@ -142,7 +142,7 @@ class Lines(NamedTuple):
         if not oldest_first:
             row = self.next_row(self.position[0])
         start = self.first_waiting(row)
-        while start == NOTHING:  # none there any more
+        while start == NOTHING:  # no line of the row waits any more
             self.rows.discard(row)
             row = self.next_row(row)
             start = self.first_waiting(row)
@@ -151,13 +151,13 @@ class Lines(NamedTuple):
 
     @method
     def next_row(self, row):
-        """Return the first row with lines that wait from `row` on, round the end if need be."""
+        """Return the first row with waiting lines from `row` on, wrapping round if needed."""
         after = self.rows.at_least(row)
         return after if after != NOTHING else self.rows.at_least(0)
 
     @method
     def first_waiting(self, row):
-        """Return the first dirty byte of a line of this row that waits, or -1."""
+        """Return the first dirty byte of a waiting line of this row, or -1."""
         per_row = self.stripe_bytes // self.line_bytes
         for number in range(row * per_row, (row + 1) * per_row):
             slot = self.waits(number)
@@ -167,7 +167,7 @@ class Lines(NamedTuple):
 
     @method
     def start(self, begin):
-        """Let the dirty sectors from `begin` on, within the row, be under way; return their end."""
+        """Start the destage of dirty sectors from `begin` on, within the row; return their end."""
         row_end = (begin // self.stripe_bytes + 1) * self.stripe_bytes
         at = begin
         while at < row_end:
@@ -191,7 +191,7 @@ class Lines(NamedTuple):
 
     @method
     def landed(self, start, end):
-        """Hear that a destage is complete: free its lines, unless they are dirty again."""
+        """End a destage: free its lines, unless they are dirty again."""
         for number in range(start // self.line_bytes, (end - 1) // self.line_bytes + 1):
             slot = self.slots.find(number)
             self.flying[slot] = 0
@@ -211,7 +211,7 @@ class Lines(NamedTuple):
 
     @method
     def lowest(self, word):
-        """Return the place of the lowest bit of a word that has one."""
+        """Return the index of the lowest set bit of a word."""
         place = 0
         while word & 1 == 0:
             word >>= 1

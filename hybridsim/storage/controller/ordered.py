@@ -1,4 +1,4 @@
-"""A set of numbers below a limit, in order: a tree of bits, each word 32 of the words below."""
+"""An ordered set of numbers below a limit: a tree of bits with 32 children per word."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ONES = (1 << BITS) - 1
 
 @state_machine
 class OrderedSet(NamedTuple):
-    """Numbers; an eighth of a byte each, of memory that is only touched where they are."""
+    """Numbers, one bit each; unused parts of the array take no physical memory."""
 
     words: Ints  # of all levels, the numbers themselves first
-    level: Ints  # first word of each level; the last level is one word
+    level: Ints  # first word of each level; the last level has one word
 
     @classmethod
     def below(cls, limit: int) -> OrderedSet:
-        """Make an empty set of numbers 0..limit-1."""
+        """Return an empty set for numbers 0..limit-1."""
         sizes = [-(-max(limit, 1) // BITS)]
         while sizes[-1] > 1:
             sizes.append(-(-sizes[-1] // BITS))
@@ -34,7 +34,7 @@ class OrderedSet(NamedTuple):
 
     @method
     def add(self, number):
-        """Take a number in."""
+        """Add a number."""
         for start in self.level:
             word = start + (number >> SHIFT)
             before = self.words[word]
@@ -45,7 +45,7 @@ class OrderedSet(NamedTuple):
 
     @method
     def discard(self, number):
-        """Take a number out, if it is in."""
+        """Remove a number, if it is in the set."""
         for start in self.level:
             word = start + (number >> SHIFT)
             self.words[word] &= ~(1 << (number & LOW))
@@ -55,7 +55,7 @@ class OrderedSet(NamedTuple):
 
     @method
     def at_least(self, number):
-        """Return the least number in the set that is not below `number`, or -1."""
+        """Return the smallest number of the set that is not below `number`, or -1."""
         for height in range(len(self.level)):
             upto = len(self.words)
             if height + 1 < len(self.level):
@@ -72,7 +72,7 @@ class OrderedSet(NamedTuple):
 
     @method
     def descend(self, height, number):
-        """Return the least number below the bit `number` of a level."""
+        """Return the smallest number below the bit `number` of a level."""
         while height > 0:
             height -= 1
             number = (number << SHIFT) | self.lowest(self.words[self.level[height] + number])
@@ -80,7 +80,7 @@ class OrderedSet(NamedTuple):
 
     @method
     def lowest(self, word):
-        """Return the place of the lowest bit of a word that has one."""
+        """Return the index of the lowest set bit of a word."""
         place = 0
         while word & 1 == 0:
             word >>= 1

@@ -1,4 +1,4 @@
-"""How a controller reads: each sector from where it is, and ahead of who reads in sequence."""
+"""Reads of a controller: each sector from DRAM or array, and read-ahead of sequential readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = -1
 
 @kernel
 def read(controller, now, job, events):
-    """Read each sector from where it is, and ahead of those who read in sequence."""
+    """Read each sector from DRAM or array, and read ahead of sequential streams."""
     windows = controller.windows
     offset = controller.jobs.offset[job]
     length = controller.jobs.length[job]
@@ -39,7 +39,7 @@ def read(controller, now, job, events):
 
 @kernel
 def gather(controller, job, start, end):
-    """Find out where each sector is; return first and end of what is missing, bytes in DRAM."""
+    """Locate each sector; return start and end of the missing range, and the bytes in DRAM."""
     lines = controller.lines
     windows = controller.windows
     missing = NOTHING
@@ -77,7 +77,7 @@ def gather(controller, job, start, end):
 
 @kernel
 def wait_for(controller, window, job, length):
-    """Let bytes of a job go over the link when the window has arrived."""
+    """Queue a transfer of a job's bytes until the window has been read."""
     controller.counts[WINDOW_WAITED] += length
     windows = controller.windows
     last = windows.last_waiting[window]
@@ -93,14 +93,14 @@ def wait_for(controller, window, job, length):
 
 @kernel
 def waiter(controller, job, length):
-    """Describe a transfer that will be asked for later."""
+    """Allocate a transfer that will be sent later."""
     controller.jobs.pending[job] += 1
     return controller.link.take(job, length)
 
 
 @kernel
 def read_ahead(controller, now, at, events):
-    """See to it that what follows byte `at` is in DRAM, or on its way."""
+    """Make sure that the data after byte `at` is in DRAM or being read."""
     windows = controller.windows
     end = min(at + windows.ahead_bytes, controller.capacity_bytes)
     if at >= end:
@@ -120,7 +120,7 @@ def read_ahead(controller, now, at, events):
 
 @kernel
 def window_arrived(controller, now, window, events):
-    """Let those who wait for a window have it."""
+    """Send the transfers that waited for a window, and make it ready."""
     link = controller.link
     transfer = controller.windows.first_waiting[window]
     while transfer != NOTHING:

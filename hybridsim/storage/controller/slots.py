@@ -1,4 +1,4 @@
-"""Slots that are found by the number of what is in them: a hash table of fixed size."""
+"""Slots that are located by the number in them: a hash table of fixed size."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ LOW_BITS = 0x7FFFFFFF
 
 @state_machine
 class Slots(NamedTuple):
-    """As many slots as there is memory for; each holds one number, no number is in two."""
+    """A fixed number of slots; each holds one number, and no number is in two."""
 
     capacity: int
     number: Ints
-    next: Int32s  # slot of the same bucket, or next free slot
+    next: Int32s  # next slot of the same bucket, or next free slot
     bucket: Int32s  # first slot, or NOTHING; a power of two of buckets
-    free: Ints  # [first free slot, free slots]
+    free: Ints  # [first free slot, number of free slots]
 
     @classmethod
     def new(cls, capacity: int) -> Slots:
-        """Make empty slots; there may be none."""
+        """Return empty slots; `capacity` may be 0."""
         length = max(capacity, 1)
         buckets = 1 << (2 * length - 1).bit_length()
         return cls(
@@ -39,7 +39,7 @@ class Slots(NamedTuple):
 
     @method
     def used(self):
-        """Return how many slots are taken."""
+        """Return the number of used slots."""
         return self.capacity - self.free[1]
 
     @method
@@ -52,7 +52,7 @@ class Slots(NamedTuple):
 
     @method
     def take(self, number):
-        """Put a number that no slot holds into a free one, which there must be."""
+        """Put a number that no slot holds into a free slot; there must be one."""
         slot = self.free[0]
         self.free[0] = self.next[slot]
         self.free[1] -= 1
@@ -64,7 +64,7 @@ class Slots(NamedTuple):
 
     @method
     def release(self, slot):
-        """Give a slot back."""
+        """Free a slot."""
         home = self.home(self.number[slot])
         if self.bucket[home] == slot:
             self.bucket[home] = self.next[slot]

@@ -1,4 +1,4 @@
-"""What a controller reads ahead into its DRAM: windows of the array, at aligned places."""
+"""Read-ahead data in a controller's DRAM: aligned windows of the array."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.slots import Slots
 
 NOTHING = -1
-READING, DOOMED, READY = 1, 2, 3  # DOOMED: being read, but of no use on arrival
+READING, DOOMED, READY = 1, 2, 3  # DOOMED: being read, but stale on arrival
 
 
 @state_machine
 class Windows(NamedTuple):
-    """The windows in DRAM and those on their way, and the streams that they are read for."""
+    """The windows in DRAM or being read, and the streams that they are read for."""
 
     window_bytes: int
-    ahead_bytes: int  # how far ahead of a sequential reader
-    after: int  # requests that make a stream sequential
+    ahead_bytes: int  # read-ahead distance
+    after: int  # number of requests that make a stream sequential
     capacity_bytes: int  # of the array
     slots: Slots
     state: Bytes
@@ -42,7 +42,7 @@ class Windows(NamedTuple):
         streams: int,
         capacity_bytes: int,
     ) -> Windows:
-        """Have nothing in DRAM."""
+        """Return empty DRAM."""
         length = max(windows, 1)
         return cls(
             window_bytes,
@@ -60,7 +60,7 @@ class Windows(NamedTuple):
 
     @method
     def holding(self, byte):
-        """Return the window that a byte is in, or will be as soon as it has been read; or -1."""
+        """Return the window that has a byte, or will have it after the read in progress; or -1."""
         slot = self.slots.find(byte // self.window_bytes)
         if slot == NOTHING or self.state[slot] == DOOMED or byte < self.start[slot]:
             return NOTHING
@@ -68,7 +68,7 @@ class Windows(NamedTuple):
 
     @method
     def border(self, byte):
-        """Return where the state of bytes may change after this one."""
+        """Return the next byte after which the state of bytes may change."""
         number = byte // self.window_bytes
         slot = self.slots.find(number)
         if slot != NOTHING and byte < self.start[slot]:
@@ -82,7 +82,7 @@ class Windows(NamedTuple):
 
     @method
     def claim(self, number, start):
-        """Return a slot for a window that is not here, to be read from `start` on; or -1."""
+        """Allocate a slot for a new window, to be read from `start` on; -1 if there is none."""
         if self.slots.free[1] == 0:
             victim = self.ready.evict()
             if victim == NOTHING:
@@ -96,7 +96,7 @@ class Windows(NamedTuple):
 
     @method
     def arrived(self, slot):
-        """Let a window that has been read be used, or forget it if it is doomed."""
+        """Make a window that has been read ready, or free it if it is doomed."""
         if self.state[slot] == DOOMED:
             self.slots.release(slot)
         else:
@@ -105,7 +105,7 @@ class Windows(NamedTuple):
 
     @method
     def give_up(self, slot):
-        """Do without a window; one that is being read still keeps its slot."""
+        """Drop a window; one that is being read keeps its slot."""
         if self.state[slot] == READY:
             self.ready.remove(slot)
             self.slots.release(slot)
@@ -114,7 +114,7 @@ class Windows(NamedTuple):
 
     @method
     def leave_behind(self, start, end):
-        """Give up the windows that a read from `start` to `end` has come to the end of."""
+        """Drop the windows whose end a read from `start` to `end` has reached."""
         for number in range(start // self.window_bytes, (end - 1) // self.window_bytes + 1):
             if self.end(number) <= end:
                 slot = self.slots.find(number)
@@ -123,7 +123,7 @@ class Windows(NamedTuple):
 
     @method
     def invalidate(self, start, end):
-        """Give up all windows that have a byte of this range."""
+        """Drop all windows that overlap a range."""
         if self.slots.used() == 0:
             return
         first = start // self.window_bytes

@@ -1,4 +1,4 @@
-"""How a controller writes: into DRAM, one request after the other, and from there to the array."""
+"""Writes of a controller: into DRAM, one request after the other, and from there to the array."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from hybridsim.storage.controller.lines import SECTOR
 WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
 NOTHING = -1
 NEVER = 1 << 62
-STARTS_MAX = 2  # destages begun on one occasion: what a step can ask of the array has a bound
+STARTS_MAX = 2  # destages started at once: limits the array requests of one step
 
 
 @kernel
 def flush(controller, now, job, events):
-    """Make sure of what was written: that is the battery's business, or the array's."""
+    """Make written data durable: at once with a protected DRAM, else by destaging and flushing."""
     if controller.lines.slots.capacity == 0:
         controller.ask_array(now, job, FLUSH, 0, 0, events)
     elif controller.protected != 0:
@@ -47,7 +47,7 @@ def flush(controller, now, job, events):
 
 @kernel
 def discard(controller, start, end):
-    """Forget what is dirty of whole sectors."""
+    """Drop the dirty sectors that are discarded completely."""
     start = (start + SECTOR - 1) // SECTOR * SECTOR
     end = end // SECTOR * SECTOR
     if start < end and controller.lines.slots.used() > 0:
@@ -56,7 +56,7 @@ def discard(controller, start, end):
 
 @kernel
 def put_in_queue(controller, job, stage):
-    """Let a job wait for its turn; it is not complete before it has had it."""
+    """Queue a job; it is not complete before its turn."""
     jobs = controller.jobs
     jobs.pending[job] += 1
     jobs.stage[job] = stage
@@ -69,7 +69,7 @@ def put_in_queue(controller, job, stage):
 
 @kernel
 def leave_queue(controller):
-    """Let the first in the queue go; return its tag if nothing of it is left to be done."""
+    """Remove the first job of the queue; return its tag if it is complete, else -1."""
     job = controller.state[FIRST_QUEUED]
     controller.state[FIRST_QUEUED] = controller.jobs.next[job]
     return controller.jobs.completed(job)
@@ -77,10 +77,10 @@ def leave_queue(controller):
 
 @kernel
 def go_on(controller, now, events):
-    """Serve the queue, destage if there is reason to, and look again when idle."""
+    """Serve the queue, destage if there is a reason, and set the idle timer."""
     job = controller.state[FIRST_QUEUED]
     while job != NOTHING and serve(controller, now, job, events):
-        leave_queue(controller)  # its transfer is under way
+        leave_queue(controller)  # its transfer is in progress
         job = controller.state[FIRST_QUEUED]
     used = controller.lines.slots.used()
     if used == 0:
@@ -103,7 +103,7 @@ def go_on(controller, now, events):
 
 @kernel
 def serve(controller, now, job, events):
-    """Do what can be done for the first in the queue; tell whether it has had its turn."""
+    """Serve the first job of the queue; return whether its turn is over."""
     jobs = controller.jobs
     if jobs.stage[job] == PLACE:
         if not place(controller, job):
@@ -121,7 +121,7 @@ def serve(controller, now, job, events):
 
 @kernel
 def place(controller, job):
-    """Put a write's sectors into DRAM as far as there is room; tell whether that is all."""
+    """Put a write's sectors into DRAM while there is room; return whether all are there."""
     lines = controller.lines
     jobs = controller.jobs
     end = (jobs.offset[job] + jobs.length[job] + SECTOR - 1) // SECTOR * SECTOR
@@ -138,7 +138,7 @@ def place(controller, job):
 
 @kernel
 def drained(controller, job):
-    """Hear that the array is flushed for the first in the queue; return its tag if done."""
+    """Continue the first job of the queue after a flush of the array; return its tag if done."""
     jobs = controller.jobs
     jobs.flushing[job] = 0
     if jobs.stage[job] == DRAIN_FIRST and jobs.op[job] & OP_MASK == WRITE:
@@ -150,7 +150,7 @@ def drained(controller, job):
 
 @kernel
 def destage(controller, now, events):
-    """Send a run of dirty sectors to the array, if any can be sent."""
+    """Send a run of dirty sectors to the array, if there is one."""
     lines = controller.lines
     start = lines.next_start(lines.slots.used() > controller.oldest_above_lines)
     if start == NOTHING:
@@ -166,7 +166,7 @@ def destage(controller, now, events):
 
 @kernel
 def destage_done(controller, now, job, events):
-    """Let the lines of a destage go, unless they are dirty again."""
+    """End a destage: free its lines, unless they are dirty again."""
     start = controller.jobs.offset[job]
     controller.state[DESTAGES] -= 1
     controller.lines.landed(start, start + controller.jobs.length[job])

@@ -2,7 +2,7 @@
 
 A device has `submit(now, member, tag, op, offset, length, kind, events)`, `complete(now, number,
 kind, events)` (which returns the tag of a completed request, or -1), `room()`, `grown(capacity)`
-where it keeps requests itself, `totals(now_ns)` and `capacity_bytes`.
+if it stores requests itself, `totals(now_ns)` and `capacity_bytes`.
 A new device is one file and one line here.
 """
 

@@ -1,4 +1,4 @@
-"""Solid-state drives in detail: what requests do; dies and the mapping have files of their own."""
+"""Solid-state drives in detail: requests; dies and mapping have their own files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hybridsim.storage.devices.ssd_levels import level
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 
-# Of a drive: when its link to the host is free; units in the buffer, and of those in the program
-# that is being put together; the die that this goes to; programs issued, and those not complete;
-# reads under way; whether anything was written since the last flush; whether a flush is in its
-# last part; requests in its line that are one.
+# State of a drive: when its link to the host is free; units in the buffer; units in the program
+# that is being assembled, and the die that it goes to; programs issued, and those not complete; reads in
+# progress; whether anything was written since the last flush; whether a flush is in its last part;
+# barriers in its queue.
 (
     LINK_FREE_NS,
     USED,
@@ -41,7 +41,7 @@ class Flash(NamedTuple):
     """A bank of equal drives (DESIGN.md 2.8).
 
     The number of an event is a request's tag, or negative: a die's event, or the end of a flush,
-    which takes the place of a die's event before its first.
+    which has the number that the first event of a die would have.
     """
 
     dies: int
@@ -56,7 +56,7 @@ class Flash(NamedTuple):
     flush_ns: int
     is_protected: int
     is_blocking: int
-    is_static: int  # the address says which die a write goes to
+    is_static: int  # 1: the address determines the die of a write
     buffer_units: int
     link_bytes_per_s: int
     capacity_bytes: int
@@ -64,12 +64,12 @@ class Flash(NamedTuple):
     nand: Dies
     mapping: Mapping
     drive: Ints  # [member, LINK_FREE_NS ... BARRIERS]
-    wanted: Ints  # by die of a member: [bytes, sense_ns] that the request at hand wants of it
+    wanted: Ints  # by die of a member: [bytes, sense_ns] of the current request
     counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
 
     @classmethod
     def new(cls, members: int, flash: dict[str, Any], capacity: int = 256) -> Flash:
-        """Make `members` idle drives; `flash` gives the parameters by name."""
+        """Return `members` idle drives; `flash` has the parameters by name."""
         return cls(
             **{name: flash[name] for name in cls._fields[:16]},
             requests=Requests.new(members, capacity),
@@ -82,11 +82,11 @@ class Flash(NamedTuple):
 
     @method
     def room(self):
-        """Return how many requests the bank can still take."""
+        """Return how many more requests the bank can take."""
         return self.requests.free[0]
 
     def size(self) -> int:
-        """Return how many requests the bank can take in all."""
+        """Return the capacity of the bank in requests."""
         return len(self.requests.tag)
 
     def grown(self, capacity: int) -> Flash:
@@ -97,7 +97,7 @@ class Flash(NamedTuple):
         )
 
     def totals(self, now_ns: int) -> dict[str, int]:
-        """Return what all members have done so far, by name."""
+        """Return the counters of all members so far, by name."""
         read, written = self.counts.sum(axis=0).tolist()
         placed, moved = self.mapping.moves()
         return {
@@ -133,7 +133,7 @@ class Flash(NamedTuple):
 
     @method
     def submit_flush(self, now, member, tag, kind, events):
-        """Make what is in the buffer durable, if power loss could take it."""
+        """Make the data in the buffer durable, if a power loss could destroy it."""
         if self.is_protected == 1:
             flush_ns = self.flush_ns if self.drive[member, DIRTY] == 1 else 0
             self.drive[member, DIRTY] = 0
@@ -143,7 +143,7 @@ class Flash(NamedTuple):
 
     @method
     def submit_write(self, now, member, tag, op, offset, length, kind, events):
-        """Take data over the link and put them into the buffer, or in line for it."""
+        """Transfer data over the link into the buffer, or queue the write for it."""
         drive = self.drive
         wire_ns = length * 1_000_000_000 // self.link_bytes_per_s
         out = max(now, drive[member, LINK_FREE_NS])
@@ -166,7 +166,7 @@ class Flash(NamedTuple):
 
     @method
     def wait(self, now, member, tag, op, offset, length, ready, kind, events):
-        """Put a request in the drive's line, and see whether it is its turn."""
+        """Queue a request, and start it if possible."""
         slot = self.requests.take(tag, op, offset, length)
         self.requests.ready_ns[slot] = ready
         if op == FLUSH or op & PREFLUSH != 0:
@@ -176,12 +176,12 @@ class Flash(NamedTuple):
 
     @method
     def has_space(self, member):
-        """Tell whether the buffer takes another write."""
+        """Return whether the buffer can take another write."""
         return self.drive[member, USED] < self.buffer_units
 
     @method
     def proceed(self, now, member, kind, events):
-        """Do what is first in the drive's line, as long as that is possible."""
+        """Process the drive's queue in order as far as possible."""
         requests = self.requests
         waiting = requests.waiting
         while self.drive[member, FLUSHING] == 0 and not waiting.is_empty(member):
@@ -208,7 +208,7 @@ class Flash(NamedTuple):
 
     @method
     def is_drained(self, now, member, kind, events):
-        """Tell whether all that was written is programmed; see to it that it will be."""
+        """Return whether all written data is programmed; start the missing program."""
         drive = self.drive
         if drive[member, OPEN] > 0:
             self.close(now, member, NOTHING, kind, events)
@@ -218,7 +218,7 @@ class Flash(NamedTuple):
 
     @method
     def start_flush(self, now, member, kind, events):
-        """Begin the last part of a flush, which nothing can delay."""
+        """Start the last part of a flush, which nothing can delay."""
         flush_ns = self.flush_ns if self.drive[member, DIRTY] == 1 else 0
         self.drive[member, DIRTY] = 0
         self.drive[member, FLUSHING] = 1
@@ -226,7 +226,7 @@ class Flash(NamedTuple):
 
     @method
     def end_flush(self, now, member, kind, events):
-        """Go on after a flush; return the tag of a request that is complete with it, or NOTHING."""
+        """Continue after a flush; return the tag of a request that it completes, or NOTHING."""
         requests = self.requests
         self.drive[member, FLUSHING] = 0
         slot = requests.waiting.first[member]
@@ -244,7 +244,7 @@ class Flash(NamedTuple):
 
     @method
     def read(self, now, member, slot, kind, events):
-        """Ask every die that has some of the data for them."""
+        """Request the data from every die that has some of it."""
         requests = self.requests
         at = requests.offset[slot]
         end = at + requests.length[slot]
@@ -273,9 +273,9 @@ class Flash(NamedTuple):
 
     @method
     def store(self, now, member, offset, length, forced, kind, events):
-        """Put data into the buffer; as soon as there are enough, a die is to program them.
+        """Put data into the buffer; each time it is enough for a program, a die programs it.
 
-        `forced` is the slot of a request that waits until its data are programmed, or NOTHING.
+        `forced` is the slot of a request that waits until its data is programmed, or NOTHING.
         """
         drive = self.drive
         first = offset // self.unit_bytes
@@ -297,7 +297,7 @@ class Flash(NamedTuple):
 
     @method
     def close(self, now, member, forced, kind, events):
-        """Have a die program what was put together, after the collection that is due there."""
+        """Start a program of the assembled units, after the collection that is due on the die."""
         drive = self.drive
         drive[member, USED] += self.program_units - drive[member, OPEN]
         die = drive[member, OPEN_DIE]
@@ -312,7 +312,7 @@ class Flash(NamedTuple):
 
     @method
     def complete(self, now, number, kind, events):
-        """Take an event; return the tag of a completed request, or NOTHING."""
+        """Process an event; return the tag of a completed request, or NOTHING."""
         if number >= 0:
             return number
         event = -1 - number
@@ -332,7 +332,7 @@ class Flash(NamedTuple):
 
     @method
     def end_program(self, now, member, die, kind, events):
-        """Free the space in the buffer, and tell who waited for that."""
+        """Free the space in the buffer, and continue the requests that waited for it."""
         requests = self.requests
         self.drive[member, USED] -= self.program_units
         self.drive[member, UNPROGRAMMED] -= 1
@@ -347,7 +347,7 @@ class Flash(NamedTuple):
 
     @method
     def end_read(self, now, member, slot, kind, events):
-        """Send what was read to the host; return the tag if that takes no time."""
+        """Send the data read to the host; return the tag if that takes no time."""
         drive = self.drive
         wire_ns = self.requests.length[slot] * 1_000_000_000 // self.link_bytes_per_s
         out = max(now, drive[member, LINK_FREE_NS])

@@ -10,29 +10,29 @@ from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.lines import NOTHING, Lines
 
-# What a die is doing.
+# The activity of a die.
 IDLE, WANTS_BUS, SENSING, HOLDS_DATA, RECEIVING, PROGRAMMING = range(6)
-# Of a die: what it is doing; when its program ends or is suspended; what is left of the program
-# then; programs to come, and other work before the next of them; what it reads; its last event;
-# programs that it was given, and that are complete.
+# State of a die: its activity; when its program ends or is suspended; the rest of the program after
+# a suspension; programs to come, and other work before the next of them; its current read; its last
+# event; programs assigned to it, and completed ones.
 DOING, UNTIL_NS, LEFT_NS, PROGRAMS, WORK_NS, SENSE, EVENT, GIVEN, PROGRAMMED = range(9)
 
-PROGRAM_ENDS = -2  # what an event may mean, besides the request that has all of a die's data
+PROGRAM_ENDS = -2  # result of an event, besides the request that has all of a die's data
 
 
 @state_machine
 class Senses(NamedTuple):
-    """What one die has to do for one request, one entry each: to read, or to have programmed."""
+    """The work of one die for one request, one entry each: a read, or a program to wait for."""
 
     request: Int32s
     length: Ints
-    sense_ns: Ints  # of what it is to have programmed: the number of the program on its die
+    sense_ns: Ints  # for a program to wait for: the number of the program on its die
     waiting: Lines  # by die; the last line is of free entries
-    forced: Lines  # by die: what is complete with a program
+    forced: Lines  # by die: entries that are complete with a program
 
     @classmethod
     def new(cls, dies: int, capacity: int) -> Senses:
-        """Make room for `capacity` entries."""
+        """Return room for `capacity` entries."""
         waiting = Lines.new(dies + 1, capacity).extend(dies, range(capacity))
         columns = (np.zeros(capacity, kind) for kind in (np.int32, np.int64, np.int64))
         return cls._make([*columns, waiting, Lines.new(dies, capacity)])
@@ -55,12 +55,12 @@ class Senses(NamedTuple):
 
     @method
     def append(self, die, request, length, sense_ns):
-        """Let a die read once more, after what it has to read already."""
+        """Queue a read of a die."""
         self.waiting.append(die, self.take(request, length, sense_ns))
 
     @method
     def force(self, die, request, program):
-        """Remember a request that waits for a program of a die; tell whether it did not before."""
+        """Make a request wait for a program of a die; return whether it did not wait before."""
         last = self.forced.last[die]
         if not self.forced.is_empty(die) and self.request[last] == request:
             self.sense_ns[last] = program
@@ -70,7 +70,7 @@ class Senses(NamedTuple):
 
     @method
     def release(self, entry):
-        """Give an entry back; return the request that it was of."""
+        """Free an entry; return its request."""
         self.waiting.append(len(self.waiting.first) - 1, entry)
         return int(self.request[entry])
 
@@ -80,8 +80,8 @@ class Dies(NamedTuple):
     """Dies read before they program, and share the channel that they are on (DESIGN.md 2.8.2).
 
     Die d of a drive is on its channel d % channels; the dies of all drives of a bank are numbered
-    through, and so are the channels. An event is a die and how many events that die had before: a
-    suspended program leaves one behind that no longer counts.
+    consecutively, and so are the channels. The number of an event is a die and the number of its
+    earlier events: the event of a suspended program becomes invalid.
     """
 
     dies: int  # of a drive
@@ -90,7 +90,7 @@ class Dies(NamedTuple):
     program_units: int
     program_ns: int
     suspend_ns: int
-    bus_ns: int  # commands of each transfer
+    bus_ns: int  # time of the commands of each transfer
     channel_bytes_per_s: int
     senses: Senses
     going_out: Lines  # by channel: dies with data for the controller
@@ -100,7 +100,7 @@ class Dies(NamedTuple):
 
     @classmethod
     def new(cls, members: int, flash: dict[str, Any], capacity: int) -> Dies:
-        """Make idle dies for `members` drives; each may have `capacity` requests."""
+        """Return idle dies for `members` drives; each may have `capacity` requests."""
         dies, channels = members * flash["dies"], members * flash["channels"]
         return cls(
             **{name: flash[name] for name in cls._fields[:8]},
@@ -113,12 +113,12 @@ class Dies(NamedTuple):
 
     @method
     def channel(self, die):
-        """Return the channel that a die is on."""
+        """Return the channel of a die."""
         return die // self.dies * self.channels + die % self.dies % self.channels
 
     @method
     def read(self, now, die, request, length, sense_ns, kind, events):
-        """Let a die read for a request; a program under way is suspended if that saves time."""
+        """Queue a read of a die; a program in progress is suspended if that saves time."""
         state = self.state
         self.senses.append(die, request, length, sense_ns)
         if state[die, DOING] == IDLE:
@@ -131,7 +131,7 @@ class Dies(NamedTuple):
 
     @method
     def program(self, now, die, work_ns, kind, events):
-        """Let a die program once more, and before that do other work for so long."""
+        """Queue a program of a die, preceded by other work of `work_ns`."""
         self.state[die, PROGRAMS] += 1
         self.state[die, GIVEN] += 1
         self.state[die, WORK_NS] += work_ns
@@ -140,12 +140,12 @@ class Dies(NamedTuple):
 
     @method
     def force(self, die, request):
-        """Have a request wait for a die's last program; tell whether it did not for another."""
+        """Make a request wait for a die's last program; return whether it is its first."""
         return self.senses.force(die, request, self.state[die, GIVEN])
 
     @method
     def forced(self, die):
-        """Return a request for which the program that ends was the last on a die, or NOTHING."""
+        """Return a request that waited for the program that ends on a die, or NOTHING."""
         senses = self.senses
         if senses.forced.is_empty(die):
             return NOTHING
@@ -156,7 +156,7 @@ class Dies(NamedTuple):
 
     @method
     def go_on(self, now, die, kind, events):
-        """Find a die that is not busy the next thing to do: read, resume, program."""
+        """Start the next work of an idle die: read, resume, program."""
         state = self.state
         state[die, DOING] = WANTS_BUS
         if not self.senses.waiting.is_empty(die):
@@ -177,7 +177,7 @@ class Dies(NamedTuple):
 
     @method
     def transfer(self, now, channel, kind, events):
-        """Use a free channel: for data read first, then for what came first."""
+        """Use a free channel: for data read first, then in order of arrival."""
         state = self.state
         while self.is_busy[channel] == 0:
             if not self.going_out.is_empty(channel):
@@ -199,14 +199,14 @@ class Dies(NamedTuple):
 
     @method
     def occupy(self, now, channel, die, length, kind, events):
-        """Send so many bytes over a channel."""
+        """Transfer `length` bytes over a channel."""
         self.is_busy[channel] = 1
         wire_ns = length * 1_000_000_000 // self.channel_bytes_per_s
         self.until(now + self.bus_ns + wire_ns, die, kind, events)
 
     @method
     def until(self, time_ns, die, kind, events):
-        """Schedule the end of what a die does now."""
+        """Schedule the end of the current activity of a die."""
         state = self.state
         state[die, UNTIL_NS] = time_ns
         state[die, EVENT] += 1
@@ -214,7 +214,7 @@ class Dies(NamedTuple):
 
     @method
     def happen(self, now, event, kind, events):
-        """Take a die's event; return a request whose part is here, PROGRAM_ENDS, or NOTHING."""
+        """Process a die's event; return a request whose part arrived, PROGRAM_ENDS, or NOTHING."""
         state = self.state
         die = event % len(state)
         if event // len(state) != state[die, EVENT]:

@@ -1,4 +1,4 @@
-"""The requests that flash drives still have to do with, and the lines in which they wait."""
+"""The requests in progress on flash drives, and the queues in which they wait."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hybridsim.storage.devices.lines import Lines
 
 @state_machine
 class Requests(NamedTuple):
-    """Requests that a drive still has to do with, one slot each."""
+    """Requests in progress on a drive, one slot each."""
 
     tag: Ints
     op: Ints
     offset: Ints
     length: Ints
-    ready_ns: Ints  # write: when its data are in the drive
-    pending: Int32s  # dies that have not done their part
+    ready_ns: Ints  # write: when its data has arrived in the drive
+    pending: Int32s  # number of dies that have not completed their part
     waiting: Lines  # by member; the last line is of free slots
-    free: Ints  # [free slots]
+    free: Ints  # [number of free slots]
 
     @classmethod
     def new(cls, members: int, capacity: int) -> Requests:
-        """Make room for `capacity` requests."""
+        """Return room for `capacity` requests."""
         columns = [np.zeros(capacity, np.int64) for _ in range(5)]
         waiting = Lines.new(members + 1, capacity).extend(members, range(capacity))
         pending = np.zeros(capacity, np.int32)
@@ -54,7 +54,7 @@ class Requests(NamedTuple):
 
     @method
     def release(self, slot):
-        """Give a slot back; return the tag that was in it."""
+        """Free a slot; return the tag that was in it."""
         self.free[0] += 1
         self.waiting.append(len(self.waiting.first) - 1, slot)
         return self.tag[slot]

@@ -1,7 +1,7 @@
 """From an SSD's data to the integers that `DESIGN.md` 2.8 computes with.
 
-What is not said of the flash follows from the datasheet: the time of a read from the latency, the
-time of a program from sequential writes, which keep all dies programming.
+Flash parameters that are not specified follow from the datasheet: the time of a read from the
+latency, the time of a program from sequential writes, which keep all dies programming.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from hybridsim.storage.drives.ssd import Flash
 
 SECOND_NS = 10**9
-BLOCKS = 4096  # of what the host sees, where nothing else is said
+BLOCKS = 4096  # in the capacity visible to the host, unless specified
 
 
 def write_amplification(spare: float) -> float:
-    """Return what uniform random writes cost, in units programmed for each that the host writes.
+    """Return the units programmed per unit that the host writes, for uniform random writes.
 
     WA = a / (a + W0(-a exp(-a))), a = 1 + spare: the limit of first-in-first-out collection, and
-    with large blocks of greedy collection too (Luojie and Kurkoski 2011; Desnoyers 2012).
+    with large blocks also of greedy collection (Luojie and Kurkoski 2011; Desnoyers 2012).
     """
-    from scipy.special import lambertw  # loads slowly, and most machines do without
+    from scipy.special import lambertw  # loads slowly, and most machines do not need it
 
     a = 1 + spare
     return float(a / (a + lambertw(-a * exp(-a)).real))
@@ -72,7 +72,7 @@ def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[s
 
 
 def _mapping(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[str, int]:
-    """Return the sizes of the mapping; of none where it is not simulated."""
+    """Return the sizes of the mapping; zeros if it is not simulated."""
     if flash.gc != "simulated":
         return {"mapped_units": 0, "blocks": 0, "block_units": 0}
     units = -(-capacity_bytes // UNIT_BYTES)

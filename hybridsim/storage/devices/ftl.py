@@ -1,4 +1,4 @@
-"""Where a flash drive keeps each unit: a page-mapped translation layer with greedy collection."""
+"""The place of each unit in a flash drive: a page-mapped FTL with greedy garbage collection."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ FRONTIER, POSITION, FIRST_FREE, FREE, PLACED, MOVED = range(6)
 
 @state_machine
 class Mapping(NamedTuple):
-    """Logical units of each member and where they lie (DESIGN.md 2.8.3); rows are members.
+    """Logical units of each member and their places (DESIGN.md 2.8.3); rows are members.
 
-    Drives whose garbage collection is not simulated have a mapping of no units.
+    Drives whose garbage collection is not simulated have a mapping without units.
     """
 
     dies: int
     program_units: int
     block_units: int
-    move_ns: int  # die time of a unit that is moved
+    move_ns: int  # die time of moving a unit
     erase_ns: int
     where: Int32s  # [member, logical unit]: physical unit, or NOWHERE
     owner: Int32s  # [member, physical unit]: logical unit, or NOWHERE
     valid: Int32s  # [member, block]
-    free: Int32s  # [member, ring]: blocks that are free, in the order in which they became so
+    free: Int32s  # [member, ring]: free blocks, in the order in which they became free
     state: Ints  # [member, FRONTIER ... MOVED]
-    debt_ns: Ints  # [member, die]: work of collection that the die has not begun
+    debt_ns: Ints  # [member, die]: work of collection that the die has not started
 
     @classmethod
     def new(cls, members: int, flash: dict[str, Any]) -> Mapping:
-        """Make the mapping of `members` drives, all written once in order, or all empty."""
+        """Return the mapping of `members` drives, all written once in order, or all empty."""
         units, blocks = flash["mapped_units"], flash["blocks"]
         block_units = flash["block_units"]
         written = units if flash["filled"] else 0
@@ -59,38 +59,38 @@ class Mapping(NamedTuple):
 
     @method
     def is_simulated(self):
-        """Tell whether there is a mapping at all."""
+        """Return whether there is a mapping at all."""
         return self.where.shape[1] > 0
 
     def moves(self) -> tuple[int, int]:
-        """Return how many units were placed for the host, and moved by collection."""
+        """Return the units placed for the host, and the units moved by collection."""
         placed, moved = self.state[:, PLACED:].sum(axis=0).tolist()
         return placed, moved
 
     @method
     def take_debt(self, member, die):
-        """Return the work of collection that is due on a die, which will now do it."""
+        """Return the work of collection that is due on a die, and clear it."""
         debt_ns = self.debt_ns[member, die]
         self.debt_ns[member, die] = 0
         return debt_ns
 
     @method
     def address(self, member, unit):
-        """Return where a unit lies; what was never written lies where its number says."""
+        """Return the place of a unit; a unit that was never written is at its own number."""
         if self.is_simulated() and self.where[member, unit] != NOWHERE:
             return int(self.where[member, unit])
         return unit
 
     @method
     def die(self, member, unit):
-        """Return the die that a unit is read from."""
+        """Return the die of a unit."""
         if self.is_simulated() and self.where[member, unit] != NOWHERE:
             return int(self.where[member, unit]) // self.program_units % self.dies
         return unit % self.dies
 
     @method
     def write(self, member, unit):
-        """Give a unit that the host writes its new place; return the die of that place."""
+        """Assign a new place to a unit that the host writes; return the die of that place."""
         state = self.state
         while state[member, POSITION] == self.block_units and state[member, FREE] < 2:
             self.collect(member)
@@ -100,7 +100,7 @@ class Mapping(NamedTuple):
 
     @method
     def forget(self, member, unit):
-        """Let what a unit held be garbage."""
+        """Mark the old place of a unit as garbage."""
         at = int(self.where[member, unit])
         if at != NOWHERE:
             self.where[member, unit] = NOWHERE
@@ -109,7 +109,7 @@ class Mapping(NamedTuple):
 
     @method
     def append(self, member, unit):
-        """Put a unit at the frontier, in a block of its own row once the last is full."""
+        """Put a unit at the frontier; open a new block if the last one is full."""
         state = self.state
         if state[member, POSITION] == self.block_units:
             state[member, FRONTIER] = self.free[member, state[member, FIRST_FREE]]
@@ -128,7 +128,7 @@ class Mapping(NamedTuple):
 
     @method
     def collect(self, member):
-        """Move what is valid out of the block that holds least of it, and erase that block."""
+        """Move the valid units out of the block that has the fewest, and erase that block."""
         victim = self.emptiest(member)
         begin = victim * self.block_units
         for at in range(begin, begin + self.block_units):
@@ -149,18 +149,18 @@ class Mapping(NamedTuple):
 
     @method
     def emptiest(self, member):
-        """Return the full block with the fewest valid units, the lowest of several."""
-        least = NOT_FULL
+        """Return the full block with the fewest valid units, the lowest of equals."""
+        fewest = NOT_FULL
         for block in range(self.valid.shape[1]):
-            least = min(least, self.valid[member, block])
+            fewest = min(fewest, self.valid[member, block])
         block = 0
-        while self.valid[member, block] != least:
+        while self.valid[member, block] != fewest:
             block += 1
         return block
 
     @method
     def discard(self, member, first, end):
-        """Forget the units from `first` to before `end`."""
+        """Invalidate the units from `first` to before `end`."""
         if self.is_simulated():
             for unit in range(first, end):
                 self.forget(member, unit)

@@ -1,14 +1,14 @@
-"""From what is known of a disk to the integers that `DESIGN.md` 2.6 computes with.
+"""From the data of a disk to the integers that `DESIGN.md` 2.6 computes with.
 
-Where a disk's zones are known they are laid out as they are; what spare sectors take of them is
-left at the end of each.  Else the platters are 16 zones whose rates fall in even steps from the
-outer to the inner one: a sequential read turns once and then skews once a track, so that a track
-of `rate * (rev + skew)` bytes gives the datasheet's sustained rate.
+If a disk's zones are specified, they are used; the space of spare sectors is left at the end of
+each zone.  Else the platters are 16 zones whose rates fall in even steps from the outer to the
+inner one: a sequential read takes one revolution and one skew per track, so that a track of
+`rate * (rev + skew)` bytes gives the datasheet's sustained rate.
 
-A disk may be laid out for another capacity than its own.  It then keeps its rates and its stroke:
-the same curve is stretched over the cylinders there are, so that data spread over the whole
-volume costs what data spread over the whole disk costs.  Or the volume takes its outer cylinders
-only, and the arm moves as far as these reach.
+A disk may be laid out for another capacity than its own.  It then keeps its rates and its seek
+times: the same curve is stretched over the available cylinders, so that data spread over the whole
+volume costs the same as data spread over the whole disk.  Or the volume takes the outer cylinders
+only, and the arm moves only over these.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 ORDERS = {"sptf": Order.POSITION, "sstf": Order.DISTANCE, "clook": Order.SWEEP}
 ZONES = 16
 SECTOR_BYTES = 512
-CYLINDERS_WANTED = 1024  # a shrunken disk gives up surfaces before it has fewer
+CYLINDERS_WANTED = 1024  # a smaller disk gets fewer surfaces before it has fewer cylinders
 
 
 class Geometry(NamedTuple):
-    """Where the bytes of one disk lie, and what it costs to reach them."""
+    """The places of the bytes of one disk, and the times to reach them."""
 
     capacity_bytes: int
     rev_ns: int
@@ -42,7 +42,7 @@ class Geometry(NamedTuple):
     zone_angle_ns: Array
     zone_skew_ns: Array
     zone_cylinder_skew_ns: Array
-    surfaces: int  # tracks of a cylinder
+    surfaces: int  # tracks per cylinder
     cylinders: int
     seek_shift: int
     move_ns: Array  # by (distance + 2^seek_shift - 1) >> seek_shift
@@ -62,16 +62,17 @@ class _Zone(NamedTuple):
 def geometry(
     drive: HardDisk, capacity_bytes: int | None = None, short_stroke: bool = False
 ) -> Geometry:
-    """Return the drive laid out for a capacity, its own where none is given.
+    """Return the drive laid out for a capacity, by default its own.
 
-    With `short_stroke` the capacity is what its outer cylinders hold of the whole drive.
+    With `short_stroke` the capacity is on the outer cylinders of the whole drive.  Raises
+    ScenarioError if the capacity is not positive, or larger than the drive with `short_stroke`.
     """
     capacity = drive.capacity_bytes if capacity_bytes is None else capacity_bytes
     if capacity <= 0:
         raise ScenarioError(f"a disk needs a capacity above 0 bytes, not {capacity}")
     if short_stroke and capacity > drive.capacity_bytes:
         raise ScenarioError(
-            f"{human_size(capacity)} are wanted of a disk of {human_size(drive.capacity_bytes)}"
+            f"{human_size(capacity)} do not fit on a disk of {human_size(drive.capacity_bytes)}"
         )
     surfaces, zones = _layout(drive, drive.capacity_bytes if short_stroke else capacity)
     whole_disk = drive.cylinders or sum(each.cylinders for each in _layout(drive)[1])
@@ -101,7 +102,7 @@ def geometry(
 def hdd_parameters(
     drive: HardDisk, capacity_bytes: int, short_stroke: bool = False, **how: Any
 ) -> dict[str, Any]:
-    """Return all that `HDD.new` takes; `how` gives or replaces numbers, such as the order."""
+    """Return all parameters of `HDD.new`; `how` adds or replaces some, such as the order."""
     return {
         **geometry(drive, capacity_bytes, short_stroke)._asdict(),
         "read_ns": drive.overhead_ns,
@@ -129,14 +130,14 @@ def _or(value: int | None, otherwise: int) -> int:
 
 
 def skew_ns(drive: HardDisk) -> int:
-    """Return how far the next track starts behind: enough to change head or cylinder in time."""
+    """Return the skew of the next track: long enough to change head or cylinder in time."""
     if drive.skew_ns is not None:
         return drive.skew_ns
     return max(drive.head_switch_ns, drive.seek_points_ns[0])
 
 
 def _layout(drive: HardDisk, capacity_bytes: int | None = None) -> tuple[int, list[_Zone]]:
-    """Return how many surfaces and which zones hold a capacity, the drive's own where none is."""
+    """Return the number of surfaces and the zones for a capacity, by default the drive's own."""
     capacity = drive.capacity_bytes if capacity_bytes is None else capacity_bytes
     if drive.zones is None:
         return _even_layout(drive, capacity)
@@ -144,12 +145,12 @@ def _layout(drive: HardDisk, capacity_bytes: int | None = None) -> tuple[int, li
 
 
 def _known_layout(
-    drive: HardDisk, said: list[list[float]], capacity: int
+    drive: HardDisk, rows: list[list[float]], capacity: int
 ) -> tuple[int, list[_Zone]]:
-    """Lay a capacity on the zones of a real disk, each as much of it as on the whole disk."""
-    first = [int(zone[0]) for zone in said]
+    """Lay a capacity out on the zones of a real disk, in the same shares as on the whole disk."""
+    first = [int(zone[0]) for zone in rows]
     counts = np.diff([*first, drive.cylinders or first[-1] + 1])
-    weights = counts * np.array([zone[1] for zone in said])
+    weights = counts * np.array([zone[1] for zone in rows])
     ends = np.rint(np.cumsum(weights) / weights.sum() * capacity / SECTOR_BYTES) * SECTOR_BYTES
     ends = np.minimum(ends, capacity)
     ends[-1] = capacity
@@ -157,7 +158,7 @@ def _known_layout(
     tracks = int(counts.sum() * drive.surfaces * share)
     surfaces = min(drive.surfaces, max(1, tracks // CYLINDERS_WANTED))
     zones = []
-    for zone, count, size in zip(said, counts, np.diff([0, *ends]), strict=True):
+    for zone, count, size in zip(rows, counts, np.diff([0, *ends]), strict=True):
         track_bytes = int(zone[1]) * SECTOR_BYTES
         needed = -(-int(size) // (surfaces * track_bytes))
         kept = round(int(count) * share * drive.surfaces / surfaces)
@@ -169,7 +170,7 @@ def _known_layout(
 
 
 def _even_layout(drive: HardDisk, capacity: int) -> tuple[int, list[_Zone]]:
-    """Lay a capacity on zones of about equally many cylinders, the last as long as needed."""
+    """Lay a capacity out on zones of about equally many cylinders, the last as long as needed."""
     rates = drive.rates
     skew = skew_ns(drive)
     outer, inner = (_track_bytes(drive, rate) for rate in rates)

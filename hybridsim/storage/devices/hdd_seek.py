@@ -1,9 +1,9 @@
-"""From what is known of an arm to its times by distance in cylinders, as integers.
+"""From the data of an arm to its times by distance in cylinders, as integers.
 
-An arm is known by a table of measured times, which is interpolated; by two pieces, a + b sqrt(d) up
-to some distance and c + e d beyond it (Ruemmler and Wilkes, "An introduction to disk drive
-modeling", 1994); or by a datasheet's track to track, average and full stroke, through which
-a + b sqrt(x) + c x goes, x the share of the stroke.
+An arm is described by a table of measured times, which is interpolated; by two pieces, a + b
+sqrt(d) up to some distance and c + e d beyond it (Ruemmler and Wilkes, "An introduction to disk
+drive modeling", 1994); or by a datasheet's times for track to track, average and full stroke, which
+determine the curve a + b sqrt(x) + c x, x the share of the stroke.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybridsim.foundation.errors import ScenarioError
 if TYPE_CHECKING:
     from hybridsim.storage.drives import HardDisk
 
-TABLE_LENGTH_MAX = 131_073  # longer tables leave the processor's cache
+TABLE_LENGTH_MAX = 131_073  # longer tables exceed the processor's cache
 
 Array = npt.NDArray[np.int64]
 Floats = npt.NDArray[Any]
@@ -30,11 +30,11 @@ class Moves(NamedTuple):
 
     shift: int
     read_ns: Array
-    write_ns: Array  # with settling
+    write_ns: Array  # settling included
 
 
 def moves(drive: HardDisk, cylinders: int, whole_disk: int) -> Moves:
-    """Return the times of a disk of so many cylinders, over which the whole stroke is stretched."""
+    """Return the times for a disk of `cylinders` cylinders, with the whole stroke over them."""
     farthest = max(1, cylinders - 1)
     shift = 0
     while _index(farthest, shift) + 1 > TABLE_LENGTH_MAX:
@@ -69,7 +69,7 @@ def _seeks(
         seek_ns = a + b * np.sqrt(share) + c * share
         if np.any(np.diff(seek_ns) < -1):
             raise ScenarioError(
-                f"the seek times of {drive.name or 'this disk'} do not make a rising curve: "
+                f"the seek times of {drive.name or 'this disk'} do not give a rising curve: "
                 "check seek_track_to_track, seek_average and seek_full"
             )
     return np.rint(seek_ns).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Waiting lines: numbered items, each in one line at most, first come, first served."""
+"""Queues of numbered items, each in at most one queue; first come, first served."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = -1
 
 @state_machine
 class Lines(NamedTuple):
-    """Some lines over the same items; a line of unused items makes a pool of them."""
+    """Some queues over the same items; a queue of unused items is a pool."""
 
     first: Int32s  # by line: item, or NOTHING
     last: Int32s
@@ -22,28 +22,28 @@ class Lines(NamedTuple):
 
     @classmethod
     def new(cls, lines: int, items: int) -> Lines:
-        """Make empty lines; none of the items is in one yet."""
+        """Return empty queues; no item is in one yet."""
         ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
         return cls._make([*ends, np.full(items, NOTHING, np.int32)])
 
     def grown(self, items: int) -> Lines:
-        """Return the same lines over more items."""
+        """Return the same queues over more items."""
         return self._replace(next=longer(self.next, items, NOTHING))
 
     def extend(self, line: int, items: range) -> Lines:
-        """Put items that are in no line at the end of one."""
+        """Append items that are in no queue to one."""
         for item in items:
             self.append(line, item)
         return self
 
     @method
     def is_empty(self, line):
-        """Tell whether nothing waits in a line."""
+        """Return whether a queue is empty."""
         return self.first[line] == NOTHING
 
     @method
     def append(self, line, item):
-        """Put an item at the end of a line."""
+        """Append an item to a queue."""
         self.next[item] = NOTHING
         if self.first[line] == NOTHING:
             self.first[line] = item
@@ -53,7 +53,7 @@ class Lines(NamedTuple):
 
     @method
     def pop(self, line):
-        """Take the first item out of a line that is not empty."""
+        """Remove and return the first item of a queue that is not empty."""
         item = int(self.first[line])
         self.first[line] = self.next[item]
         return item

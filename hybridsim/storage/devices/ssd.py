@@ -1,4 +1,4 @@
-"""Solid-state drives: a controller, a link, and dies that read and program side by side."""
+"""Solid-state drives: a controller, a link, and dies that read and program in parallel."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class SSD(NamedTuple):
     link_free_ns: Ints
     read_free_ns: Ints  # [member, die]
     write_free_ns: Ints  # [member, die]
-    written: Ints  # [member, UNITS | REQUESTS]: numbers that say which die is next
-    flush: Ints  # [member, IS_DIRTY | LAST_DONE_NS]: since the last flush; of all requests
+    written: Ints  # [member, UNITS | REQUESTS]: counts that determine the next die
+    flush: Ints  # [member, IS_DIRTY | LAST_DONE_NS]: written since the last flush; last completion
     counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
 
     @classmethod
     def new(cls, members: int, timing: dict[str, int]) -> SSD:
-        """Make `members` idle drives; `timing` gives the parameters by name."""
+        """Return `members` idle drives; `timing` has the parameters by name."""
         dies = (members, timing["dies"])
         return cls(
             **{name: timing[name] for name in cls._fields[:17]},
@@ -63,11 +63,11 @@ class SSD(NamedTuple):
 
     @method
     def room(self):
-        """Return how many requests the bank can still take: it keeps none itself."""
+        """Return a number larger than any demand: the bank stores no requests."""
         return 1 << 62
 
     def totals(self, now_ns: int) -> dict[str, int]:
-        """Return what all members have done so far, by name."""
+        """Return the counters of all members so far, by name."""
         read, written = self.counts.sum(axis=0).tolist()
         return {"bytes_read": read, "bytes_written": written}
 
@@ -99,12 +99,12 @@ class SSD(NamedTuple):
 
     @method
     def wire_ns(self, length):
-        """Return how long the link carries `length` bytes."""
+        """Return the time of `length` bytes on the link."""
         return length * 1_000_000_000 // self.link_bytes_per_s
 
     @method
     def flush_done(self, member, begin):
-        """Return when what was written is safe; a drive on SATA does nothing else until then."""
+        """Return when written data is durable; a SATA drive serves nothing else until then."""
         if self.flush[member, IS_DIRTY] == 0:
             return begin
         self.flush[member, IS_DIRTY] = 0
@@ -121,7 +121,7 @@ class SSD(NamedTuple):
 
     @method
     def read_done(self, member, offset, length, begin, link_free):
-        """Read every unit from its die; return when the last byte is across the link."""
+        """Read every unit from its die; return when the last byte has crossed the link."""
         self.counts[member, BYTES_READ] += length
         done = link_free
         end = offset + length
@@ -137,7 +137,7 @@ class SSD(NamedTuple):
 
     @method
     def sense(self, member, die, unit, begin):
-        """Read a page from its die, which may have to stop programming; return when it is read."""
+        """Read a page from its die, suspending a program if needed; return when it is read."""
         sense_ns = self.read_ns
         if self.step_ns > 0:
             sense_ns += self.step_ns * level(unit)
@@ -146,7 +146,7 @@ class SSD(NamedTuple):
         if left > 0:
             period = self.program_ns * self.program_units
             if period > 0:
-                left = (left - 1) % period + 1  # of the program under way
+                left = (left - 1) % period + 1  # of the program in progress
             if left > self.suspend_ns:
                 left = self.suspend_ns
                 self.write_free_ns[member, die] += left
@@ -157,7 +157,7 @@ class SSD(NamedTuple):
 
     @method
     def write_done(self, member, offset, length, buffered, forced):
-        """Put every unit on its die; return when the drive says that the data are safe."""
+        """Assign every unit to a die; return when the drive acknowledges the data as safe."""
         self.counts[member, BYTES_WRITTEN] += length
         self.flush[member, IS_DIRTY] = 1
         programmed = buffered
@@ -176,7 +176,7 @@ class SSD(NamedTuple):
 
     @method
     def work(self, member, turn, begin, work_ns):
-        """Give work to the die whose turn it is; return when it will have done it."""
+        """Assign work to the next die in turn; return when it will be done."""
         die = turn % self.dies
         free = max(self.write_free_ns[member, die], begin) + work_ns
         self.write_free_ns[member, die] = free

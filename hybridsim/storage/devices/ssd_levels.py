@@ -1,4 +1,4 @@
-"""How long a flash page takes to read: that depends on which of a cell's bits it is."""
+"""The read time of a flash page, which depends on the bit of the cells that it uses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ SCATTER = 1_327_217_885  # 2^31 over the golden ratio
 
 @kernel
 def level(address):
-    """Return how many levels more than the fastest page a page needs: 0, 1 or 3, a third each."""
+    """Return the extra read steps of a page over the fastest page: 0, 1 or 3, a third each."""
     kind = address % 2_147_483_648 * SCATTER % 2_147_483_648 // 65_536 % 3
     return kind + kind // 2

@@ -3,10 +3,10 @@
 Each datasheet figure fixes one parameter, in closed form:
 
     read_ns      read latency at depth 1, less command and link
-    interval_ns  random reads a second, deep queue: the controller's pace
+    interval_ns  random reads per second, deep queue: the controller's rate
     link         sequential read rate
     write_ns     write latency at depth 1, less command and link: the buffer's acknowledgement
-    program_ns, scatter_ns   die time p of each 4 KiB and s more of each request, from
+    program_ns, scatter_ns   die time p per 4 KiB and s more per request, from
                  sequential writes of 128 KiB (32 units) and steady random writes of 4 KiB:
                  32 p + s = dies * 128 KiB / rate    and    p + s = dies / IOPS
 
@@ -37,17 +37,17 @@ class Timing(NamedTuple):
     scatter_ns: int
     suspend_ns: int
     write_ns: int
-    buffer_ns: int  # die time of writes that the buffer holds back from the host
+    buffer_ns: int  # die time of writes that the buffer hides from the host
     link_bytes_per_s: int
     step_ns: int
-    program_units: int  # that follow each other on a die
+    program_units: int  # consecutive units on a die
     flush_ns: int
     is_protected: int
     is_blocking: int
 
 
 def timing(drive: SolidState) -> Timing:
-    """Return the parameters that give the drive's datasheet figures back."""
+    """Return the parameters that reproduce the drive's datasheet figures."""
     dies = drive.dies
     program_units = max(drive.program_bytes // UNIT_BYTES, 1)
     program_ns, scatter_ns = _die_time_of_writes(drive, dies)
@@ -75,7 +75,7 @@ def timing(drive: SolidState) -> Timing:
 
 
 def _die_time_of_writes(drive: SolidState, dies: int) -> tuple[int, int]:
-    """Solve the two equations above; a drive as fast at random as in sequence has no scatter."""
+    """Solve the two equations above; scatter is 0 if random writes are as fast as sequential."""
     sequential = dies * SEQUENTIAL_UNITS * UNIT_BYTES * 10**9 / drive.sequential_write
     random = dies * 10**9 / drive.random_write_iops
     program = (sequential - random) / (SEQUENTIAL_UNITS - 1)

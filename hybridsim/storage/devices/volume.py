@@ -1,4 +1,4 @@
-"""Cloud volumes: caps on requests and bytes a second, with bursts, and a latency that varies."""
+"""Cloud volumes: limits of requests and bytes per second, with bursts, and a varying latency."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOLDEN = 0x9E3779B1  # 2^32 / golden ratio: spreads members over the random numb
 
 @kernel
 def mixed(number):
-    """Return 32 bits that look random, another 32 for each number (Th. Mueller's integer hash)."""
+    """Return 32 pseudo-random bits for a number (Th. Mueller's integer hash)."""
     number = ((number >> 16) ^ number) * 0x45D9F3B & MASK
     number = ((number >> 16) ^ number) * 0x45D9F3B & MASK
     return (number >> 16) ^ number
@@ -37,8 +37,8 @@ class Volume(NamedTuple):
     capacity_bytes: int
     limits: Limits
     latency_ns: Ints  # [OF_READS | OF_WRITES, quantile]
-    first_draw: Ints  # by member: where its random numbers begin
-    requests: Ints  # by member: so far
+    first_draw: Ints  # by member: start of its sequence of random numbers
+    requests: Ints  # by member: number of requests so far
     throttled_until_ns: Ints  # by member
     counts: Ints  # [member, THROTTLED ... BYTES_WRITTEN]
 
@@ -52,7 +52,7 @@ class Volume(NamedTuple):
         capacity_bytes: int,
         seed: int,
     ) -> Volume:
-        """Make `members` idle volumes with full buckets."""
+        """Return `members` idle volumes with full buckets."""
         first = [mixed((seed + GOLDEN * (member + 1)) & MASK) for member in range(members)]
         return cls(
             stream_bytes_per_s,
@@ -67,11 +67,11 @@ class Volume(NamedTuple):
 
     @method
     def room(self):
-        """Return how many requests the bank can still take: it keeps none itself."""
+        """Return a number larger than any demand: the bank stores no requests."""
         return 1 << 62
 
     def totals(self, now_ns: int) -> dict[str, int]:
-        """Return what all members have done so far, by name.
+        """Return the counters of all members so far, by name.
 
         A volume is busy while a request waits for one of its limits.
         """
@@ -103,14 +103,14 @@ class Volume(NamedTuple):
 
     @method
     def draw(self, member):
-        """Return the next random number of a member, of 0..QUANTILES-1."""
+        """Return the next random number of a member, in 0..QUANTILES-1."""
         number = self.requests[member]
         self.requests[member] = number + 1
         return mixed((self.first_draw[member] + number) & MASK) >> QUANTILE_SHIFT
 
     @method
     def admit(self, now, member, what, length):
-        """Return when the limits let a request pass; note who made it wait."""
+        """Return when the limits let a request pass; count the wait by its limit."""
         start, binding = self.limits.admit(now, member, what, length)
         if binding != NOTHING:
             until = self.throttled_until_ns[member]

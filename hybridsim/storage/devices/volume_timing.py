@@ -1,8 +1,8 @@
 """From a provider's rules for a volume to the limits and tables that `DESIGN.md` 2.8 computes with.
 
-A rate that scales with size is min(max(base + per GiB * size, least), most).  A volume that may
-burst has two buckets: one that fills at this rate and holds its credits, and one for the peak rate;
-one so large that the peak is not above its own rate has no use for credits.
+A rate that scales with size is min(max(base + per GiB * size, minimum), maximum).  A volume with
+bursts has two buckets: one that fills at this rate and holds its credits, and one for the peak
+rate; if the volume is so large that the peak does not exceed its own rate, it needs no credits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENDLESS_BYTES_PER_S = 1 << 62
 
 
 def parameters(drive: CloudVolume) -> dict[str, Any]:
-    """Return what makes a bank of this volume, but for its capacity and seed."""
+    """Return the parameters of a bank of this volume, except capacity and seed."""
     return {
         "limits": list(limits(drive)),
         "latency_ns": np.array([quantiles(drive.read_latency), quantiles(drive.write_latency)]),
@@ -59,11 +59,11 @@ def limits(drive: CloudVolume) -> Iterator[Limit]:
 
 
 def quantiles(points: tuple[tuple[float, int], ...]) -> Ints:
-    """Return the latencies at the middles of QUANTILES equal shares of all requests.
+    """Return the latencies in ns at the middles of QUANTILES equal shares of all requests.
 
-    Between two known percentiles the logarithm of the time grows evenly with the normal score of
-    the share, so that two of them make a piece of a log-normal distribution; below the first and
-    above the last the latency is theirs.
+    Between two specified percentiles the logarithm of the time is linear in the normal score of the
+    share, so that two percentiles give a piece of a log-normal distribution; below the first and
+    above the last the latency is constant.
     """
     score = NormalDist().inv_cdf
     known = [score(percent / 100) for percent, _ in points]

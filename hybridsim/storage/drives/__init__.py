@@ -1,6 +1,6 @@
-"""What a datasheet says of a drive: the quantities that its timing is derived from.
+"""The datasheet of a drive: the quantities from which its timing is derived.
 
-Fields are integers of bytes, nanoseconds and bytes a second; their TOML names and units are those
+Fields are integers of bytes, nanoseconds and bytes per second; their TOML names and units are those
 of a datasheet (`seek_average = "8.5ms"`).  A new kind of drive is one file and one name in `Drive`.
 """
 

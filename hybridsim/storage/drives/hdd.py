@@ -1,4 +1,4 @@
-"""What is known of a hard disk: its datasheet, or what was measured on one."""
+"""The data of a hard disk, from its datasheet or from measurements."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ARM = "seek_track_to_track, seek_average and seek_full, or seek_table, or seek_f
 class HardDisk(Part):
     """A disk with one arm: geometry, arm, electronics, buffer.
 
-    The arm is known by a datasheet's three times, by a table of times, or by two fitted pieces; the
-    platters by the rates of the outer and the inner tracks, or by zones.
+    The arm is described by a datasheet's three times, by a table of times, or by two fitted pieces;
+    the platters by the rates of the outer and the inner tracks, or by zones.
     """
 
     kind: Literal["hdd"]
-    like: str = ""  # name in the catalog of the drive that it is, or was changed from
+    like: str = ""  # name in the catalog of the drive that it is, or is derived from
     name: str = ""
     rpm: int = Field(ge=1000, le=30_000)
     capacity_bytes: Size = Field(alias="capacity", ge=2**20)
@@ -32,30 +32,30 @@ class HardDisk(Part):
     seek_table: list[list[float]] | None = None  # [cylinders, ms], interpolated
     write_seek_table: list[list[float]] | None = None  # settling included
     seek_fit: list[float] | None = None  # ms: a + b sqrt(d) up to a split, c + e d: [a b split c e]
-    write_settle_ns: Time = Field(0, alias="write_settle")  # more for a write that moves the arm
-    cylinders: int | None = Field(None, ge=2, le=10**7)  # what distances and zones are counted in
-    zones: list[list[float]] | None = None  # [first cylinder, sectors, skew, cylinder's] a track
-    rate_outer: Rate | None = None  # sustained, sequential, bytes a second
+    write_settle_ns: Time = Field(0, alias="write_settle")  # extra for a write that moves the arm
+    cylinders: int | None = Field(None, ge=2, le=10**7)  # unit of distances and zones
+    zones: list[list[float]] | None = None  # [first cylinder, sectors per track, skew, cylinder's]
+    rate_outer: Rate | None = None  # sustained, sequential, bytes per second
     rate_inner: Rate | None = None
     surfaces: int = Field(4, ge=1, le=64)
     head_switch_ns: Time = Field(500_000, alias="head_switch")
     reacquire_ns: Time = Field(0, alias="reacquire")  # to another place of the same cylinder
-    skew_ns: Time | None = Field(None, alias="skew")  # else what head and arm need
+    skew_ns: Time | None = Field(None, alias="skew")  # default: what head and arm need
     overhead_ns: Time = Field(200_000, alias="overhead")  # of each command, in the electronics
-    hit_overhead_ns: Time | None = Field(None, alias="hit_overhead")  # of what needs no platter
+    hit_overhead_ns: Time | None = Field(None, alias="hit_overhead")  # of commands without platters
     write_overhead_ns: Time | None = Field(None, alias="write_overhead")
-    interface: Rate | None = None  # bytes a second between host and disk; else without limit
-    window: int = Field(32, ge=1, le=1024)  # commands it chooses from
-    order: Literal["sptf", "sstf", "clook"] = "sptf"  # how: by position, by distance, in a sweep
+    interface: Rate | None = None  # bytes per second between host and disk; default: no limit
+    window: int = Field(32, ge=1, le=1024)  # number of commands that it chooses from
+    order: Literal["sptf", "sstf", "clook"] = "sptf"  # by position, by distance, in a sweep
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")  # in the disk, then it is next
-    read_ahead_bytes: Size = Field(2**20, alias="read_ahead")  # of each segment
-    segments: int = Field(8, ge=1, le=1024)  # streams that it reads ahead of
-    read_behind_bytes: Size | None = Field(None, alias="read_behind")  # kept; else as read_ahead
+    read_ahead_bytes: Size = Field(2**20, alias="read_ahead")  # per segment
+    segments: int = Field(8, ge=1, le=1024)  # number of streams with read-ahead
+    read_behind_bytes: Size | None = Field(None, alias="read_behind")  # default: as read_ahead
     read_tracks: bool = False  # a read leaves its whole track in the buffer, and nothing beyond
     write_cache_bytes: Size = Field(0, alias="write_cache")  # 0: writes go to the platters
-    write_cache_ranges: int = Field(256, ge=1, le=65_536)  # separate ones that it holds
-    destage_window: int = Field(32, ge=1, le=65_536)  # oldest of them that it chooses from
-    flush_ns: Time = Field(0, alias="flush")  # what a flush takes beyond the writes it waits for
+    write_cache_ranges: int = Field(256, ge=1, le=65_536)  # maximum number of separate ranges
+    destage_window: int = Field(32, ge=1, le=65_536)  # number of oldest ones that it chooses from
+    flush_ns: Time = Field(0, alias="flush")  # time of a flush after the writes that it waits for
 
     @property
     def rev_ns(self) -> int:
@@ -76,16 +76,16 @@ class HardDisk(Part):
 
     @property
     def rates(self) -> tuple[int, int]:
-        """Sustained rates of the outer and of the inner tracks, where no zones are known."""
+        """Sustained rates of the outer and of the inner tracks, if no zones are specified."""
         return self.rate_outer or 0, self.rate_inner or 0
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse rates, seek times and tables that no disk has."""
+        """Yield (key, problem) for rates, seek times and tables that no disk has."""
         points = [self.seek_track_ns, self.seek_average_ns, self.seek_full_ns]
-        said = [self.seek_table is not None, self.seek_fit is not None, None not in points]
-        if sum(said) != 1 or (not said[2] and points != [None] * 3):
-            yield "seek_average", f"say how the arm moves once: {ARM}"
-        elif said[2]:
+        forms = [self.seek_table is not None, self.seek_fit is not None, None not in points]
+        if sum(forms) != 1 or (not forms[2] and points != [None] * 3):
+            yield "seek_average", f"specify the arm in exactly one way: {ARM}"
+        elif forms[2]:
             yield from self._wrong_points()
         else:
             yield from self._wrong_tables()
@@ -98,7 +98,7 @@ class HardDisk(Part):
             late = "head_switch" if self.head_switch_ns == late_ns else "skew"
             yield late, f"{late} must be shorter than a revolution ({format_time(self.rev_ns)})"
         if self.write_cache_bytes and self.write_cache_bytes < 4096:
-            yield "write_cache", "a write cache holds 4KiB or more; 0 is none"
+            yield "write_cache", "the minimum of a write cache is 4KiB; 0 disables it"
 
     def _wrong_points(self) -> Iterator[tuple[str, str]]:
         track_ns, average_ns, full_ns = self.seek_points_ns
@@ -115,26 +115,29 @@ class HardDisk(Part):
             yield (
                 "seek_average",
                 "no arm has these seek times: with this track-to-track and full stroke the average "
-                f"lies between {low / 1e6:.3g}ms and {high / 1e6:.3g}ms",
+                f"must be between {low / 1e6:.3g}ms and {high / 1e6:.3g}ms",
             )
 
     def _wrong_tables(self) -> Iterator[tuple[str, str]]:
         if self.cylinders is None:
-            yield "cylinders", "a seek_table or seek_fit needs cylinders: distances are counted so"
+            yield "cylinders", "a seek_table or seek_fit needs cylinders, the unit of its distances"
         for key in ("seek_table", "write_seek_table"):
             table = getattr(self, key)
             if table is not None and not (_rises(table, 2) and table[0][0] >= 1):
                 yield (
                     key,
-                    f"{key} is a list of [cylinders, ms], the distances rising from 1 or more",
+                    f"{key} must be a list of [cylinders, ms], distances rising from 1 or more",
                 )
         fit = self.seek_fit
         if fit is not None and (len(fit) != 5 or min(fit[0], fit[3], sum(fit[:2])) < 0):
-            yield "seek_fit", "seek_fit is [a, b, split, c, e]: a + b sqrt(d) to split, c + e d"
+            yield (
+                "seek_fit",
+                "seek_fit must be [a, b, split, c, e]: a + b sqrt(d) to split, c + e d",
+            )
 
     def _wrong_rates(self) -> Iterator[tuple[str, str]]:
         if self.rate_outer is None or self.rate_inner is None:
-            yield "rate_outer", "say where the bytes lie: rate_outer and rate_inner, or zones"
+            yield "rate_outer", "specify rate_outer and rate_inner, or zones"
         elif self.rate_inner > self.rate_outer:
             yield "rate_inner", "rate_inner cannot exceed rate_outer: inner tracks are shorter"
 
@@ -143,14 +146,14 @@ class HardDisk(Part):
         if not starts or min(zone[1] for zone in zones) < 1:
             yield (
                 "zones",
-                "zones is a list of [first cylinder, sectors of a track, skew, cylinder skew], "
-                "skews in sectors, the first cylinders rising from 0",
+                "zones must be a list of [first cylinder, sectors of a track, skew, cylinder skew] "
+                "with skews in sectors and the first cylinders rising from 0",
             )
         elif self.cylinders is None or self.cylinders <= zones[-1][0]:
-            yield "cylinders", "zones need cylinders, more than the last zone's first"
+            yield "cylinders", "zones need cylinders, more than the last zone's first cylinder"
 
 
 def _rises(table: list[list[float]], columns: int) -> bool:
-    """Tell whether rows of so many numbers, none negative, have a rising first column."""
+    """Return whether rows of `columns` numbers, none negative, have a rising first column."""
     rows = len(table) > 0 and all(len(row) == columns and min(row) >= 0 for row in table)
     return rows and all(a[0] < b[0] for a, b in pairwise(table))

@@ -1,4 +1,4 @@
-"""What an SSD's datasheet says."""
+"""The datasheet of an SSD."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from pydantic import BeforeValidator, Field
 from hybridsim.foundation.toml.table import Part, Rate, Size, Time
 from hybridsim.foundation.units import parse_percent
 
-UNIT_BYTES = 4096  # in which a drive keeps its map
+UNIT_BYTES = 4096  # unit of a drive's map
 UNITS_MAX = 2**31  # numbers of units are 32 bits wide
 
 
 def _share(text: Any) -> str:
     if not 0 < parse_percent(text) <= 4:
-        raise ValueError(f"{text!r} is no over-provisioning: that is above 0% and at most 400%")
+        raise ValueError(f"{text!r} is not an over-provisioning: above 0% and at most 400%")
     return str(text)
 
 
 class Flash(Part):
-    """What lies behind the controller, where that is to be simulated in detail."""
+    """The flash behind the controller, if it is simulated in detail."""
 
     gc: Literal["closed-form", "simulated"] = "simulated"
-    over_provisioning: Annotated[str, BeforeValidator(_share)] = "7%"  # of what the host sees
-    # with the closed form: writes go to the dies in turn, as in a log, or where their address says
+    over_provisioning: Annotated[str, BeforeValidator(_share)] = "7%"  # of the visible capacity
+    # with gc = "closed-form": writes go to the dies in turn, as in a log, or by their address
     placement: Literal["in-turn", "by-address"] = "in-turn"
-    filled: bool = True  # every unit has been written once, in order; or none has
+    filled: bool = True  # true: every unit has been written once, in order; false: none has
     channels: int = Field(8, ge=1, le=1024)
     channel_rate: Rate = 800_000_000
     channel_command_ns: Time = Field(400, alias="channel_command")  # of each transfer
-    read_ns: Time | None = Field(None, alias="read")  # of the fastest page; else from read_latency
-    program_ns: Time | None = Field(None, alias="program")  # else from sequential_write
+    read_ns: Time | None = Field(None, alias="read")  # of the fastest page; or from read_latency
+    program_ns: Time | None = Field(None, alias="program")  # default: from sequential_write
     erase_ns: Time = Field(5_000_000, alias="erase")
-    block_bytes: Size | None = Field(None, alias="block")  # collected at once; else 1/4096
+    block_bytes: Size | None = Field(None, alias="block")  # erased at once; default: 1/4096
 
     @property
     def spare(self) -> float:
-        """Flash that the host does not see, as a share of what it sees."""
+        """Flash that is not visible to the host, as a share of the visible capacity."""
         return float(parse_percent(self.over_provisioning))
 
 
 class SolidState(Part):
-    """A drive of flash or the like: dies behind a controller and a link."""
+    """A drive of flash or similar memory: dies behind a controller and a link."""
 
     kind: Literal["ssd"]
     like: str = ""
@@ -53,61 +53,65 @@ class SolidState(Part):
     write_latency_ns: Time = Field(alias="write_latency", gt=0)
     random_read_iops: int = Field(ge=1, le=10**9)  # 4 KiB, deep queue
     random_write_iops: int = Field(ge=1, le=10**9)  # 4 KiB, steady state
-    sequential_read: Rate  # 128 KiB, bytes a second
+    sequential_read: Rate  # 128 KiB, bytes per second
     sequential_write: Rate
-    dies: int = Field(32, ge=1, le=65_536)  # that work at the same time
+    dies: int = Field(32, ge=1, le=65_536)  # that work in parallel
     program_bytes: Size = Field(UNIT_BYTES, alias="program_size", ge=UNIT_BYTES)  # by a die at once
     read_step_ns: Time = Field(0, alias="read_step")  # TLC: a third of the pages 1, a third 3 more
     write_buffer_bytes: Size = Field(16 * 2**20, alias="write_buffer", gt=0)
-    suspend_ns: Time = Field(20_000, alias="suspend")  # wait of a read for a busy die to pause
-    power_loss_protection: bool = True  # what is in the buffer survives: a flush need not drain it
-    flush_ns: Time = Field(0, alias="flush")  # of a flush, beside draining the buffer
-    blocking_flush: bool = False  # as of SATA: nothing else is served meanwhile
-    fua: bool = True  # or, as Linux does for SATA, a flush follows a write that is to be safe
+    suspend_ns: Time = Field(20_000, alias="suspend")  # wait of a read until a busy die pauses
+    power_loss_protection: bool = True  # the buffer survives power loss: a flush need not drain it
+    flush_ns: Time = Field(0, alias="flush")  # of a flush, besides draining the buffer
+    blocking_flush: bool = False  # as SATA drives: nothing else is served meanwhile
+    fua: bool = True  # false: a flush follows a FUA write, as Linux does for SATA
     endurance_bytes: Size | None = Field(None, alias="endurance")  # rated total of host writes
     flash: Flash | None = None
 
     @property
     def wire_ns(self) -> int:
-        """Time of 4 KiB on the link, which sequential reads fill."""
+        """Time of 4 KiB on the link, in ns; sequential reads use all of the link."""
         return 4096 * 10**9 // self.sequential_read
 
     @property
     def command_ns(self) -> int:
-        """Time of a command in the controller: assumed a quarter of the shorter latency."""
+        """Time of a command in the controller, in ns: assumed a quarter of the shorter latency."""
         return min(self.read_latency_ns, self.write_latency_ns) // 4
 
     @property
     def mean_read_ns(self) -> int:
-        """Time of a read on its die: what controller and link leave of the latency."""
+        """Mean time of a read on its die, in ns: the latency less controller and link."""
         return self.read_latency_ns - self.command_ns - self.wire_ns
 
     @property
     def read_ns(self) -> int:
-        """Time of reading the fastest pages, of which the others need 1 and 3 steps more."""
+        """Time of reading the fastest pages, in ns; the others need 1 and 3 steps more."""
         return self.mean_read_ns - self.read_step_ns * 4 // 3
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse latencies shorter than the link alone, and dies too few for the rates."""
+        """Yield (key, problem) for latencies shorter than the link, and too few dies."""
         for key in ("read_latency", "write_latency"):
             if getattr(self, f"{key}_ns") <= self.command_ns + self.wire_ns:
-                least_ns = 2 * self.wire_ns
-                yield key, f"{key} must be {least_ns}ns or more: its 4 KiB cross the link too"
+                minimum_ns = 2 * self.wire_ns
+                yield key, f"{key} must be {minimum_ns}ns or more: it includes 4 KiB on the link"
         if self.read_ns < 0:
-            yield "read_step", "with these steps the mean read takes longer than read_latency"
+            yield "read_step", "with this read_step the mean read takes longer than read_latency"
         if self.program_bytes % UNIT_BYTES:
-            yield "program_size", "a die programs whole units of 4096 bytes"
+            yield "program_size", "program_size must be a multiple of 4096 bytes"
         yield from self._contradictions_of_flash()
         if self.sequential_write // 131_072 > self.random_write_iops:
             yield (
                 "random_write_iops",
-                f"{self.random_write_iops} writes a second of 4 KiB are fewer than the "
+                f"{self.random_write_iops} writes per second of 4 KiB are fewer than the "
                 f"{self.sequential_write // 131_072} of 128 KiB that sequential_write means",
             )
         busiest = max(self.random_read_iops, self.sequential_read // 4096)
-        least = busiest * max(self.mean_read_ns, 0) // 10**9 + 1
-        if self.dies < least:
-            yield "dies", f"{self.dies} dies of this latency cannot read that fast: {least} can"
+        minimum = busiest * max(self.mean_read_ns, 0) // 10**9 + 1
+        if self.dies < minimum:
+            yield (
+                "dies",
+                f"{self.dies} dies of this latency cannot reach these read rates: "
+                f"the minimum is {minimum}",
+            )
 
     def _contradictions_of_flash(self) -> Iterator[tuple[str, str]]:
         if self.flash is None:
@@ -120,11 +124,11 @@ class SolidState(Part):
                 'placement "by-address" needs gc = "closed-form": a simulated map is a log',
             )
         if (self.flash.block_bytes or 0) % self.program_bytes:
-            yield "flash", f"a block is whole programs of {self.program_bytes} bytes"
+            yield "flash", f"block must be a multiple of program_size, {self.program_bytes} bytes"
         if self.flash.gc == "simulated":
             units = round(self.capacity_bytes * (1 + self.flash.spare) / UNIT_BYTES)
             if units >= UNITS_MAX:
                 yield (
                     "capacity",
-                    "a map of so many units of 4 KiB does not fit: less than 8 TiB do",
+                    "the map is too large to simulate: the flash must be below 8 TiB",
                 )

@@ -1,4 +1,4 @@
-"""What a cloud provider says of a volume."""
+"""The data of a cloud volume, as its provider specifies it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ Percentiles = tuple[tuple[float, int], ...]  # (percent, ns), both ascending
 
 
 def parse_percentiles(text: Any) -> Percentiles:
-    """Return the points of 'p50 480us, p99 2ms', or of one time that every request takes."""
+    """Return the points of 'p50 480us, p99 2ms', or of one constant time; raise ValueError."""
     if not isinstance(text, str):
-        raise ValueError(f"{text!r} is no latency: write for instance '500us' or {EXAMPLE}")
+        raise ValueError(f"{text!r} is not a latency: write for instance '500us' or {EXAMPLE}")
     words = [point.split() for point in text.split(",")]
     if len(words) == 1 and not text.lstrip().startswith("p"):
         words = [[f"p{MEDIAN}", text]]
     points = []
     for point in words:
         if len(point) != 2 or not point[0].startswith("p"):
-            raise ValueError(f"{' '.join(point)!r} is no percentile: write for instance {EXAMPLE}")
+            raise ValueError(
+                f"{' '.join(point)!r} is not a percentile: write for instance {EXAMPLE}"
+            )
         points.append((_percent(point[0][1:]), parse_time(point[1])))
     if points[0][1] <= 0 or any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(points)):
         raise ValueError(f"{text!r}: percentiles and their times must ascend, from above 0")
@@ -42,7 +44,7 @@ def _percent(text: str) -> float:
     except ValueError:
         percent = -1.0
     if not 0 < percent < 100:
-        raise ValueError(f"'p{text}' is no percentile: write for instance {EXAMPLE}")
+        raise ValueError(f"'p{text}' is not a percentile: write for instance {EXAMPLE}")
     return percent
 
 
@@ -64,36 +66,36 @@ Iops = Annotated[int, Field(ge=1, le=10**9)]
 
 
 class CloudVolume(Part):
-    """A volume somewhere in a network, that its provider throttles."""
+    """A volume in a network that its provider throttles."""
 
     kind: Literal["volume"]
     like: str = ""
     name: str = ""
-    capacity_bytes: Size = Field(alias="capacity", ge=2**20)  # what its rates scale with
+    capacity_bytes: Size = Field(alias="capacity", ge=2**20)  # its rates scale with it
     iops: int | None = Field(None, ge=0, le=10**9)  # of reads and writes together
     iops_per_gib: int = Field(0, ge=0, le=10**6)
     iops_min: int = Field(0, ge=0, le=10**9)
     iops_max: Iops | None = None
-    iops_peak: Iops | None = None  # as long as there are credits
+    iops_peak: Iops | None = None  # while there are credits
     iops_credits: int = Field(0, ge=0, le=10**12)  # requests above the sustained rate
     bandwidth: Rate | None = None  # of reads and writes together
     bandwidth_per_gib: Rate | None = None
     bandwidth_max: Rate | None = None
     bandwidth_peak: Rate | None = None
     bandwidth_credits_bytes: Size = Field(0, alias="bandwidth_credits")
-    read_iops_max: Iops | None = None  # of one direction alone
+    read_iops_max: Iops | None = None  # of one direction
     write_iops_max: Iops | None = None
     read_bandwidth_max: Rate | None = None
     write_bandwidth_max: Rate | None = None
-    io_unit_bytes: Size = Field(0, alias="io_unit")  # a longer request is several; 0: never
-    burst_ns: Time = Field(0, alias="burst")  # how long it may be ahead of a rate without credits
+    io_unit_bytes: Size = Field(0, alias="io_unit")  # a longer request counts as several; 0: never
+    burst_ns: Time = Field(0, alias="burst")  # how far it may be ahead of a rate without credits
     read_latency: Latency
     write_latency: Latency
-    stream_rate: Rate | None = None  # of one request's bytes, on top of the latency
+    stream_rate: Rate | None = None  # transfer rate of one request, in addition to the latency
 
     @property
     def sustained_iops(self) -> int | None:
-        """What size and bounds make of the requests a second; None: no limit."""
+        """Requests per second by size and bounds; None: no limit."""
         if self.iops is None:
             return None
         scaled = self.iops + self.iops_per_gib * self.capacity_bytes // GIB
@@ -101,14 +103,14 @@ class CloudVolume(Part):
 
     @property
     def sustained_bandwidth(self) -> int | None:
-        """What size and bounds make of the bytes a second; None: no limit."""
+        """Bytes per second by size and bounds; None: no limit."""
         if self.bandwidth is None and self.bandwidth_per_gib is None:
             return None
         scaled = (self.bandwidth_per_gib or 0) * self.capacity_bytes // GIB + (self.bandwidth or 0)
         return min(scaled, self.bandwidth_max or scaled)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse rates of which one makes another meaningless."""
+        """Yield (key, problem) for rates that contradict each other."""
         sustained = {"iops": self.sustained_iops, "bandwidth": self.sustained_bandwidth}
         credits = {"iops": self.iops_credits, "bandwidth": self.bandwidth_credits_bytes}
         for name, rate in sustained.items():
@@ -116,12 +118,12 @@ class CloudVolume(Part):
             if rate == 0:
                 yield name, f"a volume of this size gets no {name} at all"
             if peak is not None and rate is None:
-                yield f"{name}_peak", f"{name}_peak is above {name}, which is not given"
+                yield f"{name}_peak", f"{name}_peak needs {name}, which is not specified"
             if (peak is None) != (credits[name] == 0):
                 key = f"{name}_credits"
-                yield key, f"{name}_peak and {key} belong together: how fast, and for how much"
-            most = getattr(self, f"{name}_max")
-            if rate is None and most is not None:
-                yield f"{name}_max", f"{name}_max bounds {name}, which is not given"
+                yield key, f"{name}_peak and {key} must be specified together"
+            limit = getattr(self, f"{name}_max")
+            if rate is None and limit is not None:
+                yield f"{name}_max", f"{name}_max limits {name}, which is not specified"
         if self.iops is None and (self.iops_per_gib or self.iops_min):
-            yield "iops", "iops_per_gib and iops_min come on top of iops (0 if they are all)"
+            yield "iops", "iops_per_gib and iops_min are added to iops: set iops (it may be 0)"

@@ -1,4 +1,4 @@
-"""What a request is on the members of an array without parity, chunk by chunk (DESIGN.md 2.5.2)."""
+"""The parts of a request on the members of an array without parity (DESIGN.md 2.5.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTHING = -1
 
 @kernel
 def gather_chunks(tier, now, group, op, offset, length, events):
-    """Gather what lies on each member; a write goes to every copy."""
+    """Gather the range on each member; a write goes to every copy."""
     layout = tier.layout
     end = offset + length
     at = offset
@@ -34,7 +34,7 @@ def gather_chunks(tier, now, group, op, offset, length, events):
 
 @kernel
 def gather(tier, now, group, member, op, start, end, events):
-    """Add a piece to a member's range, issuing the range that it does not continue."""
+    """Add a piece to a member's range; issue the old range if the piece does not continue it."""
     if tier.open_start[member] != NOTHING and tier.open_end[member] != start:
         issue_open(tier, now, group, member, op, events)
     if tier.open_start[member] == NOTHING:
@@ -52,7 +52,7 @@ def issue_open(tier, now, group, member, op, events):
 
 @kernel
 def issue_gathered(tier, now, group, op, events):
-    """Issue what is still gathered, in order of member."""
+    """Issue all gathered ranges, in order of member."""
     for member in range(tier.members):
         if tier.open_start[member] != NOTHING:
             issue_open(tier, now, group, member, op, events)

@@ -1,6 +1,6 @@
-"""The writing of a replaced member, piece by piece (DESIGN.md 2.5.4).
+"""The rebuild of a replaced member, piece by piece (DESIGN.md 2.5.4).
 
-Each function takes the tier whose member it is.
+Each function takes the tier of that member.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING = -1
 
 @kernel
 def go_on_rebuilding(tier, now, events):
-    """Begin the pieces that may begin now; wake up when the next one may."""
+    """Start the pieces that may start now; schedule the start of the next one."""
     rebuild = tier.rebuild
     at = rebuild.next_ns(now, tier.counts[OUTSTANDING])
     while at == now:
@@ -30,7 +30,7 @@ def go_on_rebuilding(tier, now, events):
 
 @kernel
 def read_copy(tier, now, piece, events):
-    """Read what a piece is computed from, or copied."""
+    """Read the data from which a piece is computed or copied."""
     layout, rebuild, groups = tier.layout, tier.rebuild, tier.groups
     start = rebuild.start_of(piece)
     length = rebuild.length_of(piece)
@@ -45,12 +45,12 @@ def read_copy(tier, now, piece, events):
     else:
         read_other_copy(tier, now, group, start, length, events)
     if groups.pending[group] == 0:
-        write_copy(tier, now, group, events)  # a place that no chunk has
+        write_copy(tier, now, group, events)  # a place without a chunk
 
 
 @kernel
 def read_other_copy(tier, now, group, start, length, events):
-    """Read what lies there from the first member that has it too."""
+    """Read the data of a piece from the first member that has a copy."""
     layout = tier.layout
     chunk, own = layout.chunk_at(tier.rebuild.member, start // layout.chunk_bytes)
     if own == layout.copies or chunk >= tier.capacity_bytes // layout.chunk_bytes:
@@ -74,7 +74,7 @@ def write_copy(tier, now, group, events):
 
 @kernel
 def end_copy(tier, now, piece, events):
-    """Move the line; after the last piece the array is whole again."""
+    """Advance the rebuilt range; after the last piece the array is whole again."""
     tier.rebuild.end(now, piece)
     if tier.rebuild.is_under_way():
         go_on_rebuilding(tier, now, events)

@@ -1,4 +1,4 @@
-"""Requests that wait for several others, and which of them write to one stripe."""
+"""Groups of device requests that belong together, and the segments that write to a stripe."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hybridsim.jit import method, state_machine
 
 NOTHING = -1
 
-# What a group does when nothing is pending any more; a segment that is BLOCKED waits to begin.
+# The step of a group when nothing is pending any more; a BLOCKED segment waits to start.
 JOIN, FLUSHED, BLOCKED, READING, WRITING, COPY_READ, COPY_WRITTEN = range(7)
 
-STRIPE_BYTES = 4096  # what md keeps writes apart by
+STRIPE_BYTES = 4096  # unit in which md serialises writes
 BUCKETS = 1024
 
 OUTSTANDING, RESERVED, LOST = range(3)  # counts of a tier
@@ -22,7 +22,7 @@ OUTSTANDING, RESERVED, LOST = range(3)  # counts of a tier
 
 @state_machine
 class Groups(NamedTuple):
-    """A table of groups; one is joined when `pending` falls to 0."""
+    """A table of groups; a group is complete when `pending` falls to 0."""
 
     pending: Int32s
     then: Bytes  # JOIN ... COPY_WRITTEN
@@ -30,18 +30,18 @@ class Groups(NamedTuple):
     parent: Int32s  # group that waits for this one, or NOTHING
     tag: Ints  # of the tier's request (of the outermost group); of a copy, the piece
     row: Ints  # segment of a row with parity:
-    first: Int32s  #   the data indices written, which follow each other,
+    first: Int32s  #   the contiguous data indices written,
     last: Int32s
     offset: Ints  #   and the range on every member; or the range of a request, of a copy
     length: Ints
-    joined: Int32s  # first of the segments that this one writes too, or NOTHING
+    joined: Int32s  # first of the segments that this one also writes, or NOTHING
     next: Int32s  # next segment of the bucket, or next joined one
     next_free: Int32s
-    free: Ints  # [first free group, free groups]
+    free: Ints  # [first free group, number of free groups]
 
     @classmethod
     def new(cls, capacity: int) -> Groups:
-        """Make room for `capacity` groups."""
+        """Return room for `capacity` groups."""
         ints, int32s = np.int64, np.int32
         kinds = (int32s, np.uint8, np.uint8, int32s, ints, ints, int32s, int32s, ints, ints)
         columns = (np.zeros(capacity, kind) for kind in (*kinds, int32s, int32s))
@@ -57,7 +57,7 @@ class Groups(NamedTuple):
 
     @method
     def take(self, parent, tag):
-        """Open a group with nothing pending."""
+        """Allocate a group with nothing pending."""
         group = self.free[0]
         self.free[0] = self.next_free[group]
         self.free[1] -= 1
@@ -69,14 +69,14 @@ class Groups(NamedTuple):
 
     @method
     def release(self, group):
-        """Give a group back."""
+        """Free a group."""
         self.next_free[group] = self.free[0]
         self.free[0] = group
         self.free[1] += 1
 
     @method
     def share_stripes(self, one, other):
-        """Tell whether two segments of a row have bytes in the same stripe."""
+        """Return whether two segments of a row have bytes in the same stripe."""
         return (
             self.offset[one] // STRIPE_BYTES
             <= (self.offset[other] + self.length[other] - 1) // STRIPE_BYTES
@@ -86,7 +86,7 @@ class Groups(NamedTuple):
 
     @method
     def can_join(self, new, other, data):
-        """Tell whether a segment can be written together with one that writes beside it."""
+        """Return whether a segment can be written together with an adjacent one."""
         if self.offset[new] != self.offset[other] or self.length[new] != self.length[other]:
             return False
         if self.first[new] != self.last[other] + 1 and self.first[other] != self.last[new] + 1:
@@ -98,13 +98,13 @@ class Groups(NamedTuple):
 
 @state_machine
 class Stripes(NamedTuple):
-    """The segments being written or waiting to be, by row, in order of arrival."""
+    """The segments being written or waiting, by row, in order of arrival."""
 
     bucket: Int32s  # first segment of the rows that share a bucket, or NOTHING
 
     @classmethod
     def new(cls) -> Stripes:
-        """Nothing is being written."""
+        """Return an empty table."""
         return cls(np.full(BUCKETS, NOTHING, np.int32))
 
     @method
@@ -125,7 +125,7 @@ class Stripes(NamedTuple):
 
     @method
     def add(self, groups, new):
-        """Put a segment behind the others of its row."""
+        """Add a segment after the others of its row."""
         groups.next[new] = NOTHING
         bucket = groups.row[new] % BUCKETS
         other = self.bucket[bucket]
@@ -138,7 +138,7 @@ class Stripes(NamedTuple):
 
     @method
     def remove(self, groups, gone):
-        """Take a segment out."""
+        """Remove a segment."""
         bucket = groups.row[gone] % BUCKETS
         other = self.bucket[bucket]
         if other == gone:
@@ -150,7 +150,7 @@ class Stripes(NamedTuple):
 
     @method
     def is_free(self, groups, waiting):
-        """Tell whether no older segment shares stripes with one that waits."""
+        """Return whether no older segment shares stripes with a waiting one."""
         other = self.first(groups.row[waiting])
         while other != waiting:
             if groups.row[other] == groups.row[waiting] and groups.share_stripes(waiting, other):

@@ -1,4 +1,4 @@
-"""Where the bytes of an array lie on its members: all levels are numbers in one layout."""
+"""The place of an array's bytes on its members: one layout with parameters for all levels."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ WHOLE, FAILED, REBUILDING = range(3)  # states of a member
 
 @state_machine
 class Layout(NamedTuple):
-    """Chunks dealt out over the members, with copies of each or parities of each row.
+    """Chunks distributed over the members, with copies of each or parities of each row.
 
-    Linear and RAID-1 have one chunk on each member; a chunk of RAID-1 has as many copies.
+    Linear and RAID-1 have one chunk on each member; RAID-1 has a copy of it on each member.
     """
 
     members: int
     chunk_bytes: int
     copies: int
     parities: int
-    spread: int  # where copies lie: codes.Spread
-    rows: int  # chunks on a member
+    spread: int  # placement of copies: codes.Spread
+    rows: int  # chunks per member
 
     @classmethod
     def new(
         cls, level: int, members: int, chunk_bytes: int, member_bytes: int, spread: int
     ) -> Layout:
-        """Lay out a level on members of `member_bytes`."""
+        """Return the layout of a level on members of `member_bytes`."""
         rows = member_bytes // chunk_bytes
         if level in (Level.LINEAR, Level.RAID1):
             chunk_bytes, rows = rows * chunk_bytes, 1
@@ -40,14 +40,14 @@ class Layout(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """How many chunks of data the array holds."""
+        """Number of chunks of data in the array."""
         if self.spread == NEAR:
             return self.rows * (self.members - self.parities) // self.copies
         return self.rows // self.copies * self.members
 
     @method
     def place(self, chunk, copy):
-        """Return the member of a copy of a chunk, and its row there (not for parity)."""
+        """Return member and row of a copy of a chunk (not for parity)."""
         if self.spread == NEAR:
             position = chunk * self.copies + copy
             return position % self.members, position // self.members
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
     @method
     def chunk_at(self, member, row):
-        """Return the chunk that lies there, and which copy of it: `copies` where there is none."""
+        """Return the chunk at a place, and the number of the copy: `copies` if there is none."""
         if self.spread == NEAR:
             position = row * self.members + member
             return position // self.copies, position % self.copies

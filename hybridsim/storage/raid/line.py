@@ -1,4 +1,4 @@
-"""Requests that wait outside an array because it takes no more at a time."""
+"""The queue in front of an array with a limited queue depth."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class Line(NamedTuple):
-    """First in, first out, in a ring; `depth` requests may be inside, 0: any number."""
+    """A FIFO in a ring; at most `depth` requests may be inside the array, 0: no limit."""
 
     depth: int
     tag: Ints
     op: Bytes
     offset: Ints
     length: Ints
-    state: Ints  # [first entry, entries, requests inside]
+    state: Ints  # [first entry, number of entries, requests inside]
 
     @classmethod
     def new(cls, depth: int, capacity: int = 64) -> Line:
-        """Make an empty line; one without a depth is never used."""
+        """Return an empty queue; without a depth it is never used."""
         size = capacity if depth else 0
         longs = (np.zeros(size, np.int64) for _ in range(3))
         tag, offset, length = longs
         return cls(depth, tag, np.zeros(size, np.uint8), offset, length, np.zeros(3, np.int64))
 
     def grown(self, capacity: int) -> Line:
-        """Return the same line with room for `capacity` requests."""
+        """Return the same queue with room for `capacity` requests."""
         first, count, inside = self.state.tolist()
         longer = Line.new(self.depth, capacity)
         entries = (first + np.arange(count)) % max(len(self.tag), 1)
@@ -43,12 +43,12 @@ class Line(NamedTuple):
 
     @method
     def has_room(self, demand):
-        """Tell whether `demand` more requests could wait."""
+        """Return whether `demand` more requests could wait."""
         return self.depth == 0 or len(self.tag) - self.state[1] >= demand
 
     @method
     def lets_in(self):
-        """Tell whether a request may go on, and count it as inside if so."""
+        """Return whether a request may enter, and count it as inside if so."""
         if self.state[2] >= self.depth:
             return False
         self.state[2] += 1
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
     @method
     def push(self, tag, op, offset, length):
-        """Let a request wait."""
+        """Queue a request."""
         entry = (self.state[0] + self.state[1]) % len(self.tag)
         self.state[1] += 1
         self.tag[entry] = tag
@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
     @method
     def left(self):
-        """Return the entry that takes the place of a request that has left, or -1."""
+        """Count a request that leaves; return the entry that replaces it, or -1."""
         if self.state[1] == 0:
             self.state[2] -= 1
             return -1

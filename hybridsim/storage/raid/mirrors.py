@@ -1,4 +1,4 @@
-"""Which copy of mirrored data is read (DESIGN.md 2.5.2)."""
+"""The choice of the copy that is read from mirrored data (DESIGN.md 2.5.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOTHING = -1
 
 @kernel
 def mirror(tier, chunk, within, length):
-    """Choose among the copies of a chunk, in essence as md does."""
+    """Return the member and start of the copy of a chunk to read, mostly as md does."""
     layout = tier.layout
     best = NOTHING
     best_start = least = 0

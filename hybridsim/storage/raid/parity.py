@@ -1,6 +1,6 @@
-"""Writes to rows with parity, and reads of rows that have lost a member (DESIGN.md 2.5.3).
+"""Writes to rows with parity, and reads of degraded rows (DESIGN.md 2.5.3).
 
-Each function takes the tier whose rows they are.
+Each function takes the tier of these rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING = -1
 
 @kernel
 def cut_rows(tier, now, whole, op, offset, length, events):
-    """Cut a request at the borders of rows."""
+    """Split a request at the borders of rows."""
     row_bytes = (tier.members - tier.layout.parities) * tier.layout.chunk_bytes
     end = offset + length
     at = offset
@@ -31,7 +31,7 @@ def cut_rows(tier, now, whole, op, offset, length, events):
 
 @kernel
 def cut_row(tier, now, whole, op, row, begin, end, events):
-    """Cut bytes begin..end of a row's data into up to three segments of equal members."""
+    """Split bytes begin..end of a row's data into up to three segments of equal members."""
     chunk = tier.layout.chunk_bytes
     first = begin // chunk
     last = (end - 1) // chunk
@@ -82,7 +82,7 @@ def take_segment(tier, now, whole, op, row, start, stop, first, last, events):
 
 @kernel
 def join(tier, group, rival):
-    """Let a segment that has not begun to write take another one along."""
+    """Make a segment that has not started to write include another one."""
     groups = tier.groups
     groups.pending[group] = 1
     groups.first[rival] = min(groups.first[rival], groups.first[group])
@@ -101,7 +101,7 @@ def join(tier, group, rival):
 
 @kernel
 def read_segment(tier, now, whole, row, start, stop, first, last, events):
-    """Gather the chunks read, or all that is left of the row if one of them is lost."""
+    """Gather the chunks to read; if one is lost, the whole rest of the row."""
     is_lost = False
     begin = tier.layout.first_member(row)
     for index in range(first, last + 1):
@@ -116,7 +116,7 @@ def read_segment(tier, now, whole, row, start, stop, first, last, events):
 
 @kernel
 def start_segment(tier, now, group, events):
-    """Read what the new parity needs, or write at once if it needs nothing."""
+    """Read the data that the new parity needs; write at once if it needs none."""
     groups = tier.groups
     first = groups.first[group]
     last = groups.last[group]
@@ -143,7 +143,7 @@ def start_segment(tier, now, group, events):
 
 @kernel
 def modifies(tier, written, modified_lost, others_lost):
-    """Tell whether old data and parity are read, rather than the data that stay."""
+    """Return whether to read old data and parity (read-modify-write), not the other data."""
     if modified_lost or tier.rmw_level == 0:
         return False
     if others_lost:
@@ -155,7 +155,7 @@ def modifies(tier, written, modified_lost, others_lost):
 
 @kernel
 def losses(tier, group):
-    """Tell whether old data or parity of a segment are lost, and whether data that stay are."""
+    """Return whether old data or parity of a segment is lost, and whether other data is."""
     modified_lost = others_lost = False
     if tier.counts[LOST] == 0:
         return modified_lost, others_lost
@@ -190,7 +190,7 @@ def write_segment(tier, now, group, events):
 
 @kernel
 def end_segment(tier, now, group, events):
-    """Let those complete that joined a segment, and those begin that waited for it."""
+    """Complete the segments that joined a segment, and start those that waited for it."""
     groups = tier.groups
     tier.stripes.remove(groups, group)
     joined = groups.joined[group]

@@ -1,4 +1,4 @@
-"""The pace at which a replaced member is written anew, beside the load (DESIGN.md 2.5.4)."""
+"""The rate at which a replaced member is rebuilt under load (DESIGN.md 2.5.4)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hybridsim.storage.raid.layout import Layout
 
 NOTHING = -1
 NEVER = 1 << 62
-WINDOW = 16  # pieces from the oldest unfinished one on that may be under way
+WINDOW = 16  # maximum number of pieces in progress, from the oldest unfinished one on
 PIECE_BYTES = 64 * 1024  # md's resync block
-REBUILD_TIMER = 0  # of the numbers of a tier's timers; the others are group + 1
-QUIET_NS = 10_000_000  # without a request, and the array counts as idle
+REBUILD_TIMER = 0  # number of the timer; other timers of a tier are group + 1
+QUIET_NS = 10_000_000  # time without a request after which the array counts as idle
 NEXT, OLDEST, LINE, FREE_NS, DUE_NS, WAKE_NS, IDLE_NS, DONE_NS = range(8)
 
 
 @state_machine
 class Rebuild(NamedTuple):
-    """Pieces of the member in order of address; those below the line are written."""
+    """Pieces of the member in order of address; all data below the line is rebuilt."""
 
     member: int  # or NOTHING
     chunk_bytes: int
-    per_chunk: int  # pieces of a chunk
+    per_chunk: int  # pieces per chunk
     pieces: int
     min_bytes_per_s: int
     max_bytes_per_s: int
@@ -36,7 +36,7 @@ class Rebuild(NamedTuple):
     def new(
         cls, layout: Layout, member: int = NOTHING, min_per_s: int = 1, max_per_s: int = 1
     ) -> Rebuild:
-        """Begin at the first byte of a member; NOTHING: all members have their data."""
+        """Start at the first byte of a member; NOTHING: no rebuild."""
         per_chunk = -(-layout.chunk_bytes // PIECE_BYTES)
         state = np.zeros(8, np.int64)
         state[WAKE_NS] = NEVER
@@ -48,7 +48,7 @@ class Rebuild(NamedTuple):
 
     @method
     def is_under_way(self):
-        """Tell whether something is not yet rebuilt."""
+        """Return whether the rebuild is not complete."""
         return self.state[OLDEST] < self.pieces
 
     @method
@@ -58,7 +58,7 @@ class Rebuild(NamedTuple):
 
     @method
     def rest(self, now):
-        """Hear that no request is outstanding from now on."""
+        """Record that no request is outstanding from now on."""
         self.state[IDLE_NS] = now
 
     @method
@@ -69,12 +69,12 @@ class Rebuild(NamedTuple):
 
     @method
     def length_of(self, piece):
-        """Return the bytes of a piece; the last of a chunk may be shorter."""
+        """Return the length of a piece in bytes; the last of a chunk may be shorter."""
         return min(PIECE_BYTES, self.chunk_bytes - piece % self.per_chunk * PIECE_BYTES)
 
     @method
     def next_ns(self, now, outstanding):
-        """Return when the next piece may begin: now, at a later time, or NEVER by itself."""
+        """Return when the next piece may start: now, at a later time, or NEVER by itself."""
         state = self.state
         span = state[NEXT] - state[OLDEST]
         if state[NEXT] == self.pieces or span == WINDOW:
@@ -88,7 +88,7 @@ class Rebuild(NamedTuple):
 
     @method
     def begin(self, now):
-        """Return the next piece, and count its bytes against both rates."""
+        """Return the next piece, and charge its bytes to both rates."""
         state = self.state
         piece = state[NEXT]
         state[NEXT] += 1
@@ -100,7 +100,7 @@ class Rebuild(NamedTuple):
 
     @method
     def end(self, now, piece):
-        """Note that a piece is written, and move the line."""
+        """Record that a piece is written, and advance the line."""
         state = self.state
         self.is_done[piece % WINDOW] = 1
         while state[OLDEST] < state[NEXT] and self.is_done[state[OLDEST] % WINDOW] == 1:
@@ -111,7 +111,7 @@ class Rebuild(NamedTuple):
             state[DONE_NS] = now
 
     def totals(self) -> dict[str, int]:
-        """Return the bytes rebuilt and to rebuild in all; nothing where nothing was lost."""
+        """Return the bytes rebuilt and the total to rebuild; empty if there is no rebuild."""
         if self.member == NOTHING:
             return {}
         return {"rebuilt_bytes": int(self.state[LINE]), "rebuild_bytes": self.start_of(self.pieces)}

@@ -1,4 +1,4 @@
-"""A tier: equal devices joined to an array; requests are forked over them and joined again."""
+"""A tier: equal devices combined to an array; requests are split over them and joined again."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from hybridsim.storage.raid.usage import Usage
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 NOTHING = -1
-FLUSH_AFTER = 1 << 40  # beside a tag
-ARRIVED = -1  # of the numbers of timers: this less its tag is a request that is back
+FLUSH_AFTER = 1 << 40  # flag in a tag
+ARRIVED = -1  # number of a timer: this less the tag of a request that has returned
 
 
 @state_machine
 class Tier(NamedTuple):
     """An array of equal devices (DESIGN.md 2.5).
 
-    A device request carries 2 * tag if it is the whole of a tier request, else 2 * group + 1; and
-    in the lowest bits its member.
+    The tag of a device request is 2 * tag if it is the whole of a tier request, else 2 * group + 1;
+    the member is in the lowest bits.
     """
 
     kind: int  # events.SLOW or events.FAST
@@ -52,21 +52,21 @@ class Tier(NamedTuple):
     level: int
     members: int
     member_bits: int
-    rmw_level: int  # md's: 0 never read-modify-write, 1 where it saves reads, 2 also at a tie
-    rotates: int  # 1: mirrors are chosen by the place of their heads
+    rmw_level: int  # as in md: 0 never read-modify-write, 1 if it saves reads, 2 also at a tie
+    rotates: int  # 1: mirrors are chosen by the position of their heads
     capacity_bytes: int
     layout: Layout
     groups: Groups
-    line: Line  # what waits to get in
-    path_ns: int  # of the way to the array and back
-    has_fua: int  # 0: a flush follows what is to be on the medium
+    line: Line  # requests that wait for the queue depth
+    path_ns: int  # of the path to the array and back
+    has_fua: int  # 0: a flush follows each FUA write
     stripes: Stripes
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
     state: Bytes  # by member: WHOLE, FAILED, REBUILDING
     usage: Usage
-    head: Ints  # by member, of mirrors: where its last request ended
-    next_read: Ints  # by member, of mirrors: where its last READ will have ended
+    head: Ints  # by member, of mirrors: end of its last request
+    next_read: Ints  # by member, of mirrors: end of its last READ
     open_start: Ints  # by member: range of a request being gathered
     open_end: Ints
     device: Any  # HDD, SSD, ...
@@ -89,12 +89,12 @@ class Tier(NamedTuple):
         path_ns: int = 0,
         has_fua: bool = True,
     ) -> Tier:
-        """Join the members of a device bank; capacity is what whole rows of chunks hold.
+        """Combine the members of a device bank; the capacity is that of whole rows of chunks.
 
-        `failed` members are gone; `rebuild` is a replaced member and the rates, least and most in
-        bytes a second, at which it is written; `queue_depth` requests are under way at most, and
-        each is complete `path_ns` after the members are done with it.  Members that do not know FUA
-        are sent a flush after a WRITE with it.
+        `failed` members are missing; `rebuild` is a replaced member and the minimum and maximum
+        rate of its rebuild in bytes per second; at most `queue_depth` requests are in progress
+        (0: no limit); each completes `path_ns` after the members have completed.  Members without
+        FUA get a flush after each FUA write.
         """
         layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
         state = np.full(members, WHOLE, np.uint8)
@@ -131,34 +131,34 @@ class Tier(NamedTuple):
         )
 
     def start(self, events: Events) -> None:
-        """Schedule what happens by itself: the beginning of a rebuild."""
+        """Schedule the start of a rebuild, if there is one."""
         if self.rebuild.is_under_way():
             self.rebuild.state[WAKE_NS] = 0
             events.push(0, self.timer, REBUILD_TIMER)
 
     def demand(self, request_bytes: int) -> int:
-        """Return how many groups or device requests one request of that length can take at most."""
+        """Return the maximum number of groups or device requests for a request of that length."""
         chunks = request_bytes // self.layout.chunk_bytes + 2
         pieces = WINDOW if self.rebuild.is_under_way() else 0
         return 4 * chunks + (8 + pieces) * self.members + 8 + pieces
 
     def totals(self, now_ns: int) -> dict[str, int]:
-        """Return how much the members were used so far, by name, and how far a rebuild is."""
+        """Return the usage of the members so far, by name, and the progress of a rebuild."""
         return self.usage.totals(now_ns) | self.rebuild.totals()
 
     @method
     def is_idle(self):
-        """Tell whether every request is complete."""
+        """Return whether every request is complete."""
         return self.counts[OUTSTANDING] == 0
 
     @method
     def reserved(self):
-        """Return how many device requests and events those that wait in the tier can take."""
+        """Return how many device requests and events the waiting segments can need."""
         return self.counts[RESERVED]
 
     @method
     def has_room(self, demand):
-        """Tell whether `demand` more groups and device requests fit."""
+        """Return whether `demand` more groups and device requests fit."""
         return (
             self.groups.free[1] >= demand
             and self.device.room() >= demand + self.reserved()
@@ -201,7 +201,7 @@ class Tier(NamedTuple):
 
     @method
     def is_redundant(self):
-        """Tell whether the members hold more than the data once."""
+        """Return whether the members hold redundant data."""
         return self.layout.copies > 1 or self.layout.parities > 0
 
     @method
@@ -218,10 +218,10 @@ class Tier(NamedTuple):
 
     @method
     def wake(self, now, number, events):
-        """Take a timer's event; return the tag of a request that it completes, or -1."""
+        """Take a timer event; return the tag of a request that it completes, or -1."""
         if number < REBUILD_TIMER:
             return self.completed(now, ARRIVED - number, events)
-        if number != REBUILD_TIMER:  # a segment that another one wrote
+        if number != REBUILD_TIMER:  # a segment that was written with another one
             self.counts[RESERVED] -= 1
             return self.end_part(now, number - 1, events)
         if self.rebuild.state[WAKE_NS] == now:
@@ -231,12 +231,12 @@ class Tier(NamedTuple):
 
     @method
     def own_event(self, now, number, events):
-        """Hear nothing: that is for a controller."""
+        """Ignore an event of a controller."""
         return NOTHING
 
     @method
     def done(self, now, tag, events):
-        """Return the tag of a request whose members are done, or -1 while it is on its way back."""
+        """Return the tag of a request whose members are done; -1 while it is on the path back."""
         if tag >= FLUSH_AFTER:
             group = self.groups.take(NOTHING, tag ^ FLUSH_AFTER)
             self.fork_to_all(now, group, FLUSH, events)
@@ -248,7 +248,7 @@ class Tier(NamedTuple):
 
     @method
     def completed(self, now, tag, events):
-        """Count a request that is complete; return its tag."""
+        """Count a completed request; return its tag."""
         self.counts[OUTSTANDING] -= 1
         if self.line.depth > 0:
             self.begin_next(now, events)
@@ -259,7 +259,7 @@ class Tier(NamedTuple):
 
     @method
     def begin_next(self, now, events):
-        """Let the next request in, as one has left."""
+        """Start the next waiting request after one has left."""
         line = self.line
         entry = line.left()
         if entry >= 0:
@@ -268,7 +268,7 @@ class Tier(NamedTuple):
 
     @method
     def end_part(self, now, group, events):
-        """Count off what a group waits for; return the tag of a request that completes, or -1."""
+        """Count a completed part of a group; return the tag of a completed request, or -1."""
         groups = self.groups
         while True:
             groups.pending[group] -= 1
@@ -292,7 +292,7 @@ class Tier(NamedTuple):
 
     @method
     def go_on(self, now, group, then, events):
-        """Do what a group that is no part of a write waited for."""
+        """Start the next step of a group that is not part of a write."""
         groups = self.groups
         if then == COPY_READ:
             write_copy(self, now, group, events)
@@ -322,7 +322,7 @@ class Tier(NamedTuple):
 
     @method
     def fork_to_all(self, now, group, op, events):
-        """Send what has no data to every member that is there."""
+        """Send a request without data to every member that is present."""
         for member in range(self.members):
             if self.state[member] != FAILED:
                 self.fork(now, group, member, op, 0, 0, events)
@@ -331,7 +331,7 @@ class Tier(NamedTuple):
 
     @method
     def read(self, now, tag, offset, length, events):
-        """Read from where the data are."""
+        """Read from the members that have the data."""
         layout = self.layout
         with_parity = layout.parities > 0
         if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:
@@ -349,7 +349,7 @@ class Tier(NamedTuple):
 
     @method
     def write(self, now, tag, op, offset, length, events):
-        """Write to all members that hold the data, or parity of them."""
+        """Write to all members that hold the data or its parity."""
         if self.members == 1:
             self.issue(now, 2 * tag, 0, op, offset, length, events)
             return
@@ -369,13 +369,13 @@ class Tier(NamedTuple):
 
     @method
     def can_read(self, member, end):
-        """Tell whether a member has its data up to a byte."""
+        """Return whether a member has its data up to a byte."""
         state = self.state[member]
         return state == WHOLE or (state == REBUILDING and end <= self.rebuild.line())
 
     @method
     def source(self, offset, length):
-        """Return the member to read a part of a chunk from, and its first byte there."""
+        """Return the member to read a part of a chunk from, and the first byte on it."""
         layout = self.layout
         chunk = offset // layout.chunk_bytes
         within = offset % layout.chunk_bytes

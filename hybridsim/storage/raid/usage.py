@@ -1,4 +1,4 @@
-"""How long members of a tier have something to do, and requests take there (DESIGN.md 2.5.5)."""
+"""The time that members of a tier are in use, and the sum of request times (DESIGN.md 2.5.5)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ REQUESTS_NS, IN_USE_NS = range(2)
 
 @state_machine
 class Usage(NamedTuple):
-    """Counts by sums of times: what has begun is taken off, what has ended is put on."""
+    """Sums of times: the start of a request is subtracted, its end is added."""
 
-    under_way: Ints  # by member: device requests
-    spent: Ints  # [REQUESTS_NS, IN_USE_NS], right as soon as nothing is under way
+    under_way: Ints  # by member: number of device requests in progress
+    spent: Ints  # [REQUESTS_NS, IN_USE_NS], correct when no request is in progress
 
     @classmethod
     def new(cls, members: int) -> Usage:
-        """Begin with idle members."""
+        """Return idle members."""
         return cls(np.zeros(members, np.int64), np.zeros(2, np.int64))
 
     @method
     def begin(self, now, member):
-        """Count a device request that begins."""
+        """Count the start of a device request."""
         if self.under_way[member] == 0:
             self.spent[IN_USE_NS] -= now
         self.under_way[member] += 1
@@ -34,14 +34,14 @@ class Usage(NamedTuple):
 
     @method
     def end(self, now, member):
-        """Count a device request that is complete."""
+        """Count the end of a device request."""
         self.under_way[member] -= 1
         if self.under_way[member] == 0:
             self.spent[IN_USE_NS] += now
         self.spent[REQUESTS_NS] += now
 
     def totals(self, now_ns: int) -> dict[str, int]:
-        """Return both sums up to now, by name; what is under way counts as if it ended now."""
+        """Return both sums in ns by name; requests in progress count as if they ended now."""
         requests, in_use = self.spent.tolist()
         requests += int(self.under_way.sum()) * now_ns
         in_use += int((self.under_way > 0).sum()) * now_ns

@@ -1,11 +1,11 @@
-"""What a learned policy decided on pages and what it weighed, as it is told."""
+"""The decisions of a learned policy about pages, and the values compared, as they are reported."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# What was decided, and why; `show/why.py` has the words.
+# The decisions with their reasons; `show/why.py` has the texts.
 HIT, FILLED, EARLY = "hit", "worth-it", "first-fill"
 SCAN, WORTHLESS, TOO_LITTLE, UNKNOWN, RIVAL = (
     "sequential", "no-room-for-it", "less-than-a-fill", "little-known", "rival-worth-more",
@@ -14,7 +14,7 @@ SCAN, WORTHLESS, TOO_LITTLE, UNKNOWN, RIVAL = (
 
 @dataclass(frozen=True)
 class Decision:
-    """One access to a page, and what was weighed."""
+    """One access to a page, and the values that decided about it."""
 
     time_ns: int
     is_write: bool
@@ -22,13 +22,13 @@ class Decision:
     rest: int | None  # accesses to any page since its last one
     because: str
     chance: float  # that such a page is touched again before it would be evicted
-    seen: int  # how many such accesses that is known from
-    worth_reads: float  # of the disks, that the page would save, net of its room
-    sure_reads: float  # the same, less where little is known
-    price_reads: float  # of a fill, then
-    density: float  # reads saved for an access of room
-    rival_density: float | None  # of the page that would have had to leave
-    rival: int | None  # its offset in bytes
+    seen: int  # number of such accesses that the chance was learned from
+    worth_reads: float  # disk reads that the page is expected to save, less the rent of its space
+    sure_reads: float  # the same, discounted if the class has few samples
+    price_reads: float  # of a fill at that time
+    density: float  # reads saved per access of time in the cache
+    rival_density: float | None  # the same of the page that would be evicted
+    rival: int | None  # offset of that page in bytes
 
     @property
     def is_in(self) -> bool:
@@ -38,20 +38,20 @@ class Decision:
 
 @dataclass(frozen=True)
 class Moment:
-    """How high the threshold stood."""
+    """The state of the threshold at a moment of the trace."""
 
     time_ns: int
-    accesses: int  # until then
-    hit_ratio: float  # since the moment before, of page accesses
-    let_in: float  # of the misses since then
-    pages_stay: int  # accesses after a page's last, when it is evicted
-    rent_reads: float  # of a place meanwhile
+    accesses: int  # so far
+    hit_ratio: float  # of page accesses since the previous moment
+    let_in: float  # share of the misses since then that were admitted
+    pages_stay: int  # accesses from a page's last use to its eviction
+    rent_reads: float  # rent of a page's space during that time
     price_reads: float  # of a fill
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page, and all decisions on it."""
+    """A page, and all decisions about it."""
 
     offset: int  # bytes
     decisions: tuple[Decision, ...]
@@ -59,7 +59,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Why:
-    """What a learned policy decided."""
+    """The decisions of a learned policy over a trace."""
 
     pages: int  # of the cache
     page_bytes: int
@@ -67,5 +67,5 @@ class Why:
     asked: tuple[Page, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return all fields for JSON."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Classes of accesses: by what is known at that moment of a page, its request and its region."""
+"""Classes of accesses, by what is known at that moment about page, request and region."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from hybridsim.jit import kernel
 COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 50, 3, 3
 COUNT_MAX = 17
 SHORTER, LONGER = 12, 4  # eighths of an octave from the mean gap
-HOT, WARM = 4, 6  # rests of a region, up to which it is that
+HOT, WARM = 4, 6  # maximum rests of such a region
 FINE = 2  # bits of a mean gap below the eighths
 FIRST = RUNS * RESTS * SIZES
 AGAIN = COUNTS * GAPS * TURNS
 CLASSES = 2 * FIRST + 2 * AGAIN * HEATS
 
-# A stamp, from below: class, accesses, mean gap, whether it is sampled, clock.
+# A stamp, from the lowest bits: class, accesses, mean gap, whether it is sampled, clock.
 CLASS_MAX, COUNT_BITS, MEAN_MAX = (1 << 13) - 1, 5, (1 << 10) - 1
 COUNT_AT, MEAN_AT, SAMPLED_AT, CLOCK_AT = 13, 18, 28, 29
 NONE = -1
 
 
 def parents() -> Ints:
-    """Return for each row the coarser one in which it is counted too; the last one is of all.
+    """Return for each row the coarser row that includes it; the last row includes all.
 
-    Behind the classes lie the rows of first accesses whatever the size, of later ones whatever the
-    region's rest, then of later ones whatever the turn, in whole octaves and fewer counts.
+    After the classes come the rows of first accesses of any size, of later ones with any rest of
+    the region, then of later ones with any turn, in whole octaves and fewer counts.
     """
     first = 2 * FIRST // SIZES
     whatever_rest = CLASSES + first
@@ -51,7 +51,7 @@ def parents() -> Ints:
 
 @kernel
 def habit(stamp, clock):
-    """Return the accesses to a page, this one included, and above them the mean gap."""
+    """Return the accesses to a page, this one included, with the mean gap in the higher bits."""
     count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, stamp >> MEAN_AT & MEAN_MAX
     gap = eighths(clock - (stamp >> CLOCK_AT)) << FINE
     if count == 1:
@@ -62,14 +62,14 @@ def habit(stamp, clock):
 
 
 @kernel
-def first_class(write, known):
-    """Return the class of the first access to a page, from what its region knows."""
-    return write * FIRST + known
+def first_class(write, region):
+    """Return the class of the first access to a page, from the value of Regions.page()."""
+    return write * FIRST + region
 
 
 @kernel
 def class_again(stamp, habit, write, rest, clock):
-    """Return the class of an access to a page that was used before."""
+    """Return the class of a later access to a page."""
     count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, habit >> COUNT_BITS + FINE
     gap = eighths(clock - (stamp >> CLOCK_AT))
     turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)

@@ -1,4 +1,4 @@
-"""Times told apart by their logarithm: two ages an octave."""
+"""Ages on a logarithmic scale: two per octave."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from hybridsim.jit import kernel
 
 AGES = 52
 STARTS = [0, *((2 + (age & 1)) << (age >> 1) >> 1 for age in range(2, AGES + 2))]
-"""The least time of each age, and behind them where the last one ends."""
+"""The first time of each age, and at the end the end of the last age; times in accesses."""
 
 EIGHTHS_MAX = 4 * (AGES + 1) - 1
 
 
 @kernel
 def eighths(time):
-    """Return 8 log2 of a time of at least 1, rounded down between octaves too (linearly)."""
+    """Return 8 log2 of a time of at least 1, interpolated linearly and rounded down."""
     rest, octave = time, 0
     if rest >> 16 > 0:
         rest >>= 16
@@ -33,5 +33,5 @@ def eighths(time):
 
 @kernel
 def age_of(time):
-    """Return the age of that time."""
+    """Return the age for a time."""
     return max(eighths(max(time, 1)) >> 2, 1) - 1

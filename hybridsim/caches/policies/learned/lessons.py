@@ -1,4 +1,4 @@
-"""What the learned policy has learned, in words: how its classes of accesses turned out."""
+"""The state of a learned policy in words: the results of its classes of accesses."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ MORE = "more often"
 
 @dataclass(frozen=True)
 class Lesson:
-    """How accesses of some classes turned out."""
+    """The results of some classes of accesses."""
 
     accesses: str  # in words
     share: float  # of the accesses that were sampled
     is_touched_again: float  # share, before a page of that age is usually evicted
-    worth_reads: float  # reads of the disks that a page is worth in the cache, net of its room
+    worth_reads: float  # disk reads that caching the page saves, less the rent of its space
     is_wanted: float  # share that is worth a fill
 
 
 @dataclass(frozen=True)
 class Learning:
-    """What a learned policy knows at the end."""
+    """The state of a learned policy at the end."""
 
     price_reads: float  # of a fill
-    pages_stay: int  # accesses since its last one, when a page is evicted
-    rent_reads: float  # of a place, while a page stays
+    pages_stay: int  # accesses from a page's last use to its eviction
+    rent_reads: float  # rent of a page's space during that time
     lessons: tuple[Lesson, ...]
 
 
 def learning(policy: Learned) -> Learning:
-    """Return what a policy has learned; classes that were never seen are left out."""
+    """Return the lessons of a policy; classes without samples are left out."""
     state, worth = policy.reuse.state, policy.reuse.worth
     stays, price = (
         int(state[HORIZON]) >> MEAN_BITS,
@@ -57,16 +57,16 @@ def learning(policy: Learned) -> Learning:
     seen = policy.reuse.seen.astype(float)
     border = int(state[BORDER])
     touched = policy.reuse.touched[:, :border].sum(axis=1)
-    known = touched + policy.reuse.reached[:, border]
-    come_again = np.divide(touched, known, out=np.zeros(len(known)), where=known > 0)
+    enough = touched + policy.reuse.reached[:, border]
+    come_again = np.divide(touched, enough, out=np.zeros(len(enough)), where=enough > 0)
     groups, names = _groups(stays)
-    found = []
+    lessons = []
     for number, name in enumerate(names):
         mine = groups == number
         total = seen[mine].sum()
         if total:
             wanted = seen[mine] @ (worth.sure[mine] >= price)
-            found.append(
+            lessons.append(
                 Lesson(
                     name,
                     float(total / seen.sum()),
@@ -75,12 +75,12 @@ def learning(policy: Learned) -> Learning:
                     float(wanted / total),
                 )
             )
-    found.sort(key=lambda each: -each.share)
-    return Learning(price, stays, float(worth.state[RENT]) * stays, tuple(found))
+    lessons.sort(key=lambda each: -each.share)
+    return Learning(price, stays, float(worth.state[RENT]) * stays, tuple(lessons))
 
 
 def _groups(stays: int) -> tuple[Floats, list[str]]:
-    """Return for each class the number of its group, and the groups' names."""
+    """Return the number of the group of each class, and the names of the groups."""
     number = np.arange(CLASSES)
     first, later = number[: 2 * FIRST], number[2 * FIRST :] - 2 * FIRST
     in_run = first // (RESTS * SIZES) % (FIRST // (RESTS * SIZES)) > 0

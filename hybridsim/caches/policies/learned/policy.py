@@ -1,14 +1,14 @@
-"""Learned admission and replacement, from one quantity: the reads of disks that a page will save.
+"""Learned admission and replacement by one quantity: the disk reads that a page will save.
 
-An access belongs to a class by what is known at that moment (habits.py).  It is learned for each
-class after how long its pages are touched again (reuse.py), and what follows from that for a place
-in the cache (worth.py).  The least worthy of some pages drawn has to leave, and only for a worthier
-one, if what that one is to bring, less the rent of its room, is worth a fill (DESIGN.md 2.4.1).
-While places lie idle, whatever comes is taken in: so soon nothing is known yet of what is worth it.
-A cache that begins full takes in as many pages at their second touch.
+An access belongs to a class by what is known at that moment (habits.py).  For each class the policy
+learns whether and when its pages are touched again (reuse.py), and from that the value of caching
+them (worth.py).  The victim is the least worthy of some pages drawn at random; a page is admitted
+if it is worthier than the victim, and if its expected saving, less the rent of its space, is worth
+a fill (DESIGN.md 2.4.1).  While the cache has free space, every page is admitted: nothing has been
+learned yet.  A cache that starts full admits as many pages at their second touch.
 
-It serves as admission alone, beside any replacement, as replacement alone, and as both: then the
-two are one object.
+It can be used for admission only, with any replacement, for replacement only, and for both: then
+the two are one object.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN = range(7)
 
 @state_machine
 class Learned(NamedTuple):
-    """What is known of each page, who is cached, and what was learned."""
+    """The stamp of each page, the cached pages, and the learned state."""
 
     admits: int
-    is_alone: int  # admission, beside another replacement
+    is_alone: int  # 1: admission only, with another replacement policy
     page_bytes: int
     regions: Regions
     companions: Companions
     reuse: Reuse
-    stamp: Ints  # by page: of the last access, clock, mean gap, accesses, class; NONE never
+    stamp: Ints  # by page: its last access: clock, mean gap, accesses, class; NONE if never
     position: Int32s  # by page: in `held`, or NONE
     held: Int32s  # cached pages, in any order
-    held_stamp: Ints  # theirs: what a draw looks at lies in one array
+    held_stamp: Ints  # their stamps: one array for all that a draw reads
     drawn: Ints  # positions that are compared
-    promised: Floats  # by these
-    state: Ints  # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN in on trust]
+    promised: Floats  # densities at these positions
+    state: Ints  # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN without evidence]
 
     @classmethod
     def new(
@@ -72,7 +72,7 @@ class Learned(NamedTuple):
         replaces: bool = True,
         page_bytes: int = USUAL_BYTES,
     ) -> Learned:
-        """Know nothing; be admission, replacement or both."""
+        """Return a policy without samples for admission, replacement or both."""
         price = write_price_per_thousand / PRICE_ONE
         return cls(
             int(admits),
@@ -91,7 +91,7 @@ class Learned(NamedTuple):
         )
 
     def grown(self, ids: int) -> Learned:
-        """Return the same knowledge with room for `ids` pages."""
+        """Return the same policy with room for `ids` pages."""
         return self._replace(
             reuse=self.reuse.grown(ids),
             companions=self.companions.grown(ids),
@@ -101,7 +101,7 @@ class Learned(NamedTuple):
 
     @method
     def request(self, offset, length, write):
-        """Hear of a request before its pages."""
+        """Take a request before its pages."""
         self.companions.request()
         self.reuse.settle(self.state[MISSED], self.state[HIT])
         self.state[MISSED] = self.state[HIT] = 0
@@ -110,9 +110,9 @@ class Learned(NamedTuple):
 
     @method
     def consider(self, now, page, write, full):
-        """Learn from an access; tell whether the page, if absent, is wanted."""
+        """Learn from an access; return whether to admit the page if it is absent."""
         is_new, is_held = self.stamp[page] == NONE, self.position[page] != NONE
-        group = self.hear(page, write)
+        group = self.on_access(page, write)
         self.state[VICTIM] = NONE
         worth = self.reuse.worth
         if not full or (self.state[TAKEN] < len(self.held) and not is_new and not is_held):
@@ -130,7 +130,7 @@ class Learned(NamedTuple):
 
     @method
     def evicted(self, page):
-        """Learn from an eviction how long pages stay, and what room is worth if others choose."""
+        """Learn how long pages stay, and, with another replacement policy, the rent of space."""
         self.reuse.evicted(self.state[CLOCK] - (self.stamp[page] >> CLOCK_AT))
         if self.is_alone:
             self.reuse.worth.rents(self.promise(self.stamp[page]))
@@ -140,29 +140,29 @@ class Learned(NamedTuple):
         """Learn from a miss, if the page was not considered."""
         self.companions.missed(page, self.state[CLOCK])
         if not self.admits:
-            self.hear(page, 0)
+            self.on_access(page, 0)
 
     @method
     def touch(self, page):
         """Learn from a hit, if the page was not considered."""
         if not self.admits:
-            self.hear(page, 0)
+            self.on_access(page, 0)
         self.held_stamp[self.position[page]] = self.stamp[page]
 
     @method
     def admit(self, page):
-        """Take in a page."""
+        """Add a page."""
         at = self.state[HELD]
         self.state[HELD] += 1
         self.position[page] = at
         self.held[at] = page
         self.held_stamp[at] = self.stamp[page]
-        if self.stamp[page] == NONE:  # it was there before the first request, or preloaded
+        if self.stamp[page] == NONE:  # it was cached before the first request, or preloaded
             self.held_stamp[at] = self.state[CLOCK] << CLOCK_AT
 
     @method
     def remove(self, page):
-        """Forget a page: the last one takes its position."""
+        """Remove a page: the last one takes its position."""
         self.state[HELD] -= 1
         last, at = self.state[HELD], self.position[page]
         self.held[at] = self.held[last]
@@ -172,14 +172,14 @@ class Learned(NamedTuple):
 
     @method
     def evict(self):
-        """Give up the page chosen when it was considered for whom, or else draw; -1 if none."""
+        """Remove and return the victim chosen in `consider`, or else a new one; -1 if none."""
         if self.state[HELD] == 0:
             return -1
         page = self.state[VICTIM]
         if page == NONE or self.position[page] == NONE:
             page = np.int64(self.held[self.choose()])
         self.state[VICTIM] = NONE
-        self.companions.gone(page, self.held_stamp[self.position[page]], self.state[CLOCK])
+        self.companions.on_evict(page, self.held_stamp[self.position[page]], self.state[CLOCK])
         self.remove(page)
         if not self.admits and self.stamp[page] != NONE:
             self.evicted(page)
@@ -187,7 +187,7 @@ class Learned(NamedTuple):
 
     @method
     def choose(self):
-        """Return the position of the page to leave: a companion of the last one, or one drawn."""
+        """Return the position of the victim: a companion of the last victim, or a page drawn."""
         page = self.companions.next()
         if page != NONE and self.position[page] != NONE:
             at = np.int64(self.position[page])
@@ -199,10 +199,10 @@ class Learned(NamedTuple):
 
     @method
     def draw(self):
-        """Return the position of the least promising of some pages drawn.
+        """Return the position of the page of lowest density among some drawn at random.
 
-        Of equals it is the one untouched for longest.  First all are looked up, then compared: so
-        memory is waited for once, and not before each comparison.
+        Of equals it is the least recently used.  First all are looked up, then compared: so the
+        memory accesses overlap.
         """
         draws, held = self.state[DRAWS], self.state[HELD]
         for draw in range(DRAWN):
@@ -210,29 +210,29 @@ class Learned(NamedTuple):
             self.drawn[draw] = at
             self.promised[draw] = self.promise(self.held_stamp[at])
         self.state[DRAWS] += DRAWN
-        victim, least = self.drawn[0], self.promised[0]
+        victim, lowest = self.drawn[0], self.promised[0]
         for draw in range(1, DRAWN):
             promise = self.promised[draw]
-            if promise <= least:
+            if promise <= lowest:
                 at = self.drawn[draw]
-                if promise < least or self.held_stamp[at] < self.held_stamp[victim]:
-                    victim, least = at, promise
+                if promise < lowest or self.held_stamp[at] < self.held_stamp[victim]:
+                    victim, lowest = at, promise
         return victim
 
     @method
     def promise(self, stamp):
-        """Return the density of hits that a page has ahead."""
+        """Return the density of the page with that stamp at its present age."""
         age = age_of(self.state[CLOCK] - (stamp >> CLOCK_AT))
         return self.reuse.worth.density[stamp & CLASS_MAX, age]
 
     @method
-    def hear(self, page, write):
+    def on_access(self, page, write):
         """Learn from an access; return its class."""
-        self.companions.hear(page)
+        self.companions.on_access(page)
         clock, before = self.state[CLOCK], self.stamp[page]
-        known = self.regions.page()
+        region = self.regions.page()
         if before == NONE:
-            group, habits = first_class(write, known), 1
+            group, habits = first_class(write, region), 1
         else:
             habits = habit(before, clock)
             group = class_again(before, habits, write, self.regions.state[REST], clock)
@@ -240,7 +240,7 @@ class Learned(NamedTuple):
         self.state[HIT] += is_held
         self.state[MISSED] += 1 - is_held
         was_sampled = before >> SAMPLED_AT & 1
-        is_sampled = self.reuse.hear(page, group, clock, is_held, was_sampled)
+        is_sampled = self.reuse.on_access(page, group, clock, is_held, was_sampled)
         self.stamp[page] = (clock << 1 | is_sampled) << SAMPLED_AT | habits << COUNT_AT | group
         self.state[CLOCK] = clock + 1
         return group

@@ -1,4 +1,4 @@
-"""Where requests go: does one continue a run, and how long was its neighbourhood at rest?"""
+"""Regions of the volume: whether a request continues a run, and how long its region was idle."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
 
 REGION_BITS = 20  # bytes
-PLACES = 1 << 14  # regions that share one are as one
+PLACES = 1 << 14  # entries of the table; regions that share an entry count as one
 NEVER = -1
 PLACE, REST, SIZE = range(3)
-RUNS, RESTS, SIZES = 4, 14, 4  # how many are told apart
+RUNS, RESTS, SIZES = 4, 14, 4  # number of values of each
 
 
 @state_machine
 class Regions(NamedTuple):
-    """What was last done in each region, and what the request under way is."""
+    """The last request in each region, and properties of the current request."""
 
-    touched: Ints  # by place: clock
-    end: Ints  # by place: of the last request there, bytes
-    run: Ints  # by place: pages of the run that goes on there
-    state: Ints  # of the request: [PLACE, REST, SIZE]
+    touched: Ints  # by place: clock of the last request
+    end: Ints  # by place: end of the last request, bytes
+    run: Ints  # by place: pages of the run that ends there
+    state: Ints  # of the current request: [PLACE, REST, SIZE]
 
     @classmethod
     def new(cls) -> Regions:
-        """Know no region."""
+        """Return an empty table."""
         return cls(
             np.full(PLACES, NEVER, np.int64),
             np.full(PLACES, NEVER, np.int64),
@@ -38,7 +38,7 @@ class Regions(NamedTuple):
 
     @method
     def request(self, offset, length, clock):
-        """Hear of a request before its pages."""
+        """Take a request before its pages."""
         place = mixed(offset >> REGION_BITS) % PLACES
         before = mixed((offset - 1) >> REGION_BITS) % PLACES
         last = mixed((offset + length - 1) >> REGION_BITS) % PLACES
@@ -53,7 +53,7 @@ class Regions(NamedTuple):
 
     @method
     def rest(self, clock, touched):
-        """Return how long a region was at rest, in steps of two octaves; 0 if never touched."""
+        """Return how long a region was idle, in steps of two octaves; 0 if never touched."""
         if touched == NEVER:
             return 0
         rest, time = 1, clock - touched
@@ -64,7 +64,7 @@ class Regions(NamedTuple):
 
     @method
     def page(self):
-        """Hear of a page of the request; return what is known of it if it was never touched."""
+        """Count a page of the request; return its class if it was never touched."""
         place = self.state[PLACE]
         run = self.run[place]
         self.run[place] = run + 1

@@ -1,9 +1,9 @@
-"""After how long, if at all, are pages used again?  Learned for classes of accesses by sampling.
+"""Whether and when pages are touched again, learned for classes of accesses by sampling.
 
-For each class of accesses and each age since then it is counted how many samples reached the age
-untouched and how many were touched at it: the hazard, also of those that have not yet come back.
-Where a class has seen little, the coarser class above it speaks, and above that one another.
-What follows from the hazards is worth.py's.
+For each class of accesses and each age since then the policy counts the samples that reached the
+age untouched and those that were touched at it: the hazard, which also uses open samples.  A class
+with few samples is completed by the coarser class above it, and that by the next one.
+worth.py computes the value of a page from the hazards.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ RING_BITS = 18
 RING = 1 << RING_BITS  # samples
 PERIOD_MIN = 2  # accesses of which about one is sampled
 TURNS = 64  # accesses in which each age is looked at
-COVERED_BITS = 3  # the ring reaches back so many horizons: 2 to this
+COVERED_BITS = 3  # the ring covers 2 to this horizons
 WEIGHT = 16  # of a sample
-FORGET = 256 * WEIGHT  # what a class has seen is halved then
-EARLY = 1 << 16  # accesses of which each is sampled, and at each a class is appraised
+FORGET = 256 * WEIGHT  # weight at which the counts of a class are halved
+EARLY = 1 << 16  # first accesses: each is sampled, and at each a class is appraised
 ROW_EVERY = 4  # accesses
-LOOKED = 16  # rows, to find one that was used
+LOOKED = 16  # rows searched for one that was used
 REWARD_MAX, REWARD_PRIOR = 256, 8
 PENDING_MAX = 64  # touches of a request
 OPEN, NONE = -1, -1
@@ -39,18 +39,18 @@ GROUP, IS_HELD = 0, 1
 
 @state_machine
 class Reuse(NamedTuple):
-    """What was counted, and the samples under observation."""
+    """The counts, and the samples under observation."""
 
     classes: int
-    parent: Ints  # by row: the coarser one; the last row is of all
-    touched: Int32s  # [class, age]: weight of samples touched then
+    parent: Ints  # by row: the coarser row; the last row includes all
+    touched: Int32s  # [class, age]: weight of samples touched at that age
     reached: Int32s  # [class, age]: weight of samples not touched before
-    seen: Ints  # by class: samples, to be told only
-    gathered: Ints  # [row behind the classes, TOUCHED or REACHED, age]: of those below it
-    chance: Floats  # [row behind the classes, age]: of a touch
-    reward: Floats  # by row: of a touch, in reads of the disks
-    heard: Ints  # by row: touches that said so
-    is_used: Bytes  # by class: since it was appraised
+    seen: Ints  # by class: samples, for reports only
+    gathered: Ints  # [row after the classes, TOUCHED or REACHED, age]: sums of the rows below it
+    chance: Floats  # [row after the classes, age]: of a touch
+    reward: Floats  # by row: of a touch, in disk reads
+    heard: Ints  # by row: touches that the reward was learned from
+    is_used: Bytes  # by class: whether it was used since it was appraised
     worth: Worth
     starts: Ints  # by age
     sample: Int32s  # by page: its open sample's place, or NONE
@@ -58,16 +58,16 @@ class Reuse(NamedTuple):
     sample_class: Int32s
     sample_clock: Ints
     sample_age: Ints  # time until it was touched, or OPEN
-    passed: Ints  # by age: samples so far that were looked at when they reached it
-    pending: Ints  # [touch of the request under way, GROUP or IS_HELD]
-    kept: Floats  # by such a touch: what it saves beside the read
+    passed: Ints  # by age: number of samples already checked for reaching it
+    pending: Ints  # [touch in the current request, GROUP or IS_HELD]
+    kept: Floats  # by such a touch: its saving besides the read
     state: Ints  # [HEAD, HORIZON in 64ths, BORDER: its age, SHARE sampled of 2^31, ROW, PENDING]
 
     @classmethod
     def new(cls, ids: int, pages: int, parent: Ints, classes: int, worth: Worth) -> Reuse:
-        """Know nothing."""
+        """Return an empty structure."""
         rows = len(parent)
-        made = cls(
+        reuse = cls(
             classes,
             parent,
             np.zeros((classes, AGES), np.int32),
@@ -90,16 +90,16 @@ class Reuse(NamedTuple):
             np.zeros(PENDING_MAX),
             np.zeros(6, np.int64),
         )
-        made.state[HORIZON] = 2 * pages << MEAN_BITS
-        made.stays(2 * pages)
-        return made
+        reuse.state[HORIZON] = 2 * pages << MEAN_BITS
+        reuse.stays(2 * pages)
+        return reuse
 
     def grown(self, ids: int) -> Reuse:
-        """Return the same with room for `ids` pages."""
+        """Return the same structure with room for `ids` pages."""
         return self._replace(sample=longer(self.sample, ids, NONE))
 
     @method
-    def hear(self, page, group, clock, is_held, was_sampled):
+    def on_access(self, page, group, clock, is_held, was_sampled):
         """Learn from an access of a class; return whether it is sampled."""
         self.is_used[group] = 1
         if was_sampled and self.sample[page] != NONE:
@@ -116,7 +116,7 @@ class Reuse(NamedTuple):
 
     @method
     def close(self, page, group, clock, is_held):
-        """Note that the page of a sample was touched again."""
+        """Record that the page of a sample was touched again."""
         at = self.sample[page]
         self.sample[page] = NONE
         time = clock - self.sample_clock[at]
@@ -132,34 +132,35 @@ class Reuse(NamedTuple):
 
     @method
     def settle(self, missed, held):
-        """Learn what the touches of a request were worth, now that its misses are known.
+        """Learn the reward of the touches of a request, when its misses are known.
 
-        A page that alone was missing would have saved the read; of several it is a part.  Those
-        held count half: each of them is needed, but not one alone.
+        A page that alone was missing would have saved the read; of several pages each saves a part.
+        Cached ones count half: each of them is needed, but none is enough.
         """
         for touch in range(self.state[PENDING]):
             others = (held + 1) >> 1 if self.pending[touch, IS_HELD] else 0
-            self.tell(self.pending[touch, GROUP], 1.0 / max(missed + others, 1) + self.kept[touch])
+            reward = 1.0 / max(missed + others, 1) + self.kept[touch]
+            self.learn_reward(self.pending[touch, GROUP], reward)
         self.state[PENDING] = 0
 
     @method
-    def tell(self, row, reward):
-        """Learn of a touch what it was worth."""
+    def learn_reward(self, row, reward):
+        """Update the mean reward of a class and of the coarser ones."""
         while row != NONE:
-            heard = min(self.heard[row] + 1, REWARD_MAX)
-            self.heard[row] = heard
-            self.reward[row] += (reward - self.reward[row]) / heard
+            count = min(self.heard[row] + 1, REWARD_MAX)
+            self.heard[row] = count
+            self.reward[row] += (reward - self.reward[row]) / count
             row = self.parent[row]
 
     @method
     def rewarded(self, row):
-        """Return what a touch of a page of this class is worth."""
-        heard, above = self.heard[row], self.reward[self.parent[row]]
-        return (self.reward[row] * heard + above * REWARD_PRIOR) / (heard + REWARD_PRIOR)
+        """Return the expected reward of a touch of a page of this class, in disk reads."""
+        count, above = self.heard[row], self.reward[self.parent[row]]
+        return (self.reward[row] * count + above * REWARD_PRIOR) / (count + REWARD_PRIOR)
 
     @method
     def observe(self, page, group, clock):
-        """Put an access under observation, in place of the oldest sample."""
+        """Start a sample, in place of the oldest one."""
         at = self.state[HEAD] % RING
         if self.state[HEAD] >= RING and self.sample_age[at] == OPEN:
             self.sample[self.sample_page[at]] = NONE
@@ -178,7 +179,7 @@ class Reuse(NamedTuple):
 
     @method
     def look_at_age(self, age, clock):
-        """Count the samples that have reached an age since it was last looked at."""
+        """Count the samples that have reached an age since its last check."""
         head, start = self.state[HEAD], self.starts[age]
         number, latest = max(self.passed[age], head - RING), clock - start
         clocks, ages = self.sample_clock, self.sample_age
@@ -192,7 +193,7 @@ class Reuse(NamedTuple):
 
     @method
     def go_on(self, clock):
-        """Go through some rows, up to the next to be computed anew: a class that was used."""
+        """Process some rows, up to the next one to be computed: a class that was used."""
         for _ in range(LOOKED):
             row = self.state[ROW]
             self.state[ROW] = row + 1 if self.parent[row] != NONE else 0
@@ -217,7 +218,7 @@ class Reuse(NamedTuple):
 
     @method
     def gather(self, row, touched, reached):
-        """Add what was seen of a class to that of a coarser one."""
+        """Add the counts of a class to those of a coarser one."""
         all_touched, all_reached = self.gathered[row, TOUCHED], self.gathered[row, REACHED]
         for age in range(AGES):
             all_touched[age] += touched[age]
@@ -226,7 +227,7 @@ class Reuse(NamedTuple):
 
     @method
     def publish(self, row, above):
-        """Compute the chances of a coarser class, of which all below have been gathered."""
+        """Compute the chances of a coarser class after all classes below it were gathered."""
         touched, reached = self.gathered[row, TOUCHED], self.gathered[row, REACHED]
         chance = self.chance[row]
         if above >= 0:
@@ -242,14 +243,14 @@ class Reuse(NamedTuple):
 
     @method
     def evicted(self, time):
-        """Learn from an eviction how long pages stay."""
+        """Update the mean time from a page's last use to its eviction."""
         mean = self.state[HORIZON]
         self.state[HORIZON] = mean + time - (mean >> MEAN_BITS)
         self.stays(self.state[HORIZON] >> MEAN_BITS)
 
     @method
     def stays(self, time):
-        """Look so far ahead."""
+        """Set the horizon and the sampling rate."""
         self.state[BORDER] = min(age_of(time) + 1, AGES - 1)
         period = max(time >> RING_BITS - COVERED_BITS, PERIOD_MIN)
         self.state[SHARE] = (1 << 31) // period

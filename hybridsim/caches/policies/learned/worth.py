@@ -1,13 +1,13 @@
-"""What a page is worth in the cache: computed from the chances of a touch at each age.
+"""The value of caching a page, computed from the chances of a touch at each age.
 
-density  what a page of a class and age brings in its room's time, up to the best moment to give it
-         up (the Gittins index: J. C. Gittins, "Bandit processes and dynamic allocation indices",
-         J. R. Statist. Soc. B 41, 1979)
-value    what a page that was touched just now brings until then, less the rent of its room
+density  the saving of a page of a class and age per time in the cache, up to the best moment to
+         evict it (the Gittins index: J. C. Gittins, "Bandit processes and dynamic allocation
+         indices", J. R. Statist. Soc. B 41, 1979)
+value    the saving of a page that was just touched up to that moment, less the rent of its space
 
-A unit of both is a read of the disks that is saved.  Rent is what the marginal page brings: the
-density of those that are about to leave.  A page that is touched saves the read, and the fill that
-it would have had to have again: `kept`.
+The unit of both is a disk read saved.  Rent is the density of the marginal page: of those about to
+be evicted.  A touch of a cached page saves the read, and the fill that it would have needed again:
+`kept`.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from hybridsim.foundation.arrays import Floats
 from hybridsim.jit import method, state_machine
 
 READING_SHARE, READING_MAX = 0.8, 0.4  # of a price, in reads: half a turn, and the page
-USUAL_BYTES = 1 << 16  # a page for which the price of writing is said; larger ones cost no more
-PRIOR = 8 * 16.0  # weight of what is known of the coarser class
-DOUBT = 16 * 16.0  # a class of which less is known is not trusted to be worth a fill
-RENT_WEIGHT = 1 / 64  # of the next page that leaves
+USUAL_BYTES = 1 << 16  # page size to which the price refers; larger pages cost no more
+PRIOR = 8 * 16.0  # weight of the coarser class
+DOUBT = 16 * 16.0  # a class with less weight than this is discounted
+RENT_WEIGHT = 1 / 64  # weight of the next victim in the mean
 RENT, PRICE, OVER, WRITING, READING = range(5)
 CHANCE, TIME, SURVIVAL, BEST, BEST_TIME = range(5)
 
 
 @state_machine
 class Worth(NamedTuple):
-    """What pages are worth, by class."""
+    """The value of pages, by class."""
 
-    density: NDArray[Any]  # [class, age]: for each access of time, float32
+    density: NDArray[Any]  # [class, age]: per access of time, float32
     value: Floats  # by class
-    sure: Floats  # by class: value, less where little is known
-    span: Floats  # by age: its accesses
+    sure: Floats  # by class: value, discounted if there are few samples
+    span: Floats  # by age: its length in accesses
     work: Floats  # [CHANCE.., depth or age]
-    state: Floats  # [RENT of a place for an access; in reads: PRICE of a fill now, OVER it, parts]
+    state: Floats  # [RENT per access; in reads: PRICE of a fill, OVER it, its parts]
 
     @classmethod
     def new(cls, classes: int, price: float, page_bytes: int) -> Worth:
-        """Know nothing."""
+        """Return an empty structure."""
         reading = min(price * READING_SHARE, READING_MAX)
         writing = (price - reading) * min(page_bytes / USUAL_BYTES, 1.0)
         return cls(
@@ -57,17 +57,17 @@ class Worth(NamedTuple):
 
     @method
     def kept(self, group):
-        """Return what it saves that a page touched is in the cache already, beside the read."""
+        """Return the saving of a hit besides the read: the page need not be filled again."""
         return min(self.value[group], self.price())
 
     @method
     def price(self):
-        """Return what a fill of the request under way costs."""
+        """Return the price of a fill for the current request, in disk reads."""
         return self.state[PRICE] + self.state[OVER]
 
     @method
     def prices(self, begin, end, page_bytes):
-        """Hear of a request, which may have its first and last page not as a whole."""
+        """Set the price for a request, whose first and last page may be incomplete."""
         first, last = begin // page_bytes, (end - 1) // page_bytes
         is_late, is_short = first * page_bytes < begin, end < (last + 1) * page_bytes
         cut = int(is_late or is_short) if first == last else int(is_late) + int(is_short)
@@ -75,15 +75,15 @@ class Worth(NamedTuple):
 
     @method
     def rents(self, density):
-        """Learn what room is worth."""
+        """Update the rent with the density of a victim."""
         self.state[RENT] += (density - self.state[RENT]) * RENT_WEIGHT
 
     @method
     def appraise(self, group, touched, reached, above, reward, ages, border):
-        """Compute what a class is worth.
+        """Compute value and density of a class.
 
         `touched` and `reached` are its weights by age, `above` the chances of the coarser class;
-        `ages` are those that can occur, and up to `border` pages stay.
+        ages below `ages` can occur, and pages stay up to age `border`.
         """
         chance, density = self.work[CHANCE], self.density[group]
         best, best_time = self.work[BEST], self.work[BEST_TIME]
@@ -100,7 +100,7 @@ class Worth(NamedTuple):
 
     @method
     def valued(self, reward, ages):
-        """Return what a page brings up to the best moment to give it up, less rent."""
+        """Return the saving of a page up to the best moment to evict it, less rent."""
         value, rent = 0.0, self.state[RENT]
         for age in range(ages - 1, -1, -1):
             chance = self.work[CHANCE, age]
@@ -110,10 +110,10 @@ class Worth(NamedTuple):
 
     @method
     def find_best(self, ages):
-        """Find for each age the chance of a touch and the time up to the best moment to give up.
+        """Compute for each age the chance of a touch and the time up to the best moment to evict.
 
-        A block is some ages that are best spent together.  An age joins those behind it that are
-        denser; what is needed of a block lies where its depth is, in the place of ages that were
+        A block is a group of ages that are best spent together.  An age joins the following blocks
+        that are denser; the values of a block are stored at its depth, in entries of ages that were
         read already.
         """
         work, depth = self.work, ages

@@ -1,11 +1,11 @@
 """Hard disks: an arm over turning platters, a queue, read-ahead segments and a write cache.
 
-platters     where a byte lies, and how long moves and transfers take
-queue        commands that wait
-window       those of them that the disk has, to choose from
-read_ahead   what the disk has read, and what it goes on reading
-write_cache  what it has acknowledged and not yet written
-bank         the disks: what is served next, and when it is done
+platters     the place of each byte, and the times of moves and transfers
+queue        waiting commands
+window       the waiting commands that the disk chooses from
+read_ahead   data in the buffer, and read-ahead in progress
+write_cache  acknowledged writes that are not yet on the platters
+bank         the disks: which command is served next, and when it completes
 """
 
 from hybridsim.storage.devices.hdd.bank import HDD

@@ -1,4 +1,4 @@
-"""Arms over platters: where they are, and what it takes to bring them elsewhere."""
+"""The positions of arms over platters, and the times of moves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOVE_NS, ROTATION_NS, TRANSFER_NS = range(3)
 
 @state_machine
 class Arm(NamedTuple):
-    """The arms of a bank of disks, each over some track of the same geometry."""
+    """The arms of a bank of disks with the same geometry."""
 
     platters: Platters
     track: Ints  # [member]
@@ -24,26 +24,26 @@ class Arm(NamedTuple):
 
     @classmethod
     def new(cls, members: int, platters: Platters) -> Arm:
-        """Put the arms over their first track."""
+        """Return arms over their first track."""
         track, cylinder = (np.zeros(members, np.int64) for _ in range(2))
         return cls(platters, track, cylinder, np.zeros((members, 3), np.int64))
 
     @method
     def travel_ns(self, member, track, cylinder, writes):
-        """Return how long the arm takes to a track, and to settle there."""
+        """Return the time of a move to a track, settling included."""
         if track == self.track[member]:
             return self.platters.reacquire_ns
         return self.platters.travel_ns(abs(cylinder - self.cylinder[member]), writes)
 
     @method
     def reach_ns(self, member, ready, track, cylinder, angle_ns, writes):
-        """Return how long it takes, from `ready` on, until a place is under the head."""
+        """Return the time from `ready` until a place is under the head."""
         travel = self.travel_ns(member, track, cylinder, writes)
         return travel + (angle_ns - (ready + travel)) % self.platters.rev_ns
 
     @method
     def reach(self, member, ready, track, cylinder, angle_ns, writes):
-        """Bring a place under the head; return the time spent on the way, and on waiting there."""
+        """Move to a place; return the time of the move and of the rotational delay."""
         travel = self.travel_ns(member, track, cylinder, writes)
         rotation = (angle_ns - (ready + travel)) % self.platters.rev_ns
         self.spent[member, MOVE_NS] += travel
@@ -52,7 +52,7 @@ class Arm(NamedTuple):
 
     @method
     def transfer(self, member, zone, track, cylinder, offset, length):
-        """Read or write from where the head is, the place of `offset`; return how long it takes."""
+        """Read or write from the head's place, that of `offset`; return the time."""
         platters = self.platters
         if platters.is_on_track(zone, track, offset + length):
             time_ns = length * platters.rev_ns // platters.zone_track_bytes[zone]
@@ -66,7 +66,7 @@ class Arm(NamedTuple):
 
     @method
     def put(self, member, end):
-        """Leave the arm over the track of the last byte before `end`."""
+        """Put the arm over the track of the last byte before `end`."""
         track = self.platters.track_of(end - 1)
         self.track[member] = track
         self.cylinder[member] = track // self.platters.surfaces

@@ -1,4 +1,4 @@
-"""Hard disks: which command or cached write to serve next, and when it is done."""
+"""Hard disks: which command or cached write is served next, and when it completes."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)
 BUSY_NS, QUEUE_NS, BYTES_READ, BYTES_WRITTEN, READ_AHEAD_HITS, WRITE_CACHE_HITS, DESTAGES = range(7)
 COUNTS = ("bytes_read", "bytes_written", "read_ahead_hits", "write_cache_hits", "destages")
 NOTHING = -1
-DESTAGE = -2  # served in place of a command
-LINES = 3  # of each disk: commands for the platters, writes without room, flushes
-BEHIND = 1 << 40  # added to the tracks that a sweep has already passed
+DESTAGE = -2  # served instead of a command
+LINES = 3  # queues of each disk: commands for the platters, writes without room, flushes
+BEHIND = 1 << 40  # added to tracks that a sweep has already passed
 
 
 @state_machine
 class HDD(NamedTuple):
     """A bank of equal disks (DESIGN.md 2.6).
 
-    An event's number is 2 * member when the arm is done, 2 * slot + 1 when the electronics are.
+    The number of an event is 2 * member for the arm, 2 * slot + 1 for the electronics.
     """
 
     capacity_bytes: int
     read_ns: int  # overhead of a read from the platters
-    hit_ns: int  # of a read from the buffer, and of commands without data
+    hit_ns: int  # overhead of a read from the buffer, and of commands without data
     write_ns: int
-    flush_ns: int  # what a flush takes beyond the writes that it waits for
+    flush_ns: int  # time of a flush after the writes that it waits for
     host_ps_per_byte: int
     order: int
     age_limit_ns: int
@@ -46,15 +46,15 @@ class HDD(NamedTuple):
     queue: Queue
     read_ahead: ReadAhead
     write_cache: WriteCache
-    serving: Int32s  # slot under way, DESTAGE, or NOTHING
+    serving: Int32s  # slot being served, DESTAGE, or NOTHING
     until_ns: Ints  # when it will be done
     link_free_ns: Ints
-    destaged_last: Ints  # whether the arm's last work was a destage
+    destaged_last: Ints  # 1 if the arm's last work was a destage
     counts: Ints  # [member, BUSY_NS ... DESTAGES]
 
     @classmethod
     def new(cls, members: int, parameters: dict[str, Any], capacity: int = 256) -> HDD:
-        """Make `members` idle disks; `parameters` gives numbers and tables by name."""
+        """Return `members` idle disks; `parameters` has numbers and tables by name."""
         return cls(
             **{name: parameters[name] for name in cls._fields[:8]},
             window=Window.new(members, parameters["window"]),
@@ -76,11 +76,11 @@ class HDD(NamedTuple):
 
     @method
     def room(self):
-        """Return how many commands the bank can still take."""
+        """Return how many more commands the bank can take."""
         return self.queue.free[1]
 
     def size(self) -> int:
-        """Return how many commands the bank can take in all."""
+        """Return the capacity of the bank in commands."""
         return len(self.queue.tag)
 
     def grown(self, capacity: int) -> HDD:
@@ -88,18 +88,18 @@ class HDD(NamedTuple):
         return self._replace(queue=self.queue.grown(capacity))
 
     def totals(self, now_ns: int) -> dict[str, int]:
-        """Return what all members have done so far, by name."""
+        """Return the counters of all members so far, by name."""
         names = ("busy_ns", "queue_ns", *COUNTS, "seek_ns", "rotation_ns", "transfer_ns")
         parts = [*self.counts.sum(axis=0).tolist(), *self.arm.spent.sum(axis=0).tolist()]
         totals = dict(zip(names, parts, strict=True))
-        totals["busy_ns"] -= int(np.maximum(self.until_ns - now_ns, 0).sum())  # still to be done
+        totals["busy_ns"] -= int(np.maximum(self.until_ns - now_ns, 0).sum())  # not yet elapsed
         return totals
 
-    # Commands come and go.
+    # Submission and completion of commands.
 
     @method
     def submit(self, now, member, tag, op, offset, length, kind, events):
-        """Take a command: the electronics answer it, or it waits for the arm."""
+        """Take a command: the electronics complete it, or it waits for the arm."""
         queue = self.queue
         plain = op & OP_MASK
         slot = queue.take(now, member, tag, plain, offset, length)
@@ -115,7 +115,7 @@ class HDD(NamedTuple):
 
     @method
     def submit_read(self, now, member, slot, kind, events):
-        """Answer a read out of the buffer, or let it wait for the arm."""
+        """Serve a read from the buffer, or queue it for the arm."""
         queue = self.queue
         offset = queue.offset[slot]
         end = offset + queue.length[slot]
@@ -131,7 +131,7 @@ class HDD(NamedTuple):
 
     @method
     def submit_write(self, now, member, slot, fua, kind, events):
-        """Cache a write, let it wait for room, or send it to the platters."""
+        """Cache a write, queue it until there is room, or send it to the platters."""
         length = self.queue.length[slot]
         self.counts[member, BYTES_WRITTEN] += length
         if fua or length > self.write_cache.size_bytes:
@@ -158,7 +158,7 @@ class HDD(NamedTuple):
 
     @method
     def answer(self, ready, member, slot, kind, events):
-        """Move a command's data over the link; then it is complete. Return when."""
+        """Transfer a command's data over the link; return when it is complete."""
         begin = max(ready, self.link_free_ns[member])
         done = begin + self.wire_ns(self.queue.length[slot])
         self.link_free_ns[member] = done
@@ -167,12 +167,12 @@ class HDD(NamedTuple):
 
     @method
     def wire_ns(self, length):
-        """Return how long bytes take between host and disk."""
+        """Return the transfer time of `length` bytes between host and disk."""
         return length * self.host_ps_per_byte // 1000
 
     @method
     def complete(self, now, number, kind, events):
-        """Go on with what the event makes possible; return the tag of a command, or NOTHING."""
+        """Process an event; return the tag of a completed command, or NOTHING."""
         queue = self.queue
         if number & 1:
             slot = number >> 1
@@ -197,7 +197,7 @@ class HDD(NamedTuple):
 
     @method
     def go_on(self, now, member, kind, events):
-        """Complete the oldest flush and take in the oldest write without room, if they can be."""
+        """Complete the oldest flush, and cache the oldest waiting write, if possible."""
         queue = self.queue
         flush = queue.oldest[LINES * member + 2]
         if flush != NOTHING and self.write_cache.is_written(member, queue.offset[flush]):
@@ -212,7 +212,7 @@ class HDD(NamedTuple):
 
     @method
     def admit(self, now, member, slot, kind, events):
-        """Take a write into the cache; it is complete when its data have come."""
+        """Cache a write; it completes when its data has arrived."""
         queue = self.queue
         offset = queue.offset[slot]
         ready = max(now, queue.submitted_ns[slot] + self.write_ns)
@@ -221,7 +221,7 @@ class HDD(NamedTuple):
 
     @method
     def is_destage_next(self, member):
-        """Tell whether the arm writes out of the cache before it serves a command."""
+        """Return whether the arm destages before it serves a command."""
         if self.write_cache.ranges[member] == 0:
             return False
         queue = self.queue
@@ -233,7 +233,7 @@ class HDD(NamedTuple):
 
     @method
     def destage(self, now, member):
-        """Write a range of the cache; return when that is done."""
+        """Write a range of the cache to the platters; return when that is done."""
         cache = self.write_cache
         flush = self.queue.oldest[LINES * member + 2]
         latest = cache.admitted[member] if flush == NOTHING else self.queue.offset[flush]
@@ -258,7 +258,7 @@ class HDD(NamedTuple):
 
     @method
     def start(self, now, member, kind, events):
-        """Choose what to do next, if anything is to be done, and schedule its end."""
+        """Choose the next work of the arm, if there is any, and schedule its end."""
         if self.is_destage_next(member):
             self.read_ahead.pause(now, member)
             self.serving[member] = DESTAGE
@@ -277,20 +277,20 @@ class HDD(NamedTuple):
 
     @method
     def pick(self, now, member):
-        """Take the command to serve next out of the queue: that of least cost."""
+        """Remove and return the command of lowest cost from the queue."""
         queue = self.queue
         best, before_best = queue.oldest[LINES * member], NOTHING
         waited = now - queue.entered_ns[best]
         if self.window.size > 1 and waited < self.age_limit_ns and queue.next[best] != NOTHING:
-            least = self.cost(now, member, best)
+            lowest = self.cost(now, member, best)
             before = best
             slot = queue.next[best]
             for _ in range(self.window.size - 1):
-                if slot == NOTHING or least == 0:
+                if slot == NOTHING or lowest == 0:
                     break
                 cost = self.cost(now, member, slot)
-                if cost < least:
-                    least = cost
+                if cost < lowest:
+                    lowest = cost
                     best = slot
                     before_best = before
                 before = slot
@@ -301,7 +301,7 @@ class HDD(NamedTuple):
 
     @method
     def cost(self, now, member, slot):
-        """Return what the scheduler holds against a command; 0 for one that needs no movement."""
+        """Return the scheduler's cost of a command; 0 if it needs no movement."""
         queue = self.queue
         track, cylinder = queue.track[slot], queue.cylinder[slot]
         angle_ns = queue.angle_ns[slot]
@@ -321,7 +321,7 @@ class HDD(NamedTuple):
 
     @method
     def serve(self, now, member, slot):
-        """Carry out a command chosen now; return when it is done."""
+        """Serve the chosen command; return when it is done."""
         queue = self.queue
         offset = queue.offset[slot]
         if queue.op[slot] == READ:
@@ -337,7 +337,7 @@ class HDD(NamedTuple):
 
     @method
     def read(self, now, member, slot):
-        """Read from the platters what has not been read yet; the disk then reads on."""
+        """Read the missing data from the platters and start read-ahead; return when it is done."""
         arm, ahead, queue = self.arm, self.read_ahead, self.queue
         offset = queue.offset[slot]
         end = offset + queue.length[slot]
@@ -345,7 +345,7 @@ class HDD(NamedTuple):
         zone, track = queue.zone[slot], queue.track[slot]
         cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
         goes_on = ahead.covers(member, offset)
-        if goes_on:  # the beginning is there
+        if goes_on:  # the beginning is in the buffer
             start = ahead.stop[member, ahead.reading[member]]
             zone, track, cylinder, angle_ns = arm.platters.place(start)
         else:
@@ -363,7 +363,7 @@ class HDD(NamedTuple):
 
     @method
     def is_streamed(self, now, member, slot):
-        """Tell whether a read that the disk's reading on covers needs no access of its own."""
+        """Return whether a read covered by the read-ahead needs no access of its own."""
         queue = self.queue
         ready = max(now, queue.submitted_ns[slot] + self.hit_ns)
         end = queue.offset[slot] + queue.length[slot]
@@ -375,7 +375,7 @@ class HDD(NamedTuple):
 
     @method
     def stream(self, now, member, slot):
-        """Serve a read from what the disk has read on, or is about to."""
+        """Serve a read from data that the disk has read ahead or is about to; return when."""
         ahead, platters = self.read_ahead, self.arm.platters
         end = self.queue.offset[slot] + self.queue.length[slot]
         ready = max(now, self.queue.submitted_ns[slot] + self.hit_ns)
@@ -392,7 +392,7 @@ class HDD(NamedTuple):
             end_ns = ahead.end_ns[member, segment] + platters.stream_ns(have, end - have)
             ahead.read_on(member, segment, have, end, end_ns, platters)
             return max(arrived, end_ns)
-        # all there; and there is room to read on from where the disk stopped
+        # all in the buffer; and there is room to read ahead from where the disk stopped
         _, _, _, angle_ns = platters.place(stop)
         resumed_ns = ready + (angle_ns - ready) % platters.rev_ns
         end_ns = resumed_ns - platters.stream_ns(end, stop - end)

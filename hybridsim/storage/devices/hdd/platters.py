@@ -1,4 +1,4 @@
-"""Where bytes lie on the platters, and how long it takes to reach and to pass them."""
+"""The place of bytes on the platters, and the times to reach and to pass them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.jit import method, state_machine
 
 @state_machine
 class Platters(NamedTuple):
-    """The geometry that all disks of a bank share (DESIGN.md 2.6)."""
+    """The geometry shared by all disks of a bank (DESIGN.md 2.6)."""
 
     rev_ns: int
     surfaces: int
@@ -22,22 +22,22 @@ class Platters(NamedTuple):
     zone_track_bytes: Ints
     zone_angle_ns: Ints
     zone_skew_ns: Ints  # from a track to the next
-    zone_cylinder_skew_ns: Ints  # more than that where the next lies on another cylinder
-    reacquire_ns: int  # least time to another place of the same track
+    zone_cylinder_skew_ns: Ints  # additional skew if the next track is on another cylinder
+    reacquire_ns: int  # minimum time to another place of the same track
     seek_shift: int
     move_ns: Int32s  # by cylinder distance; 0: to another track of the cylinder
     write_move_ns: Int32s
 
     @classmethod
     def new(cls, parameters: dict[str, Any]) -> Platters:
-        """Take the geometry out of a disk's parameters."""
+        """Return the geometry in a disk's parameters."""
         values = {name: parameters[name] for name in cls._fields}
         tables = {name: np.asarray(values[name], np.int32) for name in ("move_ns", "write_move_ns")}
         return cls(**values | tables)
 
     @method
     def zone_of(self, byte):
-        """Return the zone that a byte lies in."""
+        """Return the zone of a byte."""
         low = 0
         high = len(self.zone_track) - 1
         while low < high:
@@ -50,7 +50,7 @@ class Platters(NamedTuple):
 
     @method
     def place(self, byte):
-        """Return zone, track and cylinder of a byte, and when in a turn it passes the head."""
+        """Return zone, track and cylinder of a byte, and its angle as a time in a revolution."""
         zone = self.zone_of(byte)
         track_bytes = self.zone_track_bytes[zone]
         inside = byte - self.zone_byte[zone]
@@ -73,7 +73,7 @@ class Platters(NamedTuple):
 
     @method
     def is_on_track(self, zone, track, end):
-        """Tell whether the byte before `end` lies on a track of a zone, not beyond it.
+        """Return whether the byte before `end` is on a track of a zone, not after it.
 
         The last track of a zone may end where the next zone begins, before it is full.
         """
@@ -84,13 +84,13 @@ class Platters(NamedTuple):
 
     @method
     def travel_ns(self, distance, writes):
-        """Return how long an arm takes over so many cylinders, or (0) to another track of one."""
+        """Return the time of a move over `distance` cylinders; 0: to another track of one."""
         index = (distance + (1 << self.seek_shift) - 1) >> self.seek_shift
         return self.write_move_ns[index] if writes else self.move_ns[index]
 
     @method
     def transfer_ns(self, byte, length):
-        """Return how long `length` bytes pass under the heads, track changes included."""
+        """Return the time of `length` bytes under the heads, track changes included."""
         if length == 0:
             return 0
         zone = self.zone_of(byte)
@@ -107,7 +107,7 @@ class Platters(NamedTuple):
 
     @method
     def stream_ns(self, byte, length):
-        """Return how long the `length` bytes take that follow those just read."""
+        """Return the time of the `length` bytes that follow those just read."""
         if length == 0:
             return 0
         time_ns = self.transfer_ns(byte, length)
@@ -122,7 +122,7 @@ class Platters(NamedTuple):
 
     @method
     def passed_bytes(self, byte, time_ns):
-        """Return about how many bytes from `byte` on pass in that time, read on from before it."""
+        """Return about how many bytes from `byte` on pass in that time, without a new access."""
         zone = self.zone_of(byte)
         track_bytes = self.zone_track_bytes[zone]
         left = track_bytes - (byte - self.zone_byte[zone]) % track_bytes

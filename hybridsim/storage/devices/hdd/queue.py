@@ -15,7 +15,7 @@ COLUMNS = 12
 
 @state_machine
 class Queue(NamedTuple):
-    """The commands at the disks of a bank, one slot each; a line of them is linked oldest first."""
+    """The commands at the disks of a bank, one slot each; queues are linked, oldest first."""
 
     tag: Ints
     member: Int32s
@@ -24,19 +24,19 @@ class Queue(NamedTuple):
     length: Ints
     submitted_ns: Ints
     entered_ns: Ints  # when it became one of those that the arm chooses from
-    prepared_ns: Ints  # from when on it can go to the platters
-    zone: Ints  # where it begins
+    prepared_ns: Ints  # earliest time at which it can go to the platters
+    zone: Ints  # place of its first byte
     track: Ints
     cylinder: Ints
     angle_ns: Ints
-    next: Int32s  # younger command of the same line, or next free slot
-    free: Ints  # [first free slot, free slots]
+    next: Int32s  # younger command of the same queue, or next free slot
+    free: Ints  # [first free slot, number of free slots]
     oldest: Int32s  # by line, or NOTHING
     youngest: Int32s
 
     @classmethod
     def new(cls, lines: int, capacity: int) -> Queue:
-        """Make empty lines with room for `capacity` commands in all."""
+        """Return empty queues with room for `capacity` commands in all."""
         kinds = (np.int64, np.int32, np.uint8, *(np.int64,) * 9)
         columns = (np.zeros(capacity, kind) for kind in kinds)
         free = np.array([0, capacity])
@@ -44,7 +44,7 @@ class Queue(NamedTuple):
         return cls._make([*columns, free_list(capacity), free, *ends])
 
     def grown(self, capacity: int) -> Queue:
-        """Return the same lines with room for `capacity` commands."""
+        """Return the same queues with room for `capacity` commands."""
         added = capacity - len(self.tag)
         links, head = extended_free_list(self.next, int(self.free[0]), capacity)
         free = np.array([head, self.free[1] + added])
@@ -53,7 +53,7 @@ class Queue(NamedTuple):
 
     @method
     def take(self, now, member, tag, op, offset, length):
-        """Put a command into a free slot, and return that."""
+        """Put a command into a free slot; return the slot."""
         slot = self.free[0]
         self.free[0] = self.next[slot]
         self.free[1] -= 1
@@ -67,7 +67,7 @@ class Queue(NamedTuple):
 
     @method
     def find(self, slot, platters):
-        """Note where on the platters a command begins."""
+        """Set the place of a command on the platters."""
         zone, track, cylinder, angle_ns = platters.place(self.offset[slot])
         self.zone[slot] = zone
         self.track[slot] = track
@@ -76,7 +76,7 @@ class Queue(NamedTuple):
 
     @method
     def append(self, line, slot):
-        """Put a command at the young end of a line."""
+        """Append a command to a queue."""
         self.next[slot] = NOTHING
         if self.oldest[line] == NOTHING:
             self.oldest[line] = slot
@@ -86,7 +86,7 @@ class Queue(NamedTuple):
 
     @method
     def unlink(self, line, older, slot):
-        """Take a command out of its line; `older` is the one before it, or NOTHING."""
+        """Remove a command from its queue; `older` is the one before it, or NOTHING."""
         if older == NOTHING:
             self.oldest[line] = self.next[slot]
         else:
@@ -96,7 +96,7 @@ class Queue(NamedTuple):
 
     @method
     def release(self, slot):
-        """Give a slot back."""
+        """Free a slot."""
         self.next[slot] = self.free[0]
         self.free[0] = slot
         self.free[1] += 1

@@ -1,4 +1,4 @@
-"""What disks have read beyond what they were asked for, and what they go on reading."""
+"""The disk buffer for reads: data read beyond the requests, and read-ahead in progress."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ NOTHING = -1
 
 @state_machine
 class ReadAhead(NamedTuple):
-    """Segments of the buffer, least recently used first to go; one a disk is being read on.
+    """Segments of the buffer with LRU replacement; each disk reads ahead in one of them.
 
-    How far a disk came with a segment before its head was wanted elsewhere is found out when
-    somebody asks: it is costly, and most never do.
+    How far a disk came with a segment before its head moved away is computed only when it is
+    needed: it is costly, and mostly not needed.
     """
 
     size_bytes: int  # 0: none
-    behind_bytes: int  # kept of what was handed over
-    tracks: int  # 1: reads all of a track and no further
-    start: Ints  # [member, segment]: NOTHING in one that is empty
-    end: Ints  # what is asked for next in a stream
+    behind_bytes: int  # bytes kept after they were transferred
+    tracks: int  # 1: reads all of a track and nothing beyond
+    start: Ints  # [member, segment]: NOTHING if it is empty
+    end: Ints  # next byte expected in a stream
     end_ns: Ints  # when the byte before `end` had passed the head
-    stop: Ints  # where the disk stops reading on
-    paused_ns: Ints  # when it had to stop before, if that is not yet found out, or NOTHING
-    used: Ints  # when it was last used, in uses
+    stop: Ints  # where the read-ahead stops
+    paused_ns: Ints  # when it was interrupted, if the effect is not yet computed, or NOTHING
+    used: Ints  # last use, counted in uses
     uses: Ints  # [member]
-    reading: Int32s  # segment that the disk reads on, or NOTHING
+    reading: Int32s  # segment of the read-ahead in progress, or NOTHING
 
     @classmethod
     def new(cls, members: int, parameters: dict[str, Any]) -> ReadAhead:
-        """Make empty buffers."""
+        """Return empty buffers."""
         numbers = [parameters[f"read_{name}"] for name in ("ahead_bytes", "behind_bytes", "tracks")]
         shape = (members, parameters["segments"] if numbers[0] > 0 else 0)
         columns = (np.full(shape, NOTHING, np.int64) for _ in range(5))
@@ -43,13 +43,13 @@ class ReadAhead(NamedTuple):
 
     @method
     def touch(self, member, segment):
-        """Let a segment be the last to go."""
+        """Make a segment the most recently used."""
         self.uses[member] += 1
         self.used[member, segment] = self.uses[member]
 
     @method
     def holds(self, now, member, offset, end, platters):
-        """Tell whether a whole range has been read into a segment, which is then used."""
+        """Return whether a segment has a whole range; mark that segment as used."""
         newest = NOTHING
         starts, stops = self.start[member], self.stop[member]
         for segment in range(len(starts)):
@@ -68,12 +68,12 @@ class ReadAhead(NamedTuple):
 
     @method
     def is_newer(self, member, segment, other):
-        """Tell whether a segment was used after another."""
+        """Return whether a segment was used after another."""
         return self.used[member, segment] > self.used[member, other]
 
     @method
     def covers(self, member, offset):
-        """Tell whether the disk, reading on, has or will soon have the byte at `offset`."""
+        """Return whether the read-ahead has or will soon have the byte at `offset`."""
         segment = self.reading[member]
         if segment == NOTHING:
             return False
@@ -81,7 +81,7 @@ class ReadAhead(NamedTuple):
 
     @method
     def stop_ns(self, member, segment, platters):
-        """Return when a disk that reads on has read all that it will."""
+        """Return when the read-ahead in progress will be complete."""
         end = self.end[member, segment]
         left = self.stop[member, segment] - end
         return self.end_ns[member, segment] + platters.stream_ns(end, left)
@@ -99,7 +99,7 @@ class ReadAhead(NamedTuple):
 
     @method
     def pause(self, now, member):
-        """Stop reading on, as the head is wanted elsewhere."""
+        """Interrupt the read-ahead, as the head must move."""
         segment = self.reading[member]
         if segment != NOTHING:
             self.paused_ns[member, segment] = now
@@ -107,7 +107,7 @@ class ReadAhead(NamedTuple):
 
     @method
     def find_end(self, member, segment, platters):
-        """Let a segment that was paused have what had passed by then."""
+        """Compute what an interrupted segment had read by then."""
         now = self.paused_ns[member, segment]
         if now == NOTHING:
             return
@@ -123,14 +123,14 @@ class ReadAhead(NamedTuple):
 
     @method
     def begin(self, member, offset, end, end_ns, platters):
-        """Take in a read from `offset` up to `end`."""
+        """Put a read from `offset` to `end` into the buffer."""
         if self.size_bytes > 0:
             segment = self.choose(member, offset, platters)
             self.read_on(member, segment, offset, end, end_ns, platters)
 
     @method
     def choose(self, member, offset, platters):
-        """Return the segment that a read goes on in, or one that has no other use."""
+        """Return the segment that a read continues, or the least recently used one."""
         newest = NOTHING
         starts, stops = self.start[member], self.stop[member]
         for segment in range(len(starts)):
@@ -151,7 +151,7 @@ class ReadAhead(NamedTuple):
 
     @method
     def read_on(self, member, segment, start, end, end_ns, platters):
-        """Let a segment hold the bytes from `start` to `end`, and the disk read what follows."""
+        """Put the bytes from `start` to `end` into a segment, and read ahead from `end`."""
         stop = min(end + self.size_bytes, platters.capacity_bytes)
         if self.tracks:
             start = platters.track_start(start)

@@ -1,4 +1,4 @@
-"""The commands that a disk has, of all that wait for it: the arm chooses among these."""
+"""The window of a disk: the waiting commands that the arm chooses from."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hybridsim.storage.devices.hdd.queue import NOTHING
 
 @state_machine
 class Window(NamedTuple):
-    """The `size` oldest commands of each disk's line; a command's age begins when it enters."""
+    """The `size` oldest commands of each disk's queue; a command's age starts when it enters."""
 
     size: int
-    waiting: Ints  # commands in the line, inside or behind
+    waiting: Ints  # number of commands in the queue, inside the window or after it
     youngest: Int32s  # of those inside, or NOTHING
 
     @classmethod
     def new(cls, members: int, size: int) -> Window:
-        """Make empty windows."""
+        """Return empty windows."""
         return cls(size, np.zeros(members, np.int64), np.full(members, NOTHING, np.int32))
 
     @method
     def append(self, now, member, line, slot, queue):
-        """Put a command at the young end of a disk's line."""
+        """Append a command to a disk's queue."""
         queue.append(line, slot)
         self.waiting[member] += 1
         if self.waiting[member] <= self.size:
@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
     @method
     def unlink(self, now, member, line, older, slot, queue):
-        """Take a command out of its line; `older` is the one before it, or NOTHING."""
+        """Remove a command from its queue; `older` is the one before it, or NOTHING."""
         queue.unlink(line, older, slot)
         self.waiting[member] -= 1
         if self.youngest[member] == slot:
@@ -46,6 +46,6 @@ class Window(NamedTuple):
 
     @method
     def enter(self, now, member, slot, queue):
-        """Let a command be chosen from now on."""
+        """Move the next command into the window."""
         queue.entered_ns[slot] = now
         self.youngest[member] = slot

@@ -1,4 +1,4 @@
-"""What disks have acknowledged and not yet written."""
+"""The write cache of disks: acknowledged writes that are not yet on the platters."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ class WriteCache(NamedTuple):
     """Ranges to be written, oldest first; each disk may be writing one more."""
 
     size_bytes: int  # 0: none
-    window: int  # oldest ranges that the disk chooses from
+    window: int  # number of oldest ranges that the disk chooses from
     start: Ints  # [member, range]
     end: Ints
-    ready_ns: Ints  # when all of it has come from the host
-    serial: Ints  # of the write that made the range
-    zone: Ints  # where it begins
+    ready_ns: Ints  # when all of its data has arrived from the host
+    serial: Ints  # number of the write that created the range
+    zone: Ints  # place of its first byte
     track: Ints
     cylinder: Ints
     angle_ns: Ints
-    ranges: Ints  # [member]: how many there are
+    ranges: Ints  # [member]: number of ranges
     used_bytes: Ints
-    admitted: Ints  # writes so far
-    writing_start: Ints  # the range that is being written; NOTHING for none
+    admitted: Ints  # number of writes so far
+    writing_start: Ints  # the range being written; NOTHING if there is none
     writing_end: Ints
     writing_serial: Ints
 
     @classmethod
     def new(cls, members: int, ranges: int, size_bytes: int, window: int) -> WriteCache:
-        """Make empty caches."""
+        """Return empty caches."""
         shape = (members, ranges if size_bytes > 0 else 0)
         columns = (np.zeros(shape, np.int64) for _ in range(8))
         sums = (np.zeros(members, np.int64) for _ in range(3))
@@ -44,13 +44,13 @@ class WriteCache(NamedTuple):
 
     @method
     def has_room(self, member, length):
-        """Tell whether a write of that length fits."""
+        """Return whether a write of that length fits."""
         fits = self.used_bytes[member] + length <= self.size_bytes
         return fits and self.ranges[member] < self.start.shape[1]
 
     @method
     def is_crowded(self, member):
-        """Tell whether more than three quarters are used."""
+        """Return whether more than three quarters are used."""
         return (
             4 * self.used_bytes[member] > 3 * self.size_bytes
             or 4 * self.ranges[member] > 3 * self.start.shape[1]
@@ -58,7 +58,7 @@ class WriteCache(NamedTuple):
 
     @method
     def holds(self, member, offset, end):
-        """Tell whether one range has all of these bytes."""
+        """Return whether one range has all of these bytes."""
         if self.writing_start[member] <= offset and end <= self.writing_end[member]:
             return True
         for each in range(self.ranges[member]):
@@ -68,7 +68,7 @@ class WriteCache(NamedTuple):
 
     @method
     def add(self, member, offset, end, ready_ns, platters):
-        """Take a write in: the oldest range that it touches grows, else it makes a new one."""
+        """Cache a write: the oldest range that it touches grows, else it becomes a new range."""
         self.admitted[member] += 1
         for each in range(self.ranges[member]):
             if self.start[member, each] <= end and offset <= self.end[member, each]:
@@ -89,7 +89,7 @@ class WriteCache(NamedTuple):
 
     @method
     def put(self, member, each, offset, platters):
-        """Note where a range begins."""
+        """Set the place of a range on the platters."""
         zone, track, cylinder, angle_ns = platters.place(offset)
         self.zone[member, each] = zone
         self.track[member, each] = track
@@ -98,24 +98,24 @@ class WriteCache(NamedTuple):
 
     @method
     def pick(self, now, member, latest, arm):
-        """Return what to write next: of the oldest ranges, that which is reached first.
+        """Return the range to write next: of the oldest ones, the one that is reached first.
 
-        `latest` is the last write that a flush waits for: what came later is not for it.
+        `latest` is the last write that a flush waits for; later writes are not considered.
         """
         best = 0
-        least = self.reach_ns(now, member, 0, arm)
+        lowest = self.reach_ns(now, member, 0, arm)
         for each in range(1, min(self.window, self.ranges[member])):
             if self.serial[member, each] > latest:
                 break
             cost = self.reach_ns(now, member, each, arm)
-            if cost < least:
-                least = cost
+            if cost < lowest:
+                lowest = cost
                 best = each
         return best
 
     @method
     def reach_ns(self, now, member, each, arm):
-        """Return how long it takes until a range can be written."""
+        """Return the time until a range can be written."""
         ready = max(now, self.ready_ns[member, each])
         track, cylinder = self.track[member, each], self.cylinder[member, each]
         angle_ns = self.angle_ns[member, each]
@@ -123,7 +123,7 @@ class WriteCache(NamedTuple):
 
     @method
     def begin(self, member, each):
-        """Take a range out, as the disk begins to write it."""
+        """Remove a range, as the disk starts to write it."""
         self.writing_start[member] = self.start[member, each]
         self.writing_end[member] = self.end[member, each]
         self.writing_serial[member] = self.serial[member, each]
@@ -143,7 +143,7 @@ class WriteCache(NamedTuple):
 
     @method
     def finish(self, member):
-        """Forget the range that has been written."""
+        """Drop the range that has been written."""
         self.used_bytes[member] -= self.writing_end[member] - self.writing_start[member]
         self.writing_start[member] = NOTHING
         self.writing_end[member] = NOTHING
@@ -151,12 +151,12 @@ class WriteCache(NamedTuple):
 
     @method
     def is_written(self, member, serial):
-        """Tell whether all writes up to this one are on the platters."""
+        """Return whether all writes up to this one are on the platters."""
         if self.writing_start[member] != NOTHING and self.writing_serial[member] <= serial:
             return False
         return self.ranges[member] == 0 or self.serial[member, 0] > serial
 
     @method
     def is_clean(self, member):
-        """Tell whether nothing is left to be written."""
+        """Return whether nothing is left to write."""
         return self.ranges[member] == 0 and self.writing_start[member] == NOTHING
