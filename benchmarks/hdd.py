@@ -26,7 +26,8 @@ from hybridsim.engine.machine import Run
 from hybridsim.foundation.codes import Level, Op
 from hybridsim.jit.events import SLOW
 from hybridsim.requests.inflight import Batch
-from hybridsim.scenario import Scenario, building, catalog
+from hybridsim.scenario import Scenario, building
+from hybridsim.storage import catalog
 from hybridsim.storage.devices import HDD
 from hybridsim.storage.devices.hdd_geometry import hdd_parameters
 from hybridsim.storage.drives import HardDisk

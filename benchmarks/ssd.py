@@ -24,7 +24,8 @@ import numpy as np
 from hybridsim import jit
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.jit.events import FAST, KIND_BITS, Events
-from hybridsim.scenario import building, catalog
+from hybridsim.scenario import building
+from hybridsim.storage import catalog
 from hybridsim.storage.devices import Flash
 from hybridsim.storage.devices.flash_timing import write_amplification
 from hybridsim.storage.devices.ftl import Mapping

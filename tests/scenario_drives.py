@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 US, MS = 10**3, 10**6

@@ -12,8 +12,8 @@ from scenario_drives import GIB, KIB, MIB, MS, US, Drives, Table
 from toml_texts import Writer
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
-from hybridsim.scenario import catalog
 from hybridsim.scenario.levels import KINDS
+from hybridsim.storage import catalog
 
 
 def scenario_text(number: int | str) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import parse_size
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
 
 MODELS = {"hdd": HardDisk, "ssd": SolidState, "volume": CloudVolume}

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 
 
 def run(*words):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from hybridsim.cli import COMMANDS, cli
 from hybridsim.cli.completion import SHELLS, VALUES, VARIABLE
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 from hybridsim.traces.formats import FORMATS
 
 

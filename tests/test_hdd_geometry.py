@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 from hybridsim.storage.devices.hdd_geometry import Geometry, geometry
 from hybridsim.storage.devices.hdd_seek import TABLE_LENGTH_MAX
 from hybridsim.storage.drives import HardDisk

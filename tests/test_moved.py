@@ -28,8 +28,8 @@ assert new.__spec__.name == new.__name__ == "hybridsim.caches.policies.lru"
 
 @pytest.mark.parametrize("old", MOVED)
 def test_the_old_path_is_the_same_module_as_the_new(old):
+    sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning, match=old):
-        sys.modules.pop(old, None)
         module = importlib.import_module(old)
     assert module is importlib.import_module(MOVED[old])
 

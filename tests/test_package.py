@@ -62,7 +62,7 @@ def test_the_wheel_names_the_licences_of_all_that_is_in_it(wheel):
 
 def test_the_demo_and_the_catalog_are_found(elsewhere):
     files = (
-        "from pathlib import Path; from hybridsim.scenario import catalog;"
+        "from pathlib import Path; from hybridsim.storage import catalog;"
         "from hybridsim.traces.example import *;"
         "print(Path(demo_file(CAPTURE)).stat().st_size, Path(demo_file(SITE)).name);"
         "print(catalog.load('hgst-ultrastar-7k8').kind)"

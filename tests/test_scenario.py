@@ -15,8 +15,9 @@ from hybridsim.cli.replay import replay
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.toml.places import Places
-from hybridsim.scenario import OPTIONS, Scenario, building, catalog
+from hybridsim.scenario import OPTIONS, Scenario, building
 from hybridsim.scenario.caches import CACHE_KINDS
+from hybridsim.storage import catalog
 
 SITE = """\
 seed = 7

@@ -18,8 +18,8 @@ from hybridsim.answers.result import plain
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.histogram import Distribution
-from hybridsim.scenario import catalog
 from hybridsim.show import schemas
+from hybridsim.storage import catalog
 
 ROOT = Path(__file__).parent.parent
 # Not of --json: a saved cache, and a folder of results (validate/environment.py says what is in it)

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 from hybridsim.storage.devices.ssd_timing import Timing, timing
 from hybridsim.storage.drives import SolidState
 

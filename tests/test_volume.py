@@ -19,7 +19,7 @@ from hybridsim.reference import (
     TierParameters,
     VolumeParameters,
 )
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 from hybridsim.storage.devices import volume_timing
 from hybridsim.storage.drives import CloudVolume, ContradictionError
 

@@ -8,20 +8,33 @@ needed in one step), `size()` and `grown(size)`, and `totals()` for the counters
 A new cache is a file or package of its own, one line here, and the places named in DESIGN.md (33).
 """
 
-from hybridsim.caches.bcache import Bcache
-from hybridsim.caches.dmcache import DmCache
-from hybridsim.caches.opencas import OpenCas
-from hybridsim.caches.page import PageCache
-from hybridsim.caches.writecache import DmWritecache
+from __future__ import annotations
 
-CACHES = {
-    "bcache": Bcache,
-    "dm-cache": DmCache,
-    "dm-writecache": DmWritecache,
-    "open-cas": OpenCas,
-    "page": PageCache,
-}
+from typing import TYPE_CHECKING, Any
+
+from hybridsim.foundation.registry import Registry
+
+if TYPE_CHECKING:
+    from hybridsim.caches.bcache import Bcache
+    from hybridsim.caches.dmcache import DmCache
+    from hybridsim.caches.opencas import OpenCas
+    from hybridsim.caches.page import PageCache
+    from hybridsim.caches.writecache import DmWritecache
+
+CACHES = Registry(
+    {
+        "page": "hybridsim.caches.page:PageCache",
+        "bcache": "hybridsim.caches.bcache:Bcache",
+        "dm-cache": "hybridsim.caches.dmcache:DmCache",
+        "dm-writecache": "hybridsim.caches.writecache:DmWritecache",
+        "open-cas": "hybridsim.caches.opencas:OpenCas",
+    }
+)
 
 CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
 
 __all__ = ["CACHES", "CACHE_METHODS", "Bcache", "DmCache", "DmWritecache", "OpenCas", "PageCache"]
+
+
+def __getattr__(name: str) -> Any:
+    return CACHES.by_class(name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from hybridsim.caches import CACHES
 from hybridsim.cli.machine_options import (
-    CACHES,
     cache_option,
     json_option,
     machine,

@@ -9,7 +9,7 @@ import click
 from hybridsim.cli.json_output import echo_document
 
 if TYPE_CHECKING:
-    from hybridsim.scenario.catalog import Entry, Row
+    from hybridsim.storage.catalog import Entry, Row
 
 LIST_EXAMPLES = """\b
 Examples:
@@ -80,7 +80,8 @@ def show(name: str, as_json: bool) -> None:
     Marks: read in a published text, measured on a device, fitted to a measurement, assumed, or
     recalled from a datasheet that was not at hand.
     """
-    from hybridsim.scenario import catalog, presets
+    from hybridsim.scenario import presets
+    from hybridsim.storage import catalog
 
     if name not in catalog.names() and name in presets.names():
         if as_json:
@@ -99,7 +100,7 @@ def show(name: str, as_json: bool) -> None:
 def _entries(kind: str | None) -> list[Entry]:
     from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.suggest import hint
-    from hybridsim.scenario import catalog
+    from hybridsim.storage import catalog
 
     if kind is not None and kind not in catalog.KINDS:
         raise UsageError(f"--kind {kind}: no such kind, {hint(kind, catalog.KINDS)}")

@@ -15,8 +15,8 @@ from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.explain import TERMS
-from hybridsim.scenario import catalog
 from hybridsim.show import schemas
+from hybridsim.storage import catalog
 from hybridsim.traces.formats import FORMATS
 from hybridsim.workloads import KINDS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-CACHES = ["page", "bcache", "dm-cache", "dm-writecache", "open-cas"]
 SCENARIO_HELP = "The machine: see `hybridsim scenario show`."
 
 
@@ -23,10 +22,10 @@ def machine_options(function: Command) -> Command:
     return click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)(function)
 
 
-def cache_option(kinds: list[str]) -> Callable[[Command], Command]:
+def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
     """Return what adds the option that says which kind of cache there is."""
     text = "The kind of cache; lvmcache sets up dm-cache, or dm-writecache."
-    return click.option("--cache", type=click.Choice(kinds), help=text)
+    return click.option("--cache", type=click.Choice(list(kinds)), help=text)
 
 
 def mode_option(text: str) -> Callable[[Command], Command]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.machine_options import (
-    CACHES,
     cache_option,
     html_option,
     machine,

@@ -15,7 +15,7 @@ MOVED = {
     "hybridsim.answer": "hybridsim.answers",
     "hybridsim.arrays": "hybridsim.foundation.arrays",
     "hybridsim.building": "hybridsim.scenario.building",
-    "hybridsim.catalog": "hybridsim.scenario.catalog",
+    "hybridsim.catalog": "hybridsim.storage.catalog",
     "hybridsim.charts": "hybridsim.show.charts",
     "hybridsim.codes": "hybridsim.foundation.codes",
     "hybridsim.comparison": "hybridsim.answers.comparison",

@@ -26,7 +26,7 @@ from hybridsim.foundation.printable import printable
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.parsing import cleaned
 from hybridsim.foundation.toml.places import Path
-from hybridsim.scenario import catalog, presets
+from hybridsim.scenario import presets
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.caches import CacheTable
@@ -35,6 +35,7 @@ from hybridsim.scenario.machine import Price, Replay
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.overrides import SET, over, written
 from hybridsim.scenario.resolve import resolved
+from hybridsim.storage import catalog
 from hybridsim.storage.drives import Part
 
 COMMENT_COLUMN = 40

@@ -13,7 +13,7 @@ from typing import Any
 
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.suggest import hint
-from hybridsim.scenario.catalog import FOLDER, systems
+from hybridsim.storage.catalog import FOLDER, systems
 
 
 def names() -> list[str]:

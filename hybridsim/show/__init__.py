@@ -14,9 +14,10 @@ To add a way to write a result: a module with `write(result, stream)`, a line in
 from __future__ import annotations
 
 import importlib
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from hybridsim.answers.result import Result
+if TYPE_CHECKING:
+    from hybridsim.answers.result import Result
 
 WRITERS = {
     "terminal": "hybridsim.show.terminal",

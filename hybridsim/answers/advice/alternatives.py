@@ -14,8 +14,8 @@ from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.scenario import Backing, Price, Scenario, levels
-from hybridsim.scenario.catalog import FOLDER
 from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.storage.catalog import FOLDER
 
 NAMES = ("disks", "more-disks", "short-stroke", "all-ssd", "hybrid")
 GB = 10**9

@@ -13,7 +13,7 @@ from hybridsim.answers.fitting.order import CHOOSES
 from hybridsim.answers.fitting.pieces import pieces
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import parse_rate, parse_time
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 
 MS = 1e6
 HEAD_SWITCH_NS = 500_000  # what a scenario assumes where nothing is said

@@ -21,7 +21,7 @@ from hybridsim.answers.fitting.flash import KIB4
 from hybridsim.answers.fitting.observed import Floats
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import parse_rate, parse_size, parse_time
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 
 MS = 1e6
 DRIVE = "backing.drive"

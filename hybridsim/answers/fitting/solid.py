@@ -6,7 +6,7 @@ from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.flash import KIB4, FlashFit
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.foundation.units import human_time, parse_rate, parse_time
-from hybridsim.scenario import catalog
+from hybridsim.storage import catalog
 
 DRIVE = "backing.drive"
 LIKE = "samsung-pm883-960gb"  # whose values stand in where a capture tells nothing
