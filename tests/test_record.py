@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from captures import HEADER, as_rows, cpu_files, read, records, reference_rows
+from click.testing import CliRunner
 from test_schemas import wrong
 
-from hybridsim.cli import trace_record
+from hybridsim.cli import cli, trace_record
 from hybridsim.foundation.errors import RecordingError, TraceError
 from hybridsim.studies.record import prepare, record
 from hybridsim.traces.recording import disk as disks
@@ -142,14 +144,17 @@ class TestByBlktrace:
         assert signal.getsignal(number) is before
 
     def test_why_it_failed_is_told_with_the_mend(self, host, tmp_path):
+        for cpu in range(2):  # it was denied them
+            put(tmp_path / f"bin/cpu{cpu}", b"")
         install(tmp_path, 'echo "/dev/sdx: Operation not permitted" >&2; exit 1')
         with pytest.raises(RecordingError, match=r"Operation not permitted; .*--via tracefs"):
-            record(prepare("sdx", None, 5, host=host))
+            record(prepare("sdx", None, 5, "blktrace", host=host))
 
     def test_a_disk_without_requests_gives_no_trace(self, host, tmp_path):
         for cpu in range(2):
             put(tmp_path / f"bin/cpu{cpu}", b"")
-        prepared = prepare("sdx", None, 5, host=host)
+        install(tmp_path, "sleep 0.1")
+        prepared = prepare("sdx", None, 1, host=host)
         recorded = record(prepared)
         assert recorded.summary is None
         assert "no request came" in trace_record.answer_text(prepared, recorded)
@@ -294,6 +299,87 @@ def test_a_recording_that_is_ended_at_any_moment(number, host, tmp_path):
     check_ended(host, tmp_path, random.Random(number))
 
 
+REFUSES = """
+: > "$folder/$name.blktrace.0"; : > "$folder/$name.blktrace.1"
+echo "Thread 0 failed open /sys/kernel/debug/block/sdx/trace0: 1/Operation not permitted" >&2
+"""
+DIES = "kill -9 $$"
+
+
+def run(*words, host, monkeypatch):
+    """Run the command on the machine of files; return its exit code and last line."""
+    real = prepare
+    monkeypatch.setattr(
+        "hybridsim.studies.record.prepare", lambda *words: real(*words, host=host)
+    )  # fmt: skip
+    done = CliRunner().invoke(cli, ["trace", "record", "sdx", *words])
+    return done, done.stdout.strip().splitlines()[-1:]
+
+
+class TestWhatIsMissing:
+    """A recording that is not whole says so in its last line and by its exit code."""
+
+    def test_a_tracer_that_refuses_with_code_0_gives_place_to_the_other(
+        self, host, tmp_path, monkeypatch
+    ):
+        install(tmp_path, REFUSES)
+        done, last = run("--time", "1s", host=host, monkeypatch=monkeypatch)
+        assert (done.exit_code, last) == (0, ["complete"]), done.output
+        assert "tracefs, as blktrace failed" in done.stdout
+        assert as_rows(read("sdx")) == reference_rows(CASE)
+
+    @pytest.mark.parametrize("rest", [REFUSES, REFUSES + "exit 1", DIES])
+    def test_a_way_that_is_wanted_and_fails_is_an_error(self, rest, host, tmp_path, monkeypatch):
+        for cpu in range(2):
+            put(tmp_path / f"bin/cpu{cpu}", b"")
+        install(tmp_path, rest)
+        words = ("--time", "5s", "--via", "blktrace")
+        done, _ = run(*words, host=host, monkeypatch=monkeypatch)
+        assert isinstance(done.exception, RecordingError)
+        assert re.search("not permitted|signal 9", str(done.exception))
+        assert not list(Path().glob("sdx.*"))
+        assert record(prepare("sdx", None, 1, "tracefs", host=host)).summary.requests
+
+    @pytest.mark.parametrize(
+        ("rest", "why"),
+        [
+            (DIES, r"incomplete: blktrace was ended by signal 9 after \d of 5 s"),
+            ("exit 0", r"incomplete: blktrace ended after \d of 5 s and gave no reason"),
+            ("echo 'write failed: No space left on device' >&2; exit 1", "incomplete: .*No space"),
+        ],
+    )
+    def test_what_came_before_it_died_is_kept(self, rest, why, host, tmp_path, monkeypatch):
+        install(tmp_path, rest)
+        done, last = run("--time", "5s", host=host, monkeypatch=monkeypatch)
+        assert done.exit_code == 3
+        assert re.fullmatch(f"{why}.*", last[0])
+        assert as_rows(read("sdx")) == reference_rows(CASE)
+
+    def test_drops_are_in_the_last_line(self, host, tmp_path, monkeypatch):
+        install(tmp_path, f"{DROPS}; sleep 0.1")
+        done, last = run("--time", "1s", host=host, monkeypatch=monkeypatch)
+        assert done.exit_code == 3
+        assert last[0].startswith("incomplete: dropped 12 events")
+
+    def test_tracing_that_somebody_else_ends_is_incomplete(self, host, monkeypatch):
+        enable = host.sys / "class/block/sdx/trace/enable"
+        monkeypatch.setattr(trace_record, "tick_of", lambda _: lambda _: put(enable, "0"))
+        words = ("--time", "1s", "--via", "tracefs")
+        done, last = run(*words, host=host, monkeypatch=monkeypatch)
+        assert done.exit_code == 3
+        assert "incomplete: somebody else ended the kernel's tracing" in last[0]
+
+    def test_one_that_is_stopped_is_as_whole_as_was_wanted(self, host, tmp_path, monkeypatch):
+        install(tmp_path, SLOW)
+        later(signal.SIGINT)
+        done, last = run("--time", "600s", host=host, monkeypatch=monkeypatch)
+        assert (done.exit_code, last) == (0, ["complete: ended early, as you wanted"])
+
+    def test_auto_takes_the_one_that_is_there(self, host, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert prepare("sdx", None, 1, host=host).via == "tracefs"
+
+
 class TestRefusals:
     """Each names what is wrong, and how to mend it."""
 
@@ -310,7 +396,7 @@ class TestRefusals:
 
     def test_no_blktrace(self, host, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
-        self.refused("blktrace is not installed: install it", host)
+        self.refused("blktrace is not installed: install it", host, via="blktrace")
 
     def test_lockdown(self, host):
         lock(host)

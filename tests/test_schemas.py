@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from html_documents import compare_document
@@ -17,7 +18,7 @@ from hybridsim.answers.fitting.answer import Estimate, Fit
 from hybridsim.answers.result import plain
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
-from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.histogram import BINS, TOP_NS, VALUES, Distribution, bin_of
 from hybridsim.show import schemas
 from hybridsim.storage import catalog
 
@@ -124,6 +125,34 @@ def test_a_fit_is_what_the_schema_says():
     found = Fit("run.csv", "A disk.", known, 2, ["so"], Fidelity(latencies, latencies))
     assert wrong(plain(found.to_dict())) == []
     assert wrong(plain(Fit("run.csv", "A disk.", [], 0).to_dict())) == []
+
+
+def histograms(document):
+    """Yield every histogram of latencies in a document, with the longest of them."""
+    if isinstance(document, dict):
+        if "bins" in document and "max_ns" in document:
+            yield document["bins"], document["max_ns"]
+        for each in document.values():
+            yield from histograms(each)
+
+
+def test_keys_of_a_histogram_are_what_its_schema_says(written):
+    told = schemas.load("result")["$defs"]["bins"]["description"]
+    edges = np.flatnonzero(np.diff(bin_of(np.arange(4096)))) + 1  # where a bin begins
+    middle = (edges[:-1] + edges[1:]) // 2
+    assert set(VALUES[: len(edges)]) > set(middle.tolist())
+    last = 127 << 27  # the beginning of the last bin
+    assert bin_of(np.array([last - 1, last])).tolist() == [BINS - 2, BINS - 1]
+    assert "middle of the bin, as in fio's json+" in told
+    assert "end" not in told
+    assert f"The last bin, {VALUES[-1]}, holds every latency from {last} ns on." in told
+    assert VALUES[-1] == (last + TOP_NS + 1) // 2
+    found = list(histograms(written["replay"]))
+    assert len(found) > 3
+    for bins, max_ns in found:
+        keys = np.array(list(map(int, bins)), np.int64)
+        assert VALUES[bin_of(keys)].tolist() == keys.tolist()
+        assert not bins or bin_of(keys).max() == bin_of(np.array([max_ns]))[0]
 
 
 def test_a_new_key_and_a_missing_one_are_seen(written):

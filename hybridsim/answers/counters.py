@@ -1,4 +1,4 @@
-"""Counters that the engine reads now and then: cumulative, by name, with the time of each row."""
+"""Counters that the engine reads now and then: counts and levels, by name, with each row's time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.foundation.levels import LEVELS
+
 Ints = npt.NDArray[np.int64]
 
 
 class Counters:
-    """Counters by name; between two rows each is taken to grow evenly."""
+    """Counters by name; between two rows each is taken to change evenly."""
 
     def __init__(self, columns: Mapping[str, npt.ArrayLike]) -> None:
         self._columns = {name: np.atleast_1d(np.asarray(one)) for name, one in columns.items()}
@@ -31,15 +33,17 @@ class Counters:
         if column is None or len(column) != len(self._times):
             return None
         times, column = self._times, column
-        if times[0] > 0:  # nothing had happened at time 0
+        if times[0] > 0 and name not in LEVELS:  # nothing had happened at time 0
             times, column = np.concatenate([[0], times]), np.concatenate([[0], column])
         shown: npt.NDArray[np.float64] = np.interp(times_ns, times, column)
         return shown
 
     def between(self, name: str, start_ns: int, end_ns: int) -> int | None:
-        """How much the counter grew in this time."""
+        """How much a count grew in this time, or what a level was at the end of it."""
         ends = self.at(name, np.array([start_ns, end_ns], np.int64))
-        return None if ends is None else round(float(ends[1] - ends[0]))
+        if ends is None:
+            return None
+        return round(float(ends[1] if name in LEVELS else ends[1] - ends[0]))
 
     def constant(self, name: str, otherwise: int) -> int:
         """A number that does not change, such as the number of members."""

@@ -34,7 +34,7 @@ class Phase:
     ssd_utilisation: float | None  # share of the time in which an SSD had something to do
     ssd_time_ns: int | None  # what requests took at the SSDs, all of them together
     overloaded: float  # share of the time in which a backlog waited at busy disks
-    counters: dict[str, int]
+    counters: dict[str, int]  # counts of the phase alone; levels at its end
 
     @property
     def span_ns(self) -> int:
@@ -47,7 +47,7 @@ class Phase:
         return self.overloaded >= 0.5
 
     def per_day(self, counter: str) -> float | None:
-        """What this counter grows by in a day of the same kind."""
+        """What this count grows by in a day of the same kind."""
         grown = self.counters.get(counter)
         return None if grown is None or not self.span_ns else grown * DAY / self.span_ns
 

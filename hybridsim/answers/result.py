@@ -106,9 +106,9 @@ def conclude(
 ) -> Result:
     """Bring two runs of one trace to their result: the machine with the cache, and without.
 
-    Read of `trace`: name, span_ns, footprint_bytes, has_completions.  Of `scenario`: summary, file,
-    mode (open, closed, think), speed, cache_mode, cache_bytes, cache_pages, endurance_bytes and
-    capacity_bytes (of all SSDs).
+    Read of `trace`: name, span_ns, active_ns, footprint_bytes, has_completions.  Of `scenario`:
+    summary, file, mode (open, closed, think), speed, cache_mode, cache_bytes, cache_pages,
+    endurance_bytes and capacity_bytes (of all SSDs).
     Each may be absent; both go into the JSON as they are.  `recorded` are the latencies
     that the trace tells, to hold the model without its cache against.
     """

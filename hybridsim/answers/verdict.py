@@ -6,7 +6,6 @@ phase if there is one, else the last fifth of the run.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
 
@@ -30,6 +30,9 @@ TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1
 FEWEST_READS, FEWEST_WRITES = 1000, 100
 SHORTEST_NS = 30 * SECOND  # of simulated time
+# Of a capture that is advised: ten minutes show something, nobody waits for more than a week.
+SHORTEST_S, LONGEST_S = 600, 7 * 86400
+AT_WORK = 0.5  # of a capture: less, and its pauses are told
 MISSES = (  # why, of how many reads at least it is told, and how
     (Reason.COLD, MOSTLY, "touch data for the first time; no cache has that"),
     (Reason.SEQUENTIAL, MOSTLY, "are sequential: disks are good at those; the cache skips them"),
@@ -124,6 +127,9 @@ def _answer(case: Case) -> tuple[str, str]:
     if not case.has_cache:
         return UNSURE, "The scenario has no cache to judge; this is the machine alone."
     if not case.cached.whole.figures.reads.count:
+        if number := case.trace.get("reads"):  # of the trace: those of no bytes too
+            whose = "The capture's read asks" if number == 1 else f"All {number:,} reads ask"
+            return NO, f"{whose} for 0 bytes: there is nothing that a cache could serve."
         return NO, "The capture holds no reads, and this cache serves nothing else."
     if _endless(case):
         return _answer_of_backlog(case)
@@ -302,14 +308,7 @@ def _advice(case: Case) -> Iterator[Step]:
     has_reads = case.cached.whole.figures.reads.count > 0
     settled = case.warm_up.state in (State.FALLING, State.RESTLESS)
     if has_reads and case.warm_up.needed_ns and not settled:
-        # Simulated time is not the capture's where the load adapts to the machine.
-        pace = case.trace.get("span_ns", case.cached.end_ns) / max(case.cached.end_ns, 1)
-        seconds = max(-(-int(case.warm_up.needed_ns * pace) // (60 * SECOND)), 1) * 60
-        need = span(seconds * SECOND)
-        yield Step(
-            f"Capture for at least {need}, so that the cache can warm up.",
-            f"sudo blktrace -d /dev/DISK -w {seconds} -o longer",
-        )
+        yield _longer(case, case.warm_up.needed_ns)
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
         yield _larger(case)
     is_dropped = case.cache_mode in ("read-only", "write-around")
@@ -327,6 +326,24 @@ def _advice(case: Case) -> Iterator[Step]:
     yield from _of_another_model(case)
     if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
         yield Step("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
+
+
+def _longer(case: Case, needed_ns: int) -> Step:
+    """How long to capture: so many times the time in which this capture's load was at work."""
+    # Simulated time is not the capture's where the load adapts to the machine.
+    lasts = case.trace.get("span_ns", case.cached.end_ns)
+    active = min(case.trace.get("active_ns", lasts), lasts)
+    times = needed_ns / max(case.cached.end_ns, 1)
+    fewest = SHORTEST_S if case.warm_up.state == State.SHORT else 60
+    seconds = max(-(-int(times * active) // (60 * SECOND)) * 60, fewest)
+    paused = " while the load is at work" if active < AT_WORK * lasts else ""
+    if seconds > LONGEST_S:
+        seconds = LONGEST_S
+        text = f"Capture for {span(seconds * SECOND)}{paused}: even then the cache may not be warm."
+    else:
+        need = span(seconds * SECOND)
+        text = f"Capture for at least {need}{paused}, so that the cache can warm up."
+    return Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
 
 
 def _of_another_model(case: Case) -> Iterator[Step]:
@@ -361,14 +378,14 @@ def _against_backlog(case: Case) -> Step:
 def _named(case: Case) -> str:
     """The trace as a command names it; what came from a pipe must be given again."""
     words = case.trace.get("arguments", [case.trace.get("name", "-")])
-    return shlex.join("TRACE" if word == "-" else word for word in words)
+    return shell_line("TRACE" if word == "-" else word for word in words)
 
 
 def _replay(case: Case, option: str) -> str:
     """The command that replays the same again, but for one option."""
     words = ["hybridsim replay", _named(case)]
     if case.scenario.get("file"):
-        words += ["--scenario", shlex.quote(str(case.scenario["file"]))]
+        words += ["--scenario", shell_word(str(case.scenario["file"]))]
     changed = option.split()[0]
     kept = [one for one in case.scenario.get("options", []) if one.split()[0] != changed]
     return " ".join([*words, *kept, option])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybridsim.show.screen import clear, show
+
 if TYPE_CHECKING:
     from hybridsim.answers.fidelity import Fidelity
     from hybridsim.answers.fitting.answer import Fit
@@ -112,10 +114,10 @@ def _progress() -> Iterator[Progress]:
             return
         shown = True
         number = f" {done + 1} of {of}" if of > 1 else ""
-        click.echo(f"\r\x1b[K{what}{number} ", nl=False, err=True)
+        show(f"{what}{number}")
 
     try:
         yield progress
     finally:
         if shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            clear()

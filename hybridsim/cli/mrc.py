@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve
 
 SCHEMA = "hybridsim.mrc/1"
-WIDTH, HEIGHT = 64, 12
+WIDEST, HEIGHT = 64, 12
 TOLD = 12  # sizes in the table
 POINTS = 200  # most that JSON and CSV hold of an exact curve
 
@@ -99,17 +99,19 @@ def drawn(curve: Curve) -> str:
     from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import counted
     from hybridsim.show.curve import draw
+    from hybridsim.show.page import columns
 
+    plot = min(columns() - 8, WIDEST)
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     end = float(curve.pages[-1])
     lines = draw(
-        curve.pages.astype(float), curve.miss_ratio, end, 1.0, WIDTH, HEIGHT, ascii_only,
+        curve.pages.astype(float), curve.miss_ratio, end, 1.0, plot, HEIGHT, ascii_only,
         gaps=False,
     )  # fmt: skip
     marks = {0: "100%", HEIGHT // 2: " 50%", HEIGHT - 1: "  0%"}
     text = [f"{marks.get(row, ''):>5} |{line}" for row, line in enumerate(lines)]
-    text += [f"{'':6}+{'-' * WIDTH}"]
-    text += [f"{'':7}0{human_size(end * curve.page_bytes):>{WIDTH - 1}}", ""]
+    text += [f"{'':6}+{'-' * plot}"]
+    text += [f"{'':7}0{human_size(end * curve.page_bytes):>{plot - 1}}", ""]
     text += [
         f"{curve.policy}, {counted(curve.accesses, 'page access', 'page accesses')}, "
         f"{counted(curve.distinct, 'distinct page')} of {human_size(curve.page_bytes)} (--page)"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 from typing import Any
 
+from hybridsim.show.screen import Terminal
+
 ENDING = (signal.SIGTERM, signal.SIGHUP)  # Python itself makes KeyboardInterrupt of SIGINT
 
 
 def prepare_streams() -> None:
-    """Have all three standard streams; what their encoding lacks is written as an escape.
+    """Have all three standard streams; what their encoding lacks or steers them, is an escape.
 
     A file that is opened later would else get the number of a closed one, and what is printed.
     """
@@ -20,6 +23,10 @@ def prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     if getattr(sys.stdout, "errors", "") == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            setattr(sys, name, Terminal.of(stream))
 
 
 def let_go_of_streams() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.foundation.errors import RequirementError, UsageError
+from hybridsim.foundation.printable import shell_line
+from hybridsim.show.screen import clear, show
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -87,7 +88,7 @@ def write_html(data: dict[str, Any], name: str) -> None:
     """Write a result's dictionary as a report of one HTML file."""
     from hybridsim.show.html import of
 
-    write_file(name, of(data, shlex.join(["hybridsim", *sys.argv[1:]])))
+    write_file(name, of(data, shell_line(["hybridsim", *sys.argv[1:]])))
 
 
 def write_answer(
@@ -120,7 +121,8 @@ def stages() -> Callable[[str], None]:
 
     def say(text: str) -> None:
         if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{text} ...", err=True)
+            show(f"{text} ...")
+            click.echo(err=True)
 
     return say
 
@@ -150,13 +152,13 @@ def progress() -> Iterator[Report | None]:
         if clock - started < QUIET_S:
             return
         shown = True
-        click.echo(f"\r\x1b[K{_told(now, max(clock - begun, 1e-3))} ", nl=False, err=True)
+        show(_told(now, max(clock - begun, 1e-3)))
 
     try:
         yield report
     finally:
         if shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            clear()
 
 
 def _told(now: Progress, passed_s: float) -> str:
@@ -183,10 +185,10 @@ def progress_of_jobs() -> Iterator[Callable[[int, int], None]]:
         elif sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
             shown = True
             said = f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated"
-            click.echo(f"\r\x1b[K{said} ", nl=False, err=True)
+            show(said)
 
     try:
         yield tell
     finally:
         if shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            clear()

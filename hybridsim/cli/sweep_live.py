@@ -6,11 +6,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from hybridsim.foundation.printable import printable
 from hybridsim.foundation.wording import NONE, span
+from hybridsim.show.screen import Steered
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.plan import Plan
@@ -32,7 +34,8 @@ def telling(plan: Plan) -> Iterator[Tell]:
     from rich.live import Live
 
     table = BestSoFar(plan)
-    with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+    console = Console(file=cast("TextIO", Steered(sys.stderr)))
+    with Live(console=console, transient=True, auto_refresh=False) as live:
 
         def tell(progress: Progress, settled: Settled | None) -> None:
             if table.hear(settled) or progress.done == progress.total > 0:
@@ -72,7 +75,7 @@ class BestSoFar:
             values = [each.value(figures, site) for each in self._objectives]
             if values[0] is not None:
                 sign = 1 if self._objectives[0].wants_less else -1
-                name = " ".join(f"{key}={value}" for key, value in settled.point.values)
+                name = printable(" ".join(f"{key}={value}" for key, value in settled.point.values))
                 self._best.append((sign * values[0], name, values))
                 self._best = sorted(self._best, key=lambda each: each[0])[:BEST_SHOWN]
         now = time.monotonic()

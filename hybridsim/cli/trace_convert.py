@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.writing import whole_file
+from hybridsim.show.screen import clear, show
 from hybridsim.traces.formats import WRITTEN, writer
 from hybridsim.traces.formats.files import zstd
 
@@ -76,8 +77,8 @@ def watched(chunks: Iterator[Requests]) -> Iterator[Requests]:
         rows += chunk.rows
         if sys.stderr.isatty() and time.monotonic() - begun > PATIENCE_S:
             at_s = int(chunk.arrival_ns[-1]) / 1e9
-            print(f"\r{rows:,} requests, {at_s:,.0f} s of the trace ", end="", file=sys.stderr)
+            show(f"{rows:,} requests, {at_s:,.0f} s of the trace")
             shown = True
         yield chunk
     if shown:
-        print("\r\033[K", end="", file=sys.stderr)
+        clear()

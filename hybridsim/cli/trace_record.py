@@ -9,6 +9,8 @@ import click
 
 from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples
+from hybridsim.foundation.printable import shell_word
+from hybridsim.show.screen import CLEAR, show, steer
 
 if TYPE_CHECKING:
     from hybridsim.studies.record import Prepared, Recording
@@ -46,6 +48,10 @@ def record(
     as it was found.  Recorded are requests queued, issued and completed: places, sizes, times,
     processes; never any data.  Ctrl-C ends it early and keeps what there is.  Record while the
     disk does what matters to you: ten minutes of the busiest hour say more than a night.
+
+    The last line says whether the recording is whole.  Exit code 0: it is, or Ctrl-C ended it;
+    3: it ended before its time or events are missing, and what there is was kept; 2: nothing was
+    recorded.
     """
     from hybridsim.studies.record import prepare
     from hybridsim.studies.record import record as run
@@ -56,7 +62,29 @@ def record(
     if as_json:
         echo_document(SCHEMA, as_object(prepared, recorded))
     else:
+        steer(CLEAR if sys.stderr.isatty() else "")
         click.echo(answer_text(prepared, recorded))
+    if not is_whole(recorded):
+        click.get_current_context().exit(3)
+
+
+def is_whole(recorded: Recording) -> bool:
+    """Tell whether all came that was to come; one that was told to end is whole."""
+    return not recorded.failed and not lost(recorded)
+
+
+def last_line(recorded: Recording) -> str:
+    """Return whether the recording is whole, and if not, why."""
+    from hybridsim.cli.trace_text import plural
+
+    missing = lost(recorded)
+    why = [recorded.failed] if recorded.failed else []
+    if missing:
+        events = plural(missing, "event")
+        why.append(f"dropped {events}: results will be off; record again with a larger --buffer")
+    if why:
+        return "incomplete: " + "; ".join(why)
+    return "complete" + (": ended early, as you wanted" if recorded.was_stopped else "")
 
 
 def seconds_of(duration: str) -> int:
@@ -106,7 +134,7 @@ def tick_of(prepared: Prepared) -> Any:
     def tick(passed_s: float) -> None:
         if sys.stderr.isatty():
             left = max(prepared.seconds - passed_s, 0)
-            print(f"\r\033[K{passed_s:,.0f} s, {left:,.0f} s to go ", end="", file=sys.stderr)
+            show(f"{passed_s:,.0f} s, {left:,.0f} s to go")
 
     return tick
 
@@ -122,11 +150,10 @@ def answer_text(prepared: Prepared, recorded: Recording) -> str:
     """Say what was recorded, and what to do with it."""
     from hybridsim.cli.trace_text import duration, plural, share, size
 
-    clear = "\r\033[K" if sys.stderr.isatty() else ""
     summary = recorded.summary
     if summary is None:
-        return f"{clear}no request came to {prepared.disk.path} in this time: record while it works"
-    missing = lost(recorded)
+        none = f"no request came to {prepared.disk.path} in this time: record while it works"
+        return f"{none}\n{last_line(recorded)}"
     first = recorded.files[0]
     lines = [
         (
@@ -136,16 +163,11 @@ def answer_text(prepared: Prepared, recorded: Recording) -> str:
             + (" (ended early)" if recorded.was_stopped else ""),
         ),
         ("files", f"{prepared.prefix}.blktrace.*: {len(recorded.files)}, {size(recorded.bytes)}"),
-        (
-            "dropped",
-            f"{plural(missing, 'event')}: results will be off; record again with a larger --buffer"
-            if missing
-            else "nothing",
-        ),
-        ("next", f"hybridsim replay {first}"),
-        ("", f"hybridsim trace doctor {first}"),
+        *([("by", f"{recorded.via}, as {recorded.instead_of}")] if recorded.instead_of else []),
+        ("next", f"hybridsim replay {shell_word(str(first))}"),
+        ("", f"hybridsim trace doctor {shell_word(str(first))}"),
     ]
-    return clear + "\n".join(f"{word:<9} {text}" for word, text in lines)
+    return "\n".join([*(f"{word:<9} {text}" for word, text in lines), last_line(recorded)])
 
 
 def as_object(prepared: Prepared, recorded: Recording) -> dict[str, Any]:
@@ -153,12 +175,13 @@ def as_object(prepared: Prepared, recorded: Recording) -> dict[str, Any]:
     summary = recorded.summary
     return {
         "device": prepared.disk.path,
-        "via": prepared.via,
+        "via": recorded.via,
         "files": [str(each) for each in recorded.files],
         "bytes": recorded.bytes,
         "requests": summary.requests if summary else 0,
         "reads": summary.reads if summary else 0,
         "span_ns": summary.span_ns if summary else 0,
         "dropped_events": lost(recorded),
-        "ended_early": recorded.was_stopped,
+        "ended_early": recorded.was_stopped or bool(recorded.failed),
+        "failed": recorded.failed or None,
     }

@@ -4,6 +4,7 @@ codes      numbers for operations, flags, replay modes and kinds of events
 errors     the errors that end a command with one line
 arrays     types of arrays, and how they grow
 registry   families of classes by name, imported when first used
+levels     which counters of a cache are levels, not totals
 histogram  latency histograms with a bounded relative error
 toml       TOML that users write: places of keys, problems with their line
 units      sizes, times, rates and shares, as text and as integers

@@ -87,6 +87,6 @@ class Distribution:
         return min(int(VALUES[place]), self.max_ns)
 
     def by_value(self) -> dict[str, int]:
-        """Return the counts of the bins in use by value in ns, as fio's json+ has them."""
+        """Return the counts of the bins in use by their middle in ns, as in fio's json+."""
         used = np.flatnonzero(self.bins)
         return {str(VALUES[i]): int(self.bins[i]) for i in used}

@@ -15,7 +15,9 @@ UNKNOWN = -1  # a time or process that the trace does not have
 class Requests(NamedTuple):
     """Equally long columns, one row per request, in order of arrival."""
 
-    arrival_ns: NDArray[np.int64]  # from the first event of the trace
+    arrival_ns: NDArray[
+        np.int64
+    ]  # from the first event of the trace; of `Trace`, from its first request
     offset_bytes: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
     op: NDArray[np.uint8]  # codes.Op

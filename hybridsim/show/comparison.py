@@ -24,10 +24,10 @@ from hybridsim.answers.warmup import WarmUp
 from hybridsim.foundation.units import human_count, human_rate
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
-from hybridsim.show.page import in_ascii
+from hybridsim.show.page import columns, in_ascii
 
 SCHEMA = "hybridsim.comparison/1"
-WIDTH, HEIGHT, MARGIN, LABEL = 80, 4, 7, 13
+HEIGHT, MARGIN, LABEL = 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
 LISTED_MAX = 12  # names in a line, in the text; the JSON has all
@@ -103,7 +103,7 @@ def _warm_up_document(warm_up: WarmUp) -> dict[str, Any]:
 
 def _labelled(label: str, words: str) -> list[str]:
     return textwrap.wrap(
-        words, WIDTH, initial_indent=label.ljust(LABEL), subsequent_indent=" " * LABEL
+        words, columns(), initial_indent=label.ljust(LABEL), subsequent_indent=" " * LABEL
     ) or [label]  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
     middles = (curve.time_ns + curve.width_ns / 2).astype(np.float64)
     yield f"{curve.name} over {span(end)}, both on one scale"
     for label, values in both.items():
-        plot = WIDTH - MARGIN - len("simulated") - 2
+        plot = columns() - MARGIN - len("simulated") - 2
         lines = draw(middles, values, end, top, plot, HEIGHT, ascii_only)
         for number, line in enumerate(lines):
             beside = value_in_words(curve.name.measure, top) if number == 0 else ""

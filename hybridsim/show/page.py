@@ -1,38 +1,76 @@
-"""What short reports have in common: labelled paragraphs, tables and curves within 80 columns."""
+"""What short reports have in common: paragraphs and tables within 80 columns, or the screen's."""
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import percent, span
 from hybridsim.show.labels import GLUE, joined, unbroken
+from hybridsim.show.screen import width
 
-WIDTH, MARGIN = 80, 13
+WIDEST, MARGIN = 80, 13
 ASCII = str.maketrans({"·": "|", "\N{EN DASH}": "-", "✓": "+", "✗": "x", "▲": "^", "×": "x",
                        "±": "~", "≥": ">", "⚠": "!"})  # fmt: skip
 
 
+def columns() -> int:
+    """Return how many columns lines may take on standard output."""
+    return min(width(sys.stdout), WIDEST)
+
+
 def paragraph(label: str, text: str) -> list[str]:
     """Return a labelled paragraph as lines; a number's unit stays with it."""
+    room = columns() - MARGIN
     lines = textwrap.wrap(
-        unbroken(text), WIDTH - MARGIN, break_long_words=False, break_on_hyphens=False
+        unbroken(printable(text, GLUE)), room, break_long_words=False, break_on_hyphens=False
     )
     first = [f"{label:<{MARGIN}}"] + [" " * MARGIN] * (len(lines) - 1)
     return [(head + line).replace(GLUE, " ").rstrip() for head, line in zip(first, lines or [""])]
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], gap: str = "  ") -> list[str]:
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], gap: str = "  ", room: int | None = None
+) -> list[str]:
     """Return a table as lines: the first column to the left, all others to the right.
 
-    Columns move together where it would be too wide.
+    Columns move together where it would be too wide; rows become columns where that is too wide
+    still, and a paragraph each where neither fits.
     """
-    cells = [list(heads), *map(list, rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
-    if sum(widths) + len(gap) * (len(widths) - 1) > WIDTH:
-        gap = " "
+    cells = [list(heads), *([printable(cell) for cell in row] for row in rows)]
+    turned = [list(row) for row in zip(*cells)]
+    room = room or columns()
+    for shown, between in ((cells, gap), (cells, " "), (turned, gap), (turned, " ")):
+        lines = _aligned(shown, between)
+        if max(map(len, lines)) <= room:
+            return lines
+    if room == WIDEST:  # rather wrapped than taken apart
+        return _aligned(cells, " ")
+    return _stacked(cells, room)
+
+
+def _stacked(cells: list[list[str]], room: int) -> list[str]:
+    """Return each row as its name, and below it a line for each figure."""
+    heads, *rows = cells
+    longest = max(map(len, heads[1:]), default=0)
+    lines = [heads[0]] if heads[0] else []
+    for name, *figures in rows:
+        lines += textwrap.wrap(name, room, break_on_hyphens=False) or [""]
+        for head, figure in zip(heads[1:], figures):
+            if figure.strip():
+                lines += textwrap.wrap(
+                    f"{head:<{longest}}  {figure}", room - 2, initial_indent="  ",
+                    subsequent_indent=" " * (longest + 4), break_on_hyphens=False,
+                )  # fmt: skip
+    return [line.rstrip() for line in lines]
+
+
+def _aligned(cells: list[list[str]], gap: str) -> list[str]:
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
         gap.join(
             cell.ljust(width) if column == 0 else cell.rjust(width)

@@ -9,7 +9,7 @@ from hybridsim.answers.requirements import Checked
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
-from hybridsim.show.page import WIDTH, page, paragraph, table, trace_line
+from hybridsim.show.page import columns, page, paragraph, table, trace_line
 
 if TYPE_CHECKING:
     from hybridsim.studies.size import Sizing, Tried
@@ -120,7 +120,7 @@ def _row(sizing: Sizing, one: Tried) -> list[str]:
 def _curve(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     """Draw the miss-ratio curve, the answer marked."""
     curve = sizing.curve
-    width = WIDTH - 8
+    width = columns() - 8
     end = float(curve.pages[-1])
     knee = _size(sizing, int(curve.pages[curve.knee]))
     yield f"misses of LRU by size (no devices; knee at {knee})"

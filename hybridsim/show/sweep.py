@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.wording import NONE, counted, percent, span
 from hybridsim.show import fleet
-from hybridsim.show.page import WIDTH, page, paragraph, table
+from hybridsim.show.page import page, paragraph, table
 from hybridsim.studies.sweep.confidence import LEVEL
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _table(found: SweepResult, rows: Sequence[Setting]) -> list[str]:
     ]
     if not keys:
         heads, cells = ["machine", *heads], [["the scenario", *row] for row in cells]
-    return [line[:WIDTH] for line in table(heads, cells)]
+    return table(heads, cells)
 
 
 def _cells(found: SweepResult, setting: Setting) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator
 from typing import TextIO
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -18,17 +20,22 @@ from hybridsim.answers.requirements import Checked
 from hybridsim.answers.result import Result
 from hybridsim.answers.warmup import State
 from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.findings import findings
 from hybridsim.show.labels import GLUE, LABELS, joined, rows, unbroken
-from hybridsim.show.page import in_ascii, is_ascii
+from hybridsim.show.page import MARGIN, in_ascii, is_ascii, table
+from hybridsim.show.screen import NARROWEST, steer
+from hybridsim.show.screen import width as width_of
 
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
 MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
-NARROWEST, WIDEST = 80, 110
+WIDEST = 110
+ROOM = 78  # columns that a table of all figures in a row takes
+FIGURES = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
 MET, MISSED = "✓", "✗"
 PLOT_HEIGHT = 6
 
@@ -36,23 +43,15 @@ PLOT_HEIGHT = 6
 def write(result: Result, stream: TextIO) -> None:
     """Write the report as well as this stream can show it: width, colour, ASCII."""
     is_terminal = stream.isatty()
-    width = Console(file=stream).width if is_terminal else 80
-    stream.write(
-        render(
-            result,
-            width=int(os.environ.get("COLUMNS") or width),
-            ascii_only=is_ascii(stream),
-            colour=is_terminal and not os.environ.get("NO_COLOR"),
-        )
-    )
+    colour = is_terminal and not os.environ.get("NO_COLOR")
+    steer(render(result, width_of(stream), is_ascii(stream), colour), stream)
 
 
 def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bool = False) -> str:
     """The report as text."""
-    text = io.StringIO()
-    width = max(min(width, WIDEST), NARROWEST)  # rather wrapped by the terminal than cut off
+    width = max(min(width, WIDEST), NARROWEST)
     console = Console(
-        file=text,
+        file=io.StringIO(),
         width=width,
         force_terminal=colour,
         color_system="standard" if colour else None,
@@ -61,42 +60,53 @@ def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bo
         emoji=False,
         legacy_windows=False,
     )
-    console.print(Group(*_sections(result, width, ascii_only)), crop=False)
-    whole = text.getvalue().replace(GLUE, " ")
+    system = console._color_system
+    parts = console.render(Group(*_sections(result, width, ascii_only)))
+    # What a file's name has in it of a terminal's codes is no code here: only a style makes some.
+    whole = "".join(
+        (part.style or Style()).render(printable(part.text, "\n" + GLUE), color_system=system)
+        for part in parts
+    ).replace(GLUE, " ")
     lines = "\n".join(line.rstrip() for line in whole.splitlines()) + "\n"
     return in_ascii(lines) if ascii_only else lines
 
 
 def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
-    yield _lines(_trace(result) + _site(result))
+    yield _lines(_trace(result) + _site(result), width)
     yield ""
     yield _verdict(result)
     if result.required:
-        yield _lines(required(result.required))
+        yield _lines(required(result.required), width)
     yield ""
     if len(result.warm_up.times_ns) > 1 and rows(result):
         yield from _curve(result, width, ascii_only)
         yield ""
-    yield _table(result)
+    yield _table(result) if width >= ROOM else _narrow(result, width)
     if rows(result):
         same = "the same disks alone, with the requests of the last row"
         yield Text(f"{LABELS['none']}: {same}", "dim")
     if result.phases["none"].saturated or any(phase.saturated for _, phase in rows(result)):
         yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
     yield ""
-    yield _lines(findings(result))
+    yield _lines(findings(result), width)
     yield ""
-    yield _lines(list(_notes(result)))
-    yield from _next(result)
+    yield _lines(list(_notes(result)), width)
+    yield from _next(result, width)
 
 
-def _lines(rows: list[tuple[str, str]]) -> Table:
+def _lines(rows: list[tuple[str, str]], width: int) -> Table:
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(style="bold", no_wrap=True, min_width=12)
     grid.add_column(overflow="fold")
     for label, text in rows:
-        grid.add_row(label, text)
+        # What is kept together must fit a line; else it breaks where words end.
+        whole = re.sub(rf"[^ ]{{{width - MARGIN},}}", _loose, printable(text, GLUE))
+        grid.add_row(label, whole)
     return grid
+
+
+def _loose(match: re.Match[str]) -> str:
+    return match[0].replace(GLUE, " ")
 
 
 def required(checked: list[Checked]) -> list[tuple[str, str]]:
@@ -172,7 +182,7 @@ def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableT
     for row, line in enumerate(lines):
         yield Text.assemble(f"{beside.get(row, ''):>{margin - 1}} ", (line, "cyan"))
     yield Text(" " * margin + _axis(result, plot), "dim")
-    yield _lines([(LABELS["warm_up"], _warm_up(result))])
+    yield _lines([(LABELS["warm_up"], _warm_up(result))], width)
 
 
 def _axis(result: Result, plot: int) -> str:
@@ -221,21 +231,40 @@ def _full_ns(result: Result) -> int | None:
 
 
 def _table(result: Result) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=True)
-    table.add_column(LABELS["reads"], no_wrap=True, min_width=14, ratio=2)
-    columns = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
-    for name in columns:
-        table.add_column(LABELS[name], justify="right", no_wrap=True, ratio=1)
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=True)
+    grid.add_column(LABELS["reads"], no_wrap=True, min_width=14, ratio=2)
+    for name in FIGURES:
+        grid.add_column(LABELS[name], justify="right", no_wrap=True, ratio=1)
     shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
     for label, phase in shown:
         is_plain = phase is result.phases["none"]
         hit = NONE if is_plain else percent(phase.figures.hit_ratio)
-        table.add_row(label, *_cells(phase, phase.figures.reads, hit), style=_style(label))
+        grid.add_row(label, *_cells(phase, phase.figures.reads, hit), style=_style(label))
     if result.cached.whole.figures.latency[Kind.WRITE].count:
-        table.add_row(Text(LABELS["writes"], "bold"))
+        grid.add_row(Text(LABELS["writes"], "bold"))
         for label, phase in shown:
-            table.add_row(label, *_cells(phase, phase.figures.writes, ""), style=_style(label))
-    return table
+            grid.add_row(label, *_cells(phase, phase.figures.writes, ""), style=_style(label))
+    return grid
+
+
+def _narrow(result: Result, width: int) -> Text:
+    """Return the same, figures below each other: a column for each phase."""
+    shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
+    names = [LABELS[name] for name in FIGURES]
+    lines: list[str] = []
+    for what in ("reads", "writes"):
+        if what == "writes" and not result.cached.whole.figures.latency[Kind.WRITE].count:
+            break
+        columns = [[LABELS[what], *names]]
+        for label, phase in shown:
+            figures = phase.figures
+            hit = NONE if phase is result.phases["none"] else percent(figures.hit_ratio)
+            is_reads = what == "reads"
+            some = figures.reads if is_reads else figures.writes
+            columns.append([label, *_cells(phase, some, hit if is_reads else "")])
+        kept = [row for row in zip(*columns) if any(row[1:])]
+        lines += table(kept[0], kept[1:], room=width)
+    return Text("\n".join(lines))
 
 
 def _style(label: str) -> str:
@@ -250,15 +279,15 @@ def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
     return [human_count(requests.count), hit, *known, busy]
 
 
-def _next(result: Result) -> Iterator[RenderableType]:
+def _next(result: Result, width: int) -> Iterator[RenderableType]:
     """What to do next; a command stands on a line of its own, however long, to be pasted."""
     label = LABELS["next"]
     for advice in result.verdict.advice:
-        yield _lines([(label, advice.text)])
+        yield _lines([(label, advice.text)], width)
         label = ""
         if advice.command:
             yield Text(" " * 15 + advice.command, no_wrap=True, overflow="ignore")
-    yield _lines([(label, "What does a word mean?  hybridsim explain WORD")])
+    yield _lines([(label, "What does a word mean?  hybridsim explain WORD")], width)
 
 
 __all__ = ["LABELS", "render", "write"]

@@ -12,7 +12,10 @@ SAMPLES_MAX = 512
 
 
 class Sampler:
-    """Rows of counters over simulated time, at most SAMPLES_MAX; `due_ns` is when to read next."""
+    """Rows of counters over simulated time; `due_ns` is when to read next.
+
+    At most SAMPLES_MAX, and one of time 0.
+    """
 
     def __init__(self, step_ns: int) -> None:
         self.due_ns = step_ns
@@ -22,8 +25,9 @@ class Sampler:
     def take(self, time_ns: int, row: Mapping[str, int]) -> None:
         """Keep a row."""
         self._rows.append({"time_ns": time_ns, **row})
-        if len(self._rows) == SAMPLES_MAX:
-            del self._rows[::2]
+        has_first = self._rows[0]["time_ns"] == 0  # how it began: stays
+        if len(self._rows) == SAMPLES_MAX + has_first:
+            del self._rows[has_first::2]
             self._step_ns *= 2
         if time_ns >= self.due_ns:
             self.due_ns += self._step_ns

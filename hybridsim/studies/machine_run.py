@@ -21,6 +21,7 @@ class Pump:
         self.collector = Collector()
         self.backlogs: list[int] = []  # after each batch
         self._samples = Sampler(step_ns)
+        self._sample(self.run.now_ns)  # what is there at the beginning, as of a warm start
 
     def take(self, batch: Batch) -> None:
         """Go on until all requests of the batch are issued; after the last one, to the end."""

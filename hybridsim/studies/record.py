@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybridsim.foundation.errors import RecordingError
@@ -13,6 +13,7 @@ from hybridsim.traces.recording.stopping import on_signals
 from hybridsim.traces.trace import Summary, Trace
 
 AUTO = "auto"
+WAYS_LOCKED = ("tracefs",)  # under lockdown: blktrace would find nothing
 ROOM = 0.9  # of the free space may be taken
 
 
@@ -28,6 +29,7 @@ class Prepared:
     host: Host
     estimate: Estimate
     is_on_disk: bool  # the recording will itself be written to the disk
+    others: tuple[str, ...] = ()  # ways to try where this one fails
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class Recording:
     dropped: int  # events that the kernel had no room for
     was_stopped: bool
     summary: Summary | None
+    via: str = "blktrace"  # what recorded it
+    failed: str = ""  # why it is not whole, where nobody stopped it
+    instead_of: str = ""  # why another way did not record it
 
 
 def prepare(
@@ -60,9 +65,8 @@ def prepare(
         raise RecordingError(f"{there[0]} exists already: choose another name with -o")
     if host.uid != 0:
         raise RecordingError("only root may record what a disk does: run this with sudo")
-    if via == AUTO:
-        via = "tracefs" if host.is_locked_down else "blktrace"
-    way(via).check(disk, host)
+    ways = (via,) if via != AUTO else WAYS_LOCKED if host.is_locked_down else tuple(WAYS)
+    via, others = _first_that_works(ways, disk, host)
     expected = estimate(disk, seconds, folder, host)
     if expected.bytes > ROOM * expected.free_bytes:
         raise RecordingError(
@@ -71,7 +75,7 @@ def prepare(
             "may come: record for a shorter time, or elsewhere with -o"
         )
     return Prepared(
-        disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder)
+        disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder), others
     )  # fmt: skip
 
 
@@ -83,11 +87,45 @@ def prefix_of(output: str | None, disk: Disk) -> Path:
     return prefix.with_name(prefix.name.split(".blktrace")[0] or disk.name)
 
 
+def _first_that_works(ways: tuple[str, ...], disk: Disk, host: Host) -> tuple[str, tuple[str, ...]]:
+    """Return the first way whose check passes, and those after it; raise what the first raises."""
+    first: RecordingError | None = None
+    for place, each in enumerate(ways):
+        try:
+            way(each).check(disk, host)
+        except RecordingError as error:
+            first = first or error
+        else:
+            return each, ways[place + 1 :]
+    assert first is not None
+    raise first
+
+
 def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
-    """Record.  A signal ends it early, and what there is, is kept."""
+    """Record.  A signal ends it early, and what there is, is kept.
+
+    A way that fails before it has any request gives place to the next.  Raises RecordingError where
+    there is none and nothing was recorded.
+    """
+    done = _record(prepared, tick)
+    if not done.failed or done.summary is not None:
+        return done
+    for each in done.files:  # no request is in them
+        each.unlink()
+    for place, other in enumerate(prepared.others):
+        try:
+            way(other).check(prepared.disk, prepared.host)
+        except RecordingError:
+            continue
+        later = replace(prepared, via=other, others=prepared.others[place + 1 :])
+        return replace(record(later, tick), instead_of=done.failed)
+    raise RecordingError(done.failed)
+
+
+def _record(prepared: Prepared, tick: Tick) -> Recording:
     with on_signals() as stop:
         try:
-            dropped = way(prepared.via).record(
+            outcome = way(prepared.via).record(
                 Order(
                     prepared.disk,
                     prepared.prefix,
@@ -102,7 +140,10 @@ def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
             raise RecordingError(f"{prepared.prefix}: {error.strerror or error}") from None
     files = files_of(prepared.prefix)
     size = sum(each.stat().st_size for each in files)
-    return Recording(files, size, dropped, stop.is_set(), summary_of(prepared))
+    return Recording(
+        files, size, outcome.dropped, stop.is_set(), summary_of(prepared),
+        prepared.via, outcome.failed,
+    )  # fmt: skip
 
 
 def summary_of(prepared: Prepared) -> Summary | None:

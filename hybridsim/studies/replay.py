@@ -324,6 +324,7 @@ def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
         "bytes_read": summary.bytes_read,
         "bytes_written": summary.bytes_written,
         "span_ns": summary.span_ns,
+        "active_ns": summary.active_ns,
         "footprint_bytes": summary.footprint_bytes,
         "volume_bytes": summary.max_end_bytes,
         "incomplete": summary.incomplete,

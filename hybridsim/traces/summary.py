@@ -17,6 +17,7 @@ from hybridsim.traces.address_map import AddressMap
 UNIT_BYTES = 1 << 16
 UNITS_MARKED = 1 << 24  # one mark each: exact up to 1 TiB
 UNITS_AT_ONCE = 1 << 20
+IDLE_NS = 60 * 10**9  # what of a pause counts as activity: nobody waits longer for I/O
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Summary:
     bytes_read: int
     bytes_written: int
     bytes_discarded: int
-    span_ns: int  # from the first event to the last arrival or completion
+    span_ns: int  # from the first arrival to the last arrival or completion
+    active_ns: int  # the same, of each pause between two arrivals IDLE_NS at most
     max_end_bytes: int  # highest byte touched + 1: the device is at least this large
     footprint_bytes: int  # distinct data read or written, in units of 64 KiB
     footprint_is_exact: bool
@@ -126,7 +128,8 @@ class Tally:
         self.count = dict.fromkeys(Op, 0)
         self.bytes = dict.fromkeys(Op, 0)
         self.sequential = dict.fromkeys((Op.READ, Op.WRITE), 0)
-        self.span_ns = self.max_end_bytes = 0
+        self.span_ns = self.active_ns = self.max_end_bytes = 0
+        self._last_ns = 0  # the last arrival
         self.incomplete = self.errors = self.requeues = 0
         self.footprint = Footprint()
         self.address_map = AddressMap()
@@ -152,6 +155,9 @@ class Tally:
         self.hash.add(chunk)
         last = max(int(chunk.arrival_ns[-1]), int(chunk.complete_ns.max()))
         self.span_ns = max(self.span_ns, last)
+        pauses = np.diff(chunk.arrival_ns, prepend=self._last_ns)
+        self.active_ns += int(np.minimum(pauses, IDLE_NS).sum())
+        self._last_ns = int(chunk.arrival_ns[-1])
         self.max_end_bytes = max(self.max_end_bytes, int(end.max()))
         self.incomplete += int((chunk.complete_ns == UNKNOWN).sum())
         self.errors += int((chunk.flags & Flag.ERROR != 0).sum())

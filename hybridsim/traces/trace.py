@@ -20,6 +20,7 @@ from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in
 from hybridsim.traces.formats import Reader, open_reader
 from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.traces.formats.files import STDIN, Source, inline, source
+from hybridsim.traces.formats.ordering import from_origin
 from hybridsim.traces.summary import Summary, Tally, summarize
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
@@ -43,6 +44,7 @@ class Trace:
         self.arguments = [name]  # the words of a command line that name it
         self._reader = reader
         self._warnings: list[TraceWarning] | None = None
+        self._first_ns = 0  # the first request's time, as the reader tells it; after a pass
 
     @classmethod
     def read(
@@ -95,8 +97,12 @@ class Trace:
 
     @property
     def origin(self) -> int | None:
-        """Unix time of the first event in nanoseconds, if the trace tells it."""
-        return self._reader.origin_unix_ns
+        """Unix time of time 0 in nanoseconds, if the trace tells it.
+
+        That is the first request's, once the trace was read.
+        """
+        told = self._reader.origin_unix_ns
+        return None if told is None else told + self._first_ns
 
     @property
     def warnings(self) -> list[TraceWarning]:
@@ -107,9 +113,13 @@ class Trace:
         return list(self._warnings or [])
 
     def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
-        """Yield the requests in order of arrival, `rows` at a time."""
+        """Yield the requests in order of arrival, `rows` at a time; a capture's first is at 0."""
         findings = Findings()
-        yield from in_chunks(self._reader.requests(findings), rows)
+        first_ns = 0 if self.is_made else None  # a workload begins before its first request
+        for part in in_chunks(self._reader.requests(findings), rows):
+            if first_ns is None:
+                self._first_ns = first_ns = int(part.arrival_ns[0])
+            yield from_origin(part, first_ns)
         self._warnings = findings.list()
 
     def chunks_apart(self) -> Iterator[Requests]:
@@ -132,6 +142,7 @@ class Trace:
             bytes_written=tally.bytes[Op.WRITE] + tally.bytes[Op.WRITE_ZEROES],
             bytes_discarded=tally.bytes[Op.DISCARD],
             span_ns=tally.span_ns,
+            active_ns=tally.active_ns,
             max_end_bytes=tally.max_end_bytes,
             footprint_bytes=tally.footprint.bytes,
             footprint_is_exact=tally.footprint.is_exact,

@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samples
 from hybridsim.foundation.errors import MeasurementError
+from hybridsim.foundation.levels import LEVELS
 
 LINE = re.compile(
     r"(?P<uptime>\d+\.\d+) (?:\S+: )?\d+ \d+ cache (?P<rest>\d+ \d+/\d+ \d+ \d+/\d+ .*)"
@@ -20,7 +21,6 @@ FIELDS = {
     "used_blocks": 3, "read_hits": 4, "read_misses": 5, "write_hits": 6, "write_misses": 7,
     "demotions": 8, "promotions": 9, "dirty_blocks": 10,
 }  # fmt: skip
-LEVELS = {"used_blocks", "dirty_blocks"}
 
 
 def detect(name: str, head: str) -> bool:
@@ -39,7 +39,7 @@ def read(name: str, text: str) -> Measurement:
         values = [int(fields[at].split("/")[0]) for at in FIELDS.values()]
         rows.append([round(float(match["uptime"]) * SECOND), *values])
     columns = np.array(rows, np.int64).T
-    found = Measurement([name], levels=set(LEVELS))
+    found = Measurement([name], levels=set(LEVELS & FIELDS.keys()))
     for counter, values in zip(FIELDS, columns[1:]):
         found.counters[counter] = Samples(columns[0], values)
     return found

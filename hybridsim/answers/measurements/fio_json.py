@@ -28,6 +28,7 @@ from hybridsim.answers.measurements.measurement import (
 )
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.histogram import Distribution, bin_of
+from hybridsim.foundation.levels import LEVELS
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")
@@ -145,3 +146,4 @@ def _cache(found: Measurement, own: Mapping[str, Any]) -> None:
     times = columns.pop("time_ns", None)
     if times is not None:
         found.counters |= {name: Samples(times, each) for name, each in columns.items()}
+        found.levels |= LEVELS & columns.keys()

@@ -34,7 +34,10 @@ def distributions(document: Document) -> Iterator[Chart]:
 
 
 def cumulative(bins: Mapping[str, int]) -> tuple[list[float], list[float]]:
-    """Return latencies in ns and the shares of requests that took no longer."""
+    """Return latencies in ns and the shares of requests that took no longer.
+
+    A bin is drawn at its middle, which its key is: a step is off by 1/128 of its latency at most.
+    """
     values = sorted((float(value), number) for value, number in bins.items())
     total, so_far = sum(number for _, number in values), 0
     x, y = [], []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.version import PACKAGE, __version__
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import identity
@@ -41,7 +41,7 @@ class Point:
             words += ["--scenario", self.scenario.origin.name]
         for option in self.scenario.options:
             words += option.split(" ", 1)
-        return shlex.join(words)
+        return shell_line(words)
 
 
 def point(

@@ -132,10 +132,13 @@ def origin_of(since_1970: bool | None, first_ns: int) -> int | None:
 
 def from_origin(part: Requests, origin_ns: int) -> Requests:
     """Return requests with times from the first one's."""
-    part = part._replace(arrival_ns=part.arrival_ns - origin_ns)
-    known = part.complete_ns >= 0
-    if not known.any():
+    if not origin_ns:
         return part
-    return part._replace(
-        complete_ns=np.where(known, part.complete_ns - origin_ns, part.complete_ns)
-    )
+    part = part._replace(arrival_ns=part.arrival_ns - origin_ns)
+    for name in ("dispatch_ns", "complete_ns"):
+        column = getattr(part, name)
+        known = column >= 0
+        if known.any():  # a time before the first arrival makes no sense, but is known
+            moved = np.where(known, np.maximum(column - origin_ns, 0), column)
+            part = part._replace(**{name: moved})
+    return part

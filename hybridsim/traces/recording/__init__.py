@@ -31,14 +31,22 @@ class Order:
     tick: Tick
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How a recording went."""
+
+    dropped: int  # events that the kernel had no room for
+    failed: str = ""  # why it is not whole; nothing where it is, or was told to stop
+
+
 class Way(Protocol):
     """A module that records."""
 
     def check(self, disk: Disk, host: Host) -> None:
         """Raise RecordingError if it cannot be done here."""
 
-    def record(self, order: Order) -> int:
-        """Record, and leave the system as it was; return how many events the kernel dropped."""
+    def record(self, order: Order) -> Outcome:
+        """Record, and leave the system as it was; what there is stays, also where it fails."""
 
 
 def way(name: str) -> Way:

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from hybridsim.foundation.errors import RecordingError
-from hybridsim.traces.recording import Order
+from hybridsim.traces.recording import Order, Outcome
 from hybridsim.traces.recording.disk import Disk, Host
 from hybridsim.traces.recording.packing import pack
 
@@ -21,6 +21,11 @@ BUFFERS = 8
 TICK_S = 0.2
 PATIENCE_S = 10  # for blktrace to write its last buffers
 DROPPED = re.compile(r"You have (\d+) .*dropped events")
+# Of a CPU whose file blktrace cannot open it tells in a line, goes on, and ends with code 0.
+FAILED = re.compile(
+    r"fail|not permitted|denied|cannot|could ?n[o']t|no such|no space|error", re.IGNORECASE
+)
+SOON_S = 1  # blktrace may end so much before its time
 
 
 def check(disk: Disk, host: Host) -> None:
@@ -45,7 +50,7 @@ def command(order: Order) -> list[str]:
     return words + [word for action in ACTIONS for word in ("-a", action)]
 
 
-def record(order: Order) -> int:
+def record(order: Order) -> Outcome:
     """Run blktrace to its end, or until told to stop; then pack its files."""
     begun = time.monotonic()
     with tempfile.TemporaryFile("w+") as output:
@@ -60,13 +65,26 @@ def record(order: Order) -> int:
         finally:
             if process.poll() is None:
                 _end(process, order.disk)
+        passed_s = time.monotonic() - begun
         output.seek(0)
         told = output.read()
-    if process.returncode and not order.stop.is_set():
-        raise RecordingError(_why(told, order.disk))
     pack(order.prefix)
-    dropped = DROPPED.search(told)
-    return int(dropped[1]) if dropped else 0
+    failed = ""
+    if not order.stop.is_set():
+        failed = failure(told, process.returncode, passed_s, order)
+    return Outcome(sum(map(int, DROPPED.findall(told))), failed)
+
+
+def failure(told: str, code: int, passed_s: float, order: Order) -> str:
+    """Return why a recording is not whole, from what blktrace told and when it ended."""
+    lines = [line for line in told.splitlines() if not DROPPED.search(line)]
+    if code > 0 or any(FAILED.search(line) for line in lines):
+        return _why("\n".join(lines), order.disk)
+    if code < 0:
+        return f"blktrace was ended by signal {-code} after {passed_s:.0f} of {order.seconds} s"
+    if passed_s < order.seconds - SOON_S:
+        return f"blktrace ended after {passed_s:.0f} of {order.seconds} s and gave no reason"
+    return ""
 
 
 def _end(process: subprocess.Popen[bytes], disk: Disk) -> None:

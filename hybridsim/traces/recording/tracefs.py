@@ -18,7 +18,7 @@ from typing import Any
 
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.formats.files import zstd
-from hybridsim.traces.recording import Order
+from hybridsim.traces.recording import Order, Outcome
 from hybridsim.traces.recording.disk import Disk, Host
 from hybridsim.traces.recording.packing import LEVEL
 
@@ -67,7 +67,7 @@ def place(host: Host) -> Path:
     )
 
 
-def record(order: Order) -> int:
+def record(order: Order) -> Outcome:
     """Record until the time is over, or until told to stop."""
     root = place(order.host)
     cpus = {int(each.name[3:]): each for each in root.glob("per_cpu/cpu[0-9]*")}
@@ -86,10 +86,11 @@ def record(order: Order) -> int:
                 put_on(order.disk.folder / "trace/enable", "1")
                 _write(order.disk.folder / "trace/act_mask", ACTIONS)
                 _watch(pipes, order)
+                failed = _ended_by_others(root, order.disk)
             while _drain(pipes):
                 pass
             lost = _lost(root) - lost_before
-    return max(lost, 0)
+    return Outcome(max(lost, 0), failed)
 
 
 @contextlib.contextmanager
@@ -105,6 +106,15 @@ def _pipes(cpus: dict[int, Path], prefix: Path) -> Iterator[dict[int, tuple[int,
             )
             for cpu, folder in sorted(cpus.items())
         }
+
+
+def _ended_by_others(root: Path, disk: Disk) -> str:
+    """Tell whether somebody else changed what was set, so that requests are missing."""
+    enable, tracer, on = disk.folder / "trace/enable", root / "current_tracer", root / "tracing_on"
+    for path, wanted in ((enable, "1"), (tracer, "blk"), (on, "1")):
+        if (found := chosen(_read(path))) != wanted:
+            return f"somebody else ended the kernel's tracing: {path} is {found}, not {wanted}"
+    return ""
 
 
 def _watch(pipes: dict[int, tuple[int, Any]], order: Order) -> None:
