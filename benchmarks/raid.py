@@ -2,10 +2,11 @@
 
     python benchmarks/raid.py [--json]
 
-The disks are the default scenario's, each 1 TB here, without a cache.  Random requests of 4 KiB, 32
-under way; sequential ones of 1 MiB, 4 under way.  The arithmetic: random reads come at n times what
-one disk reads with its share of the accesses under way; writes at that of one disk's writes times n
-divided by the write penalty (1 without redundancy, 2 on mirrors, 4 on RAID-5, 6 on RAID-6).
+The disks are the default scenario's, each 1 TB here, without an SSD cache; with their own write
+cache on, as they are sold, and off.  Random requests of 4 KiB, 32 under way; sequential ones of 1
+MiB, 4 under way.  The arithmetic: random reads come at n times what one disk reads with its share
+of the accesses under way; writes at that of one disk's writes times n divided by the write penalty
+(1 without redundancy, 2 on mirrors, 4 on RAID-5, 6 on RAID-6).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ DEPTH = 32
 PENALTY = {"raid0": 1, "raid1": 2, "raid5": 4, "raid6": 6, "raid10": 2}
 AT_A_TIME = {"raid0": 1, "raid1": 2, "raid5": 2, "raid6": 3, "raid10": 2}  # of a write's accesses
 ARRAYS = [("raid0", 4), ("raid1", 2), ("raid5", 5), ("raid6", 8), ("raid10", 4)]
+WRITE_CACHES = {"drive": "on", "off": "off"}  # as scenarios have it: in words
 STATES = ("healthy", "degraded", "rebuilding")
 LOADS = [
     ("random read", Op.READ, 4 * KIB, 8_000),
@@ -36,11 +38,17 @@ LOADS = [
 ]
 
 
-def scenario(kind: str, members: int, state: str = "healthy") -> Scenario:
+def scenario(kind: str, members: int, write_cache: str, state: str = "healthy") -> Scenario:
     """The array in that state; the second member is the one that is lost."""
     lost = {"degraded": "failed = [1]", "rebuilding": "rebuild = {member = 1}"}.get(state, "")
-    text = f'[backing]\nkind = "{kind}"\nmembers = {members}\ncapacity = "{MEMBER}"\n{lost}'
-    return Scenario.loads(text)
+    return Scenario.loads(f'''
+        [backing]
+        kind = "{kind}"
+        members = {members}
+        capacity = "{MEMBER}"
+        write_cache = "{write_cache}"
+        {lost}
+    ''')
 
 
 def rate(site: Scenario, op: Op, length: int, count: int, depth: int) -> float:
@@ -60,24 +68,26 @@ def rate(site: Scenario, op: Op, length: int, count: int, depth: int) -> float:
     return float(count / run.now_ns * 1e9)
 
 
-def rows() -> list[dict[str, object]]:
+def rows(write_cache: str) -> list[dict[str, object]]:
     """Every array, state and load."""
     found: list[dict[str, object]] = []
     for kind, members in ARRAYS:
         for state in STATES if kind != "raid0" else STATES[:1]:
-            row: dict[str, object] = {"level": kind, "members": members, "state": state}
+            row: dict[str, object] = {"write cache": WRITE_CACHES[write_cache]}
+            row |= {"level": kind, "members": members, "state": state}
+            site = scenario(kind, members, write_cache, state)
             for name, op, length, count in LOADS:
                 depth = DEPTH if length == 4 * KIB else 4
-                row[name] = round(rate(scenario(kind, members, state), op, length, count, depth), 1)
+                row[name] = round(rate(site, op, length, count, depth), 1)
             if state == "healthy":
-                row |= arithmetic(kind, members)
+                row |= arithmetic(kind, members, write_cache)
             found.append(row)
     return found
 
 
-def arithmetic(kind: str, members: int) -> dict[str, object]:
+def arithmetic(kind: str, members: int, write_cache: str) -> dict[str, object]:
     """What is expected of a healthy array, from one disk."""
-    one = scenario("single", 1)
+    one = scenario("single", 1, write_cache)
     penalty = PENALTY[kind]
     at_a_time = AT_A_TIME[kind]
     reads = members * rate(one, Op.READ, 4 * KIB, 8_000, DEPTH // members)
@@ -89,19 +99,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = rows()
+    found = {words: rows(name) for name, words in WRITE_CACHES.items()}
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps([row for table in found.values() for row in table], indent=2))
         return
     names = [name for name, *_ in LOADS]
-    print("| | " + " | ".join(names) + " | n x disk, read | n x disk / penalty, write |")
-    print("|---" * (len(names) + 3) + "|")
-    for row in found:
-        cells = [f"{row[name]:,.0f}" for name in names]
-        cells += [
-            f"{row[key]:,.0f}" if key in row else "" for key in ("expected read", "expected write")
-        ]
-        print(f"| {row['level']} of {row['members']}, {row['state']} | " + " | ".join(cells) + " |")
+    for words, table in found.items():
+        print(f"Write caches {words}:\n")
+        print("| | " + " | ".join(names) + " | n x disk, read | n x disk / penalty, write |")
+        print("|---" * (len(names) + 3) + "|")
+        for row in table:
+            cells = [f"{row[name]:,.0f}" for name in names]
+            cells += [
+                f"{row[key]:,.0f}" if key in row else ""
+                for key in ("expected read", "expected write")
+            ]
+            what = f"{row['level']} of {row['members']}, {row['state']}"
+            print(f"| {what} | " + " | ".join(cells) + " |")
+        print()
 
 
 if __name__ == "__main__":

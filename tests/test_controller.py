@@ -1,5 +1,6 @@
 """A RAID controller's DRAM: what it promises, and what it brings."""
 
+import os
 from collections import defaultdict
 from functools import partial
 from random import Random
@@ -27,7 +28,11 @@ SECOND = 10**9
 CAPACITY = 512 * KIB
 ARRAY = TierParameters(Level.RAID5, 3, 16 * KIB, SsdParameters(*[1] * 12), CAPACITY)
 
-slowly = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slowly = settings(
+    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "80")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 # A controller in front of an array that takes any time it likes.

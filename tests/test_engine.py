@@ -1,43 +1,20 @@
 """The engine gives the same facts as the reference, to the nanosecond, however it is run."""
 
-import os
 from dataclasses import replace
 
 import pytest
+from agreement import check, relaxed
 from engine import counters, simulate
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import scenarios
 
 from hybridsim.foundation.codes import Level, Spread
 
-relaxed = settings(
-    max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "60")),  # 3000: some minutes
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+usual = relaxed(1)  # HYBRIDSIM_EXAMPLES=3000: some minutes
 
 
-def check(scenario, **how):
-    expected = scenario.run()
-    facts, finished = simulate(scenario, **how)
-    assert facts == expected.facts
-    found = counted(finished)
-    assert found == {name: expected.counters.get(name, 0) for name in found}
-
-
-def counted(finished):
-    """Counters, without what a rebuild that is cut short leaves queued or waiting."""
-    found = counters(finished)
-    slow = getattr(finished.below.slow, "array", finished.below.slow)  # behind a controller
-    for name, tier in (("slow", slow), ("fast", finished.below.fast)):
-        if tier.rebuild.is_under_way():
-            for what in ("read_bytes", "write_bytes", "throttled_ns"):
-                found.pop(f"{name}_{what}", None)
-    return found
-
-
-@relaxed
+@usual
 @given(scenarios())
 def test_interpreted_engine_equals_reference(scenario):
     check(scenario, interpreted=True)
@@ -52,7 +29,7 @@ def test_interpreted_engine_equals_reference(scenario):
     ],
 )
 def test_compiled_engine_equals_reference(admission, replacement, controller, slow, fast):
-    @settings(relaxed, max_examples=40)
+    @settings(usual, max_examples=40)
     @given(scenarios(slow, fast, admission, controller, replacement))
     def compare(scenario):
         check(scenario)
@@ -60,7 +37,7 @@ def test_compiled_engine_equals_reference(admission, replacement, controller, sl
     compare()
 
 
-@relaxed
+@usual
 @given(
     scenarios(),
     st.lists(st.integers(1, 50), max_size=20),
@@ -76,10 +53,10 @@ def test_result_does_not_depend_on_how_it_is_cut(scenario, sizes, facts_rows, st
         scenario, interpreted=True, sizes=sizes, facts_rows=facts_rows, step_ns=step_ns
     )
     assert pieces == whole
-    assert counted(other) == counted(one)
+    assert counters(other) == counters(one)
 
 
-@settings(relaxed, max_examples=15)
+@settings(usual, max_examples=15)
 @given(scenarios(), st.sampled_from([63, 64, 65, 70, 130]))
 def test_arrays_of_many_members(scenario, members):
     """More than a machine word has bits."""

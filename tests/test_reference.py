@@ -358,6 +358,27 @@ class TestWriteCache:
         # Were the reads alone, they would be served at once.
         assert first > done(on(self.DISK, [requests[0], *requests[5:]]))[1]
 
+    FULL = [write(0, place * SECTOR) for place in (20, 40, 60, 80, 10, 30, 50)]
+
+    def test_while_writes_wait_for_room_the_arm_goes_where_it_is_soonest(self) -> None:
+        # Destages of 20, 40 and 60 end at 2.1, 4.1 and 6.1; after the last no write waits any more,
+        # and it is a read's turn. From 2.1 on the far one would take to 7.1, the near one to 3.1.
+        far, near = read(0, 4 * TRACK + 50 * SECTOR), read(0, 30 * SECTOR)
+        assert done(on(self.DISK, [*self.FULL, far]))[-1] == 17.1
+        assert done(on(self.DISK, [*self.FULL, near]))[-1] == 3.1
+
+    @pytest.mark.parametrize("order", Order)
+    def test_the_order_of_commands_does_not_matter_to_that(self, order: Order) -> None:
+        disk = replace(self.DISK, order=order)
+        assert done(on(disk, [*self.FULL, read(0, 4 * TRACK + 50 * SECTOR)]))[-1] == 17.1
+
+    @pytest.mark.parametrize(("submitted_ms", "done_ms"), [(0, 7.1), (1, 17.1)])
+    def test_who_waits_too_long_comes_first(self, submitted_ms: int, done_ms: float) -> None:
+        """At 4.1 a read that came with the writes is due; one that came later is after them."""
+        disk = replace(self.DISK, age_limit_ns=3 * MS)
+        late = read(submitted_ms, 4 * TRACK + 50 * SECTOR)
+        assert done(on(disk, [*self.FULL, late]))[-1] == done_ms
+
 
 class TestTier:
     def tier(self, level: Level, members: int, chunk: int = PAGE) -> Tier:

@@ -4,18 +4,22 @@ from random import Random
 
 import numpy as np
 import pytest
+from agreement import check
 from engine import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import Scenario, latencies
 
-from hybridsim.foundation.codes import Level, Mode, Op, Replay
+from hybridsim.foundation.codes import DmMode, Level, Mode, Op, Replay
 from hybridsim.jit.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
 from hybridsim.reference import (
     CacheParameters,
+    DmCacheParameters,
     LimitParameters,
+    RebuildParameters,
     Request,
     SourceParameters,
+    SsdParameters,
     TierParameters,
     VolumeParameters,
 )
@@ -197,6 +201,23 @@ def test_busy_is_the_time_in_which_requests_wait_for_a_limit():
     assert totals["bandwidth_limit_ns"] == 0
     waited = totals["iops_limit_ns"] + totals["latency_ns"]
     assert waited == sum(fact.done_ns - fact.issue_ns for fact in facts)
+
+
+def test_a_wait_that_the_end_of_the_simulation_cuts_counts_up_to_the_end():
+    """A rebuild goes on by itself: its next request may wait for a limit when all is answered."""
+    device = volume([LimitParameters(BOTH, 2**62, 1000)], capacity_bytes=MIB)
+    whole = SsdParameters(1, 4096, 0, 0, 0, 0, 0, 0, 0, 0, 10**9, MIB)
+    slow = TierParameters(Level.LINEAR, 1, 512, whole, MIB)
+    rebuild = RebuildParameters(0, 100_000, 100_000)
+    fast = TierParameters(Level.RAID5, 4, 512, device, 3 * MIB, rebuild=rebuild)
+    cache = DmCacheParameters(4096, 3, DmMode.WRITEBACK, 0, 0, 1024)
+    load = [Request(0, Op.WRITE, 12_288, 12_288)]
+    scenario = Scenario(load, SourceParameters(Replay.OPEN), cache, slow, fast)
+    check(scenario, interpreted=True)
+    _, finished = simulate(scenario, interpreted=True)
+    device = finished.below.fast.device
+    assert device.throttled_until_ns.max() > finished.clock[0]  # something waits still
+    assert device.totals(finished.clock[0])["busy_ns"] <= 4 * finished.clock[0]
 
 
 # --- rules --------------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ class Device(ABC):
             self.counters["write_bytes"] += length
         self.accept(op, offset, length, done)
 
+    def totals(self) -> Counter[str]:
+        """What the device has done up to now."""
+        return self.counters
+
     @abstractmethod
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Do what `submit` promises; this is what a device defines. `op` may have FUA, PREFLUSH."""

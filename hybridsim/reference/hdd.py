@@ -119,7 +119,17 @@ class Hdd(Device):
             return False
         if not self.queue or self.flushes:
             return True
-        return not self.destaged_last and (bool(self.without_room) or self.is_crowded())
+        if self.without_room:
+            return self.is_destage_better(self.queue[0], self.without_room[0])
+        return not self.destaged_last and self.is_crowded()
+
+    def is_destage_better(self, oldest: Command, write: Command) -> bool:
+        """Whether a destage, for which a write waits, comes before the commands."""
+        longest = self.clock.now - min(oldest.entered, write.submitted)
+        if longest >= self.parameters.age_limit_ns:
+            return write.submitted < oldest.entered
+        nearest = min(map(self.destage_cost, self.ranges[: self.parameters.destage_window]))
+        return nearest < self.cost(self.choose(), Order.POSITION)
 
     def choose(self) -> Command:
         """The oldest if it has waited too long, else the best of the oldest few."""
@@ -127,9 +137,10 @@ class Hdd(Device):
         if self.clock.now - oldest.entered >= self.parameters.age_limit_ns:
             return oldest
         # min() gives the first of equals: the older.
-        return min(self.queue[: self.parameters.window], key=self.cost)
+        order = self.parameters.order
+        return min(self.queue[: self.parameters.window], key=lambda each: self.cost(each, order))
 
-    def cost(self, command: Command) -> int:
+    def cost(self, command: Command, order: Order) -> int:
         """What speaks against a command; nothing, if it needs no movement."""
         p = self.parameters
         write = command.op == Op.WRITE
@@ -140,11 +151,11 @@ class Hdd(Device):
                 return 0
             place = reading.stop
         track = self.platters.track(place)
-        if p.order == Order.POSITION:
+        if order == Order.POSITION:
             ready = max(self.clock.now, command.prepared)
             move = self.platters.move(self.track, track, write)
             return move + (self.platters.angle(place) - (ready + move)) % p.rev_ns
-        if p.order == Order.DISTANCE:
+        if order == Order.DISTANCE:
             return abs(track // p.surfaces - self.track // p.surfaces)
         return track - self.track if track >= self.track else track - self.track + 2**40
 

@@ -187,7 +187,7 @@ class Machine:
             devices = self.tiers[name].devices if name in self.tiers else []
             is_volume = any(isinstance(device, Volume) for device in devices)
             for key in COUNTERS + VOLUME_COUNTERS * is_volume:
-                result[f"{name}_{key}"] = sum(device.counters[key] for device in devices)
+                result[f"{name}_{key}"] = sum(device.totals()[key] for device in devices)
             tier = self.tiers.get(name)
             if tier is not None:
                 result |= {f"{name}_{key}": value for key, value in tier.usage().items()}

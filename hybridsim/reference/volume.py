@@ -1,5 +1,7 @@
 """The cloud volume (2.9): buckets in front of storage whose latency is drawn from a table."""
 
+from collections import Counter
+
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
@@ -17,6 +19,11 @@ class Volume(Device):
         self.first_draw = mixed((parameters.seed + 0x9E3779B1 * (member + 1)) % 2**32)
         self.requests = 0
         self.throttled_until = 0
+
+    def totals(self) -> Counter[str]:
+        """What was counted, without the part of a wait that is still to come."""
+        still = max(0, self.throttled_until - self.clock.now)
+        return self.counters - Counter(throttled_ns=still)
 
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Wait for the limits, then take the latency and the time of the bytes."""

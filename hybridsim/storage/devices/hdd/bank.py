@@ -220,16 +220,30 @@ class HDD(NamedTuple):
         self.write_cache.add(member, offset, offset + queue.length[slot], here, self.arm.platters)
 
     @method
-    def is_destage_next(self, member):
+    def is_destage_next(self, now, member):
         """Return whether the arm destages before it serves a command."""
         if self.write_cache.ranges[member] == 0:
             return False
         queue = self.queue
         if queue.oldest[LINES * member] == NOTHING or queue.oldest[LINES * member + 2] != NOTHING:
             return True
-        if self.destaged_last[member]:
-            return False
-        return queue.oldest[LINES * member + 1] != NOTHING or self.write_cache.is_crowded(member)
+        if queue.oldest[LINES * member + 1] != NOTHING:
+            return self.is_destage_better(now, member)
+        return self.destaged_last[member] == 0 and self.write_cache.is_crowded(member)
+
+    @method
+    def is_destage_better(self, now, member):
+        """Tell the same while a write waits for room: what has waited too long, or is nearer."""
+        queue = self.queue
+        entered = queue.entered_ns[queue.oldest[LINES * member]]
+        submitted = queue.submitted_ns[queue.oldest[LINES * member + 1]]
+        if now - min(entered, submitted) >= self.age_limit_ns:
+            return submitted < entered
+        command, _ = self.best(now, member)
+        cache = self.write_cache
+        each = cache.pick(now, member, cache.admitted[member], self.arm)
+        destage_ns = cache.reach_ns(now, member, each, self.arm)
+        return destage_ns < self.cost(now, member, command, POSITION)
 
     @method
     def destage(self, now, member):
@@ -259,7 +273,7 @@ class HDD(NamedTuple):
     @method
     def start(self, now, member, kind, events):
         """Choose the next work of the arm, if there is any, and schedule its end."""
-        if self.is_destage_next(member):
+        if self.is_destage_next(now, member):
             self.read_ahead.pause(now, member)
             self.serving[member] = DESTAGE
             self.destaged_last[member] = 1
@@ -277,31 +291,37 @@ class HDD(NamedTuple):
 
     @method
     def pick(self, now, member):
-        """Remove and return the command of lowest cost from the queue."""
+        """Remove and return the next command from the queue."""
+        best, before_best = self.best(now, member)
+        self.window.unlink(now, member, LINES * member, before_best, best, self.queue)
+        self.counts[member, QUEUE_NS] += now - self.queue.submitted_ns[best]
+        return best
+
+    @method
+    def best(self, now, member):
+        """Return the command of lowest cost, or the oldest if it is due, and its predecessor."""
         queue = self.queue
         best, before_best = queue.oldest[LINES * member], NOTHING
         waited = now - queue.entered_ns[best]
         if self.window.size > 1 and waited < self.age_limit_ns and queue.next[best] != NOTHING:
-            lowest = self.cost(now, member, best)
+            lowest = self.cost(now, member, best, self.order)
             before = best
             slot = queue.next[best]
             for _ in range(self.window.size - 1):
                 if slot == NOTHING or lowest == 0:
                     break
-                cost = self.cost(now, member, slot)
+                cost = self.cost(now, member, slot, self.order)
                 if cost < lowest:
                     lowest = cost
                     best = slot
                     before_best = before
                 before = slot
                 slot = queue.next[slot]
-        self.window.unlink(now, member, LINES * member, before_best, best, queue)
-        self.counts[member, QUEUE_NS] += now - queue.submitted_ns[best]
-        return best
+        return best, before_best
 
     @method
-    def cost(self, now, member, slot):
-        """Return the scheduler's cost of a command; 0 if it needs no movement."""
+    def cost(self, now, member, slot, order):
+        """Return the cost of a command in a scheduling order; 0 if it needs no movement."""
         queue = self.queue
         track, cylinder = queue.track[slot], queue.cylinder[slot]
         angle_ns = queue.angle_ns[slot]
@@ -312,9 +332,9 @@ class HDD(NamedTuple):
                 return 0
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
             _, track, cylinder, angle_ns = self.arm.platters.place(stop)
-        if self.order == POSITION:
+        if order == POSITION:
             return self.arm.reach_ns(member, ready, track, cylinder, angle_ns, not reads)
-        if self.order == DISTANCE:
+        if order == DISTANCE:
             return abs(cylinder - self.arm.cylinder[member])
         ahead = track - self.arm.track[member]
         return ahead if ahead >= 0 else ahead + BEHIND
