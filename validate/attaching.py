@@ -10,7 +10,7 @@ from typing import Any
 
 from validate import calibration, facts, guards, hosts, layout, measuring, result_folder, tracing
 from validate.attached import Attached, look
-from validate.devices import Claim, is_read_only, of_number
+from validate.devices import held, is_read_only, of_number
 from validate.environment import Environment
 from validate.errors import ExperimentError, MissingError, UnsafeError
 from validate.experiment import Experiment
@@ -74,15 +74,14 @@ def _fits(experiment: Experiment, found: Attached) -> None:
 
 
 def _may_write(request: AttachRequest, found: Attached) -> None:
-    """Raise UnsafeError unless the device holds nothing, and was named twice."""
+    """Raise UnsafeError unless the device holds nothing, and was named twice.
+
+    It is claimed exclusively from here on, question and load included: fio opens it beside that.
+    """
     system, device = request.system, found.cached
     guards.named_twice([device], request.erase, system)
     guards.check(device, system)
-    claim = Claim(device, system, write=False)
-    try:
-        why = guards.empty(device, claim, system)
-    finally:
-        claim.release()
+    why = guards.empty(device, held(device, system), system)
     if why:
         raise UnsafeError(f"{device.path}: {why}")
 
@@ -140,8 +139,9 @@ def _run(
 ) -> None:
     experiment, device = environment.experiment, found.cached
     writes, collect = experiment.load.job.writes, experiment.collect
+    system = here.scene.system
     if not writes and not is_used:
-        step = HoldReadOnly(device.path, device.number, is_read_only(device.node))
+        step = HoldReadOnly(device.path, device.identity(system), is_read_only(device.node))
         say(step.describe())
         here.do(step)
     if collect.calibrate:

@@ -15,7 +15,7 @@ from validate.planning import Plan, plan
 from validate.progress import Say
 from validate.request import BuildRequest, sides
 from validate.site import Site, site
-from validate.steps.ends import zero_device
+from validate.steps.ends import begin_load, zero_device
 
 
 def build(request: BuildRequest, say: Say) -> Path:
@@ -39,6 +39,7 @@ def _run(
     if experiment.collect.calibrate:
         _calibrate(here, steps, experiment, folder, say)
     _do(here, steps.cache, say)
+    begin_load(here.scene)
     subject = _subject(here, steps, experiment)
     environment.fio = {"job_file": layout.JOB_FILE, "writes": experiment.load.job.writes}
     environment.cache = facts.of_cache(experiment, subject, here)
@@ -74,6 +75,7 @@ def _calibrate(here: Site, steps: Plan, experiment: Experiment, folder: Path, sa
     bare = {layout.BARE_SLOW: ("origin", experiment.origin.size_bytes)}
     if steps.fast_role:
         bare[layout.BARE_FAST] = (steps.fast_role, experiment.fast_bytes)
+    begin_load(here.scene)
     for name, (role, size) in bare.items():
         device = of_number(here.scene.roles[role], system)
         say(f"calibrating the bare device ({name}): {device.node}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from validate.errors import UnsafeError
+from validate.errors import RunError, UnsafeError
 from validate.sizes import SECTOR, human
 from validate.system import System
 
@@ -28,11 +28,12 @@ class Device:
     number: str  # MAJOR:MINOR
     folder: Path  # in sysfs
     size_bytes: int
+    dev: Path = Path("/dev")
 
     @property
     def node(self) -> str:
         """The kernel's own path, which no link leads elsewhere."""
-        return "/dev/" + self.name.replace("!", "/")
+        return f"{self.dev}/{self.name.replace('!', '/')}"
 
     @property
     def disk(self) -> Path:
@@ -48,12 +49,14 @@ class Device:
         """Return what tells it from another device of that number, also after a reboot."""
         disk = self.disk
         hardware = [system.read(disk / name, "") for name in HARDWARE]
+        hardware.append(_backing(disk, system))
         return {
             "number": self.number,
             "name": self.name,
             "size": str(self.size_bytes),
             "boot": system.boot(),
             "sequence": system.read(disk / "diskseq", ""),
+            "start": system.read(self.folder / "start", ""),  # of a partition
             "hardware": next((each for each in hardware if each), ""),
         }
 
@@ -73,6 +76,16 @@ class Device:
             "queue_depth": int(depth) if depth else None,
             "model": model(self, system),
         }
+
+
+def _backing(disk: Path, system: System) -> str:
+    """Return what tells the file behind a loop device from others, or ""."""
+    path = system.read(disk / "loop/backing_file", "")
+    try:
+        found = os.stat(path) if path else None
+    except OSError:
+        return ""
+    return f"{path} {found.st_dev}:{found.st_ino}" if found else ""
 
 
 def chosen(text: str) -> str:
@@ -103,7 +116,8 @@ def of_number(number: str, system: System, path: str = "") -> Device:
         raise UnsafeError(f"{path or number}: the kernel knows no device {number}: is it gone?")
     size_bytes = int(system.read(folder / "size")) * SECTOR
     name = folder.name
-    return Device(path or f"/dev/{name.replace('!', '/')}", name, number, folder, size_bytes)
+    node = f"{system.dev}/{name.replace('!', '/')}"
+    return Device(path or node, name, number, folder, size_bytes, system.dev)
 
 
 def tree(device: Device, system: System) -> Iterator[Device]:
@@ -128,7 +142,7 @@ class Claim:
         self._identity = device.identity(system)
         mode = os.O_RDWR if write else os.O_RDONLY
         try:
-            self.fd = os.open(device.node, mode | os.O_EXCL | os.O_CLOEXEC)
+            self.fd = system.open_device(device.node, mode | os.O_EXCL)
         except OSError as error:
             mend = error.strerror
             if error.errno == errno.EBUSY:
@@ -145,8 +159,8 @@ class Claim:
 
     def verify(self) -> None:
         """Raise UnsafeError where path, node and open file are no longer the same device."""
-        number, found = self.device.number, os.fstat(self.fd)
-        opened = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        number = self.device.number
+        opened = self._system.number_of_open(self.fd)
         named = self._system.number_of(self.device.path)
         now = of_number(number, self._system, self.device.path).identity(self._system)
         if not opened == named == number or now != self._identity:
@@ -156,11 +170,42 @@ class Claim:
                 "/dev/disk/by-id/..., and see what moves that link"
             )
 
+    def read(self, offset: int, length: int) -> bytes:
+        """Read what is on the medium."""
+        return self._system.pread(self.fd, offset, length)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write all of it; RunError where that fails."""
+        try:
+            self._system.pwrite(self.fd, offset, data)
+        except OSError as error:
+            raise RunError(f"{self.device.path}: cannot be written: {error.strerror}") from None
+
     def release(self) -> None:
         """Let go of it."""
         if self.fd >= 0:
-            os.close(self.fd)
+            self._system.close_device(self.fd)
             self.fd = -1
+
+
+def held(device: Device, system: System) -> Claim:
+    """Return the claim that this process has on a device, or take it, to be kept.
+
+    It stays in `system.claims`, so that nobody comes between a check, the question to the user and
+    the change.  Raises UnsafeError where somebody else has the device.
+    """
+    claim: Claim | None = system.claims.get(device.number)
+    if claim is None:
+        claim = system.claims[device.number] = Claim(device, system, write=True)
+    return claim
+
+
+def let_go(system: System, number: str | None = None) -> None:
+    """Release the claim on a device, if there is one, or all of them."""
+    for each in [number] if number is not None else list(system.claims):
+        claim = system.claims.pop(each, None)
+        if claim is not None:
+            claim.release()
 
 
 def is_read_only(node: str) -> bool:

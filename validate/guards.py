@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from validate import signatures
+from validate import remains, signatures
 from validate.devices import Claim, Device, of_number, tree
 from validate.errors import UnsafeError
 from validate.sizes import human
@@ -111,8 +111,36 @@ def _opens(process: Path, numbers: set[str], system: System) -> bool:
     return any(system.number_of(file) in numbers for file in files)
 
 
+def no_other_path(device: Device, system: System) -> str:
+    """Refuse one of several paths to the same disk: the others may be in use elsewhere."""
+    own = system.read(device.disk / "wwid", "") or system.read(device.disk / "device/wwid", "")
+    others = [
+        folder.name
+        for folder in sorted((system.sys / "class/block").iterdir())
+        if own
+        and os.path.realpath(folder) != str(device.disk)
+        and not (folder / "partition").exists()
+        and own in (system.read(folder / "wwid", ""), system.read(folder / "device/wwid", ""))
+    ]
+    if others:
+        return f"is the same disk as {', '.join(others)}: name the multipath device over them"
+    return ""
+
+
+def not_reserved(device: Device, system: System) -> str:
+    """Refuse a SCSI disk that a host has reserved, as far as sg_persist is there to ask."""
+    scsi = (device.disk / "device/scsi_level").exists()
+    if not scsi or system.uid != 0 or system.program("sg_persist") is None:
+        return ""
+    words = ["sg_persist", "--in", "--read-reservation", f"{system.dev}/{device.disk.name}"]
+    if "Reservation follows" in system.run(words, check=False, record=False):
+        return "is reserved (SCSI persistent reservation), perhaps by another host: end that first"
+    return ""
+
+
 GUARDS: tuple[Guard, ...] = (
     not_mounted, not_swap, no_holders, no_partitions, not_of_a_used_disk, writable, not_open,
+    no_other_path, not_reserved,
 )  # fmt: skip
 
 
@@ -128,13 +156,18 @@ def large_enough(device: Device, need_bytes: int, what: str) -> str:
 
 def empty(device: Device, claim: Claim, system: System) -> str:
     """Refuse what holds anything: by what is read now, and by blkid's own reading."""
-    read = signatures.of_file(claim.fd)
-    names = signatures.found(read, device.size_bytes)
+    names = signatures.found(claim.read, device.size_bytes, remains.known(device, system))
     names += [name for name in _by_blkid(device, system) if not names]
-    if names:
-        mend = f"wipefs -a {device.node}" if "data at" not in names[0] else "zero both its ends"
-        return f"holds {', '.join(names)}: if nothing of it is needed, {mend}"
-    return ""
+    if not names:
+        return ""
+    mend = f"if nothing of it is needed, wipefs -a {device.node}"
+    if names[0].startswith("data at"):
+        mend = "if nothing of it is needed, zero both its ends"
+    elif names[0].startswith("data in"):
+        mend = f"if nothing of it is needed, zero all of it (blkdiscard -z {device.node})"
+    elif names[0] == signatures.MARK_OF_A_RUN:
+        mend = "`validate clean`, with the --state of that run, gives it back"
+    return f"holds {', '.join(names)}: {mend}"
 
 
 def _by_blkid(device: Device, system: System) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ from validate.experiment import Cache, Experiment
 from validate.sizes import MIB
 from validate.steps import PREFIX, Step, uuid_of
 from validate.steps.bcache import FormatBcache, StartBcache
-from validate.steps.ends import Occupy
+from validate.steps.ends import ROOM, Occupy
 from validate.steps.files import AttachLoop, CreateFile
 from validate.steps.mapper import MapCache, MapLinear
 from validate.steps.raid import MakeRaid
@@ -70,6 +71,10 @@ class Names:
         """Return the UUID of a mapped device."""
         return f"{PREFIX.upper()}-{self.identity}-{role}"
 
+    def token(self) -> str:
+        """Return a new one, which no other step of any run has."""
+        return secrets.token_hex(16)
+
 
 def check_number(experiment: Experiment, slow: int, has_fast: bool) -> None:
     """Raise ExperimentError where there are too few devices, or too many."""
@@ -102,13 +107,15 @@ def _slow_side(made: Plan, experiment: Experiment, slow: Sequence[Place], names:
     size, level = experiment.origin.size_bytes, experiment.origin.raid_level
     is_mapped = bool(size) and (level is not None or size != _size_of(slow[0], size))
     top = "whole" if is_mapped else "origin"
+    room = 0 if level is not None else _room(slow[0], size)
     if level is None:
         made.slow_roles = [top]
-        made.below += _taken(slow[0], top, size)
+        made.below += _taken(slow[0], top, size, names, has_room=room > 0)
     else:
         made.slow_roles = [f"slow{at}" for at in range(len(slow))]
         for place, role in zip(slow, made.slow_roles):
-            made.below += _taken(place, role, slow_bytes(experiment, len(slow)))
+            size_bytes = slow_bytes(experiment, len(slow))
+            made.below += _taken(place, role, size_bytes, names, has_room=False)
         made.below.append(
             MakeRaid(
                 names.name("array"), uuid_of(names.identity), level,
@@ -117,7 +124,7 @@ def _slow_side(made: Plan, experiment: Experiment, slow: Sequence[Place], names:
         )  # fmt: skip
     if is_mapped:
         made.below.append(
-            MapLinear(names.name("origin"), names.uuid("origin"), top, 0, size, "origin")
+            MapLinear(names.name("origin"), names.uuid("origin"), top, room, size, "origin")
         )
 
 
@@ -125,10 +132,11 @@ def _fast_side(made: Plan, cache: Cache, fast: Place, names: Names) -> None:
     need = cache.metadata_bytes + cache.size_bytes
     is_mapped = bool(cache.metadata_bytes) or need != _size_of(fast, need)
     made.fast_role = "fast" if is_mapped else "data"
-    made.below += _taken(fast, made.fast_role, need)
+    room = _room(fast, need)
+    made.below += _taken(fast, made.fast_role, need, names, has_room=room > 0)
     parts = {
-        "metadata": (0, cache.metadata_bytes),
-        "data": (cache.metadata_bytes, cache.size_bytes),
+        "metadata": (room, cache.metadata_bytes),
+        "data": (room + cache.metadata_bytes, cache.size_bytes),
     }
     if is_mapped:
         made.below += [
@@ -142,10 +150,18 @@ def _size_of(place: Place, file_bytes: int) -> int:
     return place.size_bytes if place.identity is not None else file_bytes
 
 
-def _taken(place: Place, role: str, file_bytes: int) -> list[Step]:
+def _room(place: Place, need_bytes: int) -> int:
+    """Return what is left free at both ends of a device of the user's, where it has room."""
+    fits = place.identity is not None and place.size_bytes >= need_bytes + 2 * ROOM
+    return ROOM if need_bytes and fits else 0
+
+
+def _taken(place: Place, role: str, file_bytes: int, names: Names, *, has_room: bool) -> list[Step]:
+    token = names.token()
     if place.identity is not None:
-        return [Occupy(place.path, role, place.identity)]
-    return [CreateFile(place.path, file_bytes), AttachLoop(place.path, role)]
+        uuid = uuid_of(names.identity)
+        return [Occupy(place.path, role, place.identity, token, uuid, has_room)]
+    return [CreateFile(place.path, file_bytes, token), AttachLoop(place.path, role, token)]
 
 
 def _cache(cache: Cache, names: Names) -> list[Step]:

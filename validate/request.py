@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from validate import guards, tracing
-from validate.devices import Claim, Device, find, model
+from validate.devices import Device, find, held, model
 from validate.errors import ExperimentError, MissingError, UnsafeError
 from validate.experiment import Experiment
 from validate.planning import Place, plan, slow_bytes
@@ -39,6 +39,9 @@ class BuildRequest:
 
 def check(request: BuildRequest) -> list[str]:
     """Look at all that could be in the way, and touch nothing; return what to know.
+
+    As root, each device is claimed exclusively from here on, so that nobody comes between this and
+    the first change; `devices.let_go` ends that.
 
     Raises UnsafeError for a device that must not be taken, MissingError for what is not there.
     """
@@ -136,15 +139,11 @@ def _new_files(paths: Sequence[str], experiment: Experiment) -> None:
 
 
 def _problem(device: Device, system: System) -> str:
-    """Return what speaks against a device, or ""."""
+    """Return what speaks against a device, or ""; as root, claim it first and keep the claim."""
     try:
         guards.check(device, system)
         if system.uid == 0:
-            claim = Claim(device, system, write=False)
-            try:
-                why = guards.empty(device, claim, system)
-            finally:
-                claim.release()
+            why = guards.empty(device, held(device, system), system)
             return f"{device.path}: {why}" if why else ""
     except UnsafeError as error:
         return str(error)

@@ -1,19 +1,25 @@
 """What a device holds, read from the device itself: no cache of udev's or blkid's is asked.
 
-The places are those that the formats' documents tell.  A device whose beginning or end holds
-anything else than zeros is not empty either, whatever it is.
+The places are those that the formats' documents tell.  A device that holds anything else than
+zeros at its beginning, at its end or at one of the places between where it is sampled is not empty
+either, whatever it is.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from validate.sizes import KIB, MIB
 
 Reader = Callable[[int, int], bytes]  # offset, length
-END = MIB  # what is looked at, at both ends
+Piece = tuple[int, str]  # offset, SHA-256
+END = MIB  # what must be zeros, at both ends; of the next one, all is looked at
+SAMPLES, SAMPLE_BYTES = 128, 4 * KIB  # between them
+OURS = b"hybridsim validate"  # how the mark of a run begins
+MARK_OF_A_RUN = "the mark of a run of validate"
 BCACHE = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
 MD = bytes.fromhex("fc4e2ba9")
 
@@ -76,11 +82,17 @@ MARKS = (
     Mark("a DRBD device", -4096 + 60, b"\x83\x74\x02\x6d"),
     Mark("a DRBD device", -4096 + 60, b"\x83\x74\x02\x6b"),
     Mark("a qcow2 image", 0, b"QFI\xfb"),
+    Mark("a Stratis pool", 512 + 4, b"!Stra0tis\x86\xff\x02^\x41rh"),
+    Mark("GELI encryption", -512, b"GEOM::ELI"),
+    Mark(MARK_OF_A_RUN, 0, OURS),
 )
 
 
-def found(read: Reader, size_bytes: int) -> list[str]:
-    """Name what a device holds; nothing where both its ends are zeros."""
+def found(read: Reader, size_bytes: int, known: Collection[Piece] = ()) -> list[str]:
+    """Name what a device holds; nothing where its ends and all samples of it are zeros.
+
+    `known` are pieces between the ends that may be there: what a run of ours left.
+    """
     names = [mark.name for mark in MARKS if _has(read, size_bytes, mark)]
     names += _md_at_the_end(read, size_bytes)
     names += _zfs(read, size_bytes)
@@ -89,7 +101,38 @@ def found(read: Reader, size_bytes: int) -> list[str]:
         names.append("a DOS partition table or boot sector")
     if not names:
         names += [f"data at its {place}" for place in _not_empty(read, size_bytes)]
+    if not names:
+        strange = [at for at, told in content(read, size_bytes) if (at, told) not in known]
+        names += [f"data in its middle (at byte {at})" for at in strange[:1]]
     return list(dict.fromkeys(names))
+
+
+def not_zero(data: bytes | bytearray) -> bool:
+    """Tell whether it holds anything but zeros; far faster than `any`."""
+    return data.count(0) != len(data)
+
+
+def content(read: Reader, size_bytes: int) -> list[Piece]:
+    """Return the pieces between the ends that hold something: where, and its SHA-256."""
+    holding = []
+    for at, length in _pieces(size_bytes):
+        data = read(at, length)
+        if not_zero(data):
+            holding.append((at, hashlib.sha256(data).hexdigest()))
+    return holding
+
+
+def _pieces(size_bytes: int) -> list[tuple[int, int]]:
+    """Return where it is looked at between the ends: offsets and lengths."""
+    start, end = END, size_bytes - END
+    if end <= start:
+        return []
+    length = min(END, end - start)
+    pieces = [(start, length), (end - length, length)]
+    for number in range(SAMPLES):
+        at = (start + (end - start) * number // SAMPLES) // SAMPLE_BYTES * SAMPLE_BYTES
+        pieces.append((at, min(SAMPLE_BYTES, end - at)))
+    return list(dict.fromkeys(pieces))
 
 
 def of_file(fd: int) -> Reader:
@@ -124,4 +167,4 @@ def _zfs(read: Reader, size_bytes: int) -> list[str]:
 def _not_empty(read: Reader, size_bytes: int) -> list[str]:
     length = min(END, size_bytes)
     ends = {"beginning": 0, "end": size_bytes - length}
-    return [name for name, at in ends.items() if any(read(at, length))]
+    return [name for name, at in ends.items() if not_zero(read(at, length))]

@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from validate import journal
+from validate.devices import let_go
 from validate.errors import InterruptedRunError, NotOursError, RunError, ValidateError
+from validate.progress import to_stderr
 from validate.steps import Scene, Step, as_object, from_object
 from validate.system import System
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+UNDONE = "undone: "
 WAIT = b"validate: cleaning up; please wait\n"
 
 
@@ -64,14 +67,17 @@ class Site:
     stop: Stop
     journal: journal.Journal
     done: list[Step] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)  # what undoing said
 
     def do(self, step: Step) -> None:
         """Note a step, then do it."""
         self.stop.check()
-        self.journal.write({"doing": as_object(step)})
-        self.done.append(step)  # also one that fails half-way
+        number = len(self.journal.entries())
+        self.journal.write({"doing": as_object(step), "number": number})
+        # Also one that fails half-way: what it did is judged by its content, never by this list.
+        self.done.append(step)
         step.do(self.scene)
-        self.journal.write({"did": type(step).__name__})
+        self.journal.write({"did": type(step).__name__, "number": number})
 
     def undo(self, step: Step) -> None:
         """Undo one step before the others."""
@@ -81,7 +87,16 @@ class Site:
 
     def undo_all(self) -> None:
         """Undo all steps, the last one first; RunError that names what stays."""
-        _, left = undo_in_turn(self.done, self.scene.system)
+        for step in self.done:  # the kernel still holds all of them
+            seal = getattr(step, "seal", None)
+            if seal is not None:
+                with suppress(ValidateError, OSError):  # then it is left, and said to be
+                    seal(self.scene.system)
+        self.told, left = undo_in_turn(self.done, self.scene.system)
+        let_go(self.scene.system)
+        for each in self.told:
+            if not each.startswith(UNDONE):
+                to_stderr(each)  # what others put there, and stays
         if not left:
             self.journal.remove()
             return
@@ -98,7 +113,7 @@ def undo_in_turn(steps: list[Step], system: System) -> tuple[list[str], list[str
     for step in reversed(steps):
         try:
             step.undo(system)
-            undone.append(f"undone: {step.describe()}")
+            undone.append(f"{UNDONE}{step.describe()}")
         except NotOursError as error:
             undone.append(str(error))
         except (ValidateError, OSError) as error:

@@ -33,7 +33,12 @@ class System:
     proc: Path = Path("/proc")
     state: Path = Path(STATE)
     uid: int = field(default_factory=os.geteuid)
+    dev: Path = Path("/dev")
     commands: list[dict[str, Any]] = field(default_factory=list)
+    claims: dict[str, Any] = field(default_factory=dict)  # devices.Claim by MAJOR:MINOR, held by us
+    written: set[str] = field(default_factory=set)  # tokens of the marks that this process wrote
+    loaded: set[str] = field(default_factory=set)  # of those, whose devices our load wrote to
+    sealed: dict[str, dict[int, bytes]] = field(default_factory=dict)  # by token: ends by offset
 
     # Programs.
 
@@ -127,6 +132,48 @@ class System:
                 f"the kernel {release} has no module {name}: install the modules of this kernel "
                 f"(Debian: apt install linux-image-{release}), or use `validate lab`"
             ) from None
+
+    # Block devices.
+
+    def resume_mapped(self, name: str) -> None:
+        """Let a mapped device work with the table that was loaded."""
+        from validate import mapped
+
+        mapped.resume(name)
+
+    def open_device(self, node: str, mode: int) -> int:
+        """Open a block device; with O_EXCL nobody else can mount it or open it so."""
+        return os.open(node, mode | os.O_CLOEXEC)
+
+    def close_device(self, fd: int) -> None:
+        """Close what open_device opened."""
+        os.close(fd)
+
+    def number_of_open(self, fd: int) -> str:
+        """Return MAJOR:MINOR of an open block device."""
+        found = os.fstat(fd)
+        return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+
+    def pread(self, fd: int, offset: int, length: int) -> bytes:
+        """Read from an open device what is on the medium now, not what was cached before.
+
+        What is written through a mapped device passes by the pages cached of the one below it.
+        """
+        os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)
+        found = b""
+        while len(found) < length:
+            more = os.pread(fd, length - len(found), offset + len(found))
+            if not more:
+                break
+            found += more
+        return found
+
+    def pwrite(self, fd: int, offset: int, data: bytes) -> None:
+        """Write all of it to an open device; it is on the medium when this returns."""
+        done = 0
+        while done < len(data):
+            done += os.pwrite(fd, data[done:], offset + done)
+        os.fsync(fd)
 
     # Files.
 

@@ -42,18 +42,21 @@ def add_arguments(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the plan, ask, and do it."""
-    from validate import attaching, experiment
+    from validate import attaching, devices, experiment
     from validate.progress import to_stderr
 
     system, said = system_of(args), experiment.load(args.experiment)
     clear_leftovers(args, system)
     request = attaching.AttachRequest(said, args.device, args.erase, args.in_use, args.out, system)
-    found, is_used, notes = attaching.check(request)
-    print(attaching.shown(request, found, is_used, notes), file=sys.stderr)
-    if args.dry_run:
-        return 0
-    attaching.ready(request)
-    agree(args, "Begin?")
-    folder = attaching.attach(request, found, is_used, to_stderr)
+    try:
+        found, is_used, notes = attaching.check(request)  # and claim, if it is to be written to
+        print(attaching.shown(request, found, is_used, notes), file=sys.stderr)
+        if args.dry_run:
+            return 0
+        attaching.ready(request)
+        agree(args, "Begin?")
+        folder = attaching.attach(request, found, is_used, to_stderr)
+    finally:
+        devices.let_go(system)
     print(f"results: {folder}")
     return 0

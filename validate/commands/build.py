@@ -17,8 +17,9 @@ Examples:
   sudo python3 -m validate build raid.toml --slow /dev/sdb --slow /dev/sdc --slow /dev/sdd \\
        --fast /dev/nvme1n1 --erase /dev/sdb --erase ...
 
-A device must be empty: zeros at both ends, no file system, partitions, RAID, LVM or swap, not in
-use.  It is empty again afterwards.  A file must not exist: it is made, sparse, and removed.
+A device must be empty: zeros at both ends and where it is sampled between, no file system,
+partitions, RAID, LVM or swap, not in use.  Its ends are zeros again afterwards.  A file must not
+exist: it is made, sparse, and removed.
 """
 
 
@@ -95,19 +96,22 @@ def agree(args: argparse.Namespace, question: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the plan, ask, and do it."""
-    from validate import building, experiment
+    from validate import building, devices, experiment
     from validate import request as requests
     from validate.progress import to_stderr
 
     system, said = system_of(args), experiment.load(args.experiment)
     clear_leftovers(args, system)
     request = requests.BuildRequest(said, args.slow, args.fast, args.erase, args.out, system)
-    notes = requests.check(request)
-    print(requests.shown(request, notes), file=sys.stderr)
-    if args.dry_run:
-        return 0
-    requests.ready(request)
-    agree(args, "Begin?")
-    folder = building.build(request, to_stderr)
+    try:
+        notes = requests.check(request)  # and claim
+        print(requests.shown(request, notes), file=sys.stderr)
+        if args.dry_run:
+            return 0
+        requests.ready(request)
+        agree(args, "Begin?")
+        folder = building.build(request, to_stderr)
+    finally:
+        devices.let_go(system)
     print(f"results: {folder}")
     return 0

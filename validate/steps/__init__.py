@@ -1,8 +1,9 @@
 """What changes the machine: a family of steps.  To add one: a file, and a line in STEPS.
 
 A step is a frozen dataclass of plain values.  Its `undo` needs nothing but those: it looks for
-whatever there is of it, removes only what bears our names and numbers, and is content where there
-is nothing.  So a step can be undone from the journal by another process, however far it came.
+whatever there is of it, removes only what is ours by its content (a token, a UUID, a name with the
+run's number), and is content where there is nothing.  So a step can be undone from the journal by
+another process, however far it came; one that refused to begin has left nothing to be undone.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Scene:
     system: System
     roles: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # that a later reader may want
+    taken: dict[str, Any] = field(default_factory=dict)  # ends.HandedOver by number
 
 
 class Step(Protocol):
@@ -62,9 +64,13 @@ def as_object(step: Step) -> dict[str, Any]:
 
 def from_object(told: dict[str, Any]) -> Step:
     """Return the step that the journal tells of."""
-    values = dict(told)
-    name = values.pop("step")
-    step: Step = getattr(importlib.import_module(STEPS[name]), name)(**values)
+    kind = told["step"]
+    values = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in told.items()
+        if key != "step"
+    }
+    step: Step = getattr(importlib.import_module(STEPS[kind]), kind)(**values)
     return step
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from validate.devices import of_number
+from validate.devices import held, let_go, of_number
 from validate.errors import RunError
 from validate.sizes import human
-from validate.steps import Scene
+from validate.steps import Scene, ends
 from validate.system import System
 
 SECONDS = 30
@@ -36,7 +36,12 @@ class FormatBcache:
         # random is not known to the tool: it is set where the set is started.
         if self.replacement in ("lru", "fifo"):
             words += [f"--cache_replacement_policy={self.replacement}"]
-        system.run([*words, "-C", nodes["data"], "-B", nodes["origin"]], timeout_s=60)
+
+        def make() -> None:
+            system.run([*words, "-C", nodes["data"], "-B", nodes["origin"]], timeout_s=60)
+
+        ends.hand_over([scene.roles[role] for role in nodes], scene, make, kept=False)
+        ends.begin_load(scene)
 
     def undo(self, system: System) -> None:
         """Nothing: they go with the ends of the devices."""
@@ -72,6 +77,7 @@ class StartBcache:
         for name, value in self.set_settings.items():
             system.write(self._set(system) / name, value)
         scene.roles[self.role] = system.read(device / "dev")
+        held(of_number(scene.roles[self.role], system), system)
         scene.facts["made_uptime_s"] = system.uptime_s()
 
     def _attach(self, backing: Path, system: System) -> None:
@@ -92,6 +98,7 @@ class StartBcache:
     def undo(self, system: System) -> None:
         """Stop the devices and the set that bear our UUID, and no others."""
         for backing in self._backing(system):
+            let_go(system, system.read(backing / "dev/dev", ""))
             with contextlib.suppress(RunError):
                 system.write(backing / "stop", "1")
             system.wait(f"{backing.parent.name}: bcache to stop", _is_gone(backing), SECONDS)

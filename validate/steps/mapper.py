@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from validate import mapped
-from validate.devices import of_number
+from validate.devices import held, let_go, of_number
 from validate.errors import RunError
 from validate.sizes import SECTOR, human
-from validate.steps import Scene
+from validate.steps import Scene, ends
 from validate.system import System
 
 
@@ -34,8 +33,18 @@ class MapLinear:
     def do(self, scene: Scene) -> None:
         """Make it."""
         sectors = self.size_bytes // SECTOR
-        table = f"0 {sectors} linear {scene.roles[self.of]} {self.start_bytes // SECTOR}\n"
-        scene.roles[self.role] = create(self.name, self.uuid, table, scene.system)
+        below = scene.roles[self.of]
+        table = f"0 {sectors} linear {below} {self.start_bytes // SECTOR}\n"
+
+        def make() -> None:
+            number = scene.roles[self.role] = create(self.name, self.uuid, table, scene.system)
+            held(of_number(number, scene.system), scene.system)
+
+        ends.hand_over([below], scene, make, kept=True)
+        if below in scene.taken and scene.taken[below].content:
+            # What an earlier run of ours left there would be taken for a cache's.
+            ends.zero_device(of_number(scene.roles[self.role], scene.system), scene.system)
+            scene.taken[below].look_again(scene.system)
 
     def undo(self, system: System) -> None:
         """Remove it."""
@@ -81,11 +90,18 @@ class MapCache:
         system.module("dm-mod")
         words = ["dmsetup", "create", self.name, "--uuid", self.uuid, "--notable"]
         system.run(words, timeout_s=60)
-        system.run(["dmsetup", "load", self.name], stdin=table, timeout_s=60)
-        mapped.resume(self.name)
+
+        def load() -> None:  # it takes the devices, where no linear lies between
+            system.run(["dmsetup", "load", self.name], stdin=table, timeout_s=60)
+
+        parts = [roles[each] for each in ("metadata", "data", "origin")]
+        ends.hand_over(parts, scene, load, kept=True)
+        ends.begin_load(scene)  # from here on the cache itself writes
+        system.resume_mapped(self.name)
         scene.facts["made_uptime_s"] = system.uptime_s()
         system.run(["dmsetup", "mknodes", self.name], timeout_s=60)
         roles[self.role] = number_of(self.name, system)
+        held(of_number(roles[self.role], system), system)
 
     def undo(self, system: System) -> None:
         """Remove it; what is dirty in it is noted in its metadata, and lost with them."""
@@ -118,4 +134,5 @@ def remove(name: str, uuid: str, system: System) -> None:
     if system.program("dmsetup") is None or not (system.sys / "module/dm_mod").is_dir():
         return
     if info(name, "uuid", system) == uuid:
+        let_go(system, info(name, "major,minor", system))
         system.run(["dmsetup", "remove", "--retry", name], timeout_s=60)

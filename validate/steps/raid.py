@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from validate.devices import of_number
+from validate.devices import held, let_go, of_number
 from validate.errors import RunError
 from validate.sizes import KIB, human
-from validate.steps import Scene
+from validate.steps import Scene, ends
 from validate.system import System
 
 
@@ -40,15 +40,24 @@ class MakeRaid:
         words += [f"--raid-devices={len(nodes)}"]
         words += [f"--chunk={self.chunk_bytes // KIB}"] if self.level != 1 else []
         words += ["--assume-clean", "--bitmap=none"] if self.level else []
-        system.run([*words, *nodes], timeout_s=60)
+
+        def make() -> None:
+            system.run([*words, *nodes], timeout_s=60)
+
+        ends.hand_over(
+            [scene.roles[each] for each in self.members], scene,
+            make, kept=False,
+        )  # fmt: skip
         made = self._arrays(system)
         if not made:
             raise RunError(f"mdadm made {path}, and the kernel knows no array of its UUID")
         scene.roles[self.role] = system.read(made[0] / "dev")
+        held(of_number(scene.roles[self.role], system), system)
 
     def undo(self, system: System) -> None:
         """Stop it; the superblocks go with the ends of its members."""
         for folder in self._arrays(system):
+            let_go(system, system.read(folder / "dev", ""))
             system.run(["mdadm", "--stop", f"/dev/{folder.name}"])
             system.wait(f"{folder.name}: to stop", lambda at=folder: not (at / "md/level").exists())
 

@@ -14,7 +14,7 @@ class HoldReadOnly:
     """Writes are refused for the time of the test."""
 
     path: str
-    number: str
+    identity: dict[str, str]  # see Device.identity
     was_read_only: bool
 
     def describe(self) -> str:
@@ -26,8 +26,10 @@ class HoldReadOnly:
         set_read_only(find(self.path, scene.system).node, True)
 
     def undo(self, system: System) -> None:
-        """Set it back, if it is the same device."""
-        if system.number_of(self.path) == self.number:
-            node = find(self.path, system).node
-            if is_read_only(node) != self.was_read_only:
-                set_read_only(node, self.was_read_only)
+        """Set it back, if it is the same device in the same boot: a reboot clears it anyway."""
+        if system.number_of(self.path) is None:
+            return
+        device = find(self.path, system)
+        if device.identity(system) == self.identity:
+            if is_read_only(device.node) != self.was_read_only:
+                set_read_only(device.node, self.was_read_only)

@@ -1,0 +1,241 @@
+"""Block devices made of files: exclusive opens, device mapper, kills and reboots, without root.
+
+A disk is a sparse file; an exclusive open is a lock on it (as with O_EXCL, other opens go on); what
+the kernel holds (a mount, an array, a mapped device) lies in files of a made-up /sys, so that it
+outlives the process that made it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from validate.errors import RunError
+from validate.system import System
+
+SECTOR = 512
+
+
+@dataclass
+class Blocks(System):
+    """The machine; `point` is called where another process may come in between."""
+
+    root: Path = Path()
+    point = staticmethod(lambda what: None)
+    torn = staticmethod(lambda data: None)  # how much of a write happens before we are killed
+    wrote = staticmethod(lambda medium, offset, data: None)
+
+    @classmethod
+    def make(cls, root):
+        made = cls(
+            sys=root / "sys", proc=root / "proc", state=root / "state", uid=0, dev=root / "dev",
+            root=root,
+        )  # fmt: skip
+        for each in ("dev", "sys/class/block", "sys/dev/block", "sys/devices", "proc/self",
+                     "proc/sys/kernel/random", "sys/module/dm_mod", "sys/module/dm_cache",
+                     "sys/module/dm_cache_smq"):  # fmt: skip
+            (root / each).mkdir(parents=True)
+        (made.proc / "swaps").write_text("Filename Type Size\n")
+        (made.proc / "self/mountinfo").write_text("22 1 0:5 / /sys rw - sysfs none rw\n")
+        (made.proc / "uptime").write_text("1.0 1.0\n")
+        (root / "sequence").write_text("0")
+        made.reboot()
+        return made
+
+    # What happens to the machine.
+
+    def add(self, name, number, size_bytes, serial=""):
+        """Plug a disk in, or a folder of what the kernel makes."""
+        folder = self.sys / "devices" / name
+        for each in ("holders", "slaves"):
+            (folder / each).mkdir(parents=True)
+        sequence = int((self.root / "sequence").read_text()) + 1
+        (self.root / "sequence").write_text(str(sequence))
+        for key, value in {"dev": number, "size": size_bytes // SECTOR, "ro": 0, "wwid": serial,
+                           "diskseq": sequence}.items():  # fmt: skip
+            (folder / key).write_text(f"{value}\n")
+        for place, key in (("dev/block", number), ("class/block", name)):
+            (self.sys / place / key).symlink_to(folder)
+        node = self.dev / name
+        if not node.exists():
+            node.touch()
+            os.truncate(node, size_bytes)
+        return node
+
+    def take_out(self, name):
+        """Unplug a disk; its medium remains as a file."""
+        number = self.read(self.sys / "class/block" / name / "dev")
+        (self.sys / "class/block" / name).unlink()
+        (self.sys / "dev/block" / number).unlink()
+        shutil.rmtree(self.sys / "devices" / name)
+
+    def reboot(self):
+        """Nothing that was mapped, mounted or assembled is there afterwards."""
+        boot = self.proc / "sys/kernel/random/boot_id"
+        boot.write_text(f"boot-{int((boot.read_text() if boot.exists() else 'boot-0')[5:]) + 1}")
+        for folder in sorted((self.sys / "class/block").iterdir()):
+            if (folder / "dm").exists():
+                self.take_out(folder.name)
+                (self.dev / folder.name).unlink()
+        for folder in (self.sys / "class/block").iterdir():
+            for each in (folder / "holders").iterdir():
+                each.unlink()
+            (folder / "held").unlink(missing_ok=True)
+            sequence = int((self.root / "sequence").read_text()) + 1
+            (self.root / "sequence").write_text(str(sequence))
+            (folder / "diskseq").write_text(str(sequence))
+        (self.proc / "self/mountinfo").write_text("22 1 0:5 / /sys rw - sysfs none rw\n")
+
+    def hold(self, name, what):
+        """The kernel takes a device for a file system, an array, ...; OSError where it cannot."""
+        self.close_device(self.open_device(str(self.dev / name), os.O_RDWR | os.O_EXCL))
+        (self.sys / "class/block" / name / "held").write_text(what)
+
+    def let_go(self, name):
+        """The kernel lets go of it."""
+        (self.sys / "class/block" / name / "held").unlink(missing_ok=True)
+
+    # What `validate` asks of it.
+
+    def number_of(self, path):
+        real = Path(os.path.realpath(path))
+        if real.parent != self.dev.resolve():
+            return None
+        return self.read(self.sys / "class/block" / real.name / "dev", "") or None
+
+    def number_of_open(self, fd):
+        found = os.fstat(fd).st_ino
+        for node in self.dev.iterdir():
+            if node.stat().st_ino == found:
+                return self.number_of(node)
+        return ""
+
+    def open_device(self, node, mode):
+        self.point(f"open {Path(node).name}")
+        fd = os.open(node, (mode & ~os.O_EXCL) | os.O_CLOEXEC)
+        if mode & os.O_EXCL:
+            folder = self.sys / "class/block" / Path(node).name
+            try:
+                if (folder / "held").exists() or any((folder / "holders").iterdir()):
+                    raise BlockingIOError
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(fd)
+                raise OSError(errno.EBUSY, "Device or resource busy", node) from None
+        return fd
+
+    def close_device(self, fd):
+        os.close(fd)
+
+    def _bottom(self, fd, offset):
+        """Return the file of the disk that lies below, and the offset there."""
+        found = os.fstat(fd).st_ino
+        for disk in ("sda", "sdb"):  # most of them, and quickly told
+            with contextlib.suppress(OSError):
+                if os.stat(self.dev / disk).st_ino == found:
+                    return self.dev / disk, offset
+        name = self._name(self.number_of_open(fd))
+        while True:
+            table = self.sys / "class/block" / name / "dm/table"
+            if not table.exists():
+                return self.dev / name, offset
+            below, start = json.loads(table.read_text())
+            name, offset = self._name(below), offset + start
+
+    def _name(self, number):
+        return self.block(number).name
+
+    def pread(self, fd, offset, length):
+        path, offset = self._bottom(fd, offset)
+        with path.open("rb") as stream:
+            stream.seek(offset)
+            return stream.read(length)
+
+    def pwrite(self, fd, offset, data):
+        path, offset = self._bottom(fd, offset)
+        cut = self.torn(data)
+        self.wrote(path, offset, data if cut is None else data[:cut])
+        with path.open("r+b", buffering=0) as stream:
+            stream.seek(offset)
+            stream.write(data if cut is None else data[:cut])
+        if cut is not None:
+            os.kill(os.getpid(), 9)
+
+    def program(self, name):
+        return "/sbin/dmsetup" if name == "dmsetup" else None
+
+    def resume_mapped(self, name):
+        self.point("resume")
+
+    def run(self, words, *, stdin="", timeout_s=30, check=True, record=True):
+        self.point(" ".join(words[:2]))
+        try:
+            return self._dmsetup(words[1], list(words[2:]), stdin)
+        except (RunError, OSError) as error:
+            if check:
+                raise RunError(f"{' '.join(words)}: {error}") from None
+            return ""
+        finally:
+            self.point(f"{' '.join(words[:2])} is done")
+
+    def _mapped(self, name):
+        for folder in (self.sys / "class/block").iterdir():
+            if self.read(folder / "dm/name", "") == name:
+                return folder
+        raise RunError("No such device")
+
+    def _dmsetup(self, command, words, stdin):
+        if command == "create":
+            taken = {each.name for each in (self.sys / "class/block").iterdir()}
+            free = next(number for number in range(99) if f"dm-{number}" not in taken)
+            table = stdin.split()
+            below = table[3:5] if table else [None, 0]
+            if below[0]:
+                self._hold_for_dm(below[0])
+            self.add(f"dm-{free}", f"253:{free}", int(table[1]) * SECTOR if table else 0)
+            folder = (self.sys / "class/block" / f"dm-{free}").resolve()
+            (folder / "dm").mkdir()
+            (folder / "dm/name").write_text(words[0])
+            (folder / "dm/uuid").write_text(words[2])
+            if below[0]:
+                self._stack(folder, [below[0]], below[0], int(below[1]) * SECTOR)
+        elif command == "load":
+            table, folder = stdin.split(), self._mapped(words[0]).resolve()
+            for number in table[3:6]:
+                self._hold_for_dm(number)
+            self._stack(folder, table[3:6], table[5], 0)
+        elif command == "info":
+            folder = self._mapped(words[-1])
+            field = words[words.index("-o") + 1]
+            return self.read(folder / ("dm/uuid" if field == "uuid" else "dev"))
+        elif command == "remove":
+            folder = self._mapped(words[-1])
+            name, number = folder.name, self.read(folder / "dev")
+            self.close_device(self.open_device(str(self.dev / name), os.O_RDWR | os.O_EXCL))
+            for other in (self.sys / "class/block").iterdir():
+                (other / "holders" / name).unlink(missing_ok=True)
+            assert number
+            self.take_out(name)
+            (self.dev / name).unlink()
+        return ""
+
+    def _hold_for_dm(self, number):
+        """Device mapper shares a device with itself, and with nobody else."""
+        name = self._name(number)
+        folder = self.sys / "class/block" / name
+        if (folder / "held").exists():
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        with (self.dev / name).open("rb") as probe:
+            try:
+                fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OSError(errno.EBUSY, "Device or resource busy") from None
+
+    def _stack(self, folder, below, base, start):
+        (folder / "dm/table").write_text(json.dumps([base, start]))
+        for number in below:
+            (self.block(number) / "holders" / folder.name).touch()
