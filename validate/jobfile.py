@@ -35,7 +35,7 @@ OURS = {
     "output": "results go to the result folder",
 }
 HEADER = re.compile(r"\[([A-Za-z0-9 ._-]{1,64})\]\s*([;#].*)?")
-LINE = re.compile(r"([a-z_]+)\s*(?:=\s*(.*?))?\s*")
+LINE = re.compile(r"([a-z_]++)\s*+(?:=(.*))?")
 VALUE = re.compile(r"[A-Za-z0-9_.,:/%+ -]*")
 RW = ("rw", "readwrite")
 READING = ("read", "randread")
@@ -98,10 +98,10 @@ def parse(text: str, place: str) -> JobFile:
 
 def _option(line: str) -> tuple[str, str, str]:
     """Return name, value, and what is wrong with them."""
-    match = LINE.fullmatch(line)
+    match = LINE.fullmatch(line.strip())
     if match is None:
         return "", "", "no option of fio: write name=value"
-    name, value = match[1], match[2] or ""
+    name, value = match[1], (match[2] or "").strip()
     if name in OURS:
         return name, value, OURS[name]
     if name not in OPTIONS:

@@ -14,7 +14,7 @@ SIZES = {
     **{f"{letter}B": 1000**power for power, letter in enumerate("kMGT", 1)},
 }  # fmt: skip
 MICROSECONDS = {"us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6}
-_NUMBER = re.compile(r"\s*(\d+(?:_\d+)*(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*+(\d++(?:_\d++)*+(?:\.\d++)?+)\s*+([A-Za-z]*+)\s*+", re.ASCII)
 
 
 def size_of(text: object) -> int:

@@ -29,7 +29,7 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
 }  # fmt: skip
 _PERCENTILE = re.compile(r"p\d+(?:\.\d+)?")
 _NAME = re.compile(rf"(?:{_PERCENTILE.pattern}(?!\w)|[^\W\d]\w*)(?:\.\w+)*")
-_GRAMMAR = re.compile(rf"\s*({_NAME.pattern})\s*(<=|>=|<|>)\s*(.*?)\s*")
+_GRAMMAR = re.compile(rf"\s*({_NAME.pattern})\s*(<=|>=|<|>)(.*)", re.DOTALL)
 
 
 class Unit(NamedTuple):
@@ -228,7 +228,7 @@ def parse(text: str) -> Requirement:
     name, compared, value = match.groups()
     measure, direction, phase = _said(text, name)
     try:
-        bound = _unit(measure).read(value)
+        bound = _unit(measure).read(value.strip())
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from None
     return Requirement(text.strip(), measure, direction, phase, compared, bound)

@@ -31,7 +31,7 @@ TIMES: dict[str, int] = {
     "d": 86400 * 10**9,
 }
 RATES: dict[str, int] = {f"{unit}/s": factor for unit, factor in SIZES.items() if "B" in unit}
-_NUMBER = re.compile(r"\s*(\d+(?:_\d+)*(?:\.\d+)?)\s*(\D*?)\s*", re.ASCII)
+_NUMBER = re.compile(r"(\d++(?:_\d++)*+(?:\.\d++)?)\s*+(\D*+)", re.ASCII)
 
 
 def parse_size(text: str | int) -> int:
@@ -78,7 +78,7 @@ def _matched(text: object) -> re.Match[str] | None:
     """Return number and unit of a text; None if it does not match or is too long."""
     if not isinstance(text, str) or len(text) > LENGTH_MAX:
         return None
-    return _NUMBER.fullmatch(text)
+    return _NUMBER.fullmatch(text.strip())
 
 
 def _factor(unit: str, units: Mapping[str, int], bare: int) -> int:

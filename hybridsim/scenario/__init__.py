@@ -22,7 +22,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.foundation.printable import printable
+from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.parsing import cleaned
 from hybridsim.foundation.toml.places import Path
@@ -70,14 +70,7 @@ class Scenario:
     @classmethod
     def load(cls, path: str | FilePath) -> Scenario:
         """Read a scenario file."""
-        try:
-            text = FilePath(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise ScenarioError(f"cannot read {printable(path)}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            place = f"byte {error.start}"
-            raise ScenarioError(f"{printable(path)} is not UTF-8 text ({place})") from error
-        return cls.loads(text, str(path))
+        return cls.loads(whole_text(path, ScenarioError), str(path))
 
     @classmethod
     def loads(cls, text: str, name: str = "scenario") -> Scenario:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.places import Path
 from hybridsim.scenario.origin import Origin
 
@@ -23,7 +23,9 @@ SET = "--set "  # begins what errors and `Scenario.options` call such a value
 POLICY = "cache.policy"
 TABLES = ("backing", "cache", "host", "replay", "price")
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
-_PIECE = re.compile(r'(?:"[^"]*"|\[[^\]]*\]|\{[^}]*\}|[^,"\[{])+')  # what stands between commas
+_PIECE = re.compile(
+    r'(?:"[^"]*+"?|\[[^\]]*+\]?|\{[^}]*+\}?|[^,"\[{])++'
+)  # what stands between commas
 
 
 def over(origin: Origin, values: Mapping[str, Any]) -> Origin:
@@ -63,8 +65,8 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
 def value_of(text: str) -> Any:
     """Return what TOML would read, where that is a number, a truth, a list or a table."""
     try:
-        found = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, ValueError):
+        found = parsed(f"value = {text}", SET, ScenarioError)["value"]
+    except ScenarioError:
         return text.strip()
     return found if isinstance(found, int | float | str | list | dict) else text.strip()
 

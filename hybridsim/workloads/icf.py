@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 
 from hybridsim.foundation.errors import WorkloadError
 from hybridsim.foundation.suggest import nearest
-from hybridsim.foundation.toml.problems import Problem, report
+from hybridsim.foundation.toml.problems import MOST, Problem, report
 
 SECOND = 10**9
 COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")
 EXAMPLE = "4096,100,67,100,0,1,0,0"
 NORMAL, CYCLED = ("NORMAL", "0"), ("CYCLE_OUTSTANDING_IOS", "6")
-NO_DISK = re.compile(r"\s*NETWORK|\s*TCP|\s*VI\b", re.I)
+NO_DISK = re.compile(r"NETWORK|TCP|VI\b", re.I)
+DEPTH_MAX = 4096  # requests outstanding of a worker, and depths of a cycle
+DIGITS = 15  # of a number: microseconds of 30 years, bytes of a PB
+NUMBER = re.compile(r"(?<!\d)\d+", re.ASCII)
 
 
 def detect(text: str) -> bool:
@@ -67,6 +70,11 @@ def read(text: str, name: str) -> Icf:
     return reading.icf
 
 
+def is_number(word: str) -> bool:
+    """Tell whether a word is a whole number of a size that can be meant."""
+    return word.isascii() and word.isdigit() and len(word) <= DIGITS
+
+
 class _Reading:
     """A file, line by line."""
 
@@ -79,7 +87,9 @@ class _Reading:
         self._worker: Worker | None = None
 
     def wrong(self, line: int, message: str) -> None:
-        """Note what is wrong with a line, counted from 1."""
+        """Note what is wrong with a line, counted from 1; of many the first."""
+        if len(self.problems) > MOST:
+            return
         content = self._lines[line - 1]
         column = len(content) - len(content.lstrip()) + 1
         self.problems.append(Problem.at(message, self._text, self._name, line, column))
@@ -124,7 +134,7 @@ class _Reading:
             self.icf.run_ns = ((hours * 60 + minutes) * 60 + seconds) * SECOND
         elif word.startswith("ramp up time"):
             self.icf.ramp_ns = self._numbers(line, value, 1)[0] * SECOND
-        elif re.fullmatch(r"start\s+end\s+step\s+step type", word):
+        elif word.split() == ["start", "end", "step", "step", "type"]:
             self._cycle = self._depths(line, value)
         elif word == "test type":
             self._test_type(line, value.upper())
@@ -147,8 +157,8 @@ class _Reading:
             self.wrong(line, f"a network is no disk: take out this {word.split()[0]}")
         elif word == "number of outstanding ios":
             worker.outstanding = self._numbers(line, value, 1)[0]
-            if worker.outstanding < 1:
-                self.wrong(line, "at least one request is outstanding")
+            if not 1 <= worker.outstanding <= DEPTH_MAX:
+                self.wrong(line, f"1 to {DEPTH_MAX} requests are outstanding")
         elif word == "disk maximum size":
             worker.most_sectors, worker.first_sector = self._numbers(line, value, 2)
         elif word == "assigned access specs":
@@ -173,13 +183,15 @@ class _Reading:
 
     def _row(self, line: int, value: str) -> tuple[int, ...]:
         fields = [each.strip() for each in value.split(",")]
-        if len(fields) != len(COLUMNS) or not all(each.isdigit() for each in fields):
+        if len(fields) != len(COLUMNS) or not all(map(is_number, fields)):
             columns = ", ".join(COLUMNS).replace("of_size", "% of size")
             self.wrong(line, f"no line of an access specification ({columns}): {EXAMPLE}")
             return ()
         row = dict(zip(COLUMNS, map(int, fields)))
         if row["size"] < 1 or max(row[each] for each in COLUMNS[1:4]) > 100:
             self.wrong(line, "a size from 1 byte on, and shares up to 100")
+        if row["burst"] < 1:
+            self.wrong(line, "a burst is at least one request")
         if row["reply"]:
             self.wrong(line, "replies go over a network, which is no disk: reply is 0")
         return tuple(row.values())
@@ -190,16 +202,20 @@ class _Reading:
         if begin < 1 or end < begin or step < (1 if is_linear else 2):
             self.wrong(line, "depths go up: start is at least 1, and step leads on to end")
             return (1,)
+        if end > DEPTH_MAX:
+            self.wrong(line, f"depths go up to {DEPTH_MAX}")
+            return (1,)
         found = [begin]
         while (more := found[-1] + step if is_linear else found[-1] * step) <= end:
             found.append(more)
         return tuple(found)
 
     def _numbers(self, line: int, value: str, count: int) -> list[int]:
-        numbers = [int(each) for each in re.findall(r"\d+", value)]
+        words = NUMBER.findall(value)[:count]
+        numbers = [int(each) for each in words if is_number(each)]
         if len(numbers) < count:
             which = "a whole number" if count == 1 else f"{count} whole numbers"
-            self.wrong(line, f"{which} must stand here")
+            self.wrong(line, f"{which} of at most {DIGITS} digits must stand here")
             numbers += [1] * count
         return numbers[:count]
 

@@ -32,8 +32,9 @@ def loads(icf: Icf, said: Mapping[str, Any]) -> list[Made]:
     """
     over = {key: value for key, value in said.items() if key not in ("icf", "spec")}
     span = over.get("span", Iometer.model_fields["span"].default)
-    places = _Places(icf.workers, span if isinstance(span, int) else parse_size(span))
-    tests = _tests(icf, said.get("spec"))
+    workers = icf.workers or [Worker(0)]  # a file of specifications only: one does them all
+    places = _Places(workers, span if isinstance(span, int) else parse_size(span))
+    tests = _tests(icf, workers, said.get("spec"))
     lasts_ns = (icf.ramp_ns + (icf.run_ns or USUAL_RUN_NS)) * max(1, len(icf.depths))
     found = []
     for number, test in enumerate(tests):
@@ -48,9 +49,10 @@ def loads(icf: Icf, said: Mapping[str, Any]) -> list[Made]:
     return found
 
 
-def _tests(icf: Icf, name: str | None) -> list[list[tuple[Worker, Spec]]]:
+def _tests(
+    icf: Icf, workers: Sequence[Worker], name: str | None
+) -> list[list[tuple[Worker, Spec]]]:
     """Return who does what in each test."""
-    workers = icf.workers or [Worker(0)]
     if name is not None:
         if name.lower() not in icf.specs:
             known = [spec.name for spec in icf.specs.values()]

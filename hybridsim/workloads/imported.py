@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from hybridsim.foundation.errors import WorkloadError
+from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.toml.problems import Locates, Path, Problem
 from hybridsim.workloads import icf
 from hybridsim.workloads.icf_loads import Made, loads
@@ -62,10 +62,9 @@ def with_files(said: Mapping[str, Any], origin: Locates) -> tuple[Mapping[str, A
 def _of_file(table: Mapping[str, Any], number: int, origin: Locates) -> list[dict[str, Any]]:
     path = str(table["icf"])
     try:
-        text = FilePath(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise WorkloadError(str(origin.problem(("load", number, "icf"), message))) from None
+        text = whole_text(path, WorkloadError, errors="replace")
+    except WorkloadError as error:
+        raise WorkloadError(str(origin.problem(("load", number, "icf"), str(error)))) from None
     if not icf.detect(text):
         message = f"{path} is no configuration file of Iometer: those begin with 'Version'"
         raise WorkloadError(str(origin.problem(("load", number, "icf"), message)))

@@ -8,7 +8,6 @@ come; `ramp` and `run` give a depth its time, `depth = "1-512"` doubles it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -18,9 +17,9 @@ from pydantic import BeforeValidator
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads.draws import Draws, Ints, Weighted
-from hybridsim.workloads.icf import COLUMNS
+from hybridsim.workloads.icf import COLUMNS, is_number
 from hybridsim.workloads.load import Load, Places
-from hybridsim.workloads.quantities import Depths, Time
+from hybridsim.workloads.quantities import SHOWN, Depths, Time
 
 EXAMPLE = "4096,100,100,100,0,1,4096,0"
 MILLISECOND = 10**6
@@ -46,9 +45,10 @@ def _lines(said: Any) -> tuple[Line, ...]:
         raise ValueError(f"access is a list of lines as '{EXAMPLE}' ({', '.join(COLUMNS)})")
     found = []
     for text in texts:
-        fields = re.split(r"[,/]", str(text).strip())
-        if not 4 <= len(fields) <= 8 or not all(each.strip().isdigit() for each in fields):
-            raise ValueError(f"{text!r} is no line of an access specification: '{EXAMPLE}'")
+        fields = [each.strip() for each in str(text).replace("/", ",").split(",")]
+        if not 4 <= len(fields) <= 8 or not all(map(is_number, fields)):
+            shown = repr(str(text)[:SHOWN])
+            raise ValueError(f"{shown} is no line of an access specification: '{EXAMPLE}'")
         found.append(Line(*map(int, fields)))
     for line in found:
         if line.size < 1 or max(line.of_size, line.reads, line.random) > 100:

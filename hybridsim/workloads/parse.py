@@ -28,8 +28,10 @@ WHOLE = ("seed", "requests", "duration")
 def read(text: str, name: str) -> Workload:
     """Return the workload that a text says."""
     if text.startswith(SCHEME):
-        said, places = _of_line(text.strip())
-        return _checked(*with_files(said, OfLine(text.strip(), places)))
+        line = text.strip()
+        place = LINE if name.startswith(SCHEME) else name  # a line may stand in a file
+        said, places = _of_line(line, place)
+        return _checked(*with_files(said, OfLine(line, places, place)))
     text = cleaned(text)
     if icf.detect(text):
         return _checked(*of_icf(text, name))
@@ -71,8 +73,8 @@ class OfToml:
 class OfLine:
     """Where a line says things."""
 
-    def __init__(self, text: str, places: Mapping[Path, int]) -> None:
-        self._text = text
+    def __init__(self, text: str, places: Mapping[Path, int], name: str = LINE) -> None:
+        self._text, self._name = text, name
         self._places = places
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
@@ -80,10 +82,10 @@ class OfLine:
         while path and path not in self._places:
             path = path[:-1]
         column = self._places.get(path, len(SCHEME)) + 1
-        return Problem.at(message, self._text, LINE, 1, column)
+        return Problem.at(message, self._text, self._name, 1, column)
 
 
-def _of_line(text: str) -> tuple[dict[str, Any], dict[Path, int]]:
+def _of_line(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
     """Return what a line says as tables, and where each key stands."""
     said: dict[str, Any] = {"load": []}
     places: dict[Path, int] = {}
@@ -98,7 +100,7 @@ def _of_line(text: str) -> tuple[dict[str, Any], dict[Path, int]]:
                 path, key, value = ("load", number, "kind"), "kind", key
             elif not equals:
                 problem = Problem.at(
-                    f"{field!r} says nothing: write key=value", text, LINE, 1, at + 1
+                    f"{field!r} says nothing: write key=value", text, name, 1, at + 1
                 )
                 raise WorkloadError(str(problem))
             places[path] = at

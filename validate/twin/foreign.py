@@ -131,5 +131,5 @@ def _created_s(folder: Path) -> float | None:
 
 
 def _cached_device(folder: Path) -> str:
-    match = re.search(r"^cached=\S*\((\w[\w-]*)\)", (folder / "env.txt").read_text(), re.M)
+    match = re.search(r"^cached=[^\s(]*+\((\w[\w-]*)\)", (folder / "env.txt").read_text(), re.M)
     return match[1] if match else ""

@@ -30,6 +30,11 @@ PERCENTS = (0.5, 99.0)  # beyond, few requests and other things than arm and pla
 BIN_ERROR = 1 / 128  # of fio's percentiles
 WHOLE = "one device, whatever it consists of"
 POOR = 0.1  # of a percentile, from the model
+OTHER = 0.5  # of a percentile, from the model: this is something else
+LEAST_MS = 0.5  # a read of a random place; track to track and no revolution at all take as much
+# What base, reach and rotation in ms can be of any disk.
+_ENDS = [NUMBERS[name] for name in ("overhead_ms", "reach_ms", "rotation_ms")]
+LEAST, MOST = [one.low for one in _ENDS], [one.high for one in _ENDS]
 PLACES = 200  # of the arm, for the distribution of seeks
 HOW = (
     "measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
@@ -85,6 +90,14 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
     rate = sum(parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")) / 2
     measured = np.array([point.percentiles_ns[p] for p in percents]) / MS
     seen = measured - point.block_bytes / rate * 1e3
+    too_short = seen < LEAST_MS
+    if too_short.any():
+        share = percents[int(np.flatnonzero(too_short)[-1])]
+        raise FitError(
+            f"{name}: cannot tell: at least {share:g}% of the reads of {point.source} took less "
+            f"than {LEAST_MS:g} ms, in which no disk finds its place. A cache served them: measure "
+            "the disk without it, or over places that it does not hold"
+        )
     whitening = _whitening(shares, seen, point.requests)
     value, low, high = _least_squares(shares, seen, whitening, None)
     raw = MINUTE_MS / value[2]
@@ -100,6 +113,11 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
         "at depth 1."
     )
     worst = float(np.abs(_quantiles(value, shares) / seen - 1).max())
+    if worst > OTHER:
+        raise FitError(
+            f"{name}: cannot tell: no disk has the latencies of {point.source}: one percentile is "
+            f"{worst:.0%} from the nearest"
+        )
     if worst > POOR:
         notes.append(f"One percentile is {worst:.0%} from the model: not quite such a disk.")
     return Fit(name, words, estimates, point.requests, notes)
@@ -115,16 +133,18 @@ def _least_squares(
         model = _quantiles(np.exp([*free, *fixed]), shares)
         return np.asarray(whitening @ (model / seen - 1))
 
+    ends = np.log([LEAST[: 3 - len(fixed)], MOST[: 3 - len(fixed)]])
     starts = [[0.8, 8.0, MINUTE_MS / rpm][: 3 - len(fixed)] for rpm in (7200, 12_000)]
     found = min(
-        (least_squares(off, np.log(start), x_scale=0.3) for start in starts),
+        (least_squares(off, np.log(start), x_scale=0.3, bounds=ends) for start in starts),
         key=lambda one: float(one.cost),
     )
     scale = max(1.0, 2 * float(found.cost) / max(len(seen) - len(found.x), 1))
     spread = np.linalg.pinv(found.jac.T @ found.jac) * scale  # wider where no such disk was seen
     error = np.append(1.96 * np.sqrt(np.diag(spread)), np.zeros(len(fixed)))
     middle = np.array([*found.x, *fixed])
-    return np.exp(middle), np.exp(middle - error), np.exp(middle + error)
+    low, high = (np.clip(middle + by, np.log(LEAST), np.log(MOST)) for by in (-error, error))
+    return np.exp(middle), np.exp(low), np.exp(high)
 
 
 def _quantiles(free: Floats, shares: Floats) -> Floats:

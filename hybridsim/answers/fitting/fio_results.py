@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.answers.measurements import fio_json
+from hybridsim.answers.measurements.gathering import NONSENSE
 from hybridsim.foundation.errors import FitError, HybridsimError
+from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.units import parse_size
 
 DIRECTIONS = ("read", "write")
+LARGEST = 1e18  # of any number: 30 years in ns
 
 
 @dataclass(frozen=True)
@@ -50,18 +53,29 @@ def read(paths: list[str]) -> list[Point]:
     """Return all points of some files; MeasurementError where one is not fio's JSON."""
     points = []
     for path in paths:
-        for job in _jobs(path):
-            points += _points(path, job)
+        try:
+            for job in _jobs(path):
+                points += _points(path, job)
+        except NONSENSE as error:
+            raise FitError(f"{path}: damaged, or not as fio writes it ({error!r})") from error
+        if not all(_is_sound(one) for one in points):
+            raise FitError(f"{path}: damaged: a rate or latency of it is below 0, or no number")
     if not points:
         raise FitError(f"{', '.join(paths)}: no job of it read or wrote anything")
     return points
 
 
+def _is_sound(one: Point) -> bool:
+    numbers = [one.iops, one.bytes_per_s, one.mean_ns, *one.percentiles_ns.values()]
+    return (
+        all(0 <= each < LARGEST for each in (*numbers, one.requests, one.block_bytes, one.depth))
+        and min(one.requests, one.block_bytes, one.depth) > 0
+        and all(0 <= each <= 100 for each in one.percentiles_ns)
+    )
+
+
 def _jobs(path: str) -> list[dict[str, Any]]:
-    try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise FitError(f"cannot read {path}: {error.strerror}") from error
+    text = whole_text(path, FitError, fio_json.LARGEST_BYTES, errors="replace")
     jobs: list[dict[str, Any]] = fio_json.load(path, text)["jobs"]
     return jobs
 

@@ -32,6 +32,7 @@ from hybridsim.foundation.levels import LEVELS
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")
+LARGEST_BYTES = 1 << 28  # of a file; json+ with all its bins has a hundredth
 OWN = "hybridsim"  # what a simulated run tells beyond fio's own
 
 
@@ -50,7 +51,7 @@ def load(name: str, text: str) -> dict[str, Any]:
         common = whole.get("global options", {})
         for job in whole["jobs"]:
             job["options"] = {**common, **job.get("job options", {})}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MeasurementError(
             f"{name}: not fio's JSON as --output-format=json writes it ({error})"
         ) from error

@@ -22,20 +22,23 @@ from hybridsim.answers.measurements.measurement import (
 )
 from hybridsim.foundation.errors import MeasurementError
 
-JOB = re.compile(r"^(?:.*?Output)?(?P<name>[^\s:][^:]*): \(groupid=(?P<group>\d+), jobs=\d+\)")
-DIRECTION = re.compile(r"^(?P<what>read|write|trim)\s*: (?P<rest>.*)$")
-COMMAND = re.compile(r"\bfio\s.*-name=(?P<name>\S+)")
-TOLD = re.compile(r"(\w+)=\s*(\d+(?:[.,]\d+)*)\s*([A-Za-z/]*)")
-MOVED = re.compile(r"\((?P<size>[\d.]+)(?P<unit>\w+)/(?P<ms>\d+)msec\)")
-MOMENTS = re.compile(
-    r"^(?P<kind>slat|clat|lat|sync) \((?P<unit>nsec|usec|msec)\): ?(?P<rest>.*min=.*)$"
+GROUP_OF_JOB = re.compile(r"(?P<group>\d{1,9}), jobs=\d+\)")
+DIRECTION = re.compile(r"^(?P<what>read|write|trim)\s*+: (?P<rest>.*)$")
+COMMAND = re.compile(r"\bfio\s")
+TOLD = re.compile(r"(?<!\w)(\w++)=\s*+(\d{1,30}+(?:[.,]\d{1,30}+){0,20}+)\s*+([A-Za-z/]*+)")
+MOVED = re.compile(
+    r"\((?P<size>\d{1,30}+(?:\.\d{1,30}+)?)(?P<unit>[A-Za-z]++)/(?P<ms>\d{1,15}+)msec\)"
 )
+MOMENTS = re.compile(r"^(?P<kind>slat|clat|lat|sync) \((?P<unit>nsec|usec|msec)\): ?(?P<rest>.*)$")
 PERCENTILES = re.compile(r"^(?P<kind>clat|lat|sync) percentiles \((?P<unit>\w+)\):")
-PERCENTILE = re.compile(r"([\d.]+)th=\[\s*(\d+)\]")
-ISSUED_2 = re.compile(r"^issued\s*:.*total=r=(\d+)/w=(\d+)/d=(\d+)")
-ISSUED_1 = re.compile(r"^issued r/w: total=(\d+)/(\d+)")
-ISSUED_3 = re.compile(r"^issued rwts?: total=(\d+),(\d+),(\d+)")
-GROUP = re.compile(r"^(?P<what>READ|WRITE|TRIM): .*?aggrb=(?P<rate>[\d.,]+)(?P<unit>\w+)/s")
+PERCENTILE = re.compile(r"(?<![\d.])(\d{1,3}+(?:\.\d{1,30}+)?)th=\[\s*+(\d{1,18}+)\]")
+ISSUED_2 = re.compile(r"^issued\s*:.*total=r=(\d{1,18})/w=(\d{1,18})/d=(\d{1,18})")
+ISSUED_1 = re.compile(r"^issued r/w: total=(\d{1,18})/(\d{1,18})")
+ISSUED_3 = re.compile(r"^issued rwts?: total=(\d{1,18}),(\d{1,18}),(\d{1,18})")
+GROUP = re.compile(
+    r"^(?P<what>READ|WRITE|TRIM): .*?aggrb="
+    r"(?P<rate>\d{1,30}+(?:[.,]\d{1,30}+){0,20}+)(?P<unit>[A-Za-z]{1,6}+)/s"
+)
 TIMES_NS = {"nsec": 1, "usec": 10**3, "msec": 10**6}
 PREFIXES = "KMGTP"
 
@@ -43,7 +46,10 @@ PREFIXES = "KMGTP"
 def detect(name: str, head: str) -> bool:
     """Tell whether a file has a report of fio in it."""
     is_whole = "(groupid=" in head and "jobs=" in head
-    return is_whole or re.search(r"^\s*(read|write|trim)\s*: (IOPS|io)=", head, re.M) is not None
+    return (
+        is_whole
+        or re.search(r"^[ \t]*+(read|write|trim)[ \t]*+: (IOPS|io)=", head, re.M) is not None
+    )
 
 
 def read(name: str, text: str) -> Measurement:
@@ -75,6 +81,26 @@ def decimal(text: str, unit: str) -> float:
     return number * 1000 ** (PREFIXES.index(letter) + 1) if letter in tuple(PREFIXES) else number
 
 
+def _job_of(line: str) -> tuple[str, int] | None:
+    """Return name and group of a job whose part of a report this line begins.
+
+    Pages have the word Output in front of it now and then.
+    """
+    before, mark, behind = line.partition(": (groupid=")
+    match = GROUP_OF_JOB.match(behind) if mark else None
+    name = before.partition("Output")[2] or before
+    if match is None or ":" in name or not name[:1].strip():
+        return None
+    return name.strip(), int(match["group"])
+
+
+def _name_of(line: str) -> str:
+    """Return the job's name that a command line of fio gives, or an empty text."""
+    found = COMMAND.search(line)
+    mark, behind = line[found.end() :].rpartition("-name=")[1:] if found else ("", "")
+    return behind.split(None, 1)[0] if mark and behind[:1].strip() else ""
+
+
 class Page:
     """A report being read line by line."""
 
@@ -87,14 +113,14 @@ class Page:
 
     def take(self, line: str) -> None:
         """Read a line; what is not known is passed over."""
-        if match := JOB.match(line):
-            self._begin(match["name"].strip(), int(match["group"]))
+        if begun := _job_of(line):
+            self._begin(*begun)
         elif line.startswith("Run status group"):
             self._what = ""
         elif match := GROUP.match(line):
             self._group(match)
-        elif match := COMMAND.search(line):
-            self._job, self._command = "", match["name"]
+        elif name := _name_of(line):
+            self._job, self._command = "", name
         elif match := DIRECTION.match(line):
             if not self._job and TOLD.search(match["rest"]):
                 self._begin(self._command, len(self.found.jobs))
@@ -103,7 +129,7 @@ class Page:
             self._percentiles = match["kind"], TIMES_NS[match["unit"]]
         elif self._percentiles and line.startswith("|"):
             self._some_percentiles(line)
-        elif self._what and (match := MOMENTS.match(line)):
+        elif self._what and "min=" in line and (match := MOMENTS.match(line)):
             self._moments(match["kind"], TIMES_NS[match["unit"]], match["rest"])
         elif self._job:
             self._issued(line)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from hybridsim.answers.measurements import FORMS, forms
+from hybridsim.answers.measurements import FORMS, Form, forms
 from hybridsim.answers.measurements.fio_log import job_of
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
@@ -23,6 +24,17 @@ from hybridsim.answers.measurements.measurement import (
 )
 from hybridsim.foundation.errors import MeasurementError
 
+LARGEST = 1 << 28  # characters of a file
+# What a form's reader meets where a value is of another kind than its writer gives, or too large.
+NONSENSE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
 HEAD = 1 << 20  # a page may have the report of a run far down
 HITS = {"read_hits": "read_misses", "cache_hits": "cache_misses", "hits": "misses"}
 RATES = (IOPS, BANDWIDTH)
@@ -75,10 +87,26 @@ def _read(file: Path) -> Measurement | None:
             head = stream.read(HEAD)
             for form in forms().values():
                 if form.detect(str(file), head):
-                    return form.read(str(file), head + stream.read())
+                    text = head + stream.read(LARGEST - len(head) + 1)
+                    return _told(form, str(file), text)
     except OSError as error:
         raise MeasurementError(f"cannot read {file}: {error.strerror}") from error
     return None
+
+
+def _told(form: Form, name: str, text: str) -> Measurement:
+    """Return what a file tells; raise MeasurementError for one that is not as its form is."""
+    if len(text) > LARGEST:
+        raise MeasurementError(f"{name} is larger than {LARGEST >> 20} MiB: is it the right file?")
+    try:
+        found = form.read(name, text)
+    except NONSENSE as error:
+        raise MeasurementError(
+            f"{name}: damaged, or not as its writer makes it ({error!r})"
+        ) from error
+    if not all(map(math.isfinite, found.figures.values())):
+        raise MeasurementError(f"{name}: damaged: a figure of it is no finite number")
+    return found
 
 
 def settled(found: Measurement) -> Measurement:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.caches import PageCache
 from hybridsim.caches.policies.memory import (
@@ -28,6 +32,14 @@ FORMAT = "hybridsim.cache/1"
 MAGIC = b"PK\x03\x04"  # of NumPy's .npz
 NUMBERS = ("page_bytes", "granule_bytes", "volume_bytes")
 COLUMNS = ("pages", "valid")
+KINDS_OF_MEMBERS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+EXPANSION_MAX = 1100  # times; deflate reaches 1032
+DIMENSIONS_MAX = 8
+# Errors that libraries raise for bytes of another format; all mean the same here.
+UNREADABLE = (
+    OSError, ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError,
+    OverflowError, MemoryError, SyntaxError, zipfile.BadZipFile, zlib.error, struct.error,
+)  # fmt: skip
 STAMPS, LEARNED = "stamps", "learned."  # present if a learned policy chose the pages
 
 
@@ -76,14 +88,14 @@ class SavedCache:
     def read(cls, path: str) -> SavedCache:
         """Return the content of a file; raise UsageError if it is no valid saved cache."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                form = str(stored["format"])
-                if form != FORMAT:
-                    raise UsageError(f"{path}: its format is {form[:40]!r}; supported: {FORMAT!r}")
-                numbers = {name: int(stored[name]) for name in NUMBERS}
-                columns = {name: stored[name] for name in COLUMNS}
-                memory = _memory(stored, columns["pages"])
-        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            found = _arrays(path)
+            form = str(found["format"])
+            if form != FORMAT:
+                raise UsageError(f"{path}: its format is {form[:40]!r}; supported: {FORMAT!r}")
+            numbers = {name: int(found[name]) for name in NUMBERS}
+            columns = {name: found[name] for name in COLUMNS}
+            memory = _memory(found, columns["pages"])
+        except UNREADABLE as error:
             raise UsageError(f"{path}: not a cache saved by --save-cache ({error})") from error
         fields: dict[str, Any] = {"name": path, **numbers, **columns, "memory": memory}
         saved = cls(**fields)
@@ -95,7 +107,9 @@ class SavedCache:
     def _problem(self) -> str:
         """Return what is wrong with the content, or an empty text."""
         if min(self.page_bytes, self.granule_bytes) < 1 or self.granule_bytes > self.page_bytes:
-            return f"pages of {self.page_bytes} bytes with parts of {self.granule_bytes} bytes"
+            return f"pages of {self.page_bytes} bytes in parts of {self.granule_bytes}"
+        if self.volume_bytes < 0:
+            return f"a volume of {self.volume_bytes} bytes"
         for column in (self.pages, self.valid):
             if column.dtype != np.int64 or column.shape != (len(self.pages),):
                 return "its columns have different lengths or a wrong type"
@@ -107,6 +121,42 @@ class SavedCache:
         if self.memory and is_compatible(self.memory) and not is_valid(self.memory):
             return "the state of its learned policy is invalid"
         return "" if self.valid.all() else "a page has no valid data"
+
+
+def _arrays(path: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file, each as large as its heading says; raise one of UNREADABLE.
+
+    An array is not begun where the file has fewer bytes for it than it would take.
+    """
+    found = {}
+    with zipfile.ZipFile(path) as archive:
+        for each in archive.infolist():
+            if each.flag_bits & 1 or each.compress_type not in KINDS_OF_MEMBERS:
+                raise ValueError(f"{each.filename}: packed in another way")
+            if each.file_size > EXPANSION_MAX * (each.compress_size + 1):
+                raise ValueError(f"{each.filename}: it cannot be as large as it claims")
+            with archive.open(each) as member:
+                found[each.filename.removesuffix(".npy")] = _array(member, each)
+    return found
+
+
+def _array(member: IO[bytes], info: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return the array of a member of a file."""
+    form = np.lib.format
+    read_heading = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}
+    version = form.read_magic(member)
+    if version not in read_heading:
+        raise ValueError(f"{info.filename}: version {version}")
+    shape, is_fortran, kind = read_heading[version](member)
+    if kind.hasobject or is_fortran or len(shape) > DIMENSIONS_MAX:
+        raise ValueError(f"{info.filename}: an array of another form")
+    size_bytes = math.prod(shape) * kind.itemsize
+    if size_bytes > info.file_size:
+        raise ValueError(f"{info.filename}: it has fewer bytes than its heading says")
+    content = member.read()  # to its end, so that its check sum is compared
+    if len(content) != size_bytes:
+        raise ValueError(f"{info.filename}: not as many bytes as its heading says")
+    return np.frombuffer(content, kind).reshape(shape)
 
 
 def _memory(stored: Mapping[str, Any], pages: Ints) -> Memory | None:

@@ -12,8 +12,8 @@ from typing import Literal
 
 Path = tuple[str | int, ...]
 
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_DOT = re.compile(r"[ \t]*\.[ \t]*")
+_BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_DOT = re.compile(r"[ \t]*+\.[ \t]*+")
 _KEY = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _SCALAR = re.compile(
     r'"""(?:[^\\]|\\[\s\S])*?"{3,5}'

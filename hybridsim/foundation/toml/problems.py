@@ -17,6 +17,7 @@ Path = tuple[str | int, ...]
 
 SHOWN = 200  # characters of a line on either side of what is wrong, and of a long message
 LONGEST = 4000  # message that is shown whole: the names of all drives are shorter
+MOST = 50  # problems that are explained; each costs a look at the whole text
 
 
 class Problem(NamedTuple):
@@ -63,9 +64,13 @@ class Problem(NamedTuple):
 
 def _remedy_of_syntax(line: str) -> str:
     """Say what is meant where a line looks like the commonest mistake."""
-    match = re.match(r"\s*([\w-]+)\s*=\s*([^\"'\[{#]+?)\s*(#.*)?$", line)
-    if match and re.search(r"[^\W\d_]|%|\d-\d", match[2]) and match[2] not in ("true", "false"):
-        return f': words and numbers with units stand in quotes: {match[1]} = "{match[2]}"'
+    key, equals, rest = line.partition("=")
+    key, value = key.strip(), rest.partition("#")[0].strip()
+    is_bare = bool(equals and value) and not any(mark in value for mark in "\"'[{")
+    if not is_bare or value in ("true", "false") or not re.fullmatch(r"[\w-]+", key):
+        return ""
+    if re.search(r"[^\W\d_]|%|\d-\d", value):
+        return f': words and numbers with units stand in quotes: {key} = "{value}"'
     return ""
 
 
@@ -78,11 +83,12 @@ class Locates(Protocol):
 
 
 def report(problems: Iterable[Problem], what: str = "scenario") -> str:
-    """Return all problems as one text, in the order of the file."""
+    """Return the problems as one text, in the order of the file: at most MOST of them."""
     ordered = sorted(problems, key=lambda problem: (problem.line, problem.column))
     if len(ordered) == 1:
         return str(ordered[0])
-    return "\n".join([f"{len(ordered)} problems in the {what}", *map(str, ordered)])
+    count = len(ordered) if len(ordered) <= MOST else f"more than {MOST}"
+    return "\n".join([f"{count} problems in the {what}", *map(str, ordered[:MOST])])
 
 
 def explain(
@@ -96,6 +102,8 @@ def explain(
     `known` tells the keys of the table that a path lies in, `path_of` where in the text it is.
     """
     details = [(path_of(detail["loc"]), detail) for detail in error.errors()]
+    missed = [one for one in details if one[1]["type"] == "missing"]
+    details = missed + [one for one in details if one[1]["type"] != "missing"][: MOST + 1]
     missing = {path for path, detail in details if detail["type"] == "missing"}
     problems = []
     for path, detail in details:

@@ -24,6 +24,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.toml.parsing import cleaned, parsed
 from hybridsim.foundation.toml.places import Path, Places
 from hybridsim.foundation.toml.problems import Problem, explain, report
@@ -84,19 +86,15 @@ def is_plan(path: str) -> bool:
     if not path.endswith(".toml"):
         return False
     try:
-        lines = FilePath(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = whole_text(path, UsageError).splitlines()
+    except UsageError:
         return False
     return any(line.strip().startswith(MARK) for line in lines)
 
 
 def load(path: str) -> Plan:
     """Read a plan; raise ScenarioError for all that is wrong with it, each with its place."""
-    try:
-        text = FilePath(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
-    return loads(text, path)
+    return loads(whole_text(path, UsageError), path)
 
 
 def loads(text: str, name: str = "sweep.toml") -> Plan:
@@ -109,7 +107,12 @@ def loads(text: str, name: str = "sweep.toml") -> Plan:
     except ValidationError as error:
         found = explain(error, origin, _known_keys, _path_in_text)
         raise ScenarioError(report(found, "sweep")) from None
-    return _plan(file, FilePath(name).parent, origin)
+    try:
+        return _plan(file, FilePath(name).parent, origin)
+    except (ScenarioError, UsageError) as error:
+        if printable(name) in str(error):
+            raise
+        raise type(error)(f"{printable(name)}: {error}") from None
 
 
 def _plan(file: SweepFile, folder: FilePath, origin: _Origin) -> Plan:

@@ -66,7 +66,7 @@ class Store:
         data = self._results.read()
         whole = data.rfind(b"\n") + 1
         for line in data[:whole].splitlines():
-            with contextlib.suppress(ValueError, TypeError, KeyError):
+            with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
                 row = json.loads(line)
                 if row["schema"] == SCHEMA:
                     self._rows.setdefault(row["key"], row)

@@ -25,7 +25,7 @@ LINE = re.compile(
 TAIL = re.compile(
     rb"\s+(?P<rwbs>[A-Z]{1,6})"
     rb"(?:\s+(?P<sector>\d{1,20})(?:\s+(?P<mark>[+/])\s+(?P<count>\d{1,20}))?)?"
-    rb"(?:\s+\[(?P<last>.*)\].*)?\s*"
+    rb"(?:\s+\[(?P<last>[^\]]*+)\].*+)?+\s*+"
 )
 SUMMARY = re.compile(rb"(CPU\d+|Total) \(.*\):")
 ACTIONS = {

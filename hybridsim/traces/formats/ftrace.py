@@ -24,14 +24,16 @@ DETECT_LINES = 100  # a header of ftrace comes first
 LINE_BYTES_MAX = 1000
 EVENT = b"block_"
 
+# Each run of blanks is taken whole or not at all: tried in all parts, a line of them takes hours.
 EVENT_LINE = re.compile(
-    rb"\s*(?P<task>.*?)\s*(?:\[(?P<cpu>\d{1,5})\])?(?:\s+[^\s:]{4,8})?\s+"
-    rb"(?P<s>\d{1,9})\.(?P<us>\d{6,9}):\s+(?:block:)?block_(?P<event>\w+):\s+(?P<rest>.*)"
+    rb"(?<=\s)(?P<s>\d{1,9})\.(?P<us>\d{6,9}):\s++(?:block:)?block_(?P<event>\w++):\s++(?P<rest>.*)"
 )
+BEFORE_FLAGS = re.compile(rb"(?<!\s)\s++[^\s:]{4,8}\Z")
+CPU = re.compile(rb"\[(?P<cpu>\d{1,5})\]\Z")
 TAIL = re.compile(
-    rb"(?P<device>\d{1,4},\d{1,7})\s+(?P<rwbs>[A-Z]{1,9})\s+(?:\d{1,20}\s+)?(?:\((?P<command>.*?)\)\s+)?"
+    rb"(?P<device>\d{1,4},\d{1,7})\s+(?P<rwbs>[A-Z]{1,9})\s+(?:\d{1,20}\s+)?(?:\((?P<command>[^)]*+)\)\s+)?"
     rb"(?P<sector>\d{1,20})\s+(?P<mark>[+/])\s+(?P<count>\d{1,20})"
-    rb"(?:\s+\w+,\d+,\d+)?(?:\s+\[(?P<last>.*)\])?\s*"
+    rb"(?:\s+\w+,\d+,\d+)?(?:\s+\[(?P<last>[^\]]*+)\].*+)?+\s*+"
 )
 PID = re.compile(rb"[-\s](\d{1,10})(?:/\d+)?$")
 ACTIONS = {
@@ -60,7 +62,19 @@ def detect(head: bytes) -> bool:
 
 def event_of(line: bytes) -> re.Match[bytes] | None:
     """Return the parts of a line that tells a block event."""
-    return EVENT_LINE.match(line) if EVENT in line and len(line) < LINE_BYTES_MAX else None
+    return EVENT_LINE.search(line) if EVENT in line and len(line) < LINE_BYTES_MAX else None
+
+
+def task_of(before: bytes) -> tuple[bytes, int]:
+    """Return the task and the CPU (0 where it is not told) of what stands before the time."""
+    before = before.rstrip()
+    found = CPU.search(before)
+    if found is None and (flags := BEFORE_FLAGS.search(before)):
+        before = before[: flags.start()]
+        found = CPU.search(before)
+    if found is None:
+        return before.strip(), 0
+    return before[: found.start()].strip(), int(found["cpu"])
 
 
 def parse_rwbs(text: bytes, sectors: int) -> tuple[int, int] | None:
@@ -119,10 +133,11 @@ class Lines(EventLines):
         time_ns = self.see(match["s"], match["us"])
         if not self.is_wanted(device, action, length):
             return ()
-        pid = PID.search(match["task"])
+        task, cpu = task_of(match.string[: match.start()])
+        pid = PID.search(task)
         number = int(pid[1]) if pid and not int(pid[1]) >> 31 else 0
         error = error_of(action, tail["last"])
-        cpu = int(match["cpu"] or 0) & 0xFFFF
+        cpu &= 0xFFFF
         return (time_ns, sector * SECTOR_BYTES, length, number, error, cpu, action, op, flags)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ColumnsError
+from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.parsing import cleaned, parsed
 from hybridsim.foundation.units import parse_size
@@ -78,12 +78,7 @@ def _of_line(said: str) -> dict[str, str]:
 
 
 def _of_toml(name: str) -> dict[str, str]:
-    try:
-        text = cleaned(Path(name).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ColumnsError(f"--columns: {name}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ColumnsError(f"--columns: {name}: {error}") from None
+    text = cleaned(whole_text(name, ColumnsError))
     found = parsed(text, name, ColumnsError)
     return {key: str(value) for key, value in found.items()}
 

@@ -12,7 +12,7 @@ from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, one_device, only
 
 SIZE_MAX = 1 << 26
-LOAD = re.compile(rb"(?m)^\s*\[\[load\]\]")
+LOAD = re.compile(rb"(?m)^[ \t]*+\[\[load\]\]")
 
 
 def detect(head: bytes) -> bool:

@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.reading import whole_text
 from hybridsim.workloads.fio.options import SWITCHES, canonical, objection
 
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 # Of fio itself rather than of a job: name, and whether a value follows.
 PROGRAM = {
     "output": True, "output-format": True, "parse-only": False, "eta": True, "eta-newline": True,
@@ -106,12 +106,7 @@ def _is_switch(name: str) -> bool:
 
 def read_file(path: str, written: Written) -> None:
     """Read a job file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from error
+    text = whole_text(path, UsageError)
     section: Section | None = None
     into: dict[str, Said] | None = None
     jobs = len(written.jobs)

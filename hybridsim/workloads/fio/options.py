@@ -133,7 +133,7 @@ def objection(name: str, value: str) -> str:
 
 # Values.
 
-_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*+(\d++(?:\.\d++)?+)\s*+([a-zA-Z]*+)\s*+", re.ASCII)
 _POWERS = {letter: power for power, letter in enumerate("kmgtp", 1)}
 _TIMES_NS = {
     "d": 86400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6,

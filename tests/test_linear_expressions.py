@@ -1,0 +1,172 @@
+"""Regular expressions on what users write take linear time: none can share out one text in ways.
+
+Where one repetition can give what it took to another one behind it, a text that does not match is
+tried in all ways of sharing it out: in quadratic time, or worse.  Possessive ones (`++`) give
+nothing back.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CALLS = {"compile", "match", "search", "fullmatch", "sub", "split", "findall", "finditer"}
+ALL = frozenset(range(256))
+parser, names = re._parser, re._constants
+UNBOUNDED = names.MAXREPEAT
+SHORT = {
+    # Texts of a known length, or ones that the system writes.
+    r"(?P<prefix>.+)\.blktrace\.(?P<cpu>\d+)(\.(gz|zst|xz|bz2))*": "a file's name",
+    r"You have (\d+) .*dropped events": "a line of blktrace",
+    r"field:[^;]*?(\w+)(?:\[\w*\])?;": "a file of the kernel",
+    rb"\0depends=([^\0]*)\0": "a module of the kernel",
+}
+
+
+def patterns():
+    """Yield every expression that stands in the source, with its place."""
+    for folder in ("hybridsim", "validate"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and isinstance(node.func.value, ast.Name)
+                    and node.func.value.id == "re"
+                    and node.func.attr in CALLS
+                    and isinstance(node.args[0], ast.Constant)
+                ):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node.args[0].value
+
+
+def letters(items):
+    """Return all letters that an expression may take, of the first 256."""
+    found = set()
+    for kind, value in items:
+        if kind in (names.LITERAL, names.NOT_LITERAL):
+            one = {value}
+            found |= one if kind == names.LITERAL else ALL - one
+        elif kind == names.ANY:
+            found |= ALL - {10}
+        elif kind == names.IN:
+            found |= of_set(value)
+        elif kind in (names.MAX_REPEAT, names.MIN_REPEAT, names.POSSESSIVE_REPEAT):
+            found |= letters(value[2])
+        elif kind == names.SUBPATTERN:
+            found |= letters(value[3])
+        elif kind == names.ATOMIC_GROUP:
+            found |= letters(value)
+        elif kind == names.BRANCH:
+            found |= set().union(*map(letters, value[1]))
+    return found
+
+
+def of_set(parts):
+    found, is_not = set(), False
+    for kind, value in parts:
+        if kind == names.NEGATE:
+            is_not = True
+        elif kind == names.LITERAL:
+            found.add(value)
+        elif kind == names.RANGE:
+            found |= set(range(value[0], value[1] + 1))
+        else:
+            word = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}[str(value).split("_")[-1]]
+            these = {each for each in ALL if re.match(word, chr(each), re.ASCII)}
+            found |= ALL - these if "NOT" in str(value) else these
+    return ALL - found if is_not else found
+
+
+def flat(items):
+    """Yield the parts of an expression in order, groups opened."""
+    for kind, value in items:
+        if kind == names.SUBPATTERN:
+            yield from flat(value[3])
+        else:
+            yield kind, value
+
+
+REPEATS = (names.MAX_REPEAT, names.MIN_REPEAT)
+
+
+def shared(items, behind=()):
+    """Yield where two repetitions can take the same text: nested, or one behind the other."""
+    parts = list(flat(items))
+    for at, (kind, value) in enumerate(parts):
+        rest = [*parts[at + 1 :], *behind]
+        if kind == names.BRANCH:
+            for one in value[1]:
+                yield from shared(one, rest)
+        elif kind == names.ATOMIC_GROUP:
+            yield from shared(value)
+        elif kind == names.POSSESSIVE_REPEAT:
+            yield from shared(value[2])
+        elif kind in REPEATS:
+            again = [(kind, value)] if value[1] == UNBOUNDED else []
+            if again and is_simple(value[2]):
+                yield from reached(letters(value[2]), rest)
+            else:
+                yield from shared(value[2], [*again, *rest])
+
+
+def is_simple(items):
+    """Tell whether a round of a repetition is one letter of a set."""
+    parts = list(flat(items))
+    return len(parts) == 1 and parts[0][0] not in (*REPEATS, names.BRANCH)
+
+
+def reached(mine, parts):
+    """Yield the repetitions that may begin in a text of these letters; end with "" at a bar."""
+    for kind, value in parts:
+        if kind == names.BRANCH:
+            ways = [list(reached(mine, list(flat(one)))) for one in value[1]]
+            yield from (each for way in ways for each in way if each)
+            if all("" in way for way in ways):
+                yield ""
+                return
+        elif kind in (*REPEATS, names.POSSESSIVE_REPEAT):
+            inside = list(reached(mine, list(flat(value[2]))))
+            if value[1] == UNBOUNDED and letters(value[2]) & mine and "" not in inside:
+                yield f"{value[2]} can take what one before it took"
+            yield from (each for each in inside if each)
+            if value[0] > 0 and "" in inside:
+                yield ""
+                return
+        elif is_needed((kind, value)) and not letters([(kind, value)]) & mine:
+            yield ""
+            return
+
+
+def is_needed(part):
+    kind, value = part
+    if kind in (names.MAX_REPEAT, names.MIN_REPEAT, names.POSSESSIVE_REPEAT):
+        return value[0] > 0
+    return kind in (names.LITERAL, names.NOT_LITERAL, names.ANY, names.IN)
+
+
+EXPRESSIONS = list(patterns())
+
+
+def test_the_expressions_are_found():
+    assert len(EXPRESSIONS) > 60
+
+
+@pytest.mark.parametrize(("place", "expression"), EXPRESSIONS, ids=[at for at, _ in EXPRESSIONS])
+def test_no_two_repetitions_take_the_same_text(place, expression):
+    if expression not in SHORT:
+        assert not any(shared(parser.parse(expression)))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [r"\s*(\D*?)\s*", r"(a+)+b", r"=\s*([^\"]+?)\s*(#.*)?$", r"(?:[ \t]|\s*)*x", r"\d+\w*\d+y"],
+)
+def test_what_takes_more_is_found(expression):
+    assert any(shared(parser.parse(expression)))
+
+
+@pytest.mark.parametrize("expression", [r"\s*+(\w++)=\s*+", r"(?:\d+_)*x", r"\d+, \d+(, \d+)*\s*$"])
+def test_what_is_linear_is_not(expression):
+    assert not any(shared(parser.parse(expression)))
