@@ -19,9 +19,9 @@ READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(
 BYTES_READ, BYTES_WRITTEN = 0, 1
 
 # State of a drive: when its link to the host is free; units in the buffer; units in the program
-# that is being assembled, and the die that it goes to; programs issued, and those not complete; reads in
-# progress; whether anything was written since the last flush; whether a flush is in its last part;
-# barriers in its queue.
+# that is being assembled, and the die that it goes to; programs issued, and those not complete;
+# reads in progress; whether anything was written since the last flush; whether a flush is in its
+# last part; barriers in its queue.
 (
     LINK_FREE_NS,
     USED,
