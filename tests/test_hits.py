@@ -304,7 +304,7 @@ def test_a_policy_of_ones_own():
         ({"admission": "sometimes"}, "no admission policy"),
         ({"cache_size": "1KiB"}, "holds no page of 4096 bytes: at least 4KiB"),
         ({"cache_size": "10%"}, "holds no page of 4096 bytes: one of 9 pages is 11.12%"),
-        ({"cache_size": "ten"}, "no size"),
+        ({"cache_size": "ten"}, "not a size"),
         ({"cache_size": 0.1}, "'10%' of the pages"),
         ({"cache_size": 1000}, "a number alone is bytes; .* '1000 pages'"),
         ({"replacement": Belady.new(9, 2)}, "an object of Belady: say Belady"),

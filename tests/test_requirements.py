@@ -41,7 +41,7 @@ def test_latencies_are_of_reads_and_of_the_warm_phase_unless_said():
     [
         ("p99<8", "needs a unit"),
         ("p99<8ks", "unknown time unit"),
-        ("hit>80", "no percentage"),
+        ("hit>80", "not a percentage"),
         ("hit>101%", "no share"),
         ("dwpd<1ms", "no number"),
         ("dwpd<nan", "out of range"),

@@ -81,7 +81,7 @@ def test_rates_and_shares():
         (units.parse_time, "0.5ns", "not a whole number of nanoseconds"),
         (units.parse_rate, "5MB", "did you mean '5MB/s'?"),
         (units.parse_rate, "5", "a rate needs a unit"),
-        (units.parse_percent, "10", "no percentage"),
+        (units.parse_percent, "10", "not a percentage"),
     ],
 )
 def test_what_cannot_be_read_says_how_to_write_it(parse, text, message):

@@ -81,7 +81,7 @@ class TestWhatIsWrong:
         told = problems(text).splitlines()
         assert any(line.startswith("e.toml:4: [cache] kind: 'bcash'") for line in told)
         assert any("did you mean size?" in line for line in told)
-        assert any("e.toml:9: [load] duration: 'soon' is not a time" in line for line in told)
+        assert any("e.toml:9: [load] duration: 'soon' is no time" in line for line in told)
 
     @pytest.mark.parametrize(
         ("change", "words"),

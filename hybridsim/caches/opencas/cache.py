@@ -267,7 +267,7 @@ class OpenCas(NamedTuple):
         if way == MAKE_ROOM or way == CLEAN:
             self.paths.entry.cleaner.end_batch(now, job, below)
         else:
-            self.paths.go_as_far(now, job, requests, below)
+            self.paths.proceed(now, job, requests, below)
 
     @method
     def discard(self, offset, length):
@@ -311,8 +311,8 @@ class OpenCas(NamedTuple):
         """Run an event of the cache."""
         jobs = self.paths.entry.cleaner.transfers.lines.jobs
         if number == RESUME:
-            self.paths.go_as_far(now, jobs.dequeue(), requests, below)
+            self.paths.proceed(now, jobs.dequeue(), requests, below)
             jobs.queue_on(now, below.events)
         else:
-            self.paths.entry.cleaner.come(now, below)
+            self.paths.entry.cleaner.run_cleaner(now, below)
         return NOTHING

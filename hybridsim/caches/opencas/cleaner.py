@@ -106,7 +106,7 @@ class Cleaner(NamedTuple):
         jobs.release(job)
 
     @method
-    def come(self, now, below):
+    def run_cleaner(self, now, below):
         """Clean the lines that the policy chooses, if there are any."""
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         if dirt.state[DIRTY] == 0:

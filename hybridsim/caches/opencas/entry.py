@@ -78,14 +78,14 @@ class Entry(NamedTuple):
         is_read = jobs.op[job] == READ
         pages = requests.pages[jobs.request[job]]
         if pages > lines.capacity or self.mode == PT:
-            self.let_pass(job, BYPASS, NO_CACHE, requests)
+            self.bypass(job, BYPASS, NO_CACHE, requests)
         elif self.cuts_off(job, pages):
             jobs.is_cut[job] = 1
-            self.let_pass(job, BYPASS, SEQUENTIAL, requests)
+            self.bypass(job, BYPASS, SEQUENTIAL, requests)
         elif is_read and self.mode == WO:
             jobs.way[job] = OVERLAY
         elif is_read and self.backfills.are_blocked():
-            self.let_pass(job, MISS, BUSY, requests)
+            self.bypass(job, MISS, BUSY, requests)
         elif not is_read and self.mode == WA:
             jobs.way[job] = UPDATE
         elif not is_read and self.mode == WI:
@@ -105,7 +105,7 @@ class Entry(NamedTuple):
         return is_long and (is_full or cutoff.policy == ALWAYS)
 
     @method
-    def let_pass(self, job, path, reason, requests):
+    def bypass(self, job, path, reason, requests):
         """Make a job bypass the cache; set the reason of a READ."""
         jobs = self.cleaner.transfers.lines.jobs
         if jobs.op[job] == READ:
@@ -155,12 +155,12 @@ class Entry(NamedTuple):
         lines = self.cleaner.transfers.lines
         is_new = missing == requests.pages[lines.jobs.request[job]]
         if is_new and self.is_refused(job):
-            self.let_pass(job, MISS, NOT_HOT, requests)
+            self.bypass(job, MISS, NOT_HOT, requests)
         elif self.take_lines(job):
             self.hold_lines(job)
         else:
             self.cleaner.make_room(now, below)
-            self.let_pass(job, MISS, BUSY, requests)
+            self.bypass(job, MISS, BUSY, requests)
 
     @method
     def is_refused(self, job):

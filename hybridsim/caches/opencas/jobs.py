@@ -247,7 +247,7 @@ class Jobs(NamedTuple):
             if line != NOTHING:
                 self.owners[line] = 0 if lock == EXCLUSIVE else self.owners[line] - 1
                 if self.waiting[line] != NOTHING:
-                    self.let_in(now, line, events)
+                    self.grant_locks(now, line, events)
             following = needs.following[need]
             needs.release(need)
             need = following
@@ -255,7 +255,7 @@ class Jobs(NamedTuple):
         self.last_need[job] = NOTHING
 
     @method
-    def let_in(self, now, line, events):
+    def grant_locks(self, now, line, events):
         """Lock a line for the jobs that wait for it, as far as possible."""
         needs = self.needs
         need = self.waiting[line]

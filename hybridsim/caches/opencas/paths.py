@@ -46,10 +46,10 @@ class Paths(NamedTuple):
         """Choose the way of a request, and start it."""
         self.entry.route(job, requests)
         self.entry.begin(now, job, requests, below)
-        self.go_as_far(now, job, requests, below)
+        self.proceed(now, job, requests, below)
 
     @method
-    def go_as_far(self, now, job, requests, below):
+    def proceed(self, now, job, requests, below):
         """Process a job, restarting it as often as needed, until it waits for something."""
         jobs = self.entry.cleaner.transfers.lines.jobs
         while jobs.waits[job] == 0 and not self.go(now, job, requests, below):
@@ -69,7 +69,7 @@ class Paths(NamedTuple):
             if shared_miss or not is_there:
                 jobs.give_back(now, job, below.events)
                 jobs.is_cut[job] = 0
-                self.entry.let_pass(job, MISS, BUSY, requests)
+                self.entry.bypass(job, MISS, BUSY, requests)
                 return False
         if is_read and (way == PASS or (way == INSERT and not is_hit)):
             if self.entry.cleaner.clean(now, job, below):

@@ -17,7 +17,7 @@ from hybridsim.caches.page.names import (
     TAG_BITS,
     WRITE,
 )
-from hybridsim.caches.page.slots import let_go
+from hybridsim.caches.page.slots import release_slot
 from hybridsim.jit import kernel
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.limits import WRITES
@@ -158,6 +158,6 @@ def end_clean(cache, now, clean, below):
         dirty.flying[place] = 0
         if dirty.granules[place] != 0:
             dirty.wait(place)
-        let_go(cache, now, page, below)
+        release_slot(cache, now, page, below)
     dirty.give_clean(clean)
     go_on_cleaning(cache, now, below)

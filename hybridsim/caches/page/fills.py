@@ -22,7 +22,7 @@ from hybridsim.caches.page.names import (
     WRITE,
 )
 from hybridsim.caches.page.preload import PAGES_PRELOADED, PRELOADS_DOOMED
-from hybridsim.caches.page.slots import become_present, evict, free_slot, is_movable, let_go
+from hybridsim.caches.page.slots import become_present, evict, free_slot, is_movable, release_slot
 from hybridsim.jit import kernel
 from hybridsim.jit.limits import READS
 
@@ -213,7 +213,7 @@ def end_fill(cache, now, page, below):
         cache.counts[FILLS] -= 1
         cache.counts[FILLS_DOOMED if filling == 0 else FILLS_DONE] += 1
     if filling == 0:
-        let_go(cache, now, page, below)
+        release_slot(cache, now, page, below)
         return
     table.valid[place] |= filling
     if table.state[page] == FILLING:

@@ -83,13 +83,13 @@ class Preload(NamedTuple):
         return dict(zip(COUNTERS, self.counts.tolist(), strict=True)) if self.is_on else {}
 
     @method
-    def has_used(self, slot):
+    def on_use(self, slot):
         """Count the first use of a page that was kept or loaded."""
         self.counts[WARM_PAGES_USED] += self.fresh[slot]
         self.fresh[slot] = 0
 
     @method
-    def has_left(self, slot):
+    def on_evict(self, slot):
         """Record that a page leaves its slot; return whether it was never used."""
         was_fresh = self.fresh[slot] == 1
         self.fresh[slot] = 0

@@ -36,7 +36,7 @@ def use(cache, now, page, write):
     cache.admission.consider(now, page, write, cache.is_full())
     cache.replacement.touch(page)
     if cache.preload.is_on:
-        cache.preload.has_used(cache.table.slot[page])
+        cache.preload.on_use(cache.table.slot[page])
 
 
 @kernel
@@ -48,7 +48,7 @@ def become_present(cache, page):
 
 
 @kernel
-def give_up(cache, now, page, granules, below):
+def invalidate(cache, now, page, granules, below):
     """Invalidate granules of a page with a slot, and the page if none is left."""
     table = cache.table
     place = table.slot[page]
@@ -60,7 +60,7 @@ def give_up(cache, now, page, granules, below):
         cache.replacement.remove(page)
         cache.counts[PAGES_PRESENT] -= 1
         table.state[page] = FILLING
-        let_go(cache, now, page, below)
+        release_slot(cache, now, page, below)
 
 
 @kernel
@@ -72,7 +72,7 @@ def is_movable(cache, place):
 
 
 @kernel
-def let_go(cache, now, page, below):
+def release_slot(cache, now, page, below):
     """Free the slot of a page without valid data, unless an operation on it is in progress."""
     table = cache.table
     place = table.slot[page]
@@ -106,7 +106,7 @@ def free_slot(cache):
 def evict(cache, page):
     """Take the slot from a page that replacement has chosen as the victim; return the slot."""
     table = cache.table
-    if not cache.preload.is_on or not cache.preload.has_left(table.slot[page]):
+    if not cache.preload.is_on or not cache.preload.on_evict(table.slot[page]):
         cache.admission.evicted(page)
     table.state[page] = ABSENT
     table.why_absent[page] = EVICTED

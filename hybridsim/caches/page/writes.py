@@ -13,7 +13,7 @@ from hybridsim.caches.page.names import (
     WAS_BUSY,
     WRITE,
 )
-from hybridsim.caches.page.slots import become_present, give_up, is_wanted, use
+from hybridsim.caches.page.slots import become_present, invalidate, is_wanted, use
 from hybridsim.foundation.codes import FUA
 from hybridsim.jit import kernel
 
@@ -34,7 +34,7 @@ def discard(cache, now, slot, first, last, requests, below):
         if cache.writes_back:
             dirty = cache.dirty.granules[table.slot[page]]
             gone &= ~(dirty & ~table.covered(begin, upto, table.length_of(page, below)))
-        give_up(cache, now, page, gone, below)
+        invalidate(cache, now, page, gone, below)
 
 
 @kernel
@@ -51,7 +51,7 @@ def write_around_or_through(cache, now, slot, first, last, requests, below):
         begin, upto = max(start - at, 0), min(end - at, table.page_bytes)
         if cache.mode == READ_ONLY:
             if table.has_slot(page):
-                give_up(cache, now, page, table.touched(begin, upto), below)
+                invalidate(cache, now, page, table.touched(begin, upto), below)
         elif not table.has_slot(page):
             if not sequential:
                 if page == NOTHING:

@@ -253,7 +253,7 @@ class DmWritecache(NamedTuple):
                 self.write_back.commits.state[WRITES_UNDER_WAY] -= 1
                 self.write_back.commits.flush(now, below)
             elif what == AROUND_WRITE:
-                self.write_back.went_around(now, below.events)
+                self.write_back.on_write_around(now, below.events)
             return self.end_part(now, number, requests, below)
         return NOTHING
 
@@ -290,7 +290,7 @@ class DmWritecache(NamedTuple):
         if number == SERVER:
             self.serve_first(now, requests, below)
         elif number == WRITER:
-            self.write_back.come(now, below)
+            self.write_back.run_writer(now, below)
         else:
             self.state[TIMER_SET] = 0
             commits = self.write_back.commits

@@ -72,7 +72,7 @@ class WriteBack(NamedTuple):
             self.call(now, events)
 
     @method
-    def come(self, now, below):
+    def run_writer(self, now, below):
         """Start one copy, and schedule the next one at the same time."""
         state, events = self.state, below.events
         state[IS_CALLED] = 0
@@ -149,7 +149,7 @@ class WriteBack(NamedTuple):
         self.call(now, below.events)
 
     @method
-    def went_around(self, now, events):
+    def on_write_around(self, now, events):
         """Record the end of a write to the slow tier that was not cached."""
         self.state[AROUND] -= 1
         self.state[QUIET_SINCE] = now

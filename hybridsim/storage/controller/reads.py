@@ -22,7 +22,7 @@ def read(controller, now, job, events):
     end = (offset + length + SECTOR - 1) // SECTOR * SECTOR
     missing, missing_end, in_dram = gather(controller, job, start, end)
     if windows.slots.used() > 0:
-        windows.leave_behind(start, end)
+        windows.drop_passed(start, end)
     if in_dram > 0:
         controller.counts[DRAM_READ] += in_dram
         controller.jobs.pending[job] += 1

@@ -104,7 +104,7 @@ class Windows(NamedTuple):
             self.ready.admit(slot)
 
     @method
-    def give_up(self, slot):
+    def drop_window(self, slot):
         """Drop a window; one that is being read keeps its slot."""
         if self.state[slot] == READY:
             self.ready.remove(slot)
@@ -113,13 +113,13 @@ class Windows(NamedTuple):
             self.state[slot] = DOOMED
 
     @method
-    def leave_behind(self, start, end):
+    def drop_passed(self, start, end):
         """Drop the windows whose end a read from `start` to `end` has reached."""
         for number in range(start // self.window_bytes, (end - 1) // self.window_bytes + 1):
             if self.end(number) <= end:
                 slot = self.slots.find(number)
                 if slot != NOTHING:
-                    self.give_up(slot)
+                    self.drop_window(slot)
 
     @method
     def invalidate(self, start, end):
@@ -132,9 +132,9 @@ class Windows(NamedTuple):
             for number in range(first, last + 1):
                 slot = self.slots.find(number)
                 if slot != NOTHING:
-                    self.give_up(slot)
+                    self.drop_window(slot)
             return
         for slot in range(self.slots.capacity):  # a discard of half a disk
             number = self.slots.number[slot]
             if first <= number <= last and self.slots.find(number) == slot:
-                self.give_up(slot)
+                self.drop_window(slot)
