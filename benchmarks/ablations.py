@@ -55,7 +55,7 @@ CELLS = (  # trace, page, shares: twelve of those tuned on
     ("moving 1", 64 * KIB, (0.01, 0.1)),
 )
 WHOLE = "all of it"
-FOLDER = "policies/learned"
+FOLDER = "caches/policies/learned"
 SAMPLED = ("reuse.py", "is_sampled = clock < EARLY or mixed(clock) < self.state[SHARE]")
 Patch = tuple[str, str, str]  # file, what it says, what it is to say
 PARTS: dict[str, list[Patch]] = {
