@@ -17,7 +17,7 @@ def share_or_size(text: Any) -> str:
     """Return a share or a size, normalised; raise ValueError if the text is neither."""
     if isinstance(text, str) and "%" in text:
         if not parse_percent(text) > 0:
-            raise ValueError(f"{text!r} : a share must be above 0%")
+            raise ValueError(f"{text!r}: a share must be above 0%")
         return text
     if isinstance(text, int) and not isinstance(text, bool):
         text = format_size(parse_size(text))
