@@ -153,7 +153,7 @@ def test_a_file_says_the_same_as_options(trace):
         ("[sweep]\ntraces = ['a']\nkind = 'gird'", "sweep.toml:3:8: kind cannot be 'gird'"),
         ("[sweep]\ntrace = ['a']", "unknown key 'trace': did you mean 'traces'?"),
         ("[sweep]\ntraces = ['a']\n[vary]\nsize = [1]", "sweep.toml:4:8: size: no table: "),
-        ("[sweep]\ntraces = ['a']\n[vary]\ncache.size = 3", "sweep.toml:4:14: cache.size: a list"),
+        ("[sweep]\ntraces = ['a']\n[vary]\ncache.size = 3", "sweep.toml:4:14: cache.size: needs a"),
         ("[sweep\n", "sweep.toml:1"),
     ],
 )
