@@ -207,11 +207,11 @@ def main() -> None:
     parser.add_argument("--part", action="append", choices=list(PARTS), help="these only")
     parser.add_argument("--rows-of", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--policy", action="append", default=[], help=argparse.SUPPRESS)
-    said = parser.parse_args()
-    if said.rows_of:
-        run(said.rows_of, said.results, set(said.policy))
+    arguments = parser.parse_args()
+    if arguments.rows_of:
+        run(arguments.rows_of, arguments.results, set(arguments.policy))
     else:
-        table(said.part or list(PARTS), said.results.absolute())
+        table(arguments.part or list(PARTS), arguments.results.absolute())
 
 
 if __name__ == "__main__":

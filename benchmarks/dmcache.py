@@ -172,18 +172,18 @@ def main() -> None:
     parser.add_argument("runs", nargs="*")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--late", type=float, default=LATE_S, metavar="SECONDS")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     if not data.is_dir():
         sys.exit(f"no {data}: HYBRIDSIM_DATA names the folder of the reference data")
     for folder in sorted(data.glob("dmcache-*")):
-        if said.runs and folder.name not in said.runs:
+        if arguments.runs and folder.name not in arguments.runs:
             continue
-        measured = Measured.load(folder, said.late)
+        measured = Measured.load(folder, arguments.late)
         found = simulate(measured)
         off = errors(measured, found)
         worst = {name: round(float(one.max()), 4) for name, one in off.items()}
-        if said.json:
+        if arguments.json:
             print(json.dumps({"run": folder.name, "worst": worst, "simulated": found}))
             continue
         print(folder.name)
