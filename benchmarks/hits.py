@@ -132,7 +132,7 @@ class Race(NamedTuple):
 
 
 def zipf(path, share, requests=0):
-    """Return a trace, which is made where so many requests are asked for."""
+    """Return a trace; it is generated if a number of requests is specified."""
     import numpy as np
 
     if requests:

@@ -1,4 +1,4 @@
-"""The file in which results are kept, by the hash of all that they depend on."""
+"""The file of results, by the hash of all their inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CACHED_SOURCES = ("trace/pages.py", "engine/residency.py", "answer/warmup.py", "
 
 
 class Kept:
-    """Results by the hash of all that they depend on, in a file of JSON lines."""
+    """Results by the hash of all their inputs, in a file of JSON lines."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,7 +53,7 @@ def key(level: str, about: Any, paths: Iterable[Path]) -> str:
 
 @cache
 def code_digest(path: Path) -> str:
-    """Return a hash of a file's code: other comments do not make other results."""
+    """Return a hash of a file's code: comments do not change it."""
     text = path.read_text()
     code = ast.dump(ast.parse(text)) if path.suffix == ".py" else text
     return hashlib.sha256(code.encode()).hexdigest()
