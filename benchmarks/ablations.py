@@ -1,14 +1,14 @@
-"""What each part of the learned policy brings: each switched off in turn, on cells it was tuned on.
+"""Ablation of the learned policy: each part is disabled in turn, on the cells it was tuned on.
 
     HYBRIDSIM_DATA=shared/data python benchmarks/ablations.py [--results FILE] [--part NAME ...]
 
-A part is switched off in the source: a copy of the package, some lines of it replaced, is run by a
-process of its own.  Machine code is kept by source, so none is mistaken for another's.  A line that
-is no longer there, or there twice, is an error: then say here how it is switched off now.
+A part is disabled in the source: a separate process runs a copy of the package with some lines
+replaced.  Machine code is cached by source, so the copies do not share it.  A line that is missing
+or not unique is an error: update its patch below.
 
-Printed for each: estimated disk time at the default price beside the best baseline's (geometric
-mean of the cells); hits beside the best baseline's, in points (mean), at that price and with writes
-free.  Results are kept as those of policies.py are, and may be in the same file.
+Output per part: the estimated disk time at the default price relative to the best baseline
+(geometric mean of the cells); hits relative to the best baseline, in points (mean), at that price
+and with free writes.  Results are stored like those of policies.py, and may share their file.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CELLS = (  # trace, page, shares: twelve of those tuned on
 WHOLE = "all of it"
 FOLDER = "caches/policies/learned"
 SAMPLED = ("reuse.py", "is_sampled = clock < EARLY or mixed(clock) < self.state[SHARE]")
-Patch = tuple[str, str, str]  # file, what it says, what it is to say
+Patch = tuple[str, str, str]  # file, original text, replacement
 PARTS: dict[str, list[Patch]] = {
     WHOLE: [],
     "no rent: room costs nothing": [("worth.py", "RENT_WEIGHT = 1 / 64", "RENT_WEIGHT = 0.0")],
@@ -187,7 +187,7 @@ def judged(found: dict[Cell, dict[str, Row]], whole: dict[Cell, dict[str, Row]])
 
 
 def table(parts: list[str], results: Path, show: Callable[[str], None] = print) -> None:
-    """Print the table, a line as soon as it is known."""
+    """Print the table, each line as soon as it is complete."""
     with tempfile.TemporaryDirectory() as folder:
         traces = Path(folder)
         keep(traces)
@@ -207,11 +207,11 @@ def main() -> None:
     parser.add_argument("--part", action="append", choices=list(PARTS), help="these only")
     parser.add_argument("--rows-of", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--policy", action="append", default=[], help=argparse.SUPPRESS)
-    said = parser.parse_args()
-    if said.rows_of:
-        run(said.rows_of, said.results, set(said.policy))
+    arguments = parser.parse_args()
+    if arguments.rows_of:
+        run(arguments.rows_of, arguments.results, set(arguments.policy))
     else:
-        table(said.part or list(PARTS), said.results.absolute())
+        table(arguments.part or list(PARTS), arguments.results.absolute())
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""bcache against runs of the real one: its counters at every sample of `stats_total`.
+"""Simulated bcache against the kernel's: its counters at every sample of `stats_total`.
 
     HYBRIDSIM_DATA=shared/data python benchmarks/bcache.py [--json] [RUN ...]
 
 The runs (kernel-caches/bcache-*; Linux 6.1.192 in a guest on a shared host) are by fio 3.33 at a
-queue depth of 32, from an 80/20 hot spot.  fio's offsets are known to the last one.  The simulated
-machine is given the same requests, at a depth of 32 as well, on devices as the runs describe
-theirs.  Of the runs it knows nothing else but when the cache was attached and when fio began.
+queue depth of 32, from an 80/20 hot spot.  fio's offsets are reproduced exactly.  The simulated
+machine serves the same requests, also at a depth of 32, on devices with the parameters that the
+runs describe.  Its only other inputs are the times when the cache was attached and fio started.
 
-The second number of each pair is of the same machine with requests that come when fio's own log
-says that they came: what is left of the difference then is not the pace of a busy host.
+The second number of each pair is from the same machine with requests at the times of fio's log: the
+remaining difference is then not due to the pace of a busy host.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""What a RAID controller's DRAM brings, beside what is expected of it.
+"""Effect of a RAID controller's DRAM, next to closed-form expectations.
 
     python benchmarks/controller.py [--json]
 
-RAID-5 of four 7,200 rpm disks, chunks of 64 KiB, closed loop.  Expected is
-* of reads and writes one at a time: what DRAM and link allow, at most the array's streaming rate
-  (of reads of 16 MiB, two at a time);
-* of random writes: the latency of DRAM and link until the high-water mark; then at least the rate
-  of the array alone with as many random writes under way as destages are allowed (sorted by
-  address they may be quicker);
-* of sequential writes: no reads for parity.
+RAID-5 of four 7,200 rpm disks, chunks of 64 KiB, closed loop.  Expectations:
+* reads and writes at depth 1: limited by DRAM and link, at most the array's streaming rate (reads
+  of 16 MiB at depth 2);
+* random writes: the latency of DRAM and link until the high-water mark; then at least the rate of
+  the array alone at a depth of `max_destages` (sorting by address may be faster);
+* sequential writes: no reads for parity.
 """
 
 from __future__ import annotations

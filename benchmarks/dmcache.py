@@ -1,11 +1,11 @@
-"""dm-cache against runs of the real one: its counters at every sample of `dmsetup status`.
+"""Simulated dm-cache against the kernel's: its counters at every sample of `dmsetup status`.
 
     HYBRIDSIM_DATA=shared/data python benchmarks/dmcache.py [--json] [--late SECONDS] [RUN ...]
 
 The runs (kernel-caches/dmcache-*; Linux 6.1.192 in a guest on a shared host) read with fio 3.33 at
-a queue depth of 32, from an 80/20 hot spot.  fio's offsets are known to the last one.  The
-simulated machine is given the same reads, at a depth of 32 as well, on devices as the runs describe
-theirs.  Of the runs it knows nothing else but when the cache was made and when fio began.
+a queue depth of 32, from an 80/20 hot spot.  fio's offsets are reproduced exactly.  The
+simulated machine serves the same reads, also at a depth of 32, on devices with the parameters that
+the runs describe.  Its only other inputs are the times when the cache was created and fio started.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEPTH = 32
 COUNTERS = ("promotions", "demotions", "used_blocks", "read_hits", "read_misses")
 REQUESTS_MAX = 400_000
 
-# From the making of the cache to the first sample: an estimate, from the first demotions of the
+# From the creation of the cache to the first sample: an estimate, from the first demotions of the
 # runs, which come 60 s after the one and came 59.2 to 59.8 s after the other.
 LATE_S = 0.4
 # So many requests at a time pass from the emulator to the origin and its four spindles.
@@ -49,7 +49,7 @@ SSD_NS = SECOND // 2551
 
 @dataclass
 class Measured:
-    """One run: its samples, in ns since the cache was made, its parameters, and fio's begin."""
+    """One run: its samples, in ns since the cache was created, its parameters, and fio's begin."""
 
     block_bytes: int
     blocks: int
@@ -172,18 +172,18 @@ def main() -> None:
     parser.add_argument("runs", nargs="*")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--late", type=float, default=LATE_S, metavar="SECONDS")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     if not data.is_dir():
         sys.exit(f"no {data}: HYBRIDSIM_DATA names the folder of the reference data")
     for folder in sorted(data.glob("dmcache-*")):
-        if said.runs and folder.name not in said.runs:
+        if arguments.runs and folder.name not in arguments.runs:
             continue
-        measured = Measured.load(folder, said.late)
+        measured = Measured.load(folder, arguments.late)
         found = simulate(measured)
         off = errors(measured, found)
         worst = {name: round(float(one.max()), 4) for name, one in off.items()}
-        if said.json:
+        if arguments.json:
             print(json.dumps({"run": folder.name, "worst": worst, "simulated": found}))
             continue
         print(folder.name)

@@ -1,10 +1,10 @@
-"""How many requests a CPU second the engine simulates, with full timing, fed in batches.
+"""Requests per CPU second that the engine simulates, with full timing, in batches.
 
     python benchmarks/engine.py
 
-Every figure is the best of three runs of one process, compiled code loaded before, CPU time (the
-process's, all threads).  DiskSim's figures are those that were measured for it with -O2 on another
-day (4 KiB random reads in its own loop): an order of magnitude to compare with, not a race.
+Every figure is the best of three runs of one process with compiled code loaded, in CPU time of all
+its threads.  DiskSim's figures were measured separately with -O2 (4 KiB random reads in its own
+loop): they show the order of magnitude only.
 """
 
 from __future__ import annotations

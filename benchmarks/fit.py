@@ -1,4 +1,4 @@
-"""Is a known array recovered from its captures, and are its latencies predicted?
+"""Fit of a known array from its captures: recovered parameters and predicted latencies.
 
     python benchmarks/fit.py [--json]
 
@@ -89,7 +89,7 @@ def main() -> None:
 
 def line(one: dict[str, float]) -> str:
     if not one["told"]:
-        return f"{one['value']:>14,.0f}  not told by the capture"
+        return f"{one['value']:>14,.0f}  not determined by the capture"
     interval = f" [{one['low']:,.0f} to {one['high']:,.0f}]" if one["low"] is not None else ""
     truth = one["truth"]
     error = "" if truth is None else f"  truth {truth:,.0f}: {one['value'] / truth - 1:+.1%}"

@@ -5,7 +5,7 @@
 Makes a trace of Alibaba's form (some 41 bytes a line, 1,000 volumes), and the same requests in
 other forms, then reads each in fresh processes, all in turn, three times; the best counts.  All
 but msr, spc and fiu are of several volumes, which are laid one behind the other: the requests of
-these are kept on disk until it is known how far each volume reaches.
+these are stored on disk until the size of each volume is known.
 CPU time is user + system of all threads: it is what stays comparable on a busy machine, and the
 ratios, all of one run, are sounder than the figures.  `--peer` is a Python that has pyarrow, which
 reads the same files to integers, floats and strings; the compressed one too.
@@ -31,7 +31,7 @@ RUNS = 3
 MD5 = "531e779d1c2f5c2b0e8a4c9a0b5d2b11"
 SAMPLE = b"1,R,0,4096,1577808000000000\n"
 
-# The best parser there could be has to read the bytes at least.
+# Lower limit for any parser: reading the bytes.
 OURS = """
 import re, sys, time
 from pathlib import Path
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 class Program(NamedTuple):
-    """Something that reads a file, and what its process is given."""
+    """A reader of a file, with the input of its process."""
 
     title: str
     python: str
@@ -125,7 +125,7 @@ class Reading(NamedTuple):
 
     cpu_s: float
     rows: int
-    peak_kib: int  # 0: not told
+    peak_kib: int  # 0: not reported
     file_bytes: int  # as text
 
 
@@ -154,7 +154,7 @@ def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]
 
 
 def pyarrow(python: str, form: str, threads: int) -> Program:
-    """Its CSV reader with so many threads."""
+    """Its CSV reader with a number of threads."""
     title = f"pyarrow's CSV reader, {form}, {threads} thread{'s' * (threads > 1)}"
     kinds = KINDS.get(form, KINDS["alibaba"])
     return Program(title, python, PYARROW, form, (str(threads), *kinds))

@@ -57,7 +57,7 @@ FLUSHES = [
 
 
 class Requests(NamedTuple):
-    """What a disk is given: all at once, or each some time after the one before is complete."""
+    """Load of a disk: all requests at once, or each some time after the one before completes."""
 
     op: np.ndarray
     offset: np.ndarray
@@ -148,7 +148,7 @@ def demerit(simulated_us, measured_us):
 
 
 def fitted(name, keys, requests, measured_us):
-    """Return the overheads that give the least demerit on these reads and on these writes."""
+    """Return the overheads with the smallest demerit on these reads and on these writes."""
     is_read = requests.op == Op.READ
 
     def cost(values_ms):

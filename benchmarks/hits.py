@@ -132,7 +132,7 @@ class Race(NamedTuple):
 
 
 def zipf(path, share, requests=0):
-    """Return a trace, which is made where so many requests are asked for."""
+    """Return a trace; it is generated if a number of requests is specified."""
     import numpy as np
 
     if requests:
@@ -174,16 +174,16 @@ def curve_s(trace):
     return curve, min(our_run(trace.path, "lru", trace.pages)[0] for _ in range(ROUNDS))
 
 
-def speed(said):
+def speed(arguments):
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(said.trace or f"{folder}/zipf.bin")
-        trace = zipf(path, said.share, 0 if said.trace else said.requests)
+        path = Path(arguments.trace or f"{folder}/zipf.bin")
+        trace = zipf(path, arguments.share, 0 if arguments.trace else arguments.requests)
         print(f"{trace.requests:,} requests, {trace.distinct:,} objects, cache of {trace.pages:,}")
         heads = f"{'peer':>8}{'ratio':>8}{'target':>8}{'misses':>12}"
         print(f"{'':12}{'M requests / CPU s':>20}{heads}")
-        for policy in said.policies or PEERS:
-            tell(policy, trace.requests, race(trace, policy, said.peer))
-        if not said.policies:
+        for policy in arguments.policies or PEERS:
+            tell(policy, trace.requests, race(trace, policy, arguments.peer))
+        if not arguments.policies:
             spent, alone = curve_s(trace)
             print(f"exact curve of LRU: {spent:.2f} CPU s, {spent / alone:.1f} single LRU runs")
 
@@ -237,11 +237,11 @@ def main():
     parser.add_argument("--peer", metavar="PYTHON")
     parser.add_argument("--trace", help="a trace written before, in libCacheSim's binary form")
     parser.add_argument("--exact", action="store_true")
-    said = parser.parse_args()
-    if said.exact:
+    arguments = parser.parse_args()
+    if arguments.exact:
         exact()
     else:
-        speed(said)
+        speed(arguments)
 
 
 if __name__ == "__main__":

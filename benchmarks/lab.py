@@ -1,4 +1,4 @@
-"""The lab's disks under fio in a guest, beside their model alone; and how long a guest takes.
+"""The lab's disks under fio in a guest compared with their model; and the overhead of a guest.
 
 python benchmarks/lab.py [--seconds 8]
 """

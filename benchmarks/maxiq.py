@@ -118,7 +118,7 @@ class Load:
 
 
 def system(name: str, disks: int = 0, ssds: int = 1) -> Scenario:
-    """Return a preset with so many disks and SSDs."""
+    """Return a preset with these numbers of disks and SSDs."""
     members = f"members = {disks}" if disks else ""
     policy = "\n".join(f"{key} = {json.dumps(value)}" for key, value in POLICY.items())
     return Scenario.loads(
@@ -213,7 +213,7 @@ def application(quick: bool) -> Iterator[Row]:
     """A5: an application with a hot spot of 30 GB on three disks."""
     site = system("adaptec-maxiq-3x-sata")
     load = until_warm(site, 64, 30 * 10**9)
-    note = "its load is not told: random reads, 64 under way"
+    note = "its load is not documented: random reads at depth 64"
     yield Row("A5", "steady after, min", "20 to 30", load.warm_s() / 60, 20, 30, note)
 
 

@@ -1,10 +1,10 @@
-"""How caches warm up beside each other: Open CAS (always, nhit), dm-cache, the page cache.
+"""Warm-up of different caches: Open CAS (always, nhit), dm-cache, the page cache.
 
     python benchmarks/opencas.py [--json]
 
 One hot spot: 4 KiB reads at depth 32, 80 % of them in the first 3 % of 16 GiB, at random, on the
 default array (RAID-5 of four disks) with 1 GiB of the default SSD.  Each starts empty.  All figures
-are simulated; there is no reference to hold them against.
+are simulated; there is no reference to compare them with.
 """
 
 from __future__ import annotations

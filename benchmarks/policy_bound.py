@@ -1,7 +1,7 @@
-"""What no policy can beat, when a hit counts 1 and a page written to the cache costs a price.
+"""Upper bound for all policies, if a hit counts 1 and a fill (page write) costs a price.
 
-The value of a run is its hits less price x fills.  A policy that knows the future chooses for each
-page after which of its accesses to hold it until the next one: each such stretch of d accesses is a
+The value of a run is hits - price x fills.  An offline policy chooses for each page after which of
+its accesses to hold it until the next one: each such stretch of d accesses is a
 hit and takes d page-accesses of room; stretches of a page in a row cost one fill.  At every moment
 at most C pages are held, so all stretches together take at most C x N of N accesses.  The bound
 keeps only this last, weaker rule: **it bounds every cache that holds C pages on average over the
@@ -12,10 +12,10 @@ from one pass (dynamic programming over "held" and "not held").  For any rent L 
 
     best(L) + L x C x N  >=  the value of any policy               (Lagrangian, weak duality)
 
-and the bound is the least of these over L, which is convex.  A search that stops early gives a
-larger bound, still a true one.
+and the bound is the minimum of these over L, which is convex.  A search that stops early gives a
+larger bound, which is still valid.
 
-For all prices p together: a policy of W fills has at most min over p of (bound(p) + p x W) hits.
+For all prices p together: a policy with W fills has at most min over p of (bound(p) + p x W) hits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def gaps(ids: Int32s) -> Ints:
 
 
 def bound(gaps: Ints, pages: int, price: float) -> float:
-    """Return the most that hits - price x fills can be with a cache of so many pages."""
+    """Return the upper bound of hits - price x fills for a cache of `pages` pages."""
     budget = pages * len(gaps)
 
     def above(log_rent: float) -> float:
@@ -75,5 +75,5 @@ def best_value(gaps, price, rent):
 
 
 def most_hits(bounds: dict[float, float], fills: int) -> float:
-    """Return the most hits of a policy with so many fills, from the bounds at several prices."""
+    """Return the upper bound of hits for a number of fills, from the bounds at several prices."""
     return min(value + price * fills for price, value in bounds.items())

@@ -1,4 +1,4 @@
-"""The file in which results are kept, by the hash of all that they depend on."""
+"""The file of results, by the hash of all their inputs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ import hybridsim
 
 PACKAGE = Path(hybridsim.__file__).parent
 TIMED_SOURCES = (
-    "*.py", "answer/*.py", "engine/*.py", "caches/**/*.py", "controller/*.py",
-    "devices/**/*.py", "raid/*.py", "scenario/*.py", "catalog/**/*.toml", "drives/*.py",
-    "building/*.py", "jit/*.py", "trace/*.py",
+    "foundation/*.py", "answers/*.py", "engine/*.py", "caches/**/*.py", "storage/**/*.py",
+    "storage/catalog/**/*.toml", "scenario/**/*.py", "jit/*.py", "requests/*.py", "traces/*.py",
 )  # fmt: skip
-CACHED_SOURCES = ("trace/pages.py", "engine/residency.py", "answer/warmup.py", "caches/streams.py")
+CACHED_SOURCES = (
+    "requests/pages.py", "engine/residency.py", "answers/warmup.py", "caches/streams.py",
+)  # fmt: skip
 
 
 class Kept:
-    """Results by the hash of all that they depend on, in a file of JSON lines."""
+    """Results by the hash of all their inputs, in a file of JSON lines."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,7 +54,7 @@ def key(level: str, about: Any, paths: Iterable[Path]) -> str:
 
 @cache
 def code_digest(path: Path) -> str:
-    """Return a hash of a file's code: other comments do not make other results."""
+    """Return a hash of a file's code: comments do not change it."""
     text = path.read_text()
     code = ast.dump(ast.parse(text)) if path.suffix == ".py" else text
     return hashlib.sha256(code.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Runs of policies on traces, on two levels.
 
-hits    what a cache holds: no devices, no time, a page is there as soon as it is let in
-timed   the default machine, its cache of pages changed as the row says
+hits    contents of a cache: no devices, no time, a page is valid as soon as it is admitted
+timed   the default machine, with the page cache of the row
 Both without a sequential cutoff: policies only; other kinds of cache are as by default.  Where
 pages are numbers, more of them may be filled at a time than by default: a request has several.
 """
@@ -167,7 +167,7 @@ class Stream:
 
     @cached_property
     def gaps(self) -> Any:
-        """What bounds are made of."""
+        """Inputs of the bounds."""
         return gaps(self.ids)
 
     def prepared(self, policy: Policy) -> Any:
@@ -179,7 +179,7 @@ class Stream:
         return max(1, int(share * self.distinct))
 
     def about(self, share: float) -> dict[str, Any]:
-        """Return what all rows of a cell say."""
+        """Return the values that all rows of a cell share."""
         return {
             "trace": self.traced.name,
             "is_tuned": self.traced.is_tuned,
@@ -188,7 +188,7 @@ class Stream:
         }
 
     def run(self, policy: Policy, share: float, budget: str = "") -> dict[str, Any]:
-        """Run one cache through all of it, held to a write budget if one is said."""
+        """Run one cache over the whole trace, with a write budget if one is specified."""
         pages = self.pages(share)
         parameters: dict[str, Any] = dict(policy.parameters)
         if budget:
@@ -308,7 +308,7 @@ def timed(
 
 
 def machine_toml(policy: Policy, page_bytes: int) -> str:
-    """Return what is said of the machine, in TOML; all else is as by default."""
+    """Return the scenario as TOML; all other values are the defaults."""
     if policy.toml:
         return "[cache]\n" + policy.toml.format(page=f"{page_bytes}B")
     said = [
@@ -351,7 +351,7 @@ def replayed(
 
 
 def figures(collector: Collector, counters: dict[str, Any], mode: str) -> dict[str, Any]:
-    """Return what is told of a run: all of it, the cold part included."""
+    """Return the figures of a run, the cold part included."""
     whole = Outcome(collector, Counters(counters), mode == "open").whole.figures
     latency = whole.reads + whole.writes
     warm_up = of_hits(collector)

@@ -1,9 +1,9 @@
 """Which policy of a cell is warm first, and which follows its moving hot spot first?
 
-Two yardsticks for each: 90 % of what the policy itself comes to, by which who goes on learning is
-late and who never hits much is early; and 90 % of the most that any baseline of the cell comes to,
-which many never reach.  Times are the end of the first part of a curve (policy_curves.py) that is
-at the level: of the trace a share, after a move requests.
+Two levels for each: 90 % of the policy's own final level, which favours policies with few hits over
+those that keep learning; and 90 % of the best baseline's final level, which many policies never
+reach.  Times are the end of the first part of a curve (policy_curves.py) at the level: as a share
+of the trace, or after a move in requests.
 """
 
 from __future__ import annotations

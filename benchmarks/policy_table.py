@@ -1,4 +1,4 @@
-"""Tables of what policies did, and what follows from them: who is best, and which targets are met.
+"""Tables of the results of policies, and their evaluation: ranks and targets.
 
 A hit of level `hits` is a page access, read or write, that found its page; of level `timed` a read
 that the SSD served, as pages are not the same in all kinds of cache.  SSD MB are 10^6 bytes: of
@@ -116,7 +116,7 @@ def _share(of: float | None) -> str:
 
 
 def summary(rows: list[Row]) -> Iterator[str]:
-    """Yield who is how good on the traces that nothing was tuned on, and which targets are met."""
+    """Yield the ranks on the held-out traces, and the targets that are met."""
     for level in ("hits", "timed"):
         held_out = cells((row for row in rows if not row["is_tuned"]), level)
         if held_out:
@@ -203,7 +203,7 @@ def targets(
 
 
 def how_soon(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
-    """Yield how soon the learning policy is warm and follows, and who is first."""
+    """Yield warm-up and adaptation times of the learned policy, and the fastest policy."""
     hits, moving = "90 % of the best baseline's last hits", "a moving hot spot followed, to 90 % of"
     for time, margin, what in (
         (warms, WARM_MARGIN, f"{hits} no later than the first + 10 %"),
@@ -218,7 +218,7 @@ def how_soon(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
 
 
 def within(held_out: dict[Cell, dict[str, Row]], budget: str) -> Iterator[str]:
-    """Yield whether a write budget is held, and who saves most within it."""
+    """Yield whether a write budget is kept, and the best policy within it."""
     rows = [row for by_policy in held_out.values() for row in by_policy.values()]
     yield told("the budget is held, by every policy", [is_held(row, budget) for row in rows])
     ours = relative({cell: rows for cell, rows in held_out.items() if LEARNED in rows})
@@ -256,7 +256,7 @@ def frontier(rows: dict[str, Row], written: int) -> float:
     """
     points = sorted((ssd_bytes(row), hit_ratio(row)) for row in learned(rows))
     writes, hits = zip(*points)
-    best = np.maximum.accumulate(hits)  # who may write more need not
+    best = np.maximum.accumulate(hits)  # a larger write limit cannot reduce the hits
     return float(np.interp(written, writes, best, left=0.0))
 
 

@@ -70,7 +70,7 @@ class Traced:
     load: Callable[[], Requests]
     load_timed: Callable[[], Requests] | None = None  # where it is not the same
     mode: str = "open"
-    moves: Callable[[], Moves] | None = None  # of its hot spot, where it is known when
+    moves: Callable[[], Moves] | None = None  # of its hot spot, if their times are known
 
     def requests(self, timed: bool = False) -> Rows:
         """Read or generate its requests; for timing no more than the first TIMED_REQUESTS."""
@@ -142,7 +142,7 @@ def read_table(path: Path) -> Requests:
 
 
 def _requests(arrival_ns, is_write, offset, length) -> Requests:
-    """Return requests of which nothing else is known."""
+    """Return requests without other attributes."""
     rows = no_requests(len(offset))
     return rows._replace(
         arrival_ns=np.asarray(arrival_ns, np.int64),

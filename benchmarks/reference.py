@@ -41,7 +41,7 @@ class Published(NamedTuple):
     measure: str  # as answers/measurements/ names it
     value: float
     unit: str
-    tolerance: float | None = 0.05  # None: told, no target was set
+    tolerance: float | None = 0.05  # None: reported, without a target
     basis: str = "rule"
     note: str = ""
     run: int = 1  # of several in a row

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import blktrace
 
-# Nothing of hybridsim is imported before `main` has said where machine code is to lie.
+# hybridsim is imported only after `main` has set the folder for machine code.
 ROOT = Path(__file__).parents[1]
 MB, KIB = 1e6, 1 << 10
 INSTALL = "not installed: pip install {}, and --peer its Python"
@@ -57,7 +57,7 @@ main()
 
 @dataclass(frozen=True)
 class Row:
-    """One thing measured, what is wanted of it, and who else does it."""
+    """One measurement, its target, and the figure of a peer."""
 
     what: str
     measured: float | None
@@ -90,7 +90,7 @@ def times(
     wanted: float,
     less: bool = False,
 ) -> Row:
-    """Return a row whose target is to be so many times as good as the peer; `less` is better."""
+    """Return a row whose target is a multiple of the peer's figure; `less`: lower is better."""
     name, figure = peer
     row = Row(what, measured, unit, f"{wanted:g} times its peer", name, figure)
     if figure is None:
@@ -259,7 +259,7 @@ def access_ns(rows: Any, page: int, policy: str, admission: str) -> float:
 
 
 def page_state_bytes() -> float:
-    """What one page more takes that is known and cached."""
+    """Time for one more page of a request that hits."""
     from hybridsim.caches.policies.learned import Learned
 
     few, many = (held_bytes(Learned.new(pages, pages)) for pages in (1 << 16, 1 << 17))
@@ -321,7 +321,7 @@ BY_NAME = ("notebooks", "lab")  # they take minutes each, and the test suite run
 
 
 def measure(groups: list[str], asked: Asked) -> Iterator[Row]:
-    """Measure group by group; all machine code is made anew where the first command is timed."""
+    """Measure group by group; machine code is recompiled where the first command is timed."""
     with tempfile.TemporaryDirectory() as fresh:
         if "start" in groups:
             os.environ["HYBRIDSIM_CACHE_DIR"] = fresh

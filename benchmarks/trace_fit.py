@@ -1,4 +1,4 @@
-"""Stand-ins of captures against the captures, and how fast workloads are made.
+"""Stand-ins compared with their captures, and the speed of generating workloads.
 
 HYBRIDSIM_DATA=... python benchmarks/trace_fit.py [--speed]
 """

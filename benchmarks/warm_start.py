@@ -1,4 +1,4 @@
-"""What a page cache should begin with: its own pages, or those that the past says, ranked how?
+"""Warm start of a page cache: its own pages, or a ranked list from the past.
 
     HYBRIDSIM_DATA=... python benchmarks/warm_start.py [--size 10%] [--way WAY ...] [--json FILE]
     HYBRIDSIM_DATA=... python benchmarks/warm_start.py --ranking
@@ -10,7 +10,7 @@ default one (RAID-5 of four disks, write-through, the learned policy, pages of 6
     state        that list, read from the disks anew
     ... knowing  the same, and the policy goes on from what it had learned of accesses and of these
     never ended  the machine of the past goes on
-    ranked       the list that `--warm-start TRACE` makes of the past
+    ranked       the list that `--warm-start TRACE` computes from the past
     recent       the pages read last
     frequent     the pages read most often
     ... hot 1st  the same list, read in four sweeps, the best quarter first
@@ -151,7 +151,7 @@ def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
 
 
 def swept(best: np.ndarray, sweeps: int = 1) -> WarmStart:
-    """Load a ranked list in so many sweeps over the volume."""
+    """Load a ranked list in several sweeps over the volume."""
     return WarmStart(preload=np.concatenate([np.sort(x) for x in np.array_split(best, sweeps)]))
 
 

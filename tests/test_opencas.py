@@ -276,7 +276,7 @@ def test_a_scenario_sets_it_as_casadm_does():
     ("line", "message"),
     [
         ('line = "2KiB"', "a cache line of Open CAS is 4, 8, 16, 32 or 64 KiB"),
-        ('wake_up = "1us"', "at least 1ms"),
+        ('wake_up = "1us"', "the minimum is 1ms"),
         ("flush_max_buffers = 0", "1 to 10000"),
         ('trigger_threshold = "101%"', "0% to 100%"),
         ('promotoin = "nhit"', "did you mean 'promotion'?"),

@@ -263,7 +263,7 @@ def test_write_back_as_it_is_set_where_nothing_is_said() -> None:
     [
         ('dirty_low = "60%"', "dirty_low must be below dirty_high"),
         ('clean_above = "46%"', "nothing would be cleaned down to dirty_low"),
-        ('dirty_high = "150%"', "is no share"),
+        ('dirty_high = "150%"', "is not a share"),
     ],
 )
 def test_what_contradicts_itself_is_refused(said: str, message: str) -> None:

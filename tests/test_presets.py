@@ -75,7 +75,7 @@ def test_a_mistyped_preset_is_recognised():
     )
     with pytest.raises(ScenarioError, match="--preset: no preset 'x': known: adaptec-"):
         Scenario.default().with_options(preset="x")
-    with pytest.raises(ScenarioError, match="a preset is a name in quotes, not 3"):
+    with pytest.raises(ScenarioError, match="preset must be a name in quotes, not 3"):
         Scenario.loads("preset = 3")
 
 
@@ -87,7 +87,7 @@ def test_a_volume_is_one_and_as_large_as_was_bought():
         "drive",
     )
     with pytest.raises(
-        ScenarioError, match=r"take larger volumes \(capacity in \[backing.drive\]\)"
+        ScenarioError, match=r"use larger volumes \(capacity in \[backing.drive\]\)"
     ):
         site.backing.member_bytes(2**50)
 

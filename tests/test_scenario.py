@@ -164,12 +164,12 @@ def test_an_array_survives_what_its_level_survives(kind, members, lost, survives
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("failed = [4]", "3:10: there is no member 4: they are 0 to 3"),
-        ("failed = [2]\nrebuild = {member = 2}", "3:10: a member fails once, and not while"),
+        ("failed = [4]", "3:10: there is no member 4: members are 0 to 3"),
+        ("failed = [2]\nrebuild = {member = 2}", "3:10: a member may be listed once, and not both"),
         ('rebuild = {member = 2, min = "2GB/s"}', "3:30: min cannot exceed max"),
         ("rebuild = {membre = 2}", "'membre': did you mean 'member'?"),
-        ('layout = "far"', '3:10: only raid10 has a layout "far"'),
-        ("members = 2", "3:11: raid5 needs 3 or more members, not 2"),
+        ('layout = "far"', '3:10: layout "far" needs kind = "raid10"'),
+        ("members = 2", "3:11: raid5 needs at least 3 members, not 2"),
     ],
 )
 def test_arrays_that_cannot_be(text, message):
@@ -349,38 +349,38 @@ def test_all_errors_in_one_pass():
         ("[cache", "site.toml:1:7: not TOML: expected ']'"),
         ("cache = 3", "site.toml:1:9: cache must be a table, not 3"),
         ("backing = 3", "site.toml:1:11: backing must be a table, not 3"),
-        ("[backing]\nmembers = 2", "site.toml:2:11: raid5 needs 3 or more members, not 2"),
-        ('[backing]\nkind = "single"\nmembers = 2', "site.toml:3:11: one drive has 1 member"),
+        ("[backing]\nmembers = 2", "site.toml:2:11: raid5 needs at least 3 members, not 2"),
+        ('[backing]\nkind = "single"\nmembers = 2', 'site.toml:3:11: "single" has 1 member'),
         ("[backing]\nmembers = true", "members must be a whole number without quotes, not True"),
-        ('[backing]\nscheduler = "fcfs"\nwindow = 3', "first come, first served looks at 1"),
-        ('[backing]\nchunk = "1000B"', "site.toml:2:9: a chunk is whole sectors of 512 bytes"),
-        ('[backing]\ncapacity = "4k"', "a member must hold a chunk (64KiB)"),
+        ('[backing]\nscheduler = "fcfs"\nwindow = 3', "fcfs needs window = 1"),
+        ('[backing]\nchunk = "1000B"', "site.toml:2:9: a chunk must be a multiple of 512 bytes"),
+        ('[backing]\ncapacity = "4k"', "a member must hold at least one chunk (64KiB)"),
         (
             '[backing]\nstroke = "short"\ncapacity = "9TB"',
             "site.toml:3:12: more than the drive holds (8TB)",
         ),
         ('[backing]\ncapacity = "disk"', "site.toml:2:12: 'disk' is not a size"),
-        ("[backing]\ndrive = 3", "a drive is a name of the catalog or a table, not 3"),
+        ("[backing]\ndrive = 3", "a drive must be a name of the catalog or a table, not 3"),
         ('[backing.drive]\nkind = "tape"', "site.toml:2:8: kind cannot be 'tape': one of"),
         (
             '[backing.drive]\nlike = "seagate-exos-x18"\nseek_average = "1ms"',
             "site.toml:3:16: no a",
         ),
         ('[backing.controller]\nlin = "4k"', "unknown key 'lin': did you mean 'line'?"),
-        ('[backing.controller]\nline = "3k"', "a line is a power of two of bytes"),
-        ('[backing.controller]\nwindow = "1000B"', "a window is whole sectors of 512 bytes"),
-        ('[backing.controller]\nread_memory = "1MiB"', "two windows need 2MiB: 0 reads nothing"),
+        ('[backing.controller]\nline = "3k"', "a line must be a power of two"),
+        ('[backing.controller]\nwindow = "1000B"', "a window must be a multiple of 512 bytes"),
+        ('[backing.controller]\nread_memory = "1MiB"', "minimum is two windows (2MiB); 0 turns"),
         ('[backing.controller]\nwrite_memory = "1k"', "site.toml:2:16: less than one line (4KiB)"),
         ('[backing.controller]\nlow_water = "90%"', "low_water must be below high_water (80%)"),
-        ('[backing.controller]\nhigh_water = "101%"', "'101%' is no share: from '0%' to '100%'"),
+        ('[backing.controller]\nhigh_water = "101%"', "'101%' is not a share: '0%' to '100%'"),
         (
             '[backing]\nchunk = "2k"\n[backing.controller]',
-            "a chunk is whole lines of the controller",
+            "a chunk must be a multiple of the controller's line",
         ),
         ('[cache]\nsize = "4TB"', "site.toml:2:8: 4TB is more than the drive holds (1920GB)"),
-        ('[cache]\nsize = "4k"', 'less than one page (64KiB): kind = "none"?'),
-        ('[cache]\nsize = "64"', "less than one page (64KiB): write 64GiB?"),
-        ('[cache]\nsize = "0%"', "'0%' is nothing"),
+        ('[cache]\nsize = "4k"', 'less than one page (64KiB): for no cache use kind = "none"'),
+        ('[cache]\nsize = "64"', "less than one page (64KiB): did you mean 64GiB?"),
+        ('[cache]\nsize = "0%"', "'0%': a share must be above 0%"),
         ('[cache]\nadmission = "learnt"', "did you mean 'learned'?"),
         ("[replay]\nspeed = 0", "site.toml:2:9: speed must be at least 0.001"),
         ("[replay]\nspeed = inf", "speed must be"),
@@ -542,7 +542,7 @@ def test_policies_are_those_of_the_registries():
     assert parameters["probability_per_million"] == 25_000
     assert parameters["request_max_bytes"] == 8192
     assert "did you mean 'arc'?" in errors('[cache]\nreplacement = "arx"')
-    assert "is no probability" in errors('[cache]\nprobability = "0%"')
+    assert "is not a probability" in errors('[cache]\nprobability = "0%"')
 
 
 @pytest.mark.parametrize(("admission", "replacement"), [("larc", "arc"), ("tinylfu", "s3-fifo")])

@@ -139,7 +139,7 @@ def test_a_sweep_on_a_full_disk_goes_on_when_there_is_room(trace):
     line = "$H sweep a.csv --vary cache.size=10%,20%,30% --workers 1 --folder f"
     code, out, err = shell(f"ulimit -f 10; {line}", trace)
     assert (code, out) == (2, "")
-    assert re.fullmatch(r"hybridsim: error: cannot keep results in f: File too large; .*\n", err)
+    assert re.fullmatch(r"hybridsim: error: cannot store results in f: File too large; .*\n", err)
     code, out, err = shell(f"{line} --json -", trace)
     assert code == 0
     assert json.loads(out)["replays"] == {"computed": 2, "known": 1, "failed": 0, "missing": 0}

@@ -160,7 +160,7 @@ def test_a_trace_tells_when_each_request_came():
 
 def test_requests_of_a_trace_are_held_against_those_of_the_job():
     (job,) = jobs_of(written(JOB + "norandommap=1\nsize=1m\n"))
-    made = Generated(job).made(9).offset
+    made = Generated(job).take(9).offset
     assert traced._same(made, job, 1 << 20) == 9
     made[4] += 4096
     assert traced._same(made, job, 1 << 20) == 4

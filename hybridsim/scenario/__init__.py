@@ -1,16 +1,16 @@
 """The machine to simulate, from a TOML file, the command line and defaults.
 
-A file says only what differs from the default scenario.  What it says wrongly is reported all at
-once, each with its line, a caret and how to mend it.
+A file lists only what differs from the default scenario.  All errors in it are reported together,
+each with its line, a caret and the correction.
 
-    origin                what was said, and where
-    presets, resolve      what follows from it: systems and drives of the catalog, defaults
+    origin                the specified values and their places
+    presets, resolve      systems and drives of the catalog, and defaults, filled in
     backing, controller, cache, bcache, dmcache, opencas, writecache, host, machine
-                          the tables, each checked by itself
-    fast_tier, caches     what tables of caches share, and which of them there are
-    levels                the kinds of arrays, and what each can hold and lose
-    assigned              values of any key that are set over it: cache.size=16GiB
-    keys                  which keys there are, for the words of what is wrong
+                          the tables; each validates itself
+    fast_tier, caches     what the tables of all kinds of cache share; the list of these kinds
+    levels                the kinds of arrays, their capacity and the losses they survive
+    overrides             values of any key set over the file: cache.size=16GiB
+    keys                  the keys of each table, for suggestions in error messages
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from hybridsim.storage import catalog
 from hybridsim.storage.drives import Part
 
 COMMENT_COLUMN = 40
-CATALOG = "catalog"  # begins the source of what `like` brings
+CATALOG = "catalog"  # prefix of the source of values from `like`
 
 __all__ = ["OPTIONS", "Backing", "Cache", "Host", "Price", "Replay", "Scenario"]
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A checked machine: plain numbers and words, none of which can change."""
+    """A validated, immutable machine: plain numbers and words."""
 
     seed: int
     backing: Backing
@@ -64,7 +64,7 @@ class Scenario:
 
     @classmethod
     def default(cls) -> Scenario:
-        """Return the machine that is simulated where nothing is said."""
+        """Return the machine that is simulated when nothing is specified."""
         return cls._of(Origin())
 
     @classmethod
@@ -74,19 +74,19 @@ class Scenario:
 
     @classmethod
     def loads(cls, text: str, name: str = "scenario") -> Scenario:
-        """Read a scenario from text; `name` is what errors call it."""
+        """Read a scenario from text; errors refer to it as `name`."""
         return cls._of(Origin.read(cleaned(text), name))
 
     def with_options(self, **options: Any) -> Scenario:
-        """Return the scenario with options of the command line over it; None changes nothing."""
+        """Return the scenario with command-line options applied; None leaves a value as it is."""
         unknown = [option for option in options if option not in OPTIONS]
         if unknown:
             raise TypeError(f"no option {unknown[0]!r}: {hint(unknown[0], OPTIONS)}")
-        given = {option: value for option, value in options.items() if value is not None}
-        return self._of(self.origin.over(given))
+        specified = {option: value for option, value in options.items() if value is not None}
+        return self._of(self.origin.over(specified))
 
     def with_values(self, values: Mapping[str, Any]) -> Scenario:
-        """Return the scenario with values of any keys over it: {"cache.size": "16GiB"}.
+        """Return the scenario with values of any keys set: {"cache.size": "16GiB"}.
 
         `cache.policy` stands for admission and replacement; see scenario/overrides.py.
         """
@@ -94,28 +94,28 @@ class Scenario:
 
     @property
     def options(self) -> list[str]:
-        """Return the options of the command line that were set over the file."""
-        said: dict[str, Any] = dict(self.origin.said)
+        """Return the command-line options that were set over the file."""
+        specified: dict[str, Any] = dict(self.origin.specified)
         words = []
         for path, name in self.origin.options.items():
-            value: Any = said
+            value: Any = specified
             for key in path:
                 value = value[key]
             words.append(f"{name}={written(value)}" if name.startswith(SET) else f"{name} {value}")
         return words
 
     def to_toml(self) -> str:
-        """Return the scenario as TOML: every value with its source as a comment.
+        """Return the scenario as TOML: each value, with its source in a comment.
 
-        The text reads back as the same scenario.  What the catalog has of a drive stands in
-        comments under its `like`: to change a value, take its comment sign away; to change the
+        The text reads back as the same scenario.  Values that a drive has from the catalog are
+        commented out below its `like`: to change a value, remove the comment sign; to change the
         drive, change `like`.
         """
         return _to_toml(self)
 
 
 def _to_toml(scenario: Scenario) -> str:
-    """Return every value of the scenario with its source as a comment."""
+    """Return each value of the scenario with its source in a comment."""
     sections: list[tuple[str, Part | None]] = [
         ("backing", scenario.backing),
         ("cache", scenario.cache),
@@ -124,7 +124,7 @@ def _to_toml(scenario: Scenario) -> str:
         ("price", scenario.price),
     ]
     lines = [_line(scenario, ("seed",), scenario.seed)]
-    preset = scenario.origin.said.get("preset")
+    preset = scenario.origin.specified.get("preset")
     if preset:
         lines.insert(0, _line(scenario, ("preset",), preset))
     for name, part in sections:
@@ -134,11 +134,11 @@ def _to_toml(scenario: Scenario) -> str:
 
 
 def _table(scenario: Scenario, path: Path, values: dict[str, Any]) -> Iterator[str]:
-    """Yield a table, its own values before the tables in it, as TOML demands."""
+    """Yield a table; its own values precede its subtables, as TOML requires."""
     yield ""
     yield f"[{'.'.join(map(str, path))}]"
     for key, value in values.items():
-        is_own = key == "like" and not value  # a drive that is none of the catalog
+        is_own = key == "like" and not value  # a drive that is not in the catalog
         if not isinstance(value, dict) and not is_own:
             yield _line(scenario, (*path, key), value)
     for key, value in values.items():
@@ -147,7 +147,7 @@ def _table(scenario: Scenario, path: Path, values: dict[str, Any]) -> Iterator[s
 
 
 def _line(scenario: Scenario, path: Path, value: str | int | float) -> str:
-    # a JSON string, number or boolean is TOML too, once DEL is escaped
+    # a JSON string, number or boolean is also valid TOML once DEL is escaped
     written = f"{path[-1]} = " + json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     source = _source(scenario, path)
     if source.startswith(CATALOG):
@@ -156,14 +156,14 @@ def _line(scenario: Scenario, path: Path, value: str | int | float) -> str:
 
 
 def _source(scenario: Scenario, path: Path) -> str:
-    """Say where a value came from."""
+    """Return the source of a value."""
     origin = scenario.origin
     if path in origin.options:
         return origin.options[path]
-    if origin.says(path):
+    if origin.specifies(path):
         return f"{origin.name}:{origin.places.line_column(path)[0]}"
-    preset = origin.said.get("preset")
-    if preset and presets.says(preset, path):
+    preset = origin.specified.get("preset")
+    if preset and presets.specifies(preset, path):
         return f"preset {preset}"
     if path[1:2] == ("drive",) and len(path) > 2:
         return _source_in_drive(scenario, path)
@@ -173,7 +173,7 @@ def _source(scenario: Scenario, path: Path) -> str:
 
 
 def _follows(scenario: Scenario, path: Path) -> bool:
-    """Tell whether the array's queue is as its drive's data say."""
+    """Return whether the array's queue has the value of its drive."""
     drive = scenario.backing.drive
     if drive.kind != "hdd":
         return False
@@ -186,7 +186,7 @@ def _source_in_drive(scenario: Scenario, path: Path) -> str:
     drive = scenario.backing.drive if path[0] == "backing" else scenario.cache.drive
     if not drive.like:
         return "default"
-    if path[-1] == "like":  # said in short, as `drive = "name"`, or not at all
+    if path[-1] == "like":  # short form `drive = "name"`, or the default
         return _source(scenario, path[:2])
     row = catalog.load(drive.like).rows.get(str(path[-1]))
     if row is None:

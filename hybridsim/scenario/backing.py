@@ -1,4 +1,4 @@
-"""The table `backing`: the slow tier."""
+"""The table `backing` (the slow tier)."""
 
 from __future__ import annotations
 
@@ -27,51 +27,54 @@ def _size_or(*words: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _tuple(said: Any) -> Any:
-    return tuple(said) if isinstance(said, list) else said
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 class Backing(Part):
-    """The slow tier: an array of equal drives."""
+    """The slow tier: an array of identical drives."""
 
     kind: Literal["single", "linear", "stripe", "raid1", "raid5", "raid6", "raid10"] = "raid5"
     members: int = Field(4, ge=1, le=1024)
     chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
-    # of each member: "trace" = as large as the trace needs, "drive" = the drive's own
+    # of each member: "trace" = the size that the trace needs, "drive" = the size of the drive
     capacity: Annotated[str, _size_or("trace", "drive")] = "trace"
     layout: Literal["near", "far", "offset"] = "near"  # of raid10, as md names them
-    # md's: 0 never reads old parity, 1 where that saves reads, 2 also where it costs as many
+    # as in md: 0 never reads old parity, 1 where this saves reads, 2 also at equal cost
     rmw_level: int = Field(1, ge=0, le=2)
-    failed: Annotated[tuple[int, ...], BeforeValidator(_tuple)] = ()  # members that are gone
+    failed: Annotated[tuple[int, ...], BeforeValidator(_tuple)] = ()  # failed members
     rebuild: levels.Rebuild | None = None
-    # "full": spread over the disk, whose arm crosses it all; "short": on the outer cylinders
+    # "full": data are spread over all cylinders; "short": they lie on the outer cylinders
     stroke: Literal["full", "short"] = "full"
-    scheduler: Literal["ncq", "sptf", "sstf", "clook", "fcfs"] = "ncq"  # ncq: the drive's own
+    scheduler: Literal["ncq", "sptf", "sstf", "clook", "fcfs"] = "ncq"  # ncq: the drive's own order
     window: int = Field(32, ge=1, le=1024)
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
     write_cache: Literal["drive", "off"] = "drive"
-    # requests that the path to the array carries at a time, 0: any number
+    # maximum number of requests on the path to the array; 0: unlimited
     queue_depth: int = Field(0, ge=0, le=65_536)
-    # of the path there and back (iSCSI, a hypervisor): each request is complete so much later
+    # round trip to the array (iSCSI, a hypervisor); added to the latency of each request
     path_latency_ns: Time = Field(0, alias="path_latency")
     drive: Annotated[Drive, Field(discriminator="kind")]
-    controller: ControllerDram | None = None  # its DRAM; without: the host speaks to the drives
+    controller: ControllerDram | None = None  # RAID controller; None: none
 
     @property
     def held_of_drive(self) -> int:
-        """What is used of each drive: all of it, or as much as was said."""
+        """Bytes used on each drive: the specified capacity, or all of the drive."""
         if self.capacity not in ("trace", "drive"):
             return parse_size(self.capacity)
         return self.drive.capacity_bytes
 
     @property
     def held_bytes(self) -> int:
-        """What the array holds, of whole drives or of as much of them as was said."""
+        """Capacity of the array in bytes."""
         rows = self.held_of_drive // self.chunk_bytes
         return levels.chunks_held(self.kind, self.members, self.layout, rows) * self.chunk_bytes
 
     def member_bytes(self, volume_bytes: int) -> int:
-        """Return what each member holds of a volume; refuse one that is too large."""
+        """Return the bytes that a volume needs on each member.
+
+        Raises ScenarioError if the volume does not fit.
+        """
         if self.capacity == "trace":
             chunks = max(1, -(-volume_bytes // self.chunk_bytes))
             rows = levels.rows_needed(self.kind, self.members, self.layout, chunks)
@@ -79,15 +82,15 @@ class Backing(Part):
             if self.stroke == "short" and needed > self.drive.capacity_bytes:
                 raise ScenarioError(
                     f"each member must hold {human_size(needed)}, more than the drive's "
-                    f'{human_size(self.drive.capacity_bytes)}: stroke = "full" lets it'
+                    f'{human_size(self.drive.capacity_bytes)}: use stroke = "full"'
                 )
             return needed
         rows = self.held_of_drive // self.chunk_bytes
         chunks = levels.chunks_held(self.kind, self.members, self.layout, rows)
         if chunks * self.chunk_bytes < volume_bytes:
-            mend = 'capacity = "trace" fits it'
+            mend = 'use capacity = "trace"'
             if self.drive.kind == "volume":
-                mend = "take larger volumes (capacity in [backing.drive]) or more members"
+                mend = "use larger volumes (capacity in [backing.drive]) or more members"
             raise ScenarioError(
                 f"the trace touches {human_size(volume_bytes)}, the array holds "
                 f"{human_size(chunks * self.chunk_bytes)}: {mend}"
@@ -96,34 +99,35 @@ class Backing(Part):
 
     def _wrong_stroke(self) -> Iterator[tuple[str, str]]:
         if self.drive.kind != "hdd":
-            yield "stroke", 'only a hard disk has outer cylinders: stroke = "full"'
+            yield "stroke", 'only a hard disk can be short-stroked: use stroke = "full"'
         elif self.held_of_drive > self.drive.capacity_bytes:
             holds = format_size(self.drive.capacity_bytes)
-            yield "capacity", f'more than the drive holds ({holds}): stroke = "full" lets it'
+            yield "capacity", f'more than the drive holds ({holds}): use stroke = "full"'
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse arrays that do not exist."""
-        least = levels.KINDS[self.kind].least_members
-        if self.members < least:
-            yield "members", f"{self.kind} needs {least} or more members, not {self.members}"
+        """Yield (key, message) for each invalid combination of values."""
+        minimum = levels.KINDS[self.kind].least_members
+        if self.members < minimum:
+            yield "members", f"{self.kind} needs at least {minimum} members, not {self.members}"
         if self.kind == "single" and self.members != 1:
             yield (
                 "members",
-                f'one drive has 1 member, not {self.members}: kind = "stripe" takes more',
+                f'"single" has 1 member, not {self.members}: use kind = "stripe"',
             )
         if self.layout != "near" and self.kind != "raid10":
-            yield "layout", f'only raid10 has a layout "{self.layout}"'
+            yield "layout", f'layout "{self.layout}" needs kind = "raid10"'
         wrong = levels.wrong_losses(self.kind, self.members, self.layout, self.failed, self.rebuild)
         if wrong:
             yield "failed" if self.failed else "rebuild", wrong
         if self.chunk_bytes % SECTOR_BYTES:
-            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+            yield "chunk", f"a chunk must be a multiple of {SECTOR_BYTES} bytes"
         if self.scheduler == "fcfs" and self.window != 1:
-            yield "window", 'first come, first served looks at 1 command: scheduler = "ncq" at more'
+            yield "window", 'fcfs needs window = 1; to reorder requests use scheduler = "ncq"'
+        one_chunk = format_size(self.chunk_bytes)
         if self.capacity not in ("trace", "drive") and parse_size(self.capacity) < self.chunk_bytes:
-            yield "capacity", f"a member must hold a chunk ({format_size(self.chunk_bytes)})"
+            yield "capacity", f"a member must hold at least one chunk ({one_chunk})"
         if self.stroke == "short":
             yield from self._wrong_stroke()
         if self.controller is not None and self.chunk_bytes % self.controller.line_bytes:
             line = format_size(self.controller.line_bytes)
-            yield "chunk", f"a chunk is whole lines of the controller ({line})"
+            yield "chunk", f"a chunk must be a multiple of the controller's line ({line})"

@@ -1,8 +1,8 @@
-"""The `[cache]` table of a bcache: Linux's cache of extents, set as the kernel sets it.
+"""The `[cache]` table of bcache, Linux's cache of extents, with the kernel's parameters.
 
-What holds where nothing is said is what make-bcache 1.0.8 and Linux 6.1 choose: buckets of
-512 KiB, blocks of 512 bytes, mode writethrough, a sequential cutoff of 4 MiB, congestion thresholds
-of 2 and 20 ms.  A cache has at least 513 buckets; one that is too small gets smaller buckets here.
+The defaults are those of make-bcache 1.0.8 and Linux 6.1: buckets of 512 KiB, blocks of 512 bytes,
+mode writethrough, a sequential cutoff of 4 MiB, congestion thresholds of 2 and 20 ms.  A cache has
+at least 513 buckets; here a cache that is too small for them gets smaller buckets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, share_or_size
 from hybridsim.storage.drives import Size, Time
 
-PAGE_BYTES = 4096  # what a size is counted in
+PAGE_BYTES = 4096  # unit of the cache size
 BUCKETS_MIN = 513
 BUCKET_MIN, BUCKET_USUAL, BUCKET_MAX = 4096, 512 * 1024, 4 * 2**20
 OTHER_WORDS = {
@@ -37,10 +37,10 @@ def _mode(text: Any) -> Any:
 
 
 class BcacheTable(FastTier):
-    """A bcache; its keys are called as in /sys/block/bcache0/bcache where they are there."""
+    """bcache; its keys have the names of /sys/block/bcache0/bcache where these exist."""
 
     kind: Literal["bcache"]
-    bucket: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: 512KiB, or less
+    bucket: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: 512KiB or less
     block_bytes: Size = Field(SECTOR_BYTES, alias="block", ge=SECTOR_BYTES, le=4096)
     mode: Annotated[
         Literal["writethrough", "writeback", "writearound", "none"], BeforeValidator(_mode)
@@ -54,28 +54,28 @@ class BcacheTable(FastTier):
 
     @property
     def page_bytes(self) -> int:
-        """What its size is counted in."""
+        """Unit of the cache size, in bytes."""
         return PAGE_BYTES
 
     @property
     def write_policy(self) -> str:
-        """What a write does, in the words that all kinds of cache share."""
+        """Write policy, in the terms common to all kinds of cache."""
         return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
 
     @property
     def words(self) -> str:
-        """How a report calls the cache."""
+        """Name of the cache in reports."""
         return f"bcache, {self.mode}"
 
     @property
     def least_bucket(self) -> int:
-        """The size of the buckets that a small cache would have."""
+        """Bucket size in bytes of the smallest cache that can be built."""
         return BUCKET_MIN if self.bucket == AUTO else parse_size(self.bucket)
 
     def pages(self, footprint_bytes: int) -> int:
-        """Return how many pages the cache has, for a trace that touches so many bytes.
+        """Return the number of pages, for a trace with this footprint.
 
-        A share is no less than the smallest bcache.
+        A cache specified as a share of the footprint has at least BUCKETS_MIN buckets.
         """
         if "%" not in self.size:
             return parse_size(self.size) // PAGE_BYTES
@@ -83,7 +83,7 @@ class BcacheTable(FastTier):
         return max(share, BUCKETS_MIN * self.least_bucket // PAGE_BYTES)
 
     def bucket_bytes(self, pages: int) -> int:
-        """Return the size of the buckets of a cache of so many pages."""
+        """Return the bucket size in bytes of a cache of `pages` pages."""
         if self.bucket != AUTO:
             return parse_size(self.bucket)
         bucket = BUCKET_USUAL
@@ -92,15 +92,15 @@ class BcacheTable(FastTier):
         return bucket
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse what make-bcache and the kernel refuse."""
-        least = self.least_bucket
-        if not BUCKET_MIN <= least <= BUCKET_MAX or least & (least - 1):
-            yield "bucket", "a bucket of bcache is a power of two from 4 KiB to 4 MiB"
-        elif "%" not in self.size and parse_size(self.size) < BUCKETS_MIN * least:
-            smallest = f"{BUCKETS_MIN} buckets of {format_size(least)}"
-            yield "size", f"{self.size} is too small for a bcache, which has at least {smallest}"
+        """Yield (key, message) for each value that make-bcache or the kernel refuses."""
+        minimum = self.least_bucket
+        if not BUCKET_MIN <= minimum <= BUCKET_MAX or minimum & (minimum - 1):
+            yield "bucket", "a bcache bucket must be a power of two from 4 KiB to 4 MiB"
+        elif "%" not in self.size and parse_size(self.size) < BUCKETS_MIN * minimum:
+            smallest = f"{BUCKETS_MIN} buckets of {format_size(minimum)}"
+            yield "size", f"{self.size} is too small: bcache needs at least {smallest}"
         else:
-            yield from self.wrong_size(least, "bucket")
+            yield from self.wrong_size(minimum, "bucket")
         if self.block_bytes & (self.block_bytes - 1):
-            yield "block", "a block of bcache is a power of two from 512 bytes to 4 KiB"
+            yield "block", "a bcache block must be a power of two from 512 bytes to 4 KiB"
         yield from self.wrong_chunk()

@@ -1,4 +1,4 @@
-"""The kinds of cache that a scenario may have.  A new one is its own file and one line here."""
+"""The kinds of cache that a scenario may have.  A new kind is one file and one line here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The `[cache]` table of a dm-cache: Linux's cache of fixed blocks, set as LVM sets it.
+"""The `[cache]` table of dm-cache, Linux's cache of fixed blocks, with LVM's parameters.
 
-What LVM chooses where nothing is said (its lib/config/defaults.h and lib/metadata/cache_manip.c):
-chunks of 64 KiB, of the next power of two where there would be more than 1,000,000 of them; mode
-writethrough; and a migration threshold of 8 chunks, but at least 2048 sectors.
+The defaults are LVM's (its lib/config/defaults.h and lib/metadata/cache_manip.c): chunks of 64 KiB,
+or the smallest power of two that gives at most 1,000,000 chunks; mode writethrough; a migration
+threshold of 8 chunks, but at least 2048 sectors.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def _mode(text: Any) -> Any:
 
 
 class DmCacheTable(FastTier):
-    """A dm-cache with the policy smq."""
+    """dm-cache with the policy smq."""
 
     kind: Literal["dm-cache"]
-    block: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: as LVM chooses
+    block: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: LVM's choice
     mode: Annotated[Literal["writethrough", "writeback", "passthrough"], BeforeValidator(_mode)] = (
         "writethrough"
     )
     policy: Literal["smq"] = "smq"
-    # most that idle write-back has under way; auto: as LVM chooses
+    # maximum amount under migration by idle write-back; auto: LVM's choice
     migration_threshold: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO
 
     @property
     def page_bytes(self) -> int:
-        """The size of a block."""
+        """Block size in bytes."""
         if self.block != AUTO:
             return parse_size(self.block)
         block = LVM_BLOCK
@@ -59,29 +59,29 @@ class DmCacheTable(FastTier):
 
     @property
     def threshold_bytes(self) -> int:
-        """How much may be copied at a time for another write-back to begin."""
+        """Maximum bytes under migration at which another write-back may start."""
         if self.migration_threshold != AUTO:
             return parse_size(self.migration_threshold)
         return max(LVM_THRESHOLD, 8 * self.page_bytes)
 
     @property
     def write_policy(self) -> str:
-        """What a write does, in the words that all kinds of cache share."""
+        """Write policy, in the terms common to all kinds of cache."""
         return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
 
     @property
     def words(self) -> str:
-        """How a report calls the cache."""
+        """Name of the cache in reports."""
         return f"dm-cache {self.policy}, {format_size(self.page_bytes)} blocks, {self.mode}"
 
     def pages(self, footprint_bytes: int) -> int:
-        """Return how many blocks the cache has, for a trace that touches so many bytes."""
+        """Return the number of blocks, for a trace with this footprint."""
         return self.pieces(self.page_bytes, footprint_bytes)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse what the kernel refuses."""
+        """Yield (key, message) for each value that the kernel refuses."""
         if self.page_bytes % SMALLEST_BLOCK or not 0 < self.page_bytes <= LARGEST_BLOCK:
-            yield "block", "a block of dm-cache is a multiple of 32 KiB, at most 1 GiB"
+            yield "block", "a dm-cache block must be a multiple of 32 KiB, at most 1 GiB"
         else:
             yield from self.wrong_size(self.page_bytes, "block")
         yield from self.wrong_chunk()

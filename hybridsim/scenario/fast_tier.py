@@ -1,4 +1,4 @@
-"""What tables of all kinds of cache have in common: the fast tier that it lies on."""
+"""The fast tier: keys that the tables of all kinds of cache share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SECTOR_BYTES = 512
 
 
 def share_or_size(text: Any) -> str:
-    """Return a share or a size as it is said; raise ValueError for what is neither."""
+    """Return a share or a size, normalised; raise ValueError if the text is neither."""
     if isinstance(text, str) and "%" in text:
         if not parse_percent(text) > 0:
-            raise ValueError(f"{text!r} is nothing: a share is above 0%")
+            raise ValueError(f"{text!r}: a share must be above 0%")
         return text
     if isinstance(text, int) and not isinstance(text, bool):
         text = format_size(parse_size(text))
@@ -26,43 +26,43 @@ def share_or_size(text: Any) -> str:
 
 
 class FastTier(Part):
-    """Equal drives, striped, and how much of them the cache has."""
+    """Identical striped drives, and the size of the cache on them."""
 
     kind: str
-    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # bytes or share of footprint
-    members: int = Field(1, ge=1, le=64)  # equal drives, striped
+    size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # size or share of the footprint
+    members: int = Field(1, ge=1, le=64)  # striped
     chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
     drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
     def endurance_bytes(self) -> int | None:
-        """What may be written to all drives together in their life, where that is known."""
+        """Rated endurance of all drives together, in bytes written; None if unknown."""
         rated: int | None = getattr(self.drive, "endurance_bytes", None)
         return None if rated is None else self.members * rated
 
     def pieces(self, piece_bytes: int, footprint_bytes: int) -> int:
-        """Return how many pieces of a size fit, for a trace that touches so many bytes.
+        """Return how many pieces of `piece_bytes` the cache has, for a trace with this footprint.
 
-        A share is not held against the drive's capacity: it asks how much SSD, not which.
+        A share of the footprint may exceed the drive's capacity: it asks how much SSD is needed.
         """
         if "%" in self.size:
             return max(1, int(parse_percent(self.size) * footprint_bytes / piece_bytes))
         return parse_size(self.size) // piece_bytes
 
-    def wrong_size(self, least_bytes: int, least: str) -> Iterator[tuple[str, str]]:
-        """Refuse caches that hold nothing or more than their drives."""
+    def wrong_size(self, minimum_bytes: int, piece: str) -> Iterator[tuple[str, str]]:
+        """Yield (key, message) for a cache smaller than one piece or larger than its drives."""
         if "%" in self.size:
             return
-        if parse_size(self.size) < least_bytes:
+        if parse_size(self.size) < minimum_bytes:
             no_unit = self.size.isdigit() and self.size != "0"
-            meant = f"write {self.size}GiB" if no_unit else 'kind = "none"'
-            yield "size", f"less than one {least} ({format_size(least_bytes)}): {meant}?"
+            meant = f"did you mean {self.size}GiB?" if no_unit else 'for no cache use kind = "none"'
+            yield "size", f"less than one {piece} ({format_size(minimum_bytes)}): {meant}"
         if parse_size(self.size) > self.members * self.drive.capacity_bytes:
             holds = format_size(self.members * self.drive.capacity_bytes)
-            who = "drive holds" if self.members == 1 else "drives hold"
-            yield "size", f"{self.size} is more than the {who} ({holds})"
+            drives = "drive holds" if self.members == 1 else "drives hold"
+            yield "size", f"{self.size} is more than the {drives} ({holds})"
 
     def wrong_chunk(self) -> Iterator[tuple[str, str]]:
-        """Refuse chunks that end within a sector."""
+        """Yield (key, message) for a chunk that is not a multiple of a sector."""
         if self.chunk_bytes % SECTOR_BYTES:
-            yield "chunk", f"a chunk is whole sectors of {SECTOR_BYTES} bytes"
+            yield "chunk", f"a chunk must be a multiple of {SECTOR_BYTES} bytes"

@@ -1,4 +1,4 @@
-"""What makes two scenarios the same machine: every resolved value, wherever it was said."""
+"""Identity of a machine: two scenarios with the same resolved values are the same machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DISKS = ("backing", "host", "replay")
 
 
 def identity(scenario: Scenario, tables: tuple[str, ...] = TABLES) -> str:
-    """Return the seed and all values of these tables as a text, the same for the same values."""
+    """Return the seed and all values of these tables as JSON; equal values give equal texts."""
     values: dict[str, Any] = {
         name: getattr(scenario, name).model_dump(mode="json", by_alias=True) for name in tables
     }

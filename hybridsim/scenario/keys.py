@@ -1,4 +1,4 @@
-"""What may stand in the tables of a scenario, for the words of what is wrong with one."""
+"""The keys of each table of a scenario, for error messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hybridsim.foundation.toml.places import Path
 
 
 def known_keys(path: Path) -> list[str]:
-    """Return the keys of the table that the path lies in."""
+    """Return the valid keys of the table that contains the path."""
     from hybridsim.scenario.backing import Backing
     from hybridsim.scenario.caches import CACHE_TABLES
     from hybridsim.scenario.controller import ControllerDram
@@ -38,7 +38,7 @@ def known_keys(path: Path) -> list[str]:
 
 
 def path_in_text(loc: Path) -> Path:
-    """Drop the kind that pydantic puts into the path of a cache or a drive."""
+    """Return the path without the kind that pydantic inserts for a cache or a drive."""
     from hybridsim.scenario.caches import CACHE_KINDS
 
     if len(loc) > 1 and loc[0] == "cache" and loc[1] in CACHE_KINDS:

@@ -1,4 +1,4 @@
-"""The kinds of arrays that a scenario may name, and what each can hold and lose."""
+"""The kinds of arrays, their capacity and the losses they survive."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hybridsim.storage.drives import Part, Rate
 
 
 class Kind(NamedTuple):
-    """What is the same in all arrays of a kind."""
+    """Properties of all arrays of one kind."""
 
     level: Level
     least_members: int
     usual_members: int
     copies: int = 1  # of each chunk; ALL: on every member
-    parities: int = 0  # of each row
+    parities: int = 0  # per row
 
     @property
     def is_redundant(self) -> bool:
-        """Whether it survives the loss of a member."""
+        """Whether the array survives the loss of a member."""
         return self.copies != 1 or self.parities > 0
 
 
@@ -41,20 +41,20 @@ SPREADS = {"near": Spread.NEAR, "far": Spread.FAR, "offset": Spread.OFFSET}
 
 
 class Rebuild(Part):
-    """A replaced member of an array that is written anew, at md's speed limits."""
+    """Rebuild of a replaced member, at md's speed limits."""
 
     member: int = Field(ge=0)
-    min_bytes_per_s: Rate = Field(10**6, alias="min")  # guaranteed beside the load
+    min_bytes_per_s: Rate = Field(10**6, alias="min")  # guaranteed under load
     max_bytes_per_s: Rate = Field(2 * 10**8, alias="max")  # while the array is idle
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse a least pace above the greatest."""
+        """Refuse a minimum rate above the maximum."""
         if self.min_bytes_per_s > self.max_bytes_per_s:
             yield "min", "min cannot exceed max"
 
 
 def chunks_held(kind: str, members: int, layout: str, rows: int) -> int:
-    """Return how many chunks of data an array holds whose members have `rows` chunks each."""
+    """Return the capacity in chunks of data of an array whose members have `rows` chunks each."""
     about = KINDS[kind]
     copies = about.copies or members
     if layout == "near":
@@ -63,7 +63,7 @@ def chunks_held(kind: str, members: int, layout: str, rows: int) -> int:
 
 
 def row_chunks(kind: str, members: int) -> int:
-    """Return how many chunks of data lie side by side: what is written best in one piece."""
+    """Return the number of data chunks in a row (the best unit of writing)."""
     if kind == "linear":
         return 1
     about = KINDS[kind]
@@ -71,7 +71,7 @@ def row_chunks(kind: str, members: int) -> int:
 
 
 def rows_needed(kind: str, members: int, layout: str, chunks: int) -> int:
-    """Return how many chunks a member must have for the array to hold so many."""
+    """Return the chunks that each member needs for an array of `chunks` data chunks."""
     about = KINDS[kind]
     copies = about.copies or members
     if layout == "near":
@@ -80,13 +80,13 @@ def rows_needed(kind: str, members: int, layout: str, chunks: int) -> int:
 
 
 def loses_data(kind: str, members: int, layout: str, lost: Collection[int]) -> bool:
-    """Tell whether data are gone when these members are."""
+    """Return whether the array loses data when the members `lost` fail."""
     about = KINDS[kind]
     if about.copies == ALL:
         return len(lost) == members
     if about.copies == 1:
         return len(lost) > about.parities
-    # two copies on neighbours: in fixed pairs, or all the way round
+    # two copies on neighbours: in fixed pairs, or each with the next, cyclically
     paired = layout == "near" and members % 2 == 0
     firsts = range(0, members, 2 if paired else 1)
     return any(first in lost and (first + 1) % members in lost for first in firsts)
@@ -95,15 +95,15 @@ def loses_data(kind: str, members: int, layout: str, lost: Collection[int]) -> b
 def wrong_losses(
     kind: str, members: int, layout: str, failed: tuple[int, ...], rebuild: Rebuild | None
 ) -> str:
-    """Say what is wrong with the losses: members that are not there, or data that are gone."""
+    """Return what is wrong with the lost members (unknown members, data loss), or ""."""
     lost = [*failed, *([rebuild.member] if rebuild else [])]
     strange = [member for member in lost if not 0 <= member < members]
     if strange:
-        return f"there is no member {strange[0]}: they are 0 to {members - 1}"
+        return f"there is no member {strange[0]}: members are 0 to {members - 1}"
     if len(set(lost)) < len(lost):
-        return "a member fails once, and not while it is rebuilt"
+        return "a member may be listed once, and not both as failed and as rebuilt"
     if lost and not KINDS[kind].is_redundant:
-        return f"{kind} has no second copy: without a member its data are gone"
+        return f"{kind} has no redundancy: it loses data with any failed member"
     if loses_data(kind, members, layout, lost):
-        return f"{kind} of {members} loses data without these members"
+        return f"{kind} of {members} members loses data when these members fail"
     return ""

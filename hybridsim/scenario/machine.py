@@ -13,16 +13,16 @@ from hybridsim.storage.drives import Part
 
 
 class Replay(Part):
-    """When the requests of the trace are issued."""
+    """When the requests of the trace are issued (open, closed or think-time replay)."""
 
-    # "auto": open; think where the recorded arrivals are more than machine and cache can serve
+    # "auto": open; think if the recorded arrivals exceed what the machine can serve
     mode: Literal["auto", "open", "closed", "think"] = "auto"
     speed: float = Field(1.0, ge=1e-3, le=1e6, allow_inf_nan=False)  # 2 = twice as fast as recorded
     depth: int = Field(32, ge=1, le=65_536)  # with mode "closed": requests outstanding
 
 
 class Price(Part):
-    """What storage costs, on a day, in a currency."""
+    """Price of storage on a date, in a currency, per GB of 10^9 bytes."""
 
     date: str
     hdd_per_gb: float = Field(ge=0, allow_inf_nan=False)
@@ -31,9 +31,9 @@ class Price(Part):
 
 
 class Machine(Part):
-    """All that a scenario says."""
+    """All tables of a scenario."""
 
-    preset: str = ""  # the system of the catalog that it begins from
+    preset: str = ""  # name of a system of the catalog
     seed: int = Field(1, ge=0, lt=2**63)
     backing: Backing
     cache: AnyCache

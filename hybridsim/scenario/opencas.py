@@ -1,8 +1,8 @@
-"""The `[cache]` table of Open CAS, with what casadm sets where nothing is said.
+"""The `[cache]` table of Open CAS, with casadm's terms and defaults.
 
-Its words and defaults: lines of 4 KiB, mode wt, promotion always, sequential cutoff full of 1 MiB,
-cleaning alru (every 20 s, what is older than 120 s, 100 lines at a time, after 10 s without I/O);
-acp cleans 128 lines every 10 ms; nhit inserts at the third miss once the cache is 80 % full.
+Defaults: lines of 4 KiB, mode wt, promotion always, sequential cutoff full of 1 MiB, cleaning alru
+(every 20 s, lines older than 120 s, 100 lines at a time, after 10 s without I/O); acp cleans 128
+lines every 10 ms; nhit inserts at the third miss once the cache is 80 % full.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _auto_or_time(text: Any) -> str:
     if text == AUTO:
         return AUTO
     if parse_time(text) < LEAST_WAKE_NS:
-        raise ValueError(f"{text} is too often: at least 1ms")
+        raise ValueError(f"{text}: interval too short: the minimum is 1ms")
     return str(text)
 
 
@@ -51,13 +51,13 @@ def _auto_or_count(number: Any) -> Any:
     if number == AUTO:
         return AUTO
     if not isinstance(number, int) or not 1 <= number <= FLUSH_LINES_MAX:
-        raise ValueError(f'{number!r} is no number of lines: 1 to {FLUSH_LINES_MAX}, or "auto"')
+        raise ValueError(f'{number!r} is not 1 to {FLUSH_LINES_MAX} lines or "auto"')
     return number
 
 
 def _share(text: Any) -> str:
     if not 0 <= parse_percent(str(text)) <= 1:
-        raise ValueError(f"{text!r} is no share of a cache: 0% to 100%")
+        raise ValueError(f"{text!r} is not a share of the cache: 0% to 100%")
     return str(text)
 
 
@@ -68,45 +68,45 @@ class OpenCasTable(FastTier):
     line_bytes: Size = Field(4 * 1024, alias="line")
     mode: Annotated[Literal["wt", "wb", "wa", "wi", "wo", "pt"], BeforeValidator(_mode)] = "wt"
     promotion: Literal["always", "nhit"] = "always"
-    insertion_threshold: int = Field(3, ge=2, le=1000)  # with nhit: inserted at this miss
-    trigger_threshold: Annotated[str, BeforeValidator(_share)] = "80%"  # nhit: once it is so full
+    insertion_threshold: int = Field(3, ge=2, le=1000)  # nhit: insert at this miss
+    trigger_threshold: Annotated[str, BeforeValidator(_share)] = "80%"  # nhit: when fuller
     sequential_cutoff_policy: Literal["full", "always", "never"] = "full"
     sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff", ge=1024)
     cleaning: Literal["alru", "acp", "nop"] = "alru"
-    wake_up: Annotated[str, BeforeValidator(_auto_or_time)] = AUTO  # auto: as casadm for `cleaning`
+    wake_up: Annotated[str, BeforeValidator(_auto_or_time)] = AUTO  # auto: casadm's, by `cleaning`
     flush_max_buffers: Annotated[str | int, BeforeValidator(_auto_or_count)] = AUTO
     staleness_time_ns: Time = Field(120 * 10**9, alias="staleness_time", ge=0)  # alru
     activity_threshold_ns: Time = Field(10 * 10**9, alias="activity_threshold", ge=0)  # alru
 
     @property
     def page_bytes(self) -> int:
-        """The size of a line."""
+        """Line size in bytes."""
         return self.line_bytes
 
     @property
     def wake_ns(self) -> int:
-        """How long the cleaner pauses."""
+        """Interval between two runs of the cleaner, in ns."""
         return WAKE_NS.get(self.cleaning, 1) if self.wake_up == AUTO else parse_time(self.wake_up)
 
     @property
     def flush_lines(self) -> int:
-        """How many lines it cleans at a time."""
+        """Maximum number of lines that one run of the cleaner writes."""
         if self.flush_max_buffers == AUTO:
             return FLUSH_LINES.get(self.cleaning, 1)
         return int(self.flush_max_buffers)
 
     def trigger_lines(self, lines: int) -> int:
-        """Return at how many lines in use nhit begins to refuse."""
+        """Return the number of used lines from which nhit refuses first misses."""
         return int(lines * parse_percent(self.trigger_threshold))
 
     @property
     def write_policy(self) -> str:
-        """What a write does, in the words that all kinds of cache share."""
+        """Write policy, in the terms common to all kinds of cache."""
         return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
 
     @property
     def words(self) -> str:
-        """How a report calls the cache."""
+        """Name of the cache in reports."""
         promotion = str(self.promotion)
         if promotion == "nhit":
             promotion += f" {self.insertion_threshold} from {self.trigger_threshold}"
@@ -114,13 +114,13 @@ class OpenCasTable(FastTier):
         return f"Open CAS {self.mode}, {size} lines, promotion {promotion}"
 
     def pages(self, footprint_bytes: int) -> int:
-        """Return how many lines the cache has, for a trace that touches so many bytes."""
+        """Return the number of lines, for a trace with this footprint."""
         return self.pieces(self.line_bytes, footprint_bytes)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse what casadm refuses."""
+        """Yield (key, message) for each value that casadm refuses."""
         if self.line_bytes not in LINES:
-            yield "line", "a cache line of Open CAS is 4, 8, 16, 32 or 64 KiB"
+            yield "line", "an Open CAS cache line must be 4, 8, 16, 32 or 64 KiB"
         else:
             yield from self.wrong_size(self.line_bytes, "line")
         yield from self.wrong_chunk()

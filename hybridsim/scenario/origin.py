@@ -1,4 +1,4 @@
-"""What was said of a scenario, and where: what errors point at."""
+"""The values that a user specified for a scenario, and their places for error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.places import Path, Places
 from hybridsim.foundation.toml.problems import Problem
 
-# options of the command line and of `with_options`, and what they set
+# options of the command line and of `with_options`, and the keys that they set
 OPTIONS: dict[str, Path] = {
     "preset": ("preset",),
     "seed": ("seed",),
@@ -64,11 +64,11 @@ OPTIONS: dict[str, Path] = {
 
 @dataclass(frozen=True)
 class Origin:
-    """What was said and where: a file, options over it."""
+    """The specified values: a file, and options set over it."""
 
     name: str = ""
     text: str = ""
-    said: Mapping[str, Any] = field(default_factory=dict)
+    specified: Mapping[str, Any] = field(default_factory=dict)
     places: Places = field(default_factory=lambda: Places(""))
     options: Mapping[Path, str] = field(default_factory=dict)  # path: option that set it
 
@@ -78,44 +78,44 @@ class Origin:
         return cls(name, text, parsed(text, name, ScenarioError), Places(text))
 
     def over(self, options: Mapping[str, Any]) -> Origin:
-        """Return this with options set over what the file says."""
+        """Return a copy with command-line options set over the file's values."""
         named = {OPTIONS[option]: "--" + option.replace("_", "-") for option in options}
         return self.with_values(dict(zip(named, options.values())), named)
 
     def with_values(self, values: Mapping[Path, Any], named: Mapping[Path, str]) -> Origin:
-        """Return this with values set over what the file says; `named` is what errors call each."""
-        said = copy.deepcopy(dict(self.said))
+        """Return a copy with `values` set over the file's; errors refer to each as in `named`."""
+        specified = copy.deepcopy(dict(self.specified))
         for path, value in values.items():
             *tables, key = path
-            table: Any = said
+            table: Any = specified
             for name in tables:
                 below = table.setdefault(name, {})
                 if isinstance(below, str) and name == "drive":
                     below = table[name] = {"like": below}  # a drive of the catalog, changed
                 if not isinstance(below, dict):
-                    raise ScenarioError(f"{named[path]}: {name} is no table, but {below!r}")
+                    raise ScenarioError(f"{named[path]}: {name} is not a table but {below!r}")
                 table = below
             table[key] = value
-        # What was set before in the place of all this is no longer said by its option.
+        # An option whose value is replaced here is no longer the source of that value.
         kept = {
             path: option
             for path, option in self.options.items()
             if not any(path[: len(new)] == new for new in values)
         }
-        return Origin(self.name, self.text, said, self.places, {**kept, **named})
+        return Origin(self.name, self.text, specified, self.places, {**kept, **named})
 
     def option(self, path: Path) -> str | None:
-        """Return the option that set this path, or the table it lies in."""
+        """Return the option that set this path or a table that contains it."""
         return next(
-            (name for said, name in self.options.items() if path[: len(said)] == said), None
+            (name for prefix, name in self.options.items() if path[: len(prefix)] == prefix), None
         )
 
-    def says(self, path: Path) -> bool:
-        """Tell whether the file gives this value, and no option replaced it."""
+    def specifies(self, path: Path) -> bool:
+        """Return whether the file specifies this value and no option replaced it."""
         return path in self.places.values and self.option(path) is None
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem with the place of its path."""
+        """Return a problem that is located at this path."""
         option = self.option(path)
         if option is not None:
             return Problem(message, place=option)

@@ -1,8 +1,8 @@
-"""Values of any key of a scenario, set over what its file says: `--set cache.size=16GiB`.
+"""Values of any key of a scenario, set over its file's: `--set cache.size=16GiB`.
 
-A key is a path with dots.  `cache.policy` is short for two keys: a name that is a replacement
-policy only comes with admission "always", one that is an admission policy only with replacement
-"lru", "learned" is both, and "larc+arc" says both.
+A key is a path with dots.  `cache.policy` is short for two keys: "larc+arc" sets admission and
+replacement; a name of a replacement policy only sets admission "always"; a name of an admission
+policy only sets replacement "lru"; "learned" sets both.
 """
 
 from __future__ import annotations
@@ -19,56 +19,54 @@ from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.places import Path
 from hybridsim.scenario.origin import Origin
 
-SET = "--set "  # begins what errors and `Scenario.options` call such a value
+SET = "--set "  # prefix of such a value's name in errors and `Scenario.options`
 POLICY = "cache.policy"
 TABLES = ("backing", "cache", "host", "replay", "price")
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
-_PIECE = re.compile(
-    r'(?:"[^"]*+"?|\[[^\]]*+\]?|\{[^}]*+\}?|[^,"\[{])++'
-)  # what stands between commas
+_PIECE = re.compile(r'(?:"[^"]*+"?|\[[^\]]*+\]?|\{[^}]*+\}?|[^,"\[{])++')  # a value between commas
 
 
 def over(origin: Origin, values: Mapping[str, Any]) -> Origin:
-    """Return what was said with values over it; raise ScenarioError for a key that is none."""
+    """Return `origin` with `values` set over it; raise ScenarioError for an invalid key."""
     paths: dict[Path, Any] = {}
     named: dict[Path, str] = {}
     for key, value in values.items():
-        for one, said in _spelled_out(key, value):
+        for one, single in _spelled_out(key, value):
             path = path_of(one)
-            paths[path], named[path] = said, SET + one
+            paths[path], named[path] = single, SET + one
     return origin.with_values(_with_drives(origin, paths), named)
 
 
 def path_of(key: str) -> Path:
-    """Return the path of a key; raise ScenarioError for what can be none."""
+    """Return the path of a key; raise ScenarioError if the key is invalid."""
     path = tuple(key.split("."))
     if not _KEY.fullmatch(key):
-        raise ScenarioError(f"{key!r} is no key: write for instance cache.size")
+        raise ScenarioError(f"{key!r} is not a key: expected for example cache.size")
     if len(path) > 1 and path[0] not in TABLES:
         raise ScenarioError(f"{key}: there is no table {path[0]!r}: {hint(path[0], TABLES)}")
     if len(path) == 1 and key not in ("seed", "preset"):
-        raise ScenarioError(f"{key}: in which table? {hint(key, ('seed', 'preset', *TABLES))}")
+        raise ScenarioError(f"{key}: no table: {hint(key, ('seed', 'preset', *TABLES))}")
     return path
 
 
 def assignments(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the values that texts like `cache.size=16GiB` say."""
-    found = {}
+    """Return the keys and values of texts like `cache.size=16GiB`."""
+    values = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not value:
-            raise UsageError(f"--set {text}: write for instance --set cache.size=16GiB")
-        found[key.strip()] = value_of(value)
-    return found
+            raise UsageError(f"--set {text}: expected for example --set cache.size=16GiB")
+        values[key.strip()] = value_of(value)
+    return values
 
 
 def value_of(text: str) -> Any:
-    """Return what TOML would read, where that is a number, a truth, a list or a table."""
+    """Return the TOML value of a text; a text that is not TOML is a string."""
     try:
-        found = parsed(f"value = {text}", SET, ScenarioError)["value"]
+        value = parsed(f"value = {text}", SET, ScenarioError)["value"]
     except ScenarioError:
         return text.strip()
-    return found if isinstance(found, int | float | str | list | dict) else text.strip()
+    return value if isinstance(value, int | float | str | list | dict) else text.strip()
 
 
 def values_of(text: str) -> list[Any]:
@@ -77,7 +75,7 @@ def values_of(text: str) -> list[Any]:
 
 
 def written(value: Any) -> str:
-    """Return a value as `value_of` reads it."""
+    """Return the text that `value_of` reads back as this value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -101,7 +99,7 @@ def _spelled_out(key: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def policies(name: str) -> tuple[str, str]:
-    """Return the admission and the replacement policy that one word stands for."""
+    """Return the admission and the replacement policy of a `cache.policy` value."""
     admission, plus, replacement = name.partition("+")
     if not plus:
         admission = name if name in ADMISSION else "always"
@@ -115,15 +113,15 @@ def policies(name: str) -> tuple[str, str]:
 
 
 def _with_drives(origin: Origin, values: dict[Path, Any]) -> dict[Path, Any]:
-    """Let a changed drive be the default one where nothing else is said of it."""
+    """Add the default drive where `values` change a drive that is not specified."""
     from hybridsim.scenario.resolve import DEFAULT_DRIVES
 
     added: dict[Path, Any] = {}
     for path in values:
         section = str(path[0])
-        if len(path) < 3 or path[1] != "drive" or origin.said.get("preset"):
+        if len(path) < 3 or path[1] != "drive" or origin.specified.get("preset"):
             continue
-        table = origin.said.get(section, {})
+        table = origin.specified.get(section, {})
         if isinstance(table, dict) and "drive" not in table and (section, "drive") not in values:
             added[section, "drive"] = DEFAULT_DRIVES[section]
     return added | values

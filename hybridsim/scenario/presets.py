@@ -1,7 +1,7 @@
-"""Whole systems as data: scenario files of the catalog that others begin from.
+"""Presets: complete systems of the catalog that a scenario can start from.
 
-`preset = "digitalocean-volume"` takes all that the file of this name in `catalog/system` says;
-what the scenario says itself goes over it.
+`preset = "digitalocean-volume"` takes all values of that file in `catalog/system`; the scenario's
+own values override them.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from hybridsim.storage.catalog import FOLDER, systems
 
 
 def names() -> list[str]:
-    """Return the presets there are."""
+    """Return the names of all presets."""
     return systems()
 
 
 @cache
 def text(name: str) -> str:
-    """Return a preset's file; say which was meant where there is none."""
+    """Return a preset's file; raise ScenarioError, with a suggestion, if there is none."""
     if name not in names():
         raise ScenarioError(f"no preset {name!r}: {hint(name, names())}")
     return (FOLDER / "system" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def load(name: object) -> dict[str, Any]:
-    """Return what a preset says."""
+    """Return the values of a preset."""
     if not isinstance(name, str):
-        raise ScenarioError(f"a preset is a name in quotes, not {name!r}: {hint('', names())}")
+        raise ScenarioError(f"preset must be a name in quotes, not {name!r}: {hint('', names())}")
     return tomllib.loads(text(name))
 
 
-def under(said: dict[str, Any]) -> dict[str, Any]:
-    """Return what a scenario says with its preset, if it names one, beneath."""
-    name = said.get("preset", "")
-    return said if name == "" else overlaid(load(name), said)
+def under(specified: dict[str, Any]) -> dict[str, Any]:
+    """Return the specified values over those of their preset, if they name one."""
+    name = specified.get("preset", "")
+    return specified if name == "" else overlaid(load(name), specified)
 
 
-def says(name: str, path: tuple[str | int, ...]) -> bool:
-    """Tell whether a preset gives the value at this path."""
+def specifies(name: str, path: tuple[str | int, ...]) -> bool:
+    """Return whether a preset has a value at this path."""
     value: Any = load(name)
     for key in path:
         if not isinstance(value, dict) or key not in value:
@@ -55,7 +55,7 @@ def says(name: str, path: tuple[str | int, ...]) -> bool:
 def overlaid(preset: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Return the preset with a scenario's own values over it, table by table.
 
-    A few values of a drive's table change the preset's drive; a name or a `like` replaces it.
+    Single values of a drive's table change the preset's drive; a name or a `like` replaces it.
     """
     result = copy.deepcopy(preset)
     for key, value in own.items():

@@ -1,4 +1,4 @@
-"""From what was said to the whole machine: drives of the catalog, presets, defaults, checks."""
+"""Complete a scenario: drives of the catalog, presets, defaults, validation."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ ALIASES = {"raid0": "stripe"}
 
 
 def resolved(origin: Origin) -> Machine:
-    """Fill in drives and defaults, check everything, and report all that is wrong."""
+    """Fill in drives and defaults and validate; raise ScenarioError with all problems."""
     problems: list[Problem] = []
-    said = copy.deepcopy(dict(origin.said))
+    tables = copy.deepcopy(dict(origin.specified))
     try:
-        said = presets.under(said)
+        tables = presets.under(tables)
     except ScenarioError as error:
         problems.append(origin.problem(("preset",), str(error)))
-        said["preset"] = ""
+        tables["preset"] = ""
     for section in DEFAULT_DRIVES:
-        table = said.setdefault(section, {})
+        table = tables.setdefault(section, {})
         if isinstance(table, dict):
             table["drive"] = _drive(origin, section, table.get("drive"), problems)
-    if isinstance(said["cache"], dict):
-        said["cache"].setdefault("kind", "page")
-        if said["cache"].get("admission", "learned") != "learned":
-            said["cache"].setdefault("replacement", "lru")  # what is learned serves both
-    if isinstance(said["backing"], dict):
-        _complete(said["backing"])
+    if isinstance(tables["cache"], dict):
+        tables["cache"].setdefault("kind", "page")
+        if tables["cache"].get("admission", "learned") != "learned":
+            tables["cache"].setdefault("replacement", "lru")  # "learned" is both policies
+    if isinstance(tables["backing"], dict):
+        _complete(tables["backing"])
     try:
-        machine = Machine.model_validate(said)
+        machine = Machine.model_validate(tables)
     except ValidationError as error:
         problems += explain(error, origin, known_keys, path_in_text)
         machine = None
@@ -50,18 +50,19 @@ def resolved(origin: Origin) -> Machine:
     return machine
 
 
-def _drive(origin: Origin, section: str, said: Any, problems: list[Problem]) -> Any:
-    """Return a drive's values: of the catalog, with those said over them."""
+def _drive(origin: Origin, section: str, specified: Any, problems: list[Problem]) -> Any:
+    """Return a drive's values: those of the catalog, with the specified ones over them."""
     path: Path = (section, "drive")
-    if isinstance(said, dict) and "like" not in said:
-        return {"kind": DEFAULT_KINDS[section], **said}
-    own = said if isinstance(said, dict) else {}
-    if isinstance(said, dict):
+    if isinstance(specified, dict) and "like" not in specified:
+        return {"kind": DEFAULT_KINDS[section], **specified}
+    own = specified if isinstance(specified, dict) else {}
+    if isinstance(specified, dict):
         path = (*path, "like")
-    name = own["like"] if own else DEFAULT_DRIVES[section] if said is None else said
+    default = DEFAULT_DRIVES[section]
+    name = own["like"] if own else default if specified is None else specified
     try:
         if not isinstance(name, str):
-            raise ScenarioError(f"a drive is a name of the catalog or a table, not {name!r}")
+            raise ScenarioError(f"a drive must be a name of the catalog or a table, not {name!r}")
         entry = catalog.load(name)
     except ScenarioError as error:
         problems.append(origin.problem(path, str(error)))
@@ -72,7 +73,7 @@ def _drive(origin: Origin, section: str, said: Any, problems: list[Problem]) -> 
 
 
 def _complete(backing: dict[str, Any]) -> None:
-    """Fill in what has no default of its own: it follows from the kind or the drive."""
+    """Fill in the defaults that depend on the kind of array or on the drive."""
     drive = backing["drive"] if isinstance(backing["drive"], dict) else {}
     is_volume = drive.get("kind") == "volume"
     kind = backing.setdefault("kind", "single" if is_volume else "raid5")
@@ -81,7 +82,7 @@ def _complete(backing: dict[str, Any]) -> None:
     known = levels.KINDS.get(kind) if isinstance(kind, str) else None
     backing.setdefault("members", known.usual_members if known else 4)
     if is_volume:
-        backing.setdefault("capacity", "drive")  # its size is bought, and decides its rates
+        backing.setdefault("capacity", "drive")  # a volume's rates depend on its size
     if backing.get("scheduler") == "fcfs":
         backing.setdefault("window", 1)
     if drive.get("kind") == "hdd":

@@ -271,7 +271,7 @@ def with_some_cache(scenario: Scenario) -> tuple[Scenario, list[str]]:
     if scenario.cache.kind != "none":
         return scenario, []
     origin, kind = scenario.origin, ("cache", "kind")
-    if origin.says(kind) or origin.option(kind):
+    if origin.specifies(kind) or origin.option(kind):
         raise UsageError(
             "the scenario says that there is no cache: --cache page, or another kind under [cache]"
         )

@@ -23,9 +23,9 @@ class StandIn(Distributions):
 
     def requests(self, seed: int, number: int) -> Iterator[Requests]:
         """Yield the requests; all of them are made before the first, 200 bytes each or so."""
-        from hybridsim.workloads.standin.making import made  # SciPy takes a while to import
+        from hybridsim.workloads.standin.making import generated  # SciPy takes a while to import
 
-        rows = made(self, seed, number)
+        rows = generated(self, seed, number)
         rows.arrival_ns[:] += self.begin
         rows.offset_bytes[:] += self.at
         rows.stream[:] = number << WORKER_BITS

@@ -61,6 +61,6 @@ def _traced(record: Record) -> tuple[Ints, Ints]:
 def _same(offset: Ints, job: Job, volume_bytes: int) -> int:
     """Return how many requests from the first on are those that the job makes."""
     laid = lay_out([job], volume_bytes)
-    made = Generated(laid.jobs[0]).made(len(offset)).offset
+    made = Generated(laid.jobs[0]).take(len(offset)).offset
     unlike = np.flatnonzero(made[: len(offset)] != offset[: len(made)])
     return int(unlike[0]) if len(unlike) else min(len(offset), len(made))

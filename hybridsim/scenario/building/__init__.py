@@ -1,4 +1,4 @@
-"""From a scenario to the machine that it describes; caches.py builds those."""
+"""Build the simulated machine that a scenario describes; caches.py builds the caches."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def machine(
     pages: int,
     warm: WarmStart = COLD_START,
 ) -> Machine:
-    """Build the machine for a volume of that size, with a cache of `pages` pages (0: none).
+    """Build the machine for a volume of `volume_bytes`, with a cache of `pages` pages (0: none).
 
-    `mode` is open, closed or think; a scenario may leave it to be found out.
+    `mode` is "open", "closed" or "think"; the caller resolves a scenario's "auto".
     """
     slow = slow_tier(scenario.backing, volume_bytes, scenario.seed)
     place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
@@ -50,85 +50,87 @@ def machine(
 
 def host(scenario: Scenario) -> Host:
     """Build the host in front of the cache."""
-    said = scenario.host
-    return Host.new(said.max_iops or 0, said.max_bandwidth or 0, said.overhead_ns)
+    table = scenario.host
+    return Host.new(table.max_iops or 0, table.max_bandwidth or 0, table.overhead_ns)
 
 
-def slow_tier(said: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:
+def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:
     """Build the idle array below the cache, behind its controller if it has one."""
-    member_bytes = said.member_bytes(volume_bytes)
+    member_bytes = table.member_bytes(volume_bytes)
     how: dict[str, int] = {"seed": seed}
-    if said.scheduler in ORDERS:
-        how["order"] = int(ORDERS[said.scheduler])
-    if said.write_cache == "off":
+    if table.scheduler in ORDERS:
+        how["order"] = int(ORDERS[table.scheduler])
+    if table.write_cache == "off":
         how["write_cache_bytes"] = 0
-    queue = (said.window, said.age_limit_ns)
-    short = said.stroke == "short"
-    device = bank(said.drive, said.members, member_bytes, *queue, short, **how)
-    new = said.rebuild
+    queue = (table.window, table.age_limit_ns)
+    short = table.stroke == "short"
+    device = bank(table.drive, table.members, member_bytes, *queue, short, **how)
+    rebuild = table.rebuild
     array = Tier.new(
         SLOW,
-        int(KINDS[said.kind].level),
-        said.members,
-        said.chunk_bytes,
+        int(KINDS[table.kind].level),
+        table.members,
+        table.chunk_bytes,
         device,
-        spread=int(SPREADS[said.layout]),
-        rmw_level=said.rmw_level,
-        rotates=isinstance(said.drive, HardDisk),
-        failed=said.failed,
-        rebuild=(new.member, new.min_bytes_per_s, new.max_bytes_per_s) if new else None,
-        queue_depth=said.queue_depth,
-        path_ns=said.path_latency_ns,
-        has_fua=knows_fua(said.drive),
+        spread=int(SPREADS[table.layout]),
+        rmw_level=table.rmw_level,
+        rotates=isinstance(table.drive, HardDisk),
+        failed=table.failed,
+        rebuild=(rebuild.member, rebuild.min_bytes_per_s, rebuild.max_bytes_per_s)
+        if rebuild
+        else None,
+        queue_depth=table.queue_depth,
+        path_ns=table.path_latency_ns,
+        has_fua=knows_fua(table.drive),
     )
-    if said.controller is None:
+    if table.controller is None:
         return array
-    stripe_bytes = row_chunks(said.kind, said.members) * said.chunk_bytes
-    return controller(said.controller, array, stripe_bytes)
+    stripe_bytes = row_chunks(table.kind, table.members) * table.chunk_bytes
+    return controller(table.controller, array, stripe_bytes)
 
 
-def controller(said: ControllerDram, array: Tier, stripe_bytes: int) -> Controller:
-    """Put empty DRAM in front of an array."""
+def controller(table: ControllerDram, array: Tier, stripe_bytes: int) -> Controller:
+    """Put a controller with empty DRAM in front of an array."""
     parameters = {
-        "protected": int(said.protected),
-        "high_lines": said.share_of_lines(said.high_water),
-        "low_lines": said.share_of_lines(said.low_water),
-        "oldest_above_lines": said.share_of_lines(said.oldest_first_above),
-        "idle_ns": said.idle_ns,
-        "destages_max": said.max_destages,
-        "window_bytes": said.window_bytes,
-        "windows": said.read_memory_bytes // said.window_bytes,
-        "ahead_bytes": said.read_ahead_bytes,
-        "after": said.sequential_after,
-        "streams": said.streams,
-        "line_bytes": said.line_bytes,
-        "lines": said.lines,
+        "protected": int(table.protected),
+        "high_lines": table.share_of_lines(table.high_water),
+        "low_lines": table.share_of_lines(table.low_water),
+        "oldest_above_lines": table.share_of_lines(table.oldest_first_above),
+        "idle_ns": table.idle_ns,
+        "destages_max": table.max_destages,
+        "window_bytes": table.window_bytes,
+        "windows": table.read_memory_bytes // table.window_bytes,
+        "ahead_bytes": table.read_ahead_bytes,
+        "after": table.sequential_after,
+        "streams": table.streams,
+        "line_bytes": table.line_bytes,
+        "lines": table.lines,
         "stripe_bytes": stripe_bytes,
-        "latency_ns": said.latency_ns,
-        "bytes_per_s": said.rate,
+        "latency_ns": table.latency_ns,
+        "bytes_per_s": table.rate,
     }
     return Controller.new(array, parameters)
 
 
-def fast_tier(said: CacheTable, pages: int, seed: int = 0) -> Tier:
-    """Build the idle cache device: drives that together hold the cache and its metadata."""
-    metadata_bytes = caches.metadata_bytes(said, pages)
-    cache_bytes = max(pages, 1) * said.page_bytes + metadata_bytes
-    rows = -(-cache_bytes // (said.members * said.chunk_bytes))
-    needed = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
-    device = bank(said.drive, said.members, needed, 1, 0, seed=seed)
+def fast_tier(table: CacheTable, pages: int, seed: int = 0) -> Tier:
+    """Build the idle cache device: striped drives that hold the cache and its metadata."""
+    metadata_bytes = caches.metadata_bytes(table, pages)
+    cache_bytes = max(pages, 1) * table.page_bytes + metadata_bytes
+    rows = -(-cache_bytes // (table.members * table.chunk_bytes))
+    needed = max(rows * table.chunk_bytes, table.drive.capacity_bytes)
+    device = bank(table.drive, table.members, needed, 1, 0, seed=seed)
     return Tier.new(
         FAST,
         int(Level.STRIPE),
-        said.members,
-        said.chunk_bytes,
+        table.members,
+        table.chunk_bytes,
         device,
-        has_fua=knows_fua(said.drive),
+        has_fua=knows_fua(table.drive),
     )
 
 
 def knows_fua(drive: Any) -> bool:
-    """Tell whether a drive writes to its medium when asked to, without a flush behind."""
+    """Return whether the drive honours forced unit access (FUA), without a flush afterwards."""
     return not isinstance(drive, SolidState) or drive.fua
 
 
@@ -142,7 +144,7 @@ def bank(
     seed: int = 0,
     **how: int,
 ) -> Any:
-    """Build idle drives of one model; what follows the capacity is of hard disks only."""
+    """Build `members` idle drives of one model; only hard disks use what follows the capacity."""
     if isinstance(drive, CloudVolume):
         return Volume.new(
             members, **volume_timing.parameters(drive), capacity_bytes=capacity_bytes, seed=seed

@@ -1,4 +1,4 @@
-"""What figures show, as plain data: the HTML report and `hybridsim.plot` draw the same charts."""
+"""Charts as plain data; the HTML report and `hybridsim.plot` draw the same charts."""
 
 from hybridsim.show.charts.chart import Axis, Band, Bars, Chart, Heat, Line, Mark
 

@@ -1,4 +1,4 @@
-"""Where on the volume a trace reads and writes, over time."""
+"""The addresses that a trace reads and writes, over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hybridsim.show.charts.documents import Document
 
 
 def maps(document: Document) -> Iterator[Heat]:
-    """Return heat maps of the addresses that are read and written, where the trace has them."""
+    """Return heat maps of the read and written addresses; none if the document has no map."""
     found = document["inputs"]["trace"].get("address_map")
     if not found:
         return
@@ -22,5 +22,5 @@ def maps(document: Document) -> Iterator[Heat]:
         yield Heat(
             f"map-{what}", f"Where it {what}", axes.times(wide, "time in the trace"),
             axes.sizes(high, "address"), found["width_ns"], found["height_bytes"], counts,
-            f"Stronger is more {what}; what stays empty is not touched.",
+            f"Darker cells have more {what}; empty cells are not accessed.",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Axes in the unit that suits what they show."""
+"""Axes with the unit that fits their values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ SECOND = 10**9
 TIMES = {"µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9, "days": 86400e9}
 SIZES = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 RATES = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
-FEWEST = 3.0  # units along an axis, else a smaller unit is taken
-FEWEST_TIMES = 10.0  # minutes before an axis is in minutes
+FEWEST = 3.0  # minimum length of an axis in its unit; below it, a smaller unit is used
+FEWEST_TIMES = 10.0  # minimum length of an axis of times in minutes
 
 
 def most(values: Iterable[Value]) -> float:
-    """Return the largest known value, 0 of none."""
+    """Return the largest known value; 0 without one."""
     return float(max((each for each in values if each is not None), default=0.0))
 
 
@@ -38,7 +38,7 @@ def latencies(longest_ns: float, label: str = "latency", log: bool = False) -> A
 
 
 def shares(label: str, high: float | None = 1.0) -> Axis:
-    """Return an axis of shares in per cent."""
+    """Return an axis of shares in percent."""
     return Axis(label, "%", 0.01, low=0, high=high)
 
 
@@ -48,7 +48,7 @@ def sizes(largest_bytes: float, label: str = "cache size", log: bool = False) ->
 
 
 def rates(largest: float, label: str) -> Axis:
-    """Return an axis of bytes a second."""
+    """Return an axis of bytes per second."""
     return Axis(label, *_unit(RATES, largest), low=0)
 
 

@@ -16,7 +16,7 @@ ROLES = {"without": "none", "cold": "cold", "warm": "warm"}
 
 
 def by_depth(document: Document) -> Iterator[Chart]:
-    """Return a chart a parameter: bytes a second where sequential, else IOPS."""
+    """Return one chart per parameter: bytes per second if sequential, else IOPS."""
     for name in PARAMETERS:
         is_sequential = name.startswith("sequential")
         key = "bytes_per_s" if is_sequential else "iops"
@@ -28,7 +28,7 @@ def by_depth(document: Document) -> Iterator[Chart]:
 
 
 def latency_by_depth(document: Document) -> Iterator[Chart]:
-    """Return a chart a parameter: p99 of the latency."""
+    """Return one chart per parameter: the p99 latency."""
     for name in PARAMETERS:
         lines = _lines(document, name, "p99_ns")
         y = axes.latencies(0, "p99 latency", log=True)

@@ -1,7 +1,7 @@
 """A chart as plain data: axes with units, lines, bands, marks; no colours, no pixels.
 
-Values are what the result has: nanoseconds, bytes, shares.  An axis says how many of these make one
-of the units that it is labelled with.
+Values have the units of the result: nanoseconds, bytes, shares.  `Axis.per` is the size of the
+axis's unit in these.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Values = Sequence[Value]
 
 @dataclass(frozen=True)
 class Axis:
-    """What is shown along one side of a chart."""
+    """One axis of a chart."""
 
     label: str
     unit: str = ""
-    per: float = 1.0  # of what the values count, in one unit: 6e10 ns in a minute
+    per: float = 1.0  # size of the unit in that of the values: 6e10 for minutes and ns
     log: bool = False
     base: int = 10  # of the logarithm
-    low: float | None = None  # in what the values count; None: as the values say
+    low: float | None = None  # in the unit of the values; None: from the values
     high: float | None = None
 
     @property
@@ -34,21 +34,21 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """One series.  `gid` names it for who looks for its data in a figure."""
+    """One series; `gid` identifies its data in a drawn figure."""
 
     gid: str
     label: str
     x: Values
     y: Values
     style: str = "line"  # or "steps" (to the right of x), "points", "both", "area"
-    role: str = ""  # of palette.ROLES; none: the next colour
+    role: str = ""  # of palette.ROLES; empty: the next free colour
     dashed: bool = False
-    names: Sequence[str] = ()  # of the points, where each has one
+    names: Sequence[str] = ()  # of the points, if they have names
 
 
 @dataclass(frozen=True)
 class Band:
-    """A stretch of the x axis that has a name."""
+    """A named range of the x axis."""
 
     label: str
     start: float
@@ -58,7 +58,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Mark:
-    """A place on the x axis, or a point if `y` is said."""
+    """A position on the x axis, or a point if `y` is set."""
 
     label: str
     x: float
@@ -84,7 +84,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Bars:
-    """Stacked horizontal bars: of each row how much each part takes."""
+    """Stacked horizontal bars: the parts of each row."""
 
     kind: ClassVar[str] = "bars"
     gid: str
@@ -98,7 +98,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Dots:
-    """Dots along a line for each row, and where their centre is."""
+    """Dots on a line for each row, with their centre."""
 
     kind: ClassVar[str] = "dots"
     gid: str
@@ -106,8 +106,8 @@ class Dots:
     x: Axis
     rows: Sequence[tuple[str, Sequence[float]]]
     centres: Sequence[float]
-    centre: str  # what it is
-    judged: Sequence[str] = ()  # rows that the figure is about
+    centre: str  # name of the centre, such as "geometric mean"
+    judged: Sequence[str] = ()  # highlighted rows
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Heat:
     title: str
     x: Axis
     y: Axis
-    width: float  # of a column, in what the x axis counts
+    width: float  # of a column, in the unit of the x values
     height: float  # of a row
     counts: Sequence[Sequence[int]] = field(default_factory=list)
     note: str = ""

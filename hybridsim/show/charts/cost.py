@@ -1,4 +1,4 @@
-"""What money buys: latency against cost."""
+"""Latency against cost."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from hybridsim.show.charts.pareto import front
 
 
 def cost(document: Document) -> Chart:
-    """Return what `advise --json` compared: mean latency by cost, cheaper and faster first.
+    """Return the mean latency by cost of the alternatives in `advise --json`.
 
     Alternatives without a price or a latency are left out.
     """
-    known = [one for one in document["compared"]
+    priced = [one for one in document["compared"]
              if one["cost"] is not None and one["mean_ns"] is not None]  # fmt: skip
-    xs, ys = ([one[key] for one in known] for key in ("cost", "mean_ns"))
+    xs, ys = ([one[key] for one in priced] for key in ("cost", "mean_ns"))
     best = front(xs, ys)
     money = document["price"].get("currency", "")
     lines = [
         Line("alternatives", "alternatives", xs, ys, "points", "real",
-             names=[one["name"] for one in known]),
+             names=[one["name"] for one in priced]),
         Line("front", "nothing cheaper is faster", [xs[at] for at in best], [ys[at] for at in best],
              "line", "warm"),
     ]  # fmt: skip
@@ -30,12 +30,12 @@ def cost(document: Document) -> Chart:
 
 
 def by_size(document: Document) -> Chart:
-    """Return the mean latency by the cost of caches of some sizes, from `advise --json`."""
-    known = [one for one in document["sizes"]
+    """Return the mean latency by the cost of caches of several sizes, from `advise --json`."""
+    priced = [one for one in document["sizes"]
              if one["cost"] is not None and one["mean_ns"] is not None]  # fmt: skip
-    known.sort(key=lambda one: float(one["cost"]))
-    names = [one["what"] for one in known]
-    lines = [Line("sizes", "SSD cache", [one["cost"] for one in known],
-                  [one["mean_ns"] for one in known], "both", "warm", names=names)]  # fmt: skip
-    y = axes.latencies(axes.most([one["mean_ns"] for one in known]), "mean latency")
+    priced.sort(key=lambda one: float(one["cost"]))
+    names = [one["what"] for one in priced]
+    lines = [Line("sizes", "SSD cache", [one["cost"] for one in priced],
+                  [one["mean_ns"] for one in priced], "both", "warm", names=names)]  # fmt: skip
+    y = axes.latencies(axes.most([one["mean_ns"] for one in priced]), "mean latency")
     return Chart("cost-by-size", "What a larger SSD buys", Axis("cost of the SSD", low=0), y, lines)

@@ -1,4 +1,4 @@
-"""The miss-ratio curve, with its knee and the size that was chosen."""
+"""The miss-ratio curve with its knee and the chosen size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybridsim.show.charts.chart import Chart, Line, Mark
 
 
 def overlaid(curves: Mapping[str, Mapping[str, Any]], chosen_bytes: int | None = None) -> Chart:
-    """Return a curve with its knee, or several by their names, each with its knee."""
+    """Return a curve with its knee, or several named curves, each with its knee."""
     charts = {name: miss_ratio(each, chosen_bytes) for name, each in curves.items()}
     if len(charts) == 1:
         return next(iter(charts.values()))
@@ -30,7 +30,7 @@ def overlaid(curves: Mapping[str, Mapping[str, Any]], chosen_bytes: int | None =
 
 
 def miss_ratio(curve: Mapping[str, Any], chosen_bytes: int | None = None) -> Chart:
-    """Return a curve as `mrc --json` or `size --json` has it."""
+    """Return a curve of `mrc --json` or `size --json`."""
     page = curve["page_bytes"]
     sizes = [each["pages"] * page for each in curve["curve"]]
     ratios = [each["miss_ratio"] for each in curve["curve"]]

@@ -1,4 +1,4 @@
-"""What the time of disks and SSDs goes into."""
+"""Time of the disks and SSDs by activity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUEUE, SSD = "waiting for the arm", "SSD"
 
 
 def per_request(document: Document) -> Bars | None:
-    """Return what disks and SSDs spend on a request in each phase that is no endless queue."""
+    """Return the device time per request in each phase that is not saturated."""
     shown = [each for each in phases(document) if not each.figures["saturated"]]
     rows = [(each.label, _spent(each.figures)) for each in shown]
     rows = [(label, spent) for label, spent in rows if sum(spent.values())]
@@ -28,9 +28,9 @@ def per_request(document: Document) -> Bars | None:
     named = {name for _, spent in rows for name in spent}
     parts = [name for name in (*LABELS.values(), QUEUE, SSD) if name in named]
     note = (
-        "All that the devices do in that phase over the number of its requests: with what goes on "
-        "beside them (fills, write-back), and what devices do side by side added up. So it can be "
-        "more than the latency."
+        "The sum of all device activity in the phase over the number of its requests: it includes "
+        "background work (fills, write-back) and adds up parallel work, so it can exceed the "
+        "latency."
     )
     x = axes.latencies(max(sum(spent.values()) for _, spent in rows), "time per request")
     bars = [(label, [spent.get(name, 0.0) for name in parts]) for label, spent in rows]
@@ -38,7 +38,7 @@ def per_request(document: Document) -> Bars | None:
 
 
 def _spent(figures: Mapping[str, Any]) -> dict[str, float]:
-    """Return ns per request by what they are spent on."""
+    """Return ns per request by activity."""
     requests = sum(figures[kind]["n"] for kind in ("read", "write", "other")) or 1
     spent = {LABELS[name]: number for name, number in figures["disk_time_ns"].items()}
     spent[QUEUE] = figures["disk_queue_ns"]
@@ -47,7 +47,7 @@ def _spent(figures: Mapping[str, Any]) -> dict[str, float]:
 
 
 def by_phase(document: Document) -> Bars | None:
-    """Return how the disks' time is spent in each phase; what is left, they are idle."""
+    """Return the share of the disks' time by activity in each phase; the rest is idle."""
     rows = []
     shown = [each for each in phases(document) if sum(each.figures["disk_time_ns"].values())]
     parts = [name for name in LABELS if any(name in each.figures["disk_time_ns"] for each in shown)]
@@ -59,14 +59,14 @@ def by_phase(document: Document) -> Bars | None:
         rows.append((each.label, [(busy or 0.0) * spent.get(name, 0) / total for name in parts]))
     if not rows:
         return None
-    title = "What the disks are busy with" if are_disks else "What requests to the volumes wait for"
+    title = "Disk time by activity" if are_disks else "Volume requests by cause of waiting"
     x = axes.shares("of the disks' time" if are_disks else "of the requests' time")
     note = "The rest of the time the disks are idle." if are_disks else ""
     return Bars("disk-time", title, x, [LABELS[name] for name in parts], rows, note)
 
 
 def over_time(document: Document) -> Chart | None:
-    """Return what the disks of the machine with its cache are busy with, over time."""
+    """Return the disks' activity over time, in the machine with its cache."""
     series = document["series"]
     spent = series.get("disk_time_ns") or {}
     if "seek" not in spent:
@@ -87,7 +87,7 @@ def over_time(document: Document) -> Chart | None:
 
 
 def ssds_over_time(document: Document) -> Chart | None:
-    """Return how busy the SSDs are over time; None where they have nothing to do."""
+    """Return the utilisation of the SSDs over time; None if they are unused."""
     series = document["series"]
     busy = series["ssd_utilisation"]
     if not axes.most(busy):
@@ -96,6 +96,6 @@ def ssds_over_time(document: Document) -> Chart | None:
     lines = [Line("ssd-busy", "SSD busy", middles(series, end), busy, "area", "real")]
     y = axes.shares("SSD busy", None)
     return Chart(
-        "ssd-busy", "How busy the SSD is", axes.times(end), y, lines, bands(document), sync="time",
-        note="The share of the time in which it has a request, as iostat's %util.",
+        "ssd-busy", "SSD utilisation", axes.times(end), y, lines, bands(document), sync="time",
+        note="Share of the time with a request outstanding, as iostat's %util.",
     )  # fmt: skip

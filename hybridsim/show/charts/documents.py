@@ -1,4 +1,4 @@
-"""What charts read of a result's document, which is what `--json` writes."""
+"""Access to the document of a result (the output of `--json`) for charts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 
 
 class Phase(NamedTuple):
-    """A stretch of a run with its name and the role of its colour."""
+    """A phase of a run, with its name and the role of its colour."""
 
     label: str
     role: str
@@ -19,7 +19,7 @@ class Phase(NamedTuple):
 
 
 def document_of(result: Any) -> Document:
-    """Return the document of a result; a document is one already."""
+    """Return the document of a result, or the document itself."""
     if isinstance(result, Mapping):
         return result
     document: Document = result.to_dict()
@@ -27,18 +27,18 @@ def document_of(result: Any) -> Document:
 
 
 def has_cache(document: Document) -> bool:
-    """Tell whether the machine has a cache at all."""
+    """Return whether the machine has a cache."""
     return bool(document["inputs"]["scenario"].get("cache_pages", 1))
 
 
 def phases(document: Document) -> list[Phase]:
     """Return the disks alone, then the phases of the machine with its cache."""
-    found = document["phases"]
-    alone = Phase("no cache", "none", found["none"])
+    phases_of = document["phases"]
+    alone = Phase("no cache", "none", phases_of["none"])
     if not has_cache(document):
         return [alone]
     state = document["warm_up"]["state"]
-    cold, warm = found["cold"], found["warm"]
+    cold, warm = phases_of["cold"], phases_of["warm"]
     if state == "flat" or cold["end_ns"] <= cold["start_ns"]:
         return [alone, Phase("with cache", "cached", warm)]
     labels = ("cold", "warm") if state == "steady" else ("before", "at the end")
@@ -47,15 +47,15 @@ def phases(document: Document) -> list[Phase]:
 
 def bands(document: Document) -> list[Band]:
     """Return the phases of the machine with its cache, if it has several."""
-    found = [
+    bands_of = [
         Band(each.label, each.figures["start_ns"], each.figures["end_ns"], each.role)
         for each in phases(document)[1:]
     ]
-    return found if len(found) > 1 else []
+    return bands_of if len(bands_of) > 1 else []
 
 
 def width_ns(series: Mapping[str, Any], end_ns: float) -> float:
-    """Return how long a time bin is."""
+    """Return the width of a time bin."""
     starts = series["start_ns"]
     return float(starts[1] - starts[0]) if len(starts) > 1 else end_ns
 
@@ -67,5 +67,5 @@ def middles(series: Mapping[str, Any], end_ns: float) -> list[float]:
 
 
 def end_ns(document: Document) -> int:
-    """Return when the load of the machine with its cache ends."""
+    """Return the end of the load of the machine with its cache."""
     return int(document["phases"]["whole"]["end_ns"])

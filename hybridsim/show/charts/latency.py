@@ -1,4 +1,4 @@
-"""How latencies are distributed, and what a read's mean latency is made of."""
+"""Distributions of latencies, and the parts of a read's mean latency."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Bars, Chart, Line
 from hybridsim.show.charts.documents import Document, phases
 
-BEFORE = 0.98  # of the shortest latency: there the curve still is at 0
-FEWEST = 100  # requests: fewer make no distribution
+BEFORE = 0.98  # of the shortest latency: start of the curve, at 0
+FEWEST = 100  # minimum number of requests for a distribution
 WAYS = {"hits": "from the SSD", "misses": "misses", "bypasses": "past the cache"}
 ALONE = "disks alone"
 WORDS = {"read": "reads", "write": "writes"}
 
 
 def distributions(document: Document) -> Iterator[Chart]:
-    """Return the cumulative distributions of read and write latency, phase by phase."""
+    """Return the cumulative distributions of read and write latency, by phase."""
     for what in WORDS:
         shown = [each for each in phases(document) if each.figures[what]["n"] >= FEWEST]
         if not shown:
@@ -49,7 +49,7 @@ def cumulative(bins: Mapping[str, int]) -> tuple[list[float], list[float]]:
 
 
 def ways(document: Document) -> Bars | None:
-    """Return what hits, misses and bypasses add to the mean latency of a read."""
+    """Return the contributions of hits, misses and bypasses to the mean read latency."""
     rows = []
     for each in phases(document):
         read = each.figures["read"]
@@ -60,13 +60,13 @@ def ways(document: Document) -> Bars | None:
     if len(rows) < 2:
         return None
     note = (
-        "Each part is how often that way is taken, times how long it takes: a read's mean latency "
-        "is their sum."
+        "Each part is the share of reads that take that path times their mean latency; the parts "
+        "add up to the mean latency of a read."
     )
     longest = max(sum(values) for _, values in rows)
     x = axes.latencies(longest, "mean read latency")
     return Bars(
-        "ways", "What a read's mean latency is made of", x, [*WAYS.values(), ALONE], rows, note,
+        "ways", "Mean read latency by path", x, [*WAYS.values(), ALONE], rows, note,
         ["", "", "", "none"],
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A real run and a simulated one over each other."""
+"""Overlay of a real and a simulated run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Axis, Chart, Line
 from hybridsim.show.charts.documents import Document
 
-FEWEST = 4  # bins: fewer make no curve
+FEWEST = 4  # minimum number of bins for a curve
 
 
 def overlays(document: Document) -> list[Chart]:
-    """Return a chart of each curve that both runs have, from `compare --json`."""
+    """Return one chart for each curve that both runs have, from `compare --json`."""
     return [
         _overlay(number, each)
         for number, each in enumerate(document["curves"])
@@ -31,12 +31,12 @@ def _overlay(number: int, curve: Document) -> Chart:
     return Chart(f"overlay-{number}", name, axes.times(end), y, lines, sync="time")
 
 
-def _axis(name: str, most: float) -> Axis:
-    """Return the axis of a measure, by its name."""
+def _axis(name: str, highest: float) -> Axis:
+    """Return the axis of a measure by its name."""
     if "hit ratio" in name:
         return axes.shares("hit ratio")
     if "bandwidth" in name:
-        return axes.rates(most, "bandwidth")
+        return axes.rates(highest, "bandwidth")
     if "lat" in name.rpartition(" ")[2]:
-        return axes.latencies(most)
+        return axes.latencies(highest)
     return axes.counts(name.rpartition(" ")[2])

@@ -1,4 +1,4 @@
-"""Points of which nothing is better in every way: the Pareto front."""
+"""The Pareto front: points that no other point dominates."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Axis, Chart, Line
 
-FAR = 0.4  # of the largest value: if all are more than that, an axis need not begin at 0
+FAR = 0.4  # of the largest value: if all values are above it, the axis need not begin at 0
 EDGE = 0.08  # of the values' span
 
 
 def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
-    """Return which points no other one beats, by x; less is better, of equals the first stays."""
-    best, found = float("inf"), []
+    """Return the indices of undominated points by x; less is better, the first of equals stays."""
+    best, front = float("inf"), []
     for at in sorted(range(len(x)), key=lambda each: (x[each], y[each], each)):
         if y[at] < best:
             best = y[at]
-            found.append(at)
-    return found
+            front.append(at)
+    return front
 
 
 def pareto(
@@ -31,10 +31,10 @@ def pareto(
     more: Sequence[str] = (),
     unbeaten: Sequence[int] | None = None,
 ) -> Chart:
-    """Return all points, and their front; `more` says of which of the two more is better.
+    """Return all points and their front; `more` names the axis on which larger is better.
 
-    A unit is told by the end of a name: `_ns`, `_bytes`, `_ratio`, `_share`.  Rows without either
-    value are left out.  `unbeaten` are the rows on a front of more than these two values.
+    The unit is the suffix of a name: `_ns`, `_bytes`, `_ratio`, `_share`.  Rows without a
+    value are skipped.  `unbeaten` are the rows on a front of more than these two values.
     """
     known = {at: each for at, each in enumerate(rows)
              if each.get(x) is not None and each.get(y) is not None}  # fmt: skip
@@ -54,11 +54,11 @@ def pareto(
     if xs and on_front and xs[on_front[0]] > xs[on_front[-1]]:
         lines[1] = _backwards(lines[1])
     across, up = _around(named(x, xs), xs), _around(named(y, ys), ys)
-    return Chart("pareto", "What cannot be had better in every way", across, up, lines)
+    return Chart("pareto", "Pareto front", across, up, lines)
 
 
 def _around(axis: Axis, values: Sequence[float]) -> Axis:
-    """Return an axis without the stretch from 0 to values that all lie far from it."""
+    """Return an axis that does not start at 0, if all values are far from 0."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     if not FAR * high < low < high:
         return axis
@@ -71,7 +71,7 @@ def _backwards(line: Line) -> Line:
 
 
 def named(key: str, values: Sequence[float]) -> Axis:
-    """Return the axis of a column, by the end of its name."""
+    """Return the axis of a column by the end of its name."""
     words = key.replace("_", " ").replace(".", " ")
     if key == "time_ns":
         return axes.times(axes.most(values))

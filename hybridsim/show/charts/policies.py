@@ -1,4 +1,4 @@
-"""Policies beside each other: each against the best in every cell of a table."""
+"""Comparison of policies: each relative to the best one in every cell of a table."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ def relative(
     cell: Sequence[str],
     baselines: Sequence[str] = (),
 ) -> dict[str, list[float]]:
-    """Return each policy's values over the best baseline's in the same cell.
+    """Return each policy's values relative to the best baseline in the same cell.
 
-    Without baselines all policies are.  Cells in which the best is not above 0 are left out.
+    By default all policies are baselines.  Cells whose best value is not above 0 are skipped.
     """
     cells: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row.get(value) is not None and row.get(policy) is not None:
             place = tuple(row.get(each) for each in cell)
             cells[place][str(row[policy])] = float(row[value])
-    found: dict[str, list[float]] = defaultdict(list)
+    ratios: dict[str, list[float]] = defaultdict(list)
     for by_policy in cells.values():
-        known = [number for name, number in by_policy.items() if not baselines or name in baselines]
-        best = min(known, default=0.0)
+        best_of = baselines or by_policy
+        values = [number for name, number in by_policy.items() if name in best_of]
+        best = min(values, default=0.0)
         if best > 0:
             for name, number in by_policy.items():
-                found[name].append(number / best)
-    return dict(found)
+                ratios[name].append(number / best)
+    return dict(ratios)
 
 
 def compared(
     ratios: Mapping[str, Sequence[float]], baselines: Sequence[str] = (), what: str = "disk time"
 ) -> Dots:
-    """Return a dot a cell for each policy, the best by its geometric mean first.
+    """Return one dot per cell for each policy, sorted by the geometric mean.
 
-    Where there are baselines, the others are those that are judged.
+    Policies that are not baselines are highlighted.
     """
     means = {name: geometric_mean(each) for name, each in ratios.items()}
     order = sorted(ratios, key=lambda name: means[name])
@@ -53,6 +54,6 @@ def compared(
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Return the mean of ratios."""
+    """Return the geometric mean of ratios."""
     positive = [each for each in values if each > 0]
     return math.exp(sum(map(math.log, positive)) / len(positive)) if positive else math.nan

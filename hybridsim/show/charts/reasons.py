@@ -1,4 +1,4 @@
-"""Why reads did not come from the SSD, over time."""
+"""Reasons for reads that did not come from the SSD, over time."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Chart, Line
 from hybridsim.show.charts.documents import Document, bands, end_ns, has_cache, middles
 
-BINS_MAX = 64  # a stack of more is a thicket
+BINS_MAX = 64  # more would be unreadable
 
 
 def reason_in_words(key: str) -> str:
-    """Return how reports word a reason of the document."""
+    """Return the words of reports for a reason of the document."""
     return REASONS.get(Reason[key.upper()], key.replace("_", " "))
 
 
 def over_time(document: Document) -> Chart | None:
-    """Return the share of the reads that each reason kept from the SSD."""
+    """Return the share of reads that missed the SSD, by reason."""
     series = document["series"]
-    found = series.get("reasons") or {}
-    if not found or not has_cache(document):
+    by_reason = series.get("reasons") or {}
+    if not by_reason or not has_cache(document):
         return None
-    totals = {name: sum(numbers) for name, numbers in found.items()}
-    order = sorted((name for name in found if totals[name]), key=lambda name: -totals[name])
+    totals = {name: sum(numbers) for name, numbers in by_reason.items()}
+    order = sorted((name for name in by_reason if totals[name]), key=lambda name: -totals[name])
     if not order:
         return None
     end = end_ns(document)
@@ -33,7 +33,7 @@ def over_time(document: Document) -> Chart | None:
     lines = [
         Line(
             f"reason-{name}", reason_in_words(name), x,
-            [a / b if b else None for a, b in zip(_sums(found[name], step), reads)], "area",
+            [a / b if b else None for a, b in zip(_sums(by_reason[name], step), reads)], "area",
         )
         for name in order
     ]  # fmt: skip

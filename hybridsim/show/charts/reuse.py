@@ -1,4 +1,4 @@
-"""How long it takes until data is used again: what a cache has to hold on for."""
+"""Reuse times: how long a cache must keep a page to get its next hit."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ class ReuseTimes:
     """Accesses by the time since the one before to the same page; bins are logarithmic."""
 
     page_bytes: int
-    edges_ns: list[float]  # the upper ones
+    edges_ns: list[float]  # upper edges
     counts: list[int]
     first_uses: int
 
     @property
     def within(self) -> list[float]:
-        """The share of all accesses that come back within each edge."""
+        """The share of all accesses with a reuse time up to each edge."""
         total = sum(self.counts) + self.first_uses
         shares: list[float] = (np.cumsum(self.counts) / max(total, 1)).tolist()
         return shares
 
 
 def reuse_times(trace: Chunked, page: str | int = "64KiB") -> ReuseTimes:
-    """Read a trace once and return its reuse times, in pages of a size."""
+    """Read a trace once and return its reuse times, for pages of `page` bytes."""
     page_bytes = parse_size(page)
     ids, last = Ids(), np.full(1, UNUSED, np.int64)
     counts = np.zeros(PER_OCTAVE * OCTAVES, np.int64)
     first_uses = 0
     for part in accesses(trace, page_bytes):
         assert isinstance(part, Accesses)
-        found = ids.of(part.numbers)
+        seen = ids.of(part.numbers)
         last = longer(last, max(ids.capacity, len(last)), UNUSED)
         arrival_ns = np.repeat(part.arrival_ns, np.diff(part.ends, prepend=0))
-        lags = _lags(found, arrival_ns, last)
+        lags = _lags(seen, arrival_ns, last)
         first_uses += int((lags == UNUSED).sum())
         counts += np.bincount(_bin_of(lags[lags != UNUSED]), minlength=len(counts))
     used = np.flatnonzero(counts)
@@ -57,25 +57,25 @@ def reuse_times(trace: Chunked, page: str | int = "64KiB") -> ReuseTimes:
 
 
 def _lags(ids: Int32s, arrival_ns: Ints, last: Ints) -> Ints:
-    """Return the time since each page's access before; `last` is brought up to date."""
+    """Return the time since each page's last access, and update `last`."""
     order = np.argsort(ids, kind="stable")
     sorted_ids, times = ids[order], arrival_ns[order]
     is_first = np.append(True, sorted_ids[1:] != sorted_ids[:-1])
     before = np.where(is_first, last[sorted_ids], np.append(UNUSED, times[:-1]))
     lags = np.where(before == UNUSED, UNUSED, times - before)
-    last[sorted_ids] = times  # of several, the latest one stays
-    found: Ints = np.asarray(lags, np.int64)
-    return found
+    last[sorted_ids] = times  # the latest of several is kept
+    lags_ns: Ints = np.asarray(lags, np.int64)
+    return lags_ns
 
 
 def _bin_of(lags_ns: Ints) -> Ints:
     octaves = np.log2(np.maximum(lags_ns, SHORTEST_NS) / SHORTEST_NS)
-    found: Ints = np.minimum(octaves * PER_OCTAVE, PER_OCTAVE * OCTAVES - 1).astype(np.int64)
-    return found
+    bins: Ints = np.minimum(octaves * PER_OCTAVE, PER_OCTAVE * OCTAVES - 1).astype(np.int64)
+    return bins
 
 
 def reuse_chart(several: Mapping[str, ReuseTimes]) -> Chart:
-    """Return what share of the accesses comes back within a time, a line a trace."""
+    """Return the cumulative share of accesses by reuse time, one line per trace."""
     lines = [
         Line(f"reuse-{name}", name, each.edges_ns, each.within, "steps")
         for name, each in several.items()

@@ -1,4 +1,4 @@
-"""What replays at full detail find by the size of the cache."""
+"""Results of replays at full detail by the size of the cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hybridsim.show.charts.documents import Document
 
 
 def by_size(document: Document) -> list[Chart]:
-    """Return hit ratio and latency by size, from what `size --json` tells."""
+    """Return hit ratio and latency by size, from `size --json`."""
     tried = document["tried"]
     sizes = [each["size_bytes"] for each in tried]
     answer = document["answer"]

@@ -1,4 +1,4 @@
-"""Lines of a stacked chart: each on top of those before it."""
+"""Lines of a stacked chart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hybridsim.show.charts.chart import Chart
 
 
 def stacked(chart: Chart) -> Chart:
-    """Return a chart whose lines are sums of themselves and those before; all share their x.
+    """Return a chart whose lines are the running sums of the lines; all have the same x.
 
-    Where one is not known, what stands on it is not known either.
+    A sum with an unknown value is unknown.
     """
     sums: list[float | int | None] = [0] * max((len(line.y) for line in chart.lines), default=0)
     lines = []

@@ -1,4 +1,4 @@
-"""Where the ticks of an axis are: round numbers, or powers of ten."""
+"""Ticks of an axis: round numbers, or powers of ten."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from hybridsim.show.charts.chart import Axis
 
 MOST_DOUBLINGS = 10
-MOST_DECADES = 7  # with a tick each
+DECADES_MAX = 7  # with one tick per decade
 STEPS = (1, 2, 2.5, 5, 10)
 
 
 def of(axis: Axis) -> Callable[[float, float], list[float]]:
-    """Return what finds the ticks of an axis between two values in its unit."""
+    """Return the function that finds the ticks of an axis between two values in its unit."""
     if not axis.log:
         return linear
     return doublings if axis.base == 2 else logarithmic
@@ -32,30 +32,30 @@ def linear(low: float, high: float, wanted: int = 5) -> list[float]:
 
 
 def doublings(low: float, high: float) -> list[float]:
-    """Return powers of two from low to high, each, every second or fewer of them."""
+    """Return powers of two from low to high, all or every n-th of them."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     step = 1 + (last - first) // MOST_DOUBLINGS
     return [2.0**power for power in range(first, last + 1, step)]
 
 
 def logarithmic(low: float, high: float) -> list[float]:
-    """Return powers of ten from low to high: with numbers between where these are few.
+    """Return powers of ten from low to high, with numbers between them if they are few.
 
-    In less than an octave there would be two or three: round numbers, as if it were linear.
+    A range of less than an octave gets round numbers, as on a linear axis.
     """
     if low < high < 2 * low:
         return linear(low, high)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     decades = math.log10(high / low)
     factors = (1, 1.5, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5) if decades < 2 else (1,)
-    step = 1 + int(decades // MOST_DECADES)
+    step = 1 + int(decades // DECADES_MAX)
     powers = range(-(-first // step) * step, last + 1, step)
-    found = [factor * 10.0**power for power in powers for factor in factors]
-    return [float(f"{each:.6g}") for each in found if low * 0.999 <= each <= high * 1.001]
+    candidates = [factor * 10.0**power for power in powers for factor in factors]
+    return [float(f"{each:.6g}") for each in candidates if low * 0.999 <= each <= high * 1.001]
 
 
 def text(value: float) -> str:
-    """Return a tick's number as short as it goes."""
+    """Return the shortest text of a tick's number."""
     if value and abs(value) >= 10_000:
         for power, letter in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
             if abs(value) >= 10**power:

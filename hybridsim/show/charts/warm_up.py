@@ -1,4 +1,4 @@
-"""How a cache warms up: hit ratio, latency and occupancy over one time axis."""
+"""Warm-up of a cache: hit ratio, latency and occupancy over one time axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYNC = "time"
 
 
 def warm_up(document: Document) -> list[Chart]:
-    """Return the panels of a result's warm-up; none of a machine without a cache."""
+    """Return the panels of a result's warm-up; none for a machine without a cache."""
     if not has_cache(document):
         return []
     return [
@@ -24,14 +24,14 @@ def warm_up(document: Document) -> list[Chart]:
 
 
 def overlaid(documents: Mapping[str, Document]) -> Chart:
-    """Return the smoothed curves that warm-ups are judged by; phases only of a single one."""
+    """Return the smoothed curves of warm-ups; phases are shown for a single result only."""
     if len(documents) == 1:
         chart = hit_ratio(next(iter(documents.values())))
         return replace(chart, sync="")
     measures = {each["warm_up"]["measure"] for each in documents.values()}
     is_ratio = measures == {"hit ratio"}
     if len(measures) > 1:
-        raise UsageError("hit ratios and IOPS do not go into one chart: replay in one mode")
+        raise UsageError("hit ratios and IOPS cannot share a chart: replay all results in one mode")
     lines = []
     for name, each in documents.items():
         line = _smoothed(each, name, "")
@@ -49,7 +49,7 @@ def _panel(
 
 
 def hit_ratio(document: Document) -> Chart:
-    """Return the share of reads that were hits, over time."""
+    """Return the hit ratio of reads over time."""
     series, curve = document["series"], document["warm_up"]
     lines = [
         Line("hit", "each bin", middles(series, end_ns(document)), series["hit"], role="other")
@@ -63,35 +63,35 @@ def hit_ratio(document: Document) -> Chart:
 
 
 def _smoothed(document: Document, label: str, role: str) -> Line:
-    """Return the curve that the warm-up is judged by."""
-    found = document["warm_up"]
-    x = [start + found["bin_ns"] / 2 for start in found["curve"]["t_ns"]]
-    return Line("smooth", label, x, found["curve"]["x"], role=role)
+    """Return the smoothed curve from which the warm-up is determined."""
+    warm_up = document["warm_up"]
+    x = [start + warm_up["bin_ns"] / 2 for start in warm_up["curve"]["t_ns"]]
+    return Line("smooth", label, x, warm_up["curve"]["x"], role=role)
 
 
-def _reached(found: Mapping[str, Any]) -> list[Mark]:
-    known = ((share, found[f"t{share}_ns"]) for share in (50, 90))
-    return [Mark(f"{share}%", time_ns) for share, time_ns in known if time_ns]
+def _reached(warm_up: Mapping[str, Any]) -> list[Mark]:
+    times = ((share, warm_up[f"t{share}_ns"]) for share in (50, 90))
+    return [Mark(f"{share}%", time_ns) for share, time_ns in times if time_ns]
 
 
 def _throughput(document: Document) -> Iterator[Chart]:
-    """Return IOPS, where they are a finding and not given by the trace."""
+    """Return IOPS, if they are a result and not specified by the trace."""
     if document["inputs"]["scenario"].get("mode", "open") == "open":
         return
     series = document["series"]
     x = middles(series, end_ns(document))
-    found = document["warm_up"]
-    is_judged = found["measure"] == "IOPS"
+    warm_up = document["warm_up"]
+    is_judged = warm_up["measure"] == "IOPS"
     lines = [Line("iops", "each bin", x, series["iops"], role="other" if is_judged else "real")]
     if is_judged:
         lines.append(_smoothed(document, "smoothed", "warm"))
-    marks = _reached(found) if is_judged else []
-    title = "Requests a second"
+    marks = _reached(warm_up) if is_judged else []
+    title = "Requests per second"
     yield _panel(document, "iops", title, axes.counts("IOPS"), lines, marks=marks)
 
 
 def latency(document: Document) -> Chart:
-    """Return mean, median and p99 of the reads over time."""
+    """Return mean, median and p99 latency of the reads over time."""
     series = document["series"]
     x = middles(series, end_ns(document))
     names = {"mean": "mean", "p50": "p50", "p99": "p99"}
@@ -118,7 +118,7 @@ def latency(document: Document) -> Chart:
 
 
 def _occupancy(document: Document) -> Iterator[Chart]:
-    """Return how full the cache is over time, where it says so."""
+    """Return the occupancy of the cache over time, if the document has it."""
     scenario, series = document["inputs"]["scenario"], document["series"]
     pages, size = scenario.get("cache_pages"), scenario.get("cache_bytes")
     present = series["occupancy_pages"]

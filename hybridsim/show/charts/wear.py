@@ -1,4 +1,4 @@
-"""What the cache writes to its SSDs over time."""
+"""Bytes written to the SSDs over time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hybridsim.show.charts.documents import Document, bands, end_ns, middles
 
 
 def written(document: Document) -> Chart | None:
-    """Return bytes a second written to the SSDs; None where they are not counted."""
+    """Return the bytes per second written to the SSDs; None if they are not counted."""
     series = document["series"]
     rates = series["ssd_write_bytes_per_s"]
     if not any(rates):

@@ -1,4 +1,4 @@
-"""Charts drawn by matplotlib, as a column of a paper wants them."""
+"""Drawing of charts by matplotlib, for a column of a paper."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 3.4, 2.2  # inches: one column of two
 ROW = 0.24  # of bars and dots
-LEGEND_LETTERS = 36  # that go into a line above the axes
-DPI = 200  # as a picture in a notebook
+LEGEND_LETTERS = 36  # maximum length of a legend line above the axes
+DPI = 200  # of pictures in notebooks
 BLANK = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.6}
 MARKERS = "osD^vPX*"
 STYLE = {
@@ -35,7 +35,7 @@ STYLE = {
 
 
 def drawn(charts: Sequence[Any]) -> Figure:
-    """Return a Figure of charts below each other; raise UsageError without matplotlib."""
+    """Return a Figure of charts one below the other; raise UsageError without matplotlib."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def drawn(charts: Sequence[Any]) -> Figure:
         for chart, place in zip(charts, rows):
             if isinstance(chart, Chart):
                 _names(place, chart)
-    vars(figure)["_repr_png_"] = lambda: _png(figure)  # notebooks show what has one
+    vars(figure)["_repr_png_"] = lambda: _png(figure)  # notebooks use it to show the figure
     return figure
 
 
@@ -72,7 +72,7 @@ def _height(chart: Any) -> float:
 @singledispatch
 def put(chart: Any, place: Any) -> None:
     """Draw a chart into axes."""
-    raise TypeError(f"{type(chart).__name__} is no chart")
+    raise TypeError(f"{type(chart).__name__} is not a chart")
 
 
 @put.register
@@ -140,7 +140,7 @@ def _marks(place: Any, chart: Chart) -> None:
 
 
 def _names(place: Any, chart: Chart) -> None:
-    """Name the points of the last line that has names."""
+    """Draw the names of the points of the last line that has names."""
     points = {
         line.gid: list(zip(_scaled(line.x, chart.x), _scaled(line.y, chart.y)))
         for line in chart.lines
@@ -202,12 +202,12 @@ def _(chart: Dots, place: Any) -> None:
 def _(chart: Heat, place: Any) -> None:
     from matplotlib.colors import LogNorm
 
-    most = max((max(column) for column in chart.counts), default=1)
+    highest = max((max(column) for column in chart.counts), default=1)
     grid = [[count or math.nan for count in row] for row in zip(*chart.counts)]
     wide, high = len(chart.counts) * chart.width, len(grid) * chart.height
     image = place.imshow(
         grid, origin="lower", aspect="auto", interpolation="nearest", cmap="cividis_r",
-        norm=LogNorm(1, max(most, 2)), extent=(0, wide / chart.x.per, 0, high / chart.y.per),
+        norm=LogNorm(1, max(highest, 2)), extent=(0, wide / chart.x.per, 0, high / chart.y.per),
         gid=chart.gid,
     )  # fmt: skip
     place.grid(visible=False)
@@ -227,7 +227,7 @@ def _axes(place: Any, x: Axis, y: Axis) -> None:
 
 
 def _limits(place: Any, chart: Chart) -> None:
-    """Set the ends that an axis says; a logarithmic one gets plain numbers at its ticks."""
+    """Set the limits of the axes; a logarithmic axis gets plain numbers at its ticks."""
     for axis, between, name in (
         (chart.x, place.set_xlim, "x"), (chart.y, place.set_ylim, "y"),
     ):  # fmt: skip

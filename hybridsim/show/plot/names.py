@@ -1,4 +1,4 @@
-"""Names beside points, where they cover neither each other nor a point if there is room."""
+"""Placement of names beside points, without overlaps if there is room."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LETTERS = 22  # of a line
 SIZE = 6
 AWAY = 4  # from the point, in pt
 LEADER = {"arrowstyle": "-", "lw": 0.4, "color": "0.5", "shrinkA": 0, "shrinkB": 2}
-FARTHER = (0, 9, 18, 27, 36, 48, 60, 75)  # as much more, up or down, with a line to the point
+FARTHER = (0, 9, 18, 27, 36, 48, 60, 75)  # further distances, with a line to the point
 SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))  # of a point: right, up
 ACROSS = {1: "left", 0: "center", -1: "right"}
 PER_PT = 8  # square pixels covered that a pt nearer to the point is worth
@@ -24,9 +24,9 @@ def put_names(
     others: Sequence[tuple[float, float]],
     is_joined: bool,
 ) -> None:
-    """Name points (x, y, name), which a line may join; `others` are points to keep clear of."""
+    """Draw names of points (x, y, name); `others` are points to avoid, lines join the points."""
     figure = place.figure
-    figure.draw_without_rendering()  # only then it is known where the axes lie
+    figure.draw_without_rendering()  # the positions of the axes are valid only then
     inside = place.get_window_extent()
     own = place.transData.transform([(x, y) for x, y, _ in points])
     dots = [*own, *place.transData.transform(list(others))] if others else list(own)
@@ -50,7 +50,7 @@ def put_names(
 
 
 def _spots() -> Iterator[tuple[float, float, str, str]]:
-    """Yield where a name may stand, the best first: offsets in pt, which side of it is there."""
+    """Yield positions for a name, the best first: offsets in pt, and the side of the point."""
     for right in (1, -1):
         yield 1.5 * right * AWAY, 0, ACROSS[right], "center"
     for more in FARTHER:
@@ -67,7 +67,7 @@ def _set(text: Any, spot: tuple[float, float, str, str]) -> None:
 def _covered(
     text: Any, spot: tuple[float, float, str, str], taken: Sequence[Any], inside: Any
 ) -> float:
-    """Return how much a name would cover there, lie outside the axes, and be far from its point."""
+    """Return the cost of a position: covered area, area outside of the axes, distance."""
     from matplotlib.transforms import Bbox
 
     _set(text, spot)

@@ -1,9 +1,9 @@
-"""Drives as data: one TOML file a drive, in the folder of its kind.
+"""Drives as data: one TOML file per drive, in the folder of its kind.
 
-A file gives the drive's full name and a table `is` whose rows are `key = [value, mark, source]`,
-the keys being those of `drives.py`.  The mark tells how far to trust the row: `read` in a
-published text, `measured` on a drive, `fitted` to a measurement, `assumed`, or `recalled` from a
-datasheet that was not at hand.
+A file has the drive's full name and a table `is` of rows `key = [value, mark, source]`; the keys
+are those of `storage/drives.py`.  The mark is the provenance of the value: `read` in a published
+text, `measured` on a drive, `fitted` to a measurement, `assumed`, or `recalled` from a datasheet
+that was not available for checking.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MARKS = ("read", "measured", "fitted", "assumed", "recalled")
 
 
 class Row(NamedTuple):
-    """One value of a drive, as its file gives it."""
+    """One value of a drive, with its provenance."""
 
     value: str | int | list[Any]  # a list is a table, such as that of seek times
     mark: str
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
     @property
     def scalar(self) -> str | int:
-        """The value of a row that is no table."""
+        """The value of a row that is not a table; raises TypeError for a table."""
         if isinstance(self.value, list):
             raise TypeError("a table, not a value")
         return self.value
@@ -39,26 +39,26 @@ class Row(NamedTuple):
 class Entry(NamedTuple):
     """A drive of the catalog."""
 
-    key: str  # what a scenario calls it
+    key: str  # its name in scenarios
     kind: str
     name: str
     rows: dict[str, Row]
 
 
 def names(kind: str | None = None) -> list[str]:
-    """Return the drives there are, of one kind or of all."""
+    """Return the names of the drives of one kind, or of all kinds."""
     kinds = KINDS if kind is None else (kind,)
     return [path.stem for each in kinds for path in sorted((FOLDER / each).glob("*.toml"))]
 
 
 def systems() -> list[str]:
-    """Return the whole systems there are: presets of a scenario."""
+    """Return the names of the complete systems: the presets of scenarios."""
     return sorted(path.stem for path in (FOLDER / "system").glob("*.toml"))
 
 
 @cache
 def load(name: str) -> Entry:
-    """Return the drive of this name; say which was meant where there is none."""
+    """Return the drive of this name; raise ScenarioError, with a suggestion, if there is none."""
     if name not in names():
         raise ScenarioError(f"no drive {name!r} in the catalog: {hint(name, names())}")
     kind = next(kind for kind in KINDS if name in names(kind))

@@ -1,4 +1,4 @@
-"""What a sweep found: each setting with its estimates, the Pareto front, what moves what."""
+"""The result of a sweep: settings with their estimates, the Pareto front, effects of the keys."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from hybridsim.studies.sweep.quantities import Range, number_of
 
 SCHEMA = "hybridsim.sweep/1"
 NAMED_MAX = 8  # traces
-GROUPS = 4  # of like size, into which many numbers of a key are put
-APART = 1.1  # times, that disks alone may differ between what two settings are judged by
+GROUPS = 4  # number of groups for a key with many numeric values
+APART = 1.1  # largest ratio of the disks' own latencies at which settings are comparable
 QUANTILES = (10, 25, 50, 75, 90)
 MEAN, ALONE = "mean.reads.warm", "alone.mean.reads.warm"
 READS = "reads.warm"
-TRACE = "trace"  # beside the keys, where there are several
+TRACE = "trace"  # treated as a key if there are several traces
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One trace with one value of each key: what its replays, one a seed, say together."""
+    """One trace with one value of each key, and the results of its replays (one per seed)."""
 
     trace: str
     values: dict[str, Any]
@@ -43,7 +43,7 @@ class Setting:
     def of(
         cls, points: Sequence[Point], figures: Sequence[dict[str, Any]], wanted: Sequence[Objective]
     ) -> Setting:
-        """Bring the replays of a setting to their estimates."""
+        """Return a setting with its estimates over the replays."""
         estimates = tuple(
             estimate([each.value(one, point.scenario) for point, one in zip(points, figures)])
             for each in wanted
@@ -53,11 +53,11 @@ class Setting:
 
     @property
     def score(self) -> tuple[float | None, ...]:
-        """The mean of each objective."""
+        """The mean of each objective; None if unknown."""
         return tuple(each.mean if each else None for each in self.estimates)
 
     def to_dict(self, objectives: Sequence[Objective]) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the setting for JSON."""
         return {
             "trace": self.trace,
             "device": self.points[0].trace.device,
@@ -71,38 +71,38 @@ class Setting:
         }
 
     def level(self, key: str) -> Any:
-        """Return the value of a key, or the trace."""
+        """Return the value of a key, or the trace for TRACE."""
         return self.trace if key == TRACE else self.values[key]
 
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One setting of the keys, for all volumes."""
+    """One setting of the keys, over all volumes."""
 
     values: dict[str, Any]
-    settings: list[Setting]  # one a volume
+    settings: list[Setting]  # one per volume
     answers: dict[str, int]  # volumes by answer
     requests: int
     ssd_bytes: int
-    mean_ns: float | None  # of all warm reads of all volumes whose latencies are known
-    alone_ns: float | None  # of the same reads without the caches
-    gains: list[float]  # of these volumes, ascending
+    mean_ns: float | None  # over all warm reads of the volumes with known latencies
+    alone_ns: float | None  # over the same reads without the caches
+    gains: list[float]  # of the volumes, ascending
 
     @property
     def gain(self) -> float | None:
-        """How many times shorter all these reads are on average."""
+        """Ratio of the mean read latency without and with the caches."""
         return self.alone_ns / self.mean_ns if self.mean_ns and self.alone_ns else None
 
     @property
     def quantiles(self) -> dict[int, float]:
-        """The distribution of the volumes' gains: percent to times."""
+        """The distribution of the volumes' gains: {percent: gain}."""
         if not self.gains:
             return {}
-        found = np.percentile(self.gains, QUANTILES, method="inverted_cdf")
-        return dict(zip(QUANTILES, map(float, found)))
+        gains = np.percentile(self.gains, QUANTILES, method="inverted_cdf")
+        return dict(zip(QUANTILES, map(float, gains)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the row for JSON."""
         return {
             "values": self.values,
             "volumes": len(self.settings),
@@ -118,7 +118,7 @@ class FleetRow:
 
 @dataclass(frozen=True)
 class Level:
-    """A value of a key, or some values that lie together, and the mean of what had it."""
+    """A value of a key, or a group of neighbouring values, and the mean of its settings."""
 
     words: str
     mean: float
@@ -127,11 +127,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Effect:
-    """How much one key moves one objective: its main effect."""
+    """The main effect of one key on one objective."""
 
     key: str
     objective: Objective
-    share: float  # of all that the objective varies (eta squared): 0 nothing, 1 all of it
+    share: float  # explained share of the variance (eta squared), 0 to 1
     levels: list[Level]
 
     @property
@@ -147,7 +147,7 @@ class Effect:
         return max(self.levels, key=lambda level: sign * level.mean)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the effect for JSON."""
         levels = [vars(level) for level in self.levels]
         return {
             "key": self.key, "objective": self.objective.text, "share": self.share,
@@ -157,7 +157,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Failed:
-    """A point that could not be computed, and the command that shows why."""
+    """A point that failed, with the reason and the command that reproduces it."""
 
     words: str
     why: str
@@ -166,53 +166,53 @@ class Failed:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """All that was found."""
+    """The result of a sweep."""
 
     plan: Plan
     settings: list[Setting]
     failed: list[Failed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    computed: int = 0  # points
-    known: int = 0  # points that were on disk before
+    computed: int = 0  # number of points computed by this run
+    known: int = 0  # number of points that were on disk already
     seconds: float = 0.0
-    missing: int = 0  # points that were not done when it was interrupted
+    missing: int = 0  # number of points not done at an interrupt
     interrupted: bool = False
 
     @property
     def is_fleet(self) -> bool:
-        """Whether its traces are the volumes of a fleet, to be summed up."""
+        """Whether its traces are the volumes of a fleet."""
         return self.plan.fleet is not None
 
     @property
     def keys(self) -> list[str]:
-        """What was varied."""
+        """The keys that were varied."""
         several = not self.is_fleet and len({setting.trace for setting in self.settings}) > 1
         return [TRACE] * several + [axis.key for axis in self.plan.axes]
 
     @property
     def front(self) -> list[Setting]:
-        """The settings that no other beats in one objective without losing in another.
+        """The Pareto front: settings that no other setting dominates.
 
-        In the order of the first objective, the best first.
+        Sorted by the first objective, the best first.
         """
-        known = [each for each in self.settings if None not in each.score]
+        scored = [each for each in self.settings if None not in each.score]
         signs = np.array([1 if each.wants_less else -1 for each in self.plan.objectives])
-        losses = np.array([each.score for each in known], float).reshape(len(known), len(signs))
-        best = [known[index] for index in undominated(losses * signs)]
+        losses = np.array([each.score for each in scored], float).reshape(len(scored), len(signs))
+        best = [scored[index] for index in undominated(losses * signs)]
         return sorted(best, key=lambda each: signs[0] * (each.score[0] or 0.0))
 
     @property
     def fleet(self) -> list[FleetRow]:
-        """What each setting of the keys would do for all volumes; empty if it is no fleet."""
+        """One row per setting of the keys, over all volumes; empty without a fleet."""
         return fleet_rows(self.settings) if self.is_fleet else []
 
     @property
     def doubts(self) -> list[str]:
-        """Where settings are judged by parts of the load too unlike to be ranked by."""
+        """Warnings about settings that are judged by too different parts of the load."""
         return [] if self.is_fleet else doubts(self.settings, self.plan.objectives)
 
     def ranked(self, objective: int = 0) -> list[Setting]:
-        """All settings, the best of an objective first, what is not known last."""
+        """All settings, the best for an objective first, unknown values last."""
         sign = 1 if self.plan.objectives[objective].wants_less else -1
 
         def place(setting: Setting) -> float:
@@ -223,16 +223,16 @@ class SweepResult:
 
     @property
     def effects(self) -> list[Effect]:
-        """What moves which objective how much, by objective, the strongest key first."""
-        found = []
+        """Effects of all keys, by objective, the strongest key first."""
+        effects = []
         for number, objective in enumerate(self.plan.objectives):
             of_one = [effect(self.settings, key, number, objective) for key in self.keys]
-            found += sorted((one for one in of_one if one), key=lambda one: -one.share)
-        return found
+            effects += sorted((one for one in of_one if one), key=lambda one: -one.share)
+        return effects
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """A flat row a replay: trace, seed, values of keys, figures."""
+        """One flat row per replay: trace, seed, values of keys, figures."""
         return [
             {
                 "trace": setting.trace, "seed": point.scenario.seed, **setting.values,
@@ -243,7 +243,7 @@ class SweepResult:
         ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the result for JSON."""
         plan = self.plan
         is_grid = plan.kind == "grid"
         return {
@@ -292,7 +292,7 @@ class SweepResult:
 
 
 def _named(plan: Plan) -> str:
-    """Return what the traces are called; volumes of a fleet by the trace that they are of."""
+    """Return the names of the traces; a fleet's volumes are counted by their trace."""
     names = [trace.name for trace in plan.traces]
     if plan.fleet is not None:
         of = [trace._replace(device=None).name for trace in plan.traces]
@@ -306,35 +306,36 @@ def _listed(choices: tuple[Any, ...] | Range) -> Any:
 
 
 def doubts(settings: Sequence[Setting], objectives: Sequence[Objective]) -> list[str]:
-    """Compare the same disks without a cache over what each setting is judged by."""
-    told = [
+    """Compare the disks without a cache over the requests that each setting is judged by."""
+    judged_warm = [
         each.text
         for each in objectives
         if each.measure and each.measure.phase == "warm" and each.measure.measure not in OF_RUNS
     ]
-    of_disks: dict[tuple[str, float], list[float]] = {}  # by trace and what tells disks apart
+    of_disks: dict[tuple[str, float], list[float]] = {}  # by trace and the disks' mean
     for setting in settings:
         for one in setting.figures:
             whole, judged = one.get("alone.mean.reads.whole"), one.get("alone.mean.reads.warm")
             if whole and judged:
                 of_disks.setdefault((setting.trace, whole), []).append(judged)
-    least, most = max(
+    lowest, highest = max(
         ((min(each), max(each)) for each in of_disks.values()),
         key=lambda ends: ends[1] / ends[0],
         default=(1.0, 1.0),
     )
-    if not told or most <= APART * least:
+    if not judged_warm or highest <= APART * lowest:
         return []
     return [
-        f"{', '.join(told)}: of different requests. A setting is judged from when it is warm, or "
-        "by its last fifth if it is not steady, and this load changes: of those requests the disks "
-        f"alone take {latency(least)} to {latency(most)} a read. Of all requests: --objective "
-        "mean.whole; beside the disks alone: --objective gain"
+        f"{', '.join(judged_warm)}: settings are compared over different requests. A setting is "
+        "judged from when it is warm, or by its last fifth if it is not steady, and the load "
+        f"changes: over those requests the disks alone take {latency(lowest)} to "
+        f"{latency(highest)} per read. For all requests use --objective mean.whole; relative to "
+        "the disks alone, --objective gain"
     ]
 
 
 def undominated(losses: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
-    """Return the rows that no other row beats: nowhere larger, and smaller somewhere."""
+    """Return the indices of the rows that no other row dominates; smaller is better."""
     return [
         index
         for index, row in enumerate(losses)
@@ -345,12 +346,12 @@ def undominated(losses: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
 def effect(
     settings: Sequence[Setting], key: str, number: int, objective: Objective
 ) -> Effect | None:
-    """Return the main effect of a key; None if it, or the objective, does not vary."""
-    known = [each for each in settings if each.score[number] is not None]
-    scores = np.array([each.score[number] for each in known], float)
+    """Return the main effect of a key; None if the key or the objective does not vary."""
+    scored = [each for each in settings if each.score[number] is not None]
+    scores = np.array([each.score[number] for each in scored], float)
     if not len(scores) or not np.isfinite(scores).all() or scores.max() == scores.min():
         return None
-    groups = _groups([each.level(key) for each in known])
+    groups = _groups([each.level(key) for each in scored])
     if len(groups) < 2:
         return None
     mean = scores.mean()
@@ -361,7 +362,7 @@ def effect(
 
 
 def _groups(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
-    """Return values, or quarters of many numbers, with the rows that have them."""
+    """Return values, or quarters of many numeric values, with the rows that have them."""
     rows: dict[str, list[int]] = {}
     for row, value in enumerate(values):
         rows.setdefault(str(value), []).append(row)
@@ -374,7 +375,7 @@ def _groups(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
 
 
 def _own(plan: Plan, figures: dict[str, Any], point: Point) -> dict[str, Any]:
-    """Return the objectives that are no figures themselves."""
+    """Return the objectives that are not stored figures."""
     return {
         each.text: each.value(figures, point.scenario)
         for each in plan.objectives
@@ -383,7 +384,7 @@ def _own(plan: Plan, figures: dict[str, Any], point: Point) -> dict[str, Any]:
 
 
 def fleet_rows(settings: Sequence[Setting]) -> list[FleetRow]:
-    """Return a row for each setting of the keys, the one that saves most first."""
+    """Return a row for each setting of the keys, sorted by gain."""
     by_values: dict[str, list[Setting]] = {}
     for each in settings:
         by_values.setdefault(repr(each.values), []).append(each)
@@ -392,7 +393,7 @@ def fleet_rows(settings: Sequence[Setting]) -> list[FleetRow]:
 
 
 def gain_of(setting: Setting) -> float | None:
-    """Return how many times shorter a volume's warm reads are on average."""
+    """Return the ratio of a volume's mean warm read latency without and with the cache."""
     of_seeds = [(one[ALONE], one[MEAN]) for one in setting.figures if one[ALONE] and one[MEAN]]
     if not of_seeds:
         return None
@@ -403,8 +404,8 @@ def gain_of(setting: Setting) -> float | None:
 def _fleet_row(settings: list[Setting]) -> FleetRow:
     firsts = [each.figures[0] for each in settings]
     answers = [str(one["answer"]) for one in firsts]
-    known = [one for one in firsts if one[MEAN] and one[ALONE]]
-    weights = [one[READS] for one in known]
+    measured = [one for one in firsts if one[MEAN] and one[ALONE]]
+    weights = [one[READS] for one in measured]
     gains = [gain for each in settings if (gain := gain_of(each)) is not None]
     return FleetRow(
         settings[0].values,
@@ -412,8 +413,8 @@ def _fleet_row(settings: list[Setting]) -> FleetRow:
         {answer: answers.count(answer) for answer in (YES, NO, UNSURE)},
         sum(one["requests"] for one in firsts),
         sum(one["ssd_bytes"] for one in firsts),
-        _mean([one[MEAN] for one in known], weights),
-        _mean([one[ALONE] for one in known], weights),
+        _mean([one[MEAN] for one in measured], weights),
+        _mean([one[ALONE] for one in measured], weights),
         sorted(gains),
     )
 

@@ -1,8 +1,8 @@
-"""Workers by dask.distributed: processes of this machine, or those of a scheduler that runs.
+"""Workers by dask.distributed: processes of this machine, or those of a running scheduler.
 
-Dask gives a point to another worker when one dies.  It forgets everything when its scheduler dies:
-then points that were under way are cancelled here, and handed out again as soon as there is a
-scheduler.  (Workers of dask end with their scheduler; whoever started them starts them again.)
+If a worker dies, dask assigns its point to another one.  If the scheduler dies, its state is lost:
+points under way are cancelled here, and submitted again as soon as a scheduler answers.  (The
+workers of dask end with their scheduler; whoever started them must restart them.)
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from hybridsim.studies.sweep.compute import Compute, Kind, computed, has_code, s
 from hybridsim.studies.sweep.point import Point, version
 from hybridsim.studies.sweep.workers import Settled, why_of
 
-AHEAD = 2  # points a worker, so that it need not wait for its next one
+AHEAD = 2  # points per worker, so that no worker waits
 CONNECT_S = 30
-PATIENCE_S = 600  # for a scheduler that was there and is gone
+PATIENCE_S = 600  # to wait for a scheduler that disappeared
 GATHER_S = 60
 COUNT_AGAIN_S = 5.0  # workers come and go
 SETTINGS: dict[str, Any] = {
-    # Results are small; what a worker keeps of traces is not to be written to disk.
+    # Results are small; a worker must not spill its traces to disk.
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
-    # Without MALLOC_TRIM_THRESHOLD_, by which each array of a replay would be mapped anew.
+    # Set MALLOC_TRIM_THRESHOLD_: otherwise each array of a replay is mapped anew.
     "distributed.nanny.pre-spawn-environ": nursery.ENVIRONMENT,
     "distributed.worker.multiprocessing-method": "forkserver",
-    "distributed.worker.profile.enabled": False,  # looks at a worker's threads 100 times a second
-    # Nor need it look after everything else so often.
+    "distributed.worker.profile.enabled": False,  # it samples a worker's threads 100 times a second
+    # Reduce other periodic work.
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.tick.interval": "1s",
     "distributed.worker.memory.monitor-interval": "2s",
@@ -54,13 +54,13 @@ class Cluster:
     """The workers of a dask scheduler."""
 
     def __init__(self, compute: Compute, workers: int, scheduler: str | None = None) -> None:
-        """Start so many workers here, or use those of the scheduler at an address."""
+        """Start `workers` processes here, or use those of the scheduler at an address."""
         self._compute = compute
         self._address = scheduler
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._under_way: dict[str, tuple[Point, Future]] = {}  # by task
         self._at: dict[str, str | None] = {}  # by task: its worker's address
-        self._homes: dict[Any, str] = {}  # by disks: where they ran last
+        self._homes: dict[Any, str] = {}  # by disks: address of their last worker
         self._lost: list[Point] = []
         self._numbers = itertools.count()
         self._own = _started(workers) if scheduler is None else None
@@ -69,38 +69,38 @@ class Cluster:
         self.link = self._dashboard()
 
     def has_code(self, kind: Kind) -> bool:
-        """Tell whether the workers find the machine code of a kind on the disk of this machine."""
+        """Return whether the workers find the machine code of a kind on this machine's disk."""
         return self._own is not None and has_code(kind)
 
     @property
     def words(self) -> str:
-        """Who works, for the eye."""
+        """Description of the workers."""
         where = f"of {self._address}" if self._address else "on this machine"
         return f"{self.workers} worker{'s' * (self.workers != 1)} {where}"
 
     @property
     def workers(self) -> int:
-        """How many threads of workers there are, as far as is known."""
+        """Number of threads of the workers, as last reported."""
         if self._own is None and time.monotonic() - self._counted > COUNT_AGAIN_S:
             self._counted = time.monotonic()
             try:
                 self._workers = sum(self._client.nthreads().values())
             except (OSError, TimeoutError, RuntimeError):
-                self._workers = 0  # it is away
+                self._workers = 0  # the scheduler does not answer
         return self._workers
 
     @property
     def lanes(self) -> int:
-        """How many stretches of points go side by side, each to a worker of its own."""
+        """Number of sequences of points that run in parallel, each on its own worker."""
         return max(self.workers, 1) if self._own is not None else 1
 
     @property
     def room(self) -> int:
-        """How many points may be under way at once."""
+        """Maximum number of points under way."""
         return AHEAD * max(self.workers, 1)
 
     def submit(self, point: Point) -> None:
-        """Hand a point to some worker."""
+        """Submit a point to a worker."""
         task = f"{point.key}-{next(self._numbers)}"
         home = self._home(point)
         future = self._client.submit(
@@ -112,15 +112,15 @@ class Cluster:
         future.add_done_callback(self._done.put)
 
     def _home(self, point: Point) -> str | None:
-        """Return the worker that has the disks of a point already, or the idlest; None: any.
+        """Return the worker that has the point's disks, or the least loaded one; None: any.
 
-        A worker that has much to do loses its points to one that has little.
+        Dask moves points from a busy worker to an idle one.
         """
         if self._own is None:
             return None
         loads = Counter(self._at.values())
         workers = [each.worker_address for each in self._own.workers.values()]
-        workers = [address for address in workers if address]  # others start anew
+        workers = [address for address in workers if address]  # others are restarting
         if not workers:
             return None
         idlest = min(workers, key=loads.__getitem__)
@@ -130,7 +130,7 @@ class Cluster:
         return home
 
     def next(self, timeout_s: float) -> Settled | None:
-        """Return a point that is settled; None if there is none within the time."""
+        """Return a settled point; None after `timeout_s` seconds."""
         self._hand_out_lost()
         try:
             future = self._done.get(timeout=timeout_s)
@@ -142,15 +142,15 @@ class Cluster:
             return _checked(point, future.result(timeout=GATHER_S))
         except KilledWorker as error:
             times = f"{error.allowed_failures + 1} workers"
-            return Settled(point, None, f"{times} died of it, one after the other: out of memory?")
+            return Settled(point, None, f"{times} died while computing it: out of memory?")
         except (CancelledError, TimeoutError, OSError):
-            self._lost.append(point)  # it is handed out again
+            self._lost.append(point)  # it is submitted again
         except Exception as error:
             return Settled(point, None, why_of(error))
         return None
 
     def close(self) -> None:
-        """Let go of what is under way, and of workers that were started here."""
+        """Release the points under way, and stop the workers that were started here."""
         for _point, future in self._under_way.values():
             future.release()
         for each in (self._client, self._own):
@@ -158,7 +158,7 @@ class Cluster:
                 if each is not None:
                     each.close(timeout=5)
             except (OSError, TimeoutError, CancelledError):
-                pass  # it is gone already
+                pass  # already closed
 
     def _hand_out_lost(self) -> None:
         if not self._lost:
@@ -170,7 +170,7 @@ class Cluster:
             for each in lost:
                 self.submit(each)
         else:
-            time.sleep(0.1)  # it is connecting
+            time.sleep(0.1)  # the client is reconnecting
 
     def _connected(self, patience_s: float) -> Client:
         begun = time.monotonic()
@@ -182,20 +182,20 @@ class Cluster:
                     raise UsageError(f"no dask scheduler answers at {self._address}") from None
             except ValueError as error:
                 raise UsageError(
-                    f"--scheduler {self._address}: {error}; write for instance tcp://host:8786"
+                    f"--scheduler {self._address}: {error}; expected for example tcp://host:8786"
                 ) from None
 
     def _dashboard(self) -> str:
-        """Return a link; without bokeh dask draws nothing, but tells its workers."""
+        """Return a link to the dashboard, or without bokeh to the list of workers."""
         link = str(self._client.dashboard_link or "")
         has_bokeh = importlib.util.find_spec("bokeh") is not None
         return link if has_bokeh else link.replace("/status", "/info/main/workers.html")
 
 
 def _started(workers: int) -> LocalCluster:
-    """Start workers, with the environment as it is now."""
+    """Start workers with the current environment."""
     dask.config.set(SETTINGS)
-    # The nursery has said what is imported; dask would import pandas here, only to add it.
+    # The fork server has the list of imports; dask would import pandas here only to add it.
     distributed.utils._forkserver_preload_set = True
     try:
         with nursery.deaf():
@@ -204,11 +204,11 @@ def _started(workers: int) -> LocalCluster:
                 silence_logs=logging.CRITICAL,
             )  # fmt: skip
     except (OSError, RuntimeError, TimeoutError) as error:
-        raise UsageError(f"the workers do not start: {error}; --workers 1 needs none") from error
+        raise UsageError(f"cannot start the workers: {error}; use --workers 1") from error
 
 
 def _checked(point: Point, row: dict[str, Any]) -> Settled:
-    """Refuse what other code has computed: it may be another result."""
+    """Refuse a result that another version computed, as it may differ."""
     theirs = row["run"]["version"]
     if theirs == version():
         return Settled(point, row)

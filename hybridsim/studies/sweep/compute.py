@@ -1,4 +1,4 @@
-"""What a worker does with a point."""
+"""Computation of a point by a worker."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 
 from hybridsim.studies.sweep.point import Point, version
 
-Compute = Callable[[Point], dict[str, Any]]  # what is worth keeping, by name
+Compute = Callable[[Point], dict[str, Any]]  # returns figures by name
 Kind = tuple[Any, ...]
-CODE = "kinds"  # beside the machine code: a file for each kind that is compiled
+CODE = "kinds"  # folder next to the machine code: one file for each compiled kind
 
 
 def replayed(point: Point) -> dict[str, Any]:
-    """Replay a point; return the figures of its result, the same as `hybridsim replay` finds."""
+    """Replay a point; return the figures of its result, as of `hybridsim replay`."""
     from hybridsim.studies.replay import replay
     from hybridsim.studies.sweep.figures import figures
     from hybridsim.studies.sweep.worker_cache import kept
@@ -28,13 +28,13 @@ def replayed(point: Point) -> dict[str, Any]:
     trace = kept(point.trace, point.digest, None)
     if trace.is_made and point.seed is not None:
         trace = kept(point.trace, point.digest, point.seed)
-    found = figures(replay(trace, point.scenario, alone=trace.alone))
+    row = figures(replay(trace, point.scenario, alone=trace.alone))
     _remember_code(compiled_kind(point))
-    return found
+    return row
 
 
 def computed(compute: Compute, point: Point) -> dict[str, Any]:
-    """Compute a point; return its figures, and how and by whom they were computed."""
+    """Compute a point; return its figures, with duration, host, process and version."""
     begun = time.monotonic()
     figures = compute(point)
     run = {
@@ -47,10 +47,10 @@ def computed(compute: Compute, point: Point) -> dict[str, Any]:
 
 
 def compiled_kind(point: Point) -> Kind:
-    """Return what decides which machine code a point needs; points of one kind share it.
+    """Return the kind of a point: points of one kind share their machine code.
 
-    It may tell apart what shares machine code, which costs little: the first point of each kind
-    comes before the others, so that not all workers compile the same.
+    Points of different kinds may share it too.  The first point of each kind runs before the
+    others, so that not all workers compile the same code.
     """
     backing, cache = point.scenario.backing, point.scenario.cache
     drives = [
@@ -63,14 +63,14 @@ def compiled_kind(point: Point) -> Kind:
 
 
 def shared(point: Point) -> tuple[Any, ...]:
-    """Return what a worker keeps of a point for the next: those of a trace and disks share it."""
+    """Return the key of what a worker keeps for its next point: the trace and the disks."""
     from hybridsim.studies.disks_alone import disks
 
     return point.digest, point.seed, disks(point.scenario, point.scenario.replay.mode, 0)
 
 
 def has_code(kind: Kind) -> bool:
-    """Tell whether a point of this kind was computed on this machine, by this source."""
+    """Return whether this source computed a point of this kind on this machine before."""
     return _mark(kind).exists()
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a result: every measure that can be asked for later, by name."""
+"""The figures of a result that a sweep stores: all measures, by name."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hybridsim.answers.result import PERCENTILES, Result, plain
 
 __all__ = ["PERCENTILES", "alone_name", "figures", "name_of"]
 
-ALONE = "alone."  # begins the names of what the disks do without the cache
+ALONE = "alone."  # prefix of figures of the disks without the cache
 OF_PHASES = ("hit", "busy", "iops")
 
 
 def figures(result: Result) -> dict[str, Any]:
-    """Return numbers (nanoseconds, bytes, shares; None: not known) and words by name."""
+    """Return numbers (ns, bytes, shares; None: unknown) and words of a result by name."""
     cached, alone = Seen.cached(result), Seen.alone(result)
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "answer": result.verdict.answer,
         "headline": result.verdict.headline,
         "mode": result.scenario["mode"],
@@ -39,10 +39,10 @@ def figures(result: Result) -> dict[str, Any]:
         "alone.reads.warm": result.phases["none"].figures.reads.count,
     }
     for measure in measures():
-        found[name_of(measure)] = measure.value(cached)[0]
+        row[name_of(measure)] = measure.value(cached)[0]
         if measure.measure not in OF_RUNS:
-            found[alone_name(measure)] = measure.value(alone)[0]
-    kept: dict[str, Any] = plain(found)
+            row[alone_name(measure)] = measure.value(alone)[0]
+    kept: dict[str, Any] = plain(row)
     return kept
 
 
@@ -61,7 +61,7 @@ def measures() -> Iterator[Measure]:
 
 
 def name_of(measure: Measure) -> str:
-    """Return the one name of a measure: 'mean' and 'mean.warm' are 'mean.reads.warm'."""
+    """Return the canonical name of a measure: 'mean' and 'mean.warm' are 'mean.reads.warm'."""
     if measure.measure in OF_RUNS:
         return measure.measure
     name = measure.measure
@@ -72,5 +72,5 @@ def name_of(measure: Measure) -> str:
 
 
 def alone_name(measure: Measure) -> str:
-    """Return the name of the same measure of the disks without the cache."""
+    """Return the name of a measure of the disks without the cache."""
     return ALONE + name_of(measure)

@@ -1,6 +1,6 @@
-"""The volumes of one big trace, each to be replayed by itself: split once, in one pass.
+"""The volumes of one large trace, which is split once into one file per volume.
 
-A volume's requests are in a file of rows as they are in memory, beside the results of the sweep.
+A volume's file has rows in their in-memory format, and lies in the folder of the sweep's results.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from hybridsim.studies.sweep.named_trace import ROW, NamedTrace
 from hybridsim.traces.formats.volumes import ALL
 from hybridsim.traces.trace import Trace
 
-WAITING_ROWS = 1 << 22  # in memory, before they go to their files
+WAITING_ROWS = 1 << 22  # buffered in memory
 VOLUMES, INDEX = "volumes", "index.json"
 
 
-def volumes_of(said: NamedTrace, most: int, folder: Path) -> list[NamedTrace]:
-    """Return the volumes of a trace, those with most bytes first, at most so many (0: all).
+def volumes_of(whole: NamedTrace, limit: int, folder: Path) -> list[NamedTrace]:
+    """Return at most `limit` volumes of a trace (0: all), those with the most bytes first.
 
-    They are split into files under `folder`, unless they are there.  Raises UsageError for a trace
-    of one device, TraceError for a format that does not tell volumes apart.
+    They are split into files under `folder` unless these exist.  Raises UsageError for a trace of
+    one device, TraceError for a format without volumes.
     """
-    if said.device is not None:
-        raise UsageError("a fleet is all volumes: leave --device out")
-    digest = said.digest()
-    place = folder / VOLUMES / f"{digest[:24]}-{most or ALL}"
+    if whole.device is not None:
+        raise UsageError("--fleet uses all volumes: remove --device")
+    digest = whole.digest()
+    place = folder / VOLUMES / f"{digest[:24]}-{limit or ALL}"
     if not (place / INDEX).exists():
-        _split(said._replace(device=ALL).open(), most, place)
-    known = json.loads((place / INDEX).read_text(encoding="utf-8"))
+        _split(whole._replace(device=ALL).open(), limit, place)
+    index = json.loads((place / INDEX).read_text(encoding="utf-8"))
     return [
-        said._replace(device=name, split=(str((place / file).absolute()), f"{digest} {name}"))
-        for name, file in known.items()
+        whole._replace(device=name, split=(str((place / file).absolute()), f"{digest} {name}"))
+        for name, file in index.items()
     ]
 
 
-def _split(trace: Trace, most: int, place: Path) -> None:
-    """Write a file a volume, all or none."""
+def _split(trace: Trace, limit: int, place: Path) -> None:
+    """Write one file per volume, all or none."""
     ranked = sorted(enumerate(trace.devices), key=lambda each: -each[1].bytes)
     if len(ranked) < 2:
-        raise UsageError(f"{trace.name}: a fleet has several volumes, this trace has one")
-    chosen = {index: device.name for index, device in ranked[: most or None]}
+        raise UsageError(f"{trace.name}: a fleet needs several volumes, this trace has one")
+    chosen = {index: device.name for index, device in ranked[: limit or None]}
     place.parent.mkdir(parents=True, exist_ok=True)
-    making = Path(tempfile.mkdtemp(dir=place.parent))
+    temporary = Path(tempfile.mkdtemp(dir=place.parent))
     try:
-        _write(trace, chosen, making)
+        _write(trace, chosen, temporary)
         index = {name: f"{number}.rows" for number, name in chosen.items()}
-        (making / INDEX).write_text(json.dumps(index), encoding="utf-8")
+        (temporary / INDEX).write_text(json.dumps(index), encoding="utf-8")
         with contextlib.suppress(OSError):  # another client was first
-            os.rename(making, place)
+            os.rename(temporary, place)
     except OSError as error:
         raise UsageError(f"cannot split {trace.name} into {place}: {error.strerror}") from error
     finally:
-        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write(trace: Trace, chosen: dict[int, str], folder: Path) -> None:
@@ -82,14 +82,14 @@ def _write(trace: Trace, chosen: dict[int, str], folder: Path) -> None:
 
 
 def _from_beginning(part: Requests, began_ns: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Return rows of one volume, their times from its first request on."""
+    """Return the rows of one volume, with times since its first request."""
     rows = np.zeros(part.rows, ROW)
     for name, column in zip(Requests._fields, part):
         rows[name] = column
     rows["device"] = 0
     for name in ("arrival_ns", "dispatch_ns", "complete_ns"):
-        known = rows[name] >= 0
-        rows[name][known] -= began_ns
+        is_set = rows[name] >= 0
+        rows[name][is_set] -= began_ns
     return rows
 
 

@@ -1,4 +1,4 @@
-"""A process that imports what workers need, once: they are forked from it, and begin at once."""
+"""A fork server that imports the workers' modules once, so that workers start at once."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ IMPORTED = [
     "hybridsim.studies.sweep.figures",
     "hybridsim.studies.sweep.worker_cache",
 ]
-ENVIRONMENT = {"OMP_NUM_THREADS": "1"}  # one thread a worker; what forks has none to lose
+ENVIRONMENT = {"OMP_NUM_THREADS": "1"}  # one thread per worker; a forking process must have none
 
 
 def wanted(workers: int | None, scheduler: str | None) -> int:
-    """Return how many processes to start here, one a core if nothing is said; 1 is this one."""
+    """Return the number of processes to start, by default one per core; 1 is this process."""
     cores = len(os.sched_getaffinity(0)) if find_spec("distributed") else 1
     return 1 if scheduler else workers or cores
 
 
 def begin() -> None:
-    """Begin to import, beside what this process does; once is enough."""
+    """Start the fork server, which imports in parallel with this process; idempotent."""
     get_context("forkserver").set_forkserver_preload(IMPORTED)
     with deaf(), _environment():
         forkserver.ensure_running()
@@ -33,7 +33,7 @@ def begin() -> None:
 
 @contextlib.contextmanager
 def deaf() -> Iterator[None]:
-    """Start processes that no interrupt from the keyboard reaches: it is for this one alone."""
+    """Start processes that ignore keyboard interrupts, which only this process handles."""
     handler = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

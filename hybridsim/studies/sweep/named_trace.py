@@ -1,4 +1,4 @@
-"""A trace as a sweep names it: opened anew by each worker, and hashed by its content."""
+"""A trace by its name: opened by each worker, and hashed by its content."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ROW = np.dtype([(name, dtype) for name, dtype in zip(Requests._fields, DTYPES)])
 
 
 class NamedTrace(NamedTuple):
-    """The paths and options that name a trace, and the folder they are relative to."""
+    """The paths and options of a trace, and the folder that relative paths refer to."""
 
     paths: tuple[str, ...]
     format: str | None = None
     device: str | None = None
     use_dispatch: bool = False
     folder: str = ""
-    split: tuple[str, str] | None = None  # of a fleet's volume: its file, what its digest is of
+    split: tuple[str, str] | None = None  # of a fleet's volume: its file, its digest's text
 
     @classmethod
     def here(
@@ -36,21 +36,21 @@ class NamedTrace(NamedTuple):
         device: str | None = None,
         use_dispatch: bool = False,
     ) -> NamedTrace:
-        """Return a trace that is named from the current folder."""
+        """Return a trace whose paths are relative to the current folder."""
         if "-" in paths:
             raise UsageError("a sweep reads its traces more than once: save standard input first")
         return cls(paths, format, device, use_dispatch, os.getcwd())
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The paths, for a process that may be in another folder."""
+        """The paths, valid in any working directory."""
         return tuple(
             path if path.startswith(GENERATED) else os.path.join(self.folder, path)
             for path in self.paths
         )
 
     def open(self, seed: int | None = None) -> Trace:
-        """Open it; a workload draws its requests by `seed`, if there is one."""
+        """Open the trace; `seed` replaces the seed of a generated workload."""
         if self.split:
             return opened(self.split[0], self.name)
         trace = Trace.read(self.places, self.format, self.device, self.use_dispatch)
@@ -58,16 +58,16 @@ class NamedTrace(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
         return " ".join(self.paths) + (f" {self.device}" if self.device else "")
 
     @property
     def arguments(self) -> list[str]:
-        """The words of a command line that name it."""
+        """Command-line arguments that select this trace."""
         return arguments(self.paths, self.format, self.device, self.use_dispatch)
 
     def digest(self) -> str:
-        """Return a hash of the bytes of its files, and of how they are read."""
+        """Return a hash of the contents of its files, and of the options for reading them."""
         if self.split:
             return hashlib.sha256(self.split[1].encode()).hexdigest()
         digest = hashlib.sha256(json.dumps(self[1:4]).encode())
@@ -78,17 +78,17 @@ class NamedTrace(NamedTuple):
 
 
 def opened(path: str, name: str) -> Trace:
-    """Open a volume that was split off a trace of several."""
+    """Open a volume that was split off a trace."""
     return Trace(name, "volume", Rows(path, name))
 
 
 class Rows:
-    """A file of rows."""
+    """A file of rows in their in-memory format."""
 
     origin_unix_ns: int | None = None
 
     def __init__(self, path: str, name: str) -> None:
-        """Open it; raise TraceError if this process cannot."""
+        """Open the file; raise TraceError if this fails."""
         try:
             self._rows = np.memmap(path, ROW, "r")
         except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What is wanted of a machine: any measure that can be required, its cost, its gain, its size."""
+"""Objectives of a sweep: any measure that requirements can use, cost, gain, size."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ from hybridsim.foundation.wording import NONE, times
 from hybridsim.scenario import Scenario
 from hybridsim.studies.sweep.figures import PERCENTILES, alone_name, name_of
 
-MORE = ("hit", "iops", "years")  # of these more is better
+MORE = ("hit", "iops", "years")  # larger is better
 GAIN, COST, SSD = "gain", "cost", "ssd"
 OWN = {
-    GAIN: "how many times shorter the mean read is than without the cache, once warm",
-    COST: "what the drives cost, and as much of the SSD as the cache takes",
-    SSD: "how much SSD the cache takes",
+    GAIN: "ratio of the mean warm read latency without and with the cache",
+    COST: "price of the drives, with the used part of the SSD",
+    SSD: "size of the cache on the SSD",
 }
 Figures = Mapping[str, Any]
 
 
 class Objective(NamedTuple):
-    """One thing that is wanted, and in which direction."""
+    """One objective, and whether it is minimised or maximised."""
 
     text: str
     measure: Measure | None  # None: one of OWN
 
     @classmethod
     def parse(cls, text: str) -> Objective:
-        """Return the objective of a text; raise UsageError for what is none."""
+        """Parse an objective; raise UsageError if the text is not one."""
         text = text.strip()
         if text in OWN:
             return cls(text, None)
         measure = parse_measure(text)
         percent = measure.measure[1:]
         if percent[:1].isdigit() and float(percent) not in PERCENTILES:
-            known = ", ".join(f"p{each:g}" for each in PERCENTILES)
-            raise UsageError(f"{text!r}: a sweep keeps {known}")
+            percentiles = ", ".join(f"p{each:g}" for each in PERCENTILES)
+            raise UsageError(f"{text!r}: a sweep stores {percentiles}")
         return cls(text, measure)
 
     @property
     def wants_less(self) -> bool:
-        """Whether less is better."""
+        """Whether it is minimised."""
         return self.text != GAIN if self.measure is None else self.measure.measure not in MORE
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a latency, or another time, in nanoseconds."""
+        """Whether it is a time in nanoseconds."""
         return self.measure is not None and self.measure.is_time
 
     @property
     def is_share(self) -> bool:
-        """Whether it is told in per cent."""
+        """Whether it is shown in percent."""
         return self.measure is not None and self.measure.is_share
 
     def value(self, figures: Figures, scenario: Scenario) -> float | None:
-        """Return what a machine has of it; None if that is not known."""
+        """Return the value for a machine; None if unknown."""
         if self.measure is not None:
             value = figures[name_of(self.measure)]
             return None if value is None else float(value)
@@ -73,7 +73,7 @@ class Objective(NamedTuple):
         return None if disks is None else disks + figures["ssd_bytes"] / GB * price.ssd_per_gb
 
     def worded(self, value: float | None) -> str:
-        """Return a value for the eye."""
+        """Return the text of a value."""
         if value is None:
             return NONE
         if self.measure is not None:

@@ -1,4 +1,4 @@
-"""The records of a sweep as a file for other programs: JSONL, CSV or Parquet, by its name."""
+"""Export of a sweep's records as JSONL, CSV or Parquet, by the name of the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _parquet(records: Records) -> bytes:
 
 
 def _column(values: list[Any]) -> list[Any]:
-    """Return values of one type: words where numbers and words are mixed."""
+    """Return values of one type: text if numbers and text are mixed."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1 and kinds <= {int, float}:
         return [None if value is None else float(value) for value in values]
@@ -58,22 +58,22 @@ WRITERS: dict[str, Callable[[Records], bytes]] = {
 
 
 def check(file: str) -> None:
-    """Raise UsageError now for a file that could not be written at the end."""
+    """Raise UsageError early for a file that could not be written at the end."""
     suffix = Path(file).suffix
     if suffix not in WRITERS:
-        raise UsageError(f"-o {file}: the name says the form: {hint(suffix, WRITERS)}")
+        raise UsageError(f"-o {file}: unknown file type: {hint(suffix, WRITERS)}")
     if suffix == ".parquet":
         try:
             import pyarrow  # noqa: F401
         except ImportError:
             raise UsageError(
                 f"-o {file} needs pyarrow: pip install 'hybridsim[parquet]'; "
-                ".jsonl and .csv need nothing more"
+                ".jsonl and .csv need no extra package"
             ) from None
 
 
 def write(records: Records, file: str) -> None:
-    """Write records; raise UsageError where that is not possible."""
+    """Write records to a file; raise UsageError if this fails."""
     data = WRITERS[Path(file).suffix](records)
     with whole_file(file) as stream:
         stream.write(data)

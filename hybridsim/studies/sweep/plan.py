@@ -1,4 +1,4 @@
-"""What a sweep varies: keys of a scenario, traces and seeds."""
+"""The plan of a sweep: the keys of a scenario, traces and seeds that it varies."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from hybridsim.studies.sweep.quantities import EXAMPLE, Range
 Kind = Literal["grid", "random", "pareto"]
 KINDS = ("grid", "random", "pareto")
 OBJECTIVES = ("mean", "hit", "dwpd")
-TRIALS = 100  # where nothing is said, of kinds that are no grid
+TRIALS = 100  # default, for kinds other than grid
 POINTS_MAX = 1_000_000
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A key of the scenario, and the values that it takes."""
+    """A key of the scenario and its values."""
 
     key: str
     choices: tuple[Any, ...] | Range
 
     @property
     def values(self) -> list[Any]:
-        """The values of a grid."""
+        """The values of the key in a grid."""
         return self.choices.values if isinstance(self.choices, Range) else list(self.choices)
 
     def at(self, share: float) -> Any:
-        """Return the value at a share from 0 (included) to 1 of all of them."""
+        """Return the value at `share` of the choices or the range, in [0, 1)."""
         if isinstance(self.choices, Range):
             return self.choices.at(share)
         return self.choices[int(share * len(self.choices))]
@@ -41,40 +41,40 @@ class Axis:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is to be tried, and what is wanted of it."""
+    """What a sweep tries, and its objectives."""
 
     traces: tuple[NamedTrace, ...]
     scenario: Scenario
     axes: tuple[Axis, ...] = ()
     kind: Kind = "grid"
-    seeds: int = 0  # of each setting that is left to chance; 0: the scenario's own
-    trials: int = TRIALS  # settings, where it is no grid
-    seed: int = 1  # of the search, where it draws
+    seeds: int = 0  # of each setting that depends on the seed; 0: the scenario's seed
+    trials: int = TRIALS  # settings, except in a grid
+    seed: int = 1  # of a random or Pareto search
     objectives: tuple[Objective, ...] = field(
         default_factory=lambda: tuple(map(Objective.parse, OBJECTIVES))
     )
-    fleet: int | None = None  # volumes of each trace, those with most bytes; 0: all
+    fleet: int | None = None  # number of volumes of each trace, the largest first; 0: all
 
     def __post_init__(self) -> None:
         keys = [axis.key for axis in self.axes]
         twice = next((key for key in keys if keys.count(key) > 1), None)
         if twice:
-            raise UsageError(f"{twice} is varied twice: write all its values after one another")
+            raise UsageError(f"{twice} is varied twice: list all its values once")
         if self.kind not in KINDS:
-            raise UsageError(f"no kind of sweep {self.kind!r}: there is {', '.join(KINDS)}")
+            raise UsageError(f"no kind of sweep {self.kind!r}: use {', '.join(KINDS)}")
         if self.kind != "grid" and not self.axes:
-            raise UsageError(f"{self.kind}: say what is to be varied: --vary cache.size={EXAMPLE}")
+            raise UsageError(f"{self.kind}: specify what to vary: --vary cache.size={EXAMPLE}")
         if self.kind == "pareto" and len(self.objectives) < 2:
-            raise UsageError("a Pareto front has two objectives or more: --objective mean,dwpd")
+            raise UsageError("a Pareto search needs at least two objectives: --objective mean,dwpd")
         if self.seeds < 0 or self.trials < 1:
-            raise UsageError("seeds and points are counted from 1")
+            raise UsageError("the numbers of seeds and points must be at least 1")
         if self.settings > POINTS_MAX:
-            raise UsageError(f"{self.settings:,} settings are too many for one sweep: "
+            raise UsageError(f"{self.settings:,} settings exceed the limit of a sweep: "
                              f"at most {POINTS_MAX:,}")  # fmt: skip
 
     @property
     def settings(self) -> int:
-        """How many settings of all keys there are, for each trace."""
+        """Number of settings of all keys, for each trace."""
         if self.kind != "grid":
             return self.trials
         number = 1
@@ -84,27 +84,27 @@ class Plan:
 
 
 def axes_of(texts: Iterable[str]) -> tuple[Axis, ...]:
-    """Return what texts like `cache.size=16GiB,32GiB` or `cache.size=1GiB..64GiB:7:log` vary."""
+    """Return the axes of texts like `cache.size=16GiB,32GiB` or `cache.size=1GiB..64GiB:7:log`."""
     return tuple(map(axis_of, texts))
 
 
 def axis_of(text: str) -> Axis:
-    """Return one of them."""
-    key, equals, said = text.partition("=")
-    if not equals or not said.strip() or not key.strip():
-        raise UsageError(f"--vary {text}: write for instance --vary cache.size=16GiB,32GiB "
+    """Return the axis of one such text."""
+    key, equals, choices = text.partition("=")
+    if not equals or not choices.strip() or not key.strip():
+        raise UsageError(f"--vary {text}: expected for example --vary cache.size=16GiB,32GiB "
                          f"or --vary cache.size={EXAMPLE}")  # fmt: skip
-    if ".." in said:
-        return Axis(key.strip(), range_of(said))
-    return Axis(key.strip(), tuple(dict.fromkeys(values_of(said))))
+    if ".." in choices:
+        return Axis(key.strip(), range_of(choices))
+    return Axis(key.strip(), tuple(dict.fromkeys(values_of(choices))))
 
 
 def range_of(text: str) -> Range:
-    """Return the range that `LOW..HIGH[:STEPS][:log]` says."""
+    """Return the range of a text `LOW..HIGH[:STEPS][:log]`."""
     low, _, rest = text.partition("..")
     high, *more = rest.split(":")
     log = "log" in more
     numbers = [each for each in more if each != "log"]
     if len(numbers) > 1 or any(not each.isdigit() for each in numbers):
-        raise UsageError(f"{text} is no range: write for instance {EXAMPLE}")
+        raise UsageError(f"{text} is not a range; expected for example {EXAMPLE}")
     return Range(value_of(low), value_of(high), int(numbers[0]) if numbers else 0, log)

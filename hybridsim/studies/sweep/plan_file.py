@@ -1,7 +1,7 @@
-"""A sweep as a TOML file: `[sweep]` says of what, `[vary]` what is varied, `[set]` what is not.
+"""A sweep as a TOML file: `[sweep]` has traces and options, `[vary]` varied, `[set]` fixed keys.
 
 [sweep]
-scenario = "site.toml"            # beside this file; or preset = "digitalocean-volume"
+scenario = "site.toml"            # relative to this file; or preset = "digitalocean-volume"
 traces = ["db.blktrace.0", {path = "fleet.csv.zst", format = "alibaba", device = "7"}]
 kind = "pareto"                   # grid (default), random, pareto
 points = 200                      # of random and pareto
@@ -42,7 +42,7 @@ MARK = "[sweep]"
 
 
 class TraceTable(Part):
-    """A trace, and how it is read."""
+    """A trace and the options for reading it."""
 
     path: str | list[str]
     format: str | None = None
@@ -60,7 +60,7 @@ class RangeTable(Part):
 
 
 class SweepTable(Part):
-    """Of what the sweep is."""
+    """Scenario, traces, search and objectives."""
 
     scenario: str | None = None
     preset: str | None = None
@@ -82,7 +82,7 @@ class SweepFile(Part):
 
 
 def is_plan(path: str) -> bool:
-    """Tell whether a file is a sweep rather than a trace."""
+    """Return whether a file is a sweep and not a trace."""
     if not path.endswith(".toml"):
         return False
     try:
@@ -93,20 +93,20 @@ def is_plan(path: str) -> bool:
 
 
 def load(path: str) -> Plan:
-    """Read a plan; raise ScenarioError for all that is wrong with it, each with its place."""
+    """Read a plan; raise ScenarioError with all its problems and their places."""
     return loads(whole_text(path, UsageError), path)
 
 
 def loads(text: str, name: str = "sweep.toml") -> Plan:
-    """Read a plan from text; the files that it names are beside the file of this name."""
+    """Read a plan from text; paths in it are relative to the file `name`."""
     text = cleaned(text)
-    said = parsed(text, name, ScenarioError)
+    tables = parsed(text, name, ScenarioError)
     origin = _Origin(text, name)
     try:
-        file = SweepFile.model_validate(said)
+        file = SweepFile.model_validate(tables)
     except ValidationError as error:
-        found = explain(error, origin, _known_keys, _path_in_text)
-        raise ScenarioError(report(found, "sweep")) from None
+        problems = explain(error, origin, _known_keys, _path_in_text)
+        raise ScenarioError(report(problems, "sweep")) from None
     try:
         return _plan(file, FilePath(name).parent, origin)
     except (ScenarioError, UsageError) as error:
@@ -135,30 +135,30 @@ def _plan(file: SweepFile, folder: FilePath, origin: _Origin) -> Plan:
 
 def _scenario(table: SweepTable, folder: FilePath, origin: _Origin) -> Scenario:
     if table.scenario and table.preset:
-        text = "a scenario or a preset, not both: the scenario can name the preset"
+        text = "specify a scenario or a preset, not both: a scenario can name its preset"
         raise ScenarioError(str(origin.problem(("sweep", "preset"), text)))
     if table.scenario:
         return Scenario.load(folder / table.scenario)
     return Scenario.default().with_options(preset=table.preset)
 
 
-def _trace(said: str | TraceTable, folder: FilePath) -> NamedTrace:
-    table = TraceTable(path=said) if isinstance(said, str) else said
+def _trace(entry: str | TraceTable, folder: FilePath) -> NamedTrace:
+    table = TraceTable(path=entry) if isinstance(entry, str) else entry
     paths = [table.path] if isinstance(table.path, str) else table.path
     beside = tuple(path if path.startswith(GENERATED) else str(folder / path) for path in paths)
     return NamedTrace.here(beside, table.format, table.device, table.use_dispatch)
 
 
 def _flat(tables: dict[str, Any], before: str = "", is_vary: bool = False) -> list[tuple[str, Any]]:
-    """Return values by dotted key, whether the file says `cache.size` or a table `[vary.cache]`."""
-    found = []
+    """Return values by dotted key, for `cache.size` as well as for a table `[vary.cache]`."""
+    values = []
     for name, value in tables.items():
         key = before + name
         if isinstance(value, dict) and not (is_vary and {"from", "to"} & value.keys()):
-            found += _flat(value, key + ".", is_vary)
+            values += _flat(value, key + ".", is_vary)
         else:
-            found.append((key, value))
-    return found
+            values.append((key, value))
+    return values
 
 
 def _axis(key: str, choices: Any) -> Axis:
@@ -168,18 +168,18 @@ def _axis(key: str, choices: Any) -> Axis:
     if isinstance(choices, str):
         return axis_of(f"{key}={choices}")
     if not isinstance(choices, list) or not choices:
-        raise UsageError(f"{key}: a list of values, or {{from = ..., to = ..., steps = ...}}")
+        raise UsageError(f"{key}: needs a list of values, or {{from = ..., to = ..., steps = ...}}")
     return Axis(key, tuple(choices))
 
 
 class _Origin:
-    """Where the file says things."""
+    """The places of values in the file, for errors."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text, self._name, self._places = text, name, Places(text)
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem with its line."""
+        """Return a problem that is located at this path."""
         line, column = self._places.line_column(path, of)
         return Problem.at(message, self._text, self._name, line, column)
 
@@ -192,5 +192,5 @@ def _known_keys(path: Path) -> list[str]:
 
 
 def _path_in_text(loc: Path) -> Path:
-    """Drop what pydantic adds for a trace that may be a text or a table."""
+    """Return the path without the union member that pydantic inserts for a trace."""
     return tuple(part for part in loc if part not in ("str", "TraceTable"))

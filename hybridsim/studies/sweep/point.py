@@ -1,4 +1,4 @@
-"""One replay to be done: what makes it the same as another, and the command that repeats it."""
+"""One replay of a sweep: its identity, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import identity
 from hybridsim.studies.sweep.named_trace import NamedTrace
 
-DETAIL = "replay"  # with devices and time, both machines
+DETAIL = "replay"  # detail of the figures; part of the key
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,17 @@ class Point:
     digest: str  # of the trace
     values: tuple[tuple[str, Any], ...]  # of the keys that are varied
     scenario: Scenario  # with these values and the seed
-    seed: int | None  # None: as scenario and trace say
+    seed: int | None  # None: the seeds of scenario and trace
 
     @functools.cached_property
     def key(self) -> str:
-        """A hash of all that the result depends on: trace, scenario, seed, version, detail."""
+        """A hash of all inputs: trace, scenario, seed, version, detail."""
         whole = [self.digest, identity(self.scenario), self.seed, version(), DETAIL]
         return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
     @property
     def command(self) -> str:
-        """The command that does this replay alone."""
+        """The command that runs this replay alone."""
         words = ["hybridsim", "replay", *self.trace.arguments]
         if self.scenario.origin.name:
             words += ["--scenario", self.scenario.origin.name]
@@ -47,7 +47,7 @@ class Point:
 def point(
     trace: NamedTrace, digest: str, scenario: Scenario, values: dict[str, Any], seed: int | None
 ) -> Point:
-    """Return a point; raise ScenarioError for values that cannot be."""
+    """Return a point; raise ScenarioError for invalid values."""
     site = scenario.with_values(values)
     site = site if seed is None else site.with_options(seed=seed)
     return Point(trace, digest, tuple(values.items()), site, seed)
@@ -55,7 +55,7 @@ def point(
 
 @functools.cache
 def version() -> str:
-    """Return the version, with a hash of the source: what other code found is not reused."""
+    """Return the version with a hash of the source: results of other code are not reused."""
     digest = hashlib.sha256()
     for source in sorted(PACKAGE.rglob("*.py")):
         digest.update(source.read_bytes())

@@ -1,4 +1,4 @@
-"""Ranges of sizes, times, shares, rates and numbers, as people write them."""
+"""Ranges of sizes, times, shares, rates and numbers with units."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hybridsim.foundation.units import (
 
 EXAMPLE = "1GiB..64GiB:7:log"
 STEPS_MAX = 10_000
-ROUND_BYTES = 4096  # sizes between the ends of a range are whole blocks
+ROUND_BYTES = 4096  # sizes inside of a range are rounded to blocks
 
 
 class Quantity(NamedTuple):
-    """How values of one kind are read, and written so that they read back."""
+    """Parser and formatter of values of one kind."""
 
     read: Callable[[Any], float]
     written: Callable[[float], Any]
@@ -51,27 +51,27 @@ REAL = Quantity(float, lambda number: float(f"{number:.6g}"))
 
 @dataclass(frozen=True)
 class Range:
-    """All values between two, evenly spread or (log) by equal factors."""
+    """A range of values, spaced evenly or (log) by equal factors."""
 
     low: Any
     high: Any
-    steps: int = 0  # of a grid; 0: not said
+    steps: int = 0  # of a grid; 0: unspecified
     log: bool = False
 
     def __post_init__(self) -> None:
         quantity = self.quantity
         low, high = quantity.read(self.low), quantity.read(self.high)
         if not low < high or (self.log and low <= 0):
-            raise UsageError(f"{self}: the lower end comes first{', above 0' * self.log}")
+            raise UsageError(f"{self}: the lower end must come first{', above 0' * self.log}")
         if self.steps == 1 or not 0 <= self.steps <= STEPS_MAX:
-            raise UsageError(f"{self}: from 2 to {STEPS_MAX:,} steps")
+            raise UsageError(f"{self}: steps must be 2 to {STEPS_MAX:,}")
 
     def __str__(self) -> str:
         return f"{self.low}..{self.high}" + f":{self.steps}" * (self.steps > 0) + ":log" * self.log
 
     @property
     def quantity(self) -> Quantity:
-        """What its ends are; raise UsageError if they are of no kind, or of two."""
+        """The kind of its ends; raises UsageError if they have none or differ."""
         ends = (self.low, self.high)
         if all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
             return WHOLE if all(isinstance(end, int) for end in ends) else REAL
@@ -82,10 +82,10 @@ class Range:
             except (ValueError, TypeError, AttributeError):
                 continue
             return quantity
-        raise UsageError(f"{self.low}..{self.high} is no range: write for instance {EXAMPLE}")
+        raise UsageError(f"{self.low}..{self.high} is not a range; expected for example {EXAMPLE}")
 
     def at(self, share: float) -> Any:
-        """Return the value that lies this share of the way from the lower end, from 0 to 1."""
+        """Return the value at `share` (0 to 1) of the way from the lower to the upper end."""
         quantity = self.quantity
         low, high = quantity.read(self.low), quantity.read(self.high)
         if share in (0.0, 1.0):
@@ -96,15 +96,15 @@ class Range:
 
     @property
     def values(self) -> list[Any]:
-        """Return the values of a grid; each once."""
+        """Return the values of a grid, without duplicates."""
         if not self.steps:
-            raise UsageError(f"{self}: how many? write for instance {self.low}..{self.high}:5")
+            raise UsageError(f"{self}: a grid needs a number of steps: {self.low}..{self.high}:5")
         every = [self.at(step / (self.steps - 1)) for step in range(self.steps)]
         return list(dict.fromkeys(every))
 
 
 def number_of(value: Any) -> float | None:
-    """Return what a value is as a number, of whatever kind; None if it is a word."""
+    """Return a value of any kind as a number; None if it is a word."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

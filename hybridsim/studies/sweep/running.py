@@ -1,8 +1,8 @@
-"""Points, workers and the store brought together: each point once, and on disk before it is told.
+"""Execution of a sweep: assigns points to workers and stores each result before reporting it.
 
-The first point of each compiled kind goes ahead, unless its machine code is there from before; the
-others of the kind follow when it is done, so that workers find that code on disk.  A point that
-another client computes is waited for.
+The first point of each compiled kind runs first, unless its machine code exists; the other points
+of the kind follow when it is done, so that workers find the code on disk.  A point that another
+client computes is waited for.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from hybridsim.studies.sweep.point import Point
 from hybridsim.studies.sweep.store import Row, Store
 from hybridsim.studies.sweep.workers import Crew, Settled
 
-QUIET_S = 1.0  # planning that is over sooner is not told
-LOOK_AGAIN_S = 1.0  # for what other clients did
+QUIET_S = 1.0  # shorter planning is not reported
+LOOK_AGAIN_S = 1.0  # interval to check for results of other clients
 
 
 @dataclass
 class Progress:
-    """How far a sweep is."""
+    """Progress of a sweep."""
 
-    to_plan: int = 0  # settings of a search's next step
+    to_plan: int = 0  # settings in the next step of the search
     planned: int = 0
     total: int = 0
-    known: int = 0  # were on disk when asked for
+    known: int = 0  # were on disk already
     computed: int = 0
     failed: int = 0
     crew: str = ""
@@ -39,17 +39,17 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Points that are settled, one way or the other."""
+        """Number of settled points: on disk before, computed or failed."""
         return self.known + self.computed + self.failed
 
     @property
     def passed_s(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return time.monotonic() - self.begun
 
     @property
     def left_s(self) -> float | None:
-        """Seconds to go at the pace so far; None before anything was computed."""
+        """Estimated seconds to go; None before the first computed point."""
         worked = self.computed + self.failed
         return self.passed_s / worked * (self.total - self.done) if worked else None
 
@@ -58,16 +58,16 @@ Tell = Callable[[Progress, Settled | None], None]
 
 
 def silent(progress: Progress, settled: Settled | None) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 class Running:
-    """A sweep under way."""
+    """A sweep in progress."""
 
     def __init__(self, hire: Callable[[], Crew], store: Store, tell: Tell = silent) -> None:
-        """Let a crew compute what the store does not have; `tell` hears of each point.
+        """Let a crew compute the points that the store lacks; `tell` is called for each point.
 
-        The crew is hired when there is something to compute.
+        `hire` is called when the first point must be computed.
         """
         self._hire, self._store, self._tell = hire, store, tell
         self._hired: Crew | None = None
@@ -93,13 +93,13 @@ class Running:
         return self._hired
 
     def plan(self, done: int, of: int) -> None:
-        """Tell how far the settings of a search's next step are made out."""
+        """Report how many settings of the search's next step are resolved."""
         self.progress.planned, self.progress.to_plan = done, of
         if self.progress.passed_s > QUIET_S:
             self._tell(self.progress, None)
 
     def finish(self, points: Iterable[Point]) -> dict[str, Row]:
-        """Settle all of these points; return the rows of those that succeeded, by key."""
+        """Settle all points; return the rows of the successful ones, by key."""
         wanted = {point.key: point for point in points}
         self.progress.total += len(wanted)
         self._store.refresh()
@@ -113,15 +113,15 @@ class Running:
                 settled = self._crew.next(LOOK_AGAIN_S)
                 if settled is not None:
                     self._settle(settled)
-            elif waiting:  # all of it is under way elsewhere
+            elif waiting:  # all remaining points are under way elsewhere
                 time.sleep(LOOK_AGAIN_S / 10)
         rows = {key: self._store.get(key) for key in wanted}
         return {key: row for key, row in rows.items() if row is not None}
 
     def on_disk(self, points: Iterable[Point]) -> dict[str, dict[str, Any]]:
-        """Return the figures of those points that are on disk, by key.
+        """Return the figures of the points that are on disk, by key.
 
-        What was computed is counted anew: an interrupt may come between writing and counting.
+        Recounts the computed points: an interrupt may occur between writing and counting.
         """
         self._store.refresh()
         self.progress.computed = sum(self._store.get(key) is not None for key in self._begun)
@@ -129,7 +129,7 @@ class Running:
         return {key: row["figures"] for key, row in rows.items() if row is not None}
 
     def _hand_out(self, waiting: deque[Point]) -> None:
-        """Give points to the crew while it has room; those that cannot begin wait on."""
+        """Submit points while the crew has room; points that cannot start yet keep waiting."""
         for _ in range(len(waiting)):
             if len(self._under_way) >= self._crew.room:
                 return
@@ -146,12 +146,12 @@ class Running:
         return True
 
     def _begin(self, point: Point) -> bool:
-        """Begin a point, unless it has to wait; tell whether it is done or under way here."""
+        """Start a point unless it has to wait; return whether it is done or under way here."""
         kind = compiled_kind(point)
         if self._compiled.get(kind) is False or not self._store.claim(point.key):
             return False
         self._store.refresh()
-        if self._is_known(point):  # finished elsewhere, before the claim was free
+        if self._is_known(point):  # finished by another client before the claim was free
             self._store.give_back(point.key)
             return True
         self._compiled.setdefault(kind, self._crew.has_code(kind))
@@ -176,7 +176,7 @@ class Running:
 
 
 def dealt(points: Sequence[Point], lanes: int) -> Iterator[Point]:
-    """Yield points of as many stretches of them in turn: what lies together is for one worker."""
+    """Yield points from `lanes` consecutive parts in turn, so that neighbours share a worker."""
     length = -(-len(points) // lanes)
     stretches = [points[at : at + length] for at in range(0, len(points), length)]
     for row in zip_longest(*stretches):
@@ -184,5 +184,5 @@ def dealt(points: Sequence[Point], lanes: int) -> Iterator[Point]:
 
 
 def _about(point: Point) -> Row:
-    """Return what tells a person which point a row is of; its key says it to programs."""
+    """Return a readable description of a point for its row; programs use the key."""
     return {"trace": point.trace.name, "values": dict(point.values), "seed": point.seed}

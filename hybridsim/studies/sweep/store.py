@@ -1,9 +1,9 @@
 """Results of points on disk: a folder that any number of sweeps and clients share.
 
-results.jsonl   a line a point, with its key; only ever appended to, each line on disk (fsync)
-                before its result is told to anybody.  A line torn by a crash is passed over.
-claims          locks: a client that computes a point has locked the byte that the point's key
-                says.  The system gives locks of a killed client back, so nothing is left behind.
+results.jsonl   one line per point, with its key; append-only, and each line is on disk (fsync)
+                before its result is reported.  A line torn by a crash is skipped.
+claims          locks: a client that computes a point holds a lock on the byte that belongs to the
+                point's key.  The system releases the locks of a killed client.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from typing import Any, BinaryIO
 from hybridsim.foundation.errors import UsageError
 
 SCHEMA = "hybridsim.point/1"
-FOLDER = "hybridsim-sweep"  # where nothing else is said
+FOLDER = "hybridsim-sweep"  # default folder
 RESULTS, CLAIMS = "results.jsonl", "claims"
 Row = dict[str, Any]
 
 
 def has_results(folder: str) -> bool:
-    """Tell whether something is kept there already."""
+    """Return whether the folder has results."""
     return (Path(folder) / RESULTS).exists()
 
 
 class Store:
-    """The results in a folder, those of other clients as well."""
+    """The results in a folder, including those of other clients."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Open or make a folder; raise UsageError where that cannot be."""
+        """Open or create the folder; raise UsageError if this fails."""
         self.folder = Path(folder)
         self._rows: dict[str, Row] = {}
         self._read_bytes = 0
@@ -42,26 +42,26 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._results: BinaryIO = (self.folder / RESULTS).open("a+b")
-            # A process loses its locks of a file when it closes any handle of it: this is the one.
+            # Closing any handle of a file releases the process's locks on it: open it only here.
             self._claims: BinaryIO = (self.folder / CLAIMS).open("a+b")
         except OSError as error:
-            raise UsageError(f"cannot keep results in {folder}: {error.strerror}") from error
+            raise UsageError(f"cannot store results in {folder}: {error.strerror}") from error
         self.refresh()
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # what could not be appended is told already
+        with contextlib.suppress(OSError):  # a failed append was reported already
             self._results.close()
         self._claims.close()
 
     def get(self, key: str) -> Row | None:
-        """Return the row of a point, if it is known."""
+        """Return the row of a point; None if it is not on disk."""
         return self._rows.get(key)
 
     def refresh(self) -> None:
-        """Read what was appended since, by anybody."""
+        """Read the rows that any client appended since the last call."""
         self._results.seek(self._read_bytes)
         data = self._results.read()
         whole = data.rfind(b"\n") + 1
@@ -70,12 +70,12 @@ class Store:
                 row = json.loads(line)
                 if row["schema"] == SCHEMA:
                     self._rows.setdefault(row["key"], row)
-        self._read_bytes += whole  # not sooner: an interrupt would lose what was read
+        self._read_bytes += whole  # last: an interrupt must not lose rows
 
     def add(self, key: str, row: Row) -> Row:
-        """Put a row on disk, and give the claim back; return the row as it is there.
+        """Append a row, release the claim, and return the row that is on disk.
 
-        Raises UsageError where the disk has no room for it.
+        Raises UsageError if the disk is full.
         """
         with self._alone():
             self.refresh()
@@ -87,7 +87,7 @@ class Store:
         return self._rows[key]
 
     def claim(self, key: str) -> bool:
-        """Take a point for this client; False if another client computes it now."""
+        """Lock a point for this client; return False if another client computes it."""
         try:
             fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
         except OSError as error:
@@ -98,7 +98,7 @@ class Store:
         return True
 
     def give_back(self, key: str) -> None:
-        """Let another client take a point."""
+        """Release the lock of a point."""
         if key in self._claimed:
             self._claimed.remove(key)
             fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, _place(key))
@@ -115,13 +115,13 @@ class Store:
             os.fsync(self._results.fileno())
         except OSError as error:
             raise UsageError(
-                f"cannot keep results in {self.folder}: {error.strerror}; those that are there "
-                "stay, and the same command goes on when there is room"
+                f"cannot store results in {self.folder}: {error.strerror}; existing results "
+                "are kept, and the same command continues once there is space"
             ) from error
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other clients from appending meanwhile."""
+        """Exclude other clients from appending."""
         fcntl.lockf(self._results, fcntl.LOCK_EX)
         try:
             yield
@@ -130,5 +130,5 @@ class Store:
 
 
 def _place(key: str) -> int:
-    """Return the byte of the file of claims that stands for a key."""
+    """Return the offset of the byte in the file of claims that belongs to a key."""
     return int(key[:15], 16)

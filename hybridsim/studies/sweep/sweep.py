@@ -25,7 +25,7 @@ from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.workers import Crew, Here
 
 CLUSTER_MISSING = (
-    "{} needs dask.distributed: pip install 'hybridsim[cluster]'; --workers 1 needs nothing more"
+    "{} needs dask.distributed: pip install 'hybridsim[cluster]'; --workers 1 needs no package"
 )
 
 
@@ -37,15 +37,15 @@ def sweep(
     tell: Tell = silent,
     compute: Compute = replayed,
 ) -> SweepResult:
-    """Replay every setting of a plan, and say which are best and what matters.
+    """Replay every setting of a plan; return the settings, the best ones, and effects of the keys.
 
-    Results are kept in `folder`, by what they depend on: what is there already is not computed
-    again, whoever computed it.  `workers` are processes of this machine (None: one a core), or
-    those of a dask `scheduler` (its address).  `tell` hears of each point once it is on disk;
-    `compute` makes figures of a point.
+    Results are stored in `folder` by their inputs: points that are on disk are not computed again.
+    `workers` is a number of processes on this machine (None: one per core); `scheduler` is the
+    address of a dask scheduler whose workers are used instead.  `tell` is called for each point
+    once it is on disk; `compute` computes the figures of a point.
 
-    Raises UsageError for a plan of which nothing can be computed, or what is not installed.  A
-    point that fails is told in the result and stops nothing.
+    Raises UsageError for a plan without any valid point, or for a missing package.  A failed point
+    is reported in the result; the sweep continues.
     """
     check_crew(workers, scheduler)
     if plan.fleet is not None:
@@ -62,16 +62,16 @@ def sweep(
 
 
 def check_crew(workers: int | None, scheduler: str | None) -> None:
-    """Raise UsageError for workers that need what is not installed."""
+    """Raise UsageError for workers that need a missing package."""
     if workers is not None and workers < 1:
-        raise UsageError("--workers: at least 1")
+        raise UsageError("--workers must be at least 1")
     if (scheduler or (workers or 1) > 1) and find_spec("distributed") is None:
-        said = "--scheduler" if scheduler else f"--workers {workers}"
-        raise UsageError(CLUSTER_MISSING.format(said))
+        option = "--scheduler" if scheduler else f"--workers {workers}"
+        raise UsageError(CLUSTER_MISSING.format(option))
 
 
 def crew(workers: int | None, scheduler: str | None, compute: Compute) -> Crew:
-    """Return who computes: this process, where one worker is asked for or no cluster installed."""
+    """Return the workers: this process if one is enough or dask is missing, else a cluster."""
     processes = nursery.wanted(workers, scheduler)
     if scheduler is None and processes == 1:
         return Here(compute)
@@ -83,10 +83,10 @@ def crew(workers: int | None, scheduler: str | None, compute: Compute) -> Crew:
 
 
 class UnderWay:
-    """One sweep: its search goes on with what its points say."""
+    """One sweep in progress: its search, and the results that the search depends on."""
 
     def __init__(self, plan: Plan) -> None:
-        """Look at the traces; raise TraceError for one that is none."""
+        """Open the traces; raise TraceError for an invalid one."""
         self._plan = plan
         self._digests = {trace: trace.digest() for trace in plan.traces}
         self._made = {trace: trace.open().is_made for trace in plan.traces}
@@ -96,7 +96,7 @@ class UnderWay:
         self.interrupted = False
 
     def run(self, running: Running) -> None:
-        """Go through the search."""
+        """Run the search to its end."""
         settings = search(self._plan)
         batch = next(settings, None)
         while batch is not None:
@@ -117,7 +117,7 @@ class UnderWay:
                 return
 
     def _expanded(self, trace: NamedTrace, values: Values) -> list[Point]:
-        """Return the points of a setting, one a seed; none if it cannot be."""
+        """Return the points of a setting, one per seed; none if the setting is invalid."""
         scenario, digest = self._plan.scenario, self._digests[trace]
         try:
             first = point(trace, digest, scenario, values, None)
@@ -132,15 +132,15 @@ class UnderWay:
         return [point(trace, digest, scenario, values, seed) for seed in seeds]
 
     def _setting(self, points: Sequence[Point]) -> Setting | None:
-        """Return a setting; None if a point of it is not done."""
+        """Return a setting; None if one of its points is not done."""
         figures = [self._figures.get(each.key) for each in points]
-        known = [each for each in figures if each is not None]
-        if not known or len(known) < len(points):
+        complete = [each for each in figures if each is not None]
+        if not complete or len(complete) < len(points):
             return None
-        return Setting.of(points, known, self._plan.objectives)
+        return Setting.of(points, complete, self._plan.objectives)
 
     def _score(self, of_traces: Sequence[Sequence[Point]]) -> Score:
-        """Return the mean of each objective over all traces; None if one is not known."""
+        """Return the mean of each objective over all traces; None if one is unknown."""
         settings = [self._setting(points) for points in of_traces]
         scores = [setting.score for setting in settings if setting]
         if len(scores) < len(of_traces):
@@ -151,7 +151,7 @@ class UnderWay:
         ]
 
     def result(self, running: Running) -> SweepResult:
-        """Return what is known now."""
+        """Return the result so far."""
         progress = running.progress
         if self.interrupted:
             self._figures |= running.on_disk(one for points in self._points for one in points)
@@ -174,7 +174,7 @@ class UnderWay:
 
 
 def in_order(points: Sequence[Point]) -> list[Point]:
-    """Return points so that a worker can use again what it has: trace, machine code, disks."""
+    """Return points in an order in which workers can reuse trace, machine code and disks."""
     places: dict[Any, int] = {}
 
     def place(of: Any) -> int:
@@ -187,6 +187,6 @@ def in_order(points: Sequence[Point]) -> list[Point]:
 
 
 def words_of(point: Point) -> str:
-    """Return what is particular of a point."""
+    """Return the values and the seed of a point as text."""
     words = [f"{key}={value}" for key, value in point.values]
     return " ".join([*words, *([f"seed {point.seed}"] if point.seed is not None else [])]) or "it"

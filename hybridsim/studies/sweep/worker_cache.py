@@ -12,15 +12,15 @@ from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import CHUNK_ROWS, Trace, Watch
 
-TRACES_MAX = 2  # at a time: points come grouped by trace
-SHARE_OF_MEMORY = 4  # a worker keeps so small a part of what is free, shared by all cores
+TRACES_MAX = 2  # in memory: points are grouped by trace
+SHARE_OF_MEMORY = 4  # a worker uses 1/4 of its core's share of the free memory
 
 
 class Kept(Trace):
-    """A trace whose requests stay in memory, if all of them fit."""
+    """A trace whose requests stay in memory if they fit."""
 
     def __init__(self, trace: Trace, room_bytes: int) -> None:
-        """Keep no more than `room_bytes` of it."""
+        """Keep at most `room_bytes` of requests."""
         super().__init__(trace.name, trace.format, trace._reader)
         self.alone = Alone()
         self._room_bytes = room_bytes
@@ -28,7 +28,7 @@ class Kept(Trace):
         self._summary: Summary | None = None
 
     def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
-        """Yield the requests: from the file for the first time, then from memory."""
+        """Yield the requests: from the file the first time, then from memory."""
         if rows != CHUNK_ROWS:
             yield from super().chunks(rows)
         elif self._chunks is not None:
@@ -50,18 +50,18 @@ class Kept(Trace):
             self._chunks = chunks
 
     def summary(self, watch: Watch = iter) -> Summary:
-        """Return the trace in numbers, which are counted once."""
+        """Return the summary of the trace, which is computed once."""
         if self._summary is None:
             self._summary = super().summary(watch)
         return self._summary
 
 
 @functools.lru_cache(maxsize=TRACES_MAX)
-def kept(said: NamedTrace, digest: str, seed: int | None) -> Kept:
-    """Return a trace, opened before if it is one of the last that were asked for."""
-    return Kept(said.open(seed), free_bytes() // (SHARE_OF_MEMORY * (os.cpu_count() or 1)))
+def kept(trace: NamedTrace, digest: str, seed: int | None) -> Kept:
+    """Return an open trace; the last TRACES_MAX ones are reused."""
+    return Kept(trace.open(seed), free_bytes() // (SHARE_OF_MEMORY * (os.cpu_count() or 1)))
 
 
 def free_bytes() -> int:
-    """Return how much memory is free now."""
+    """Return the free memory in bytes."""
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

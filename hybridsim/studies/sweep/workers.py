@@ -1,4 +1,4 @@
-"""Who computes points: this process itself, or workers of a cluster (cluster.py)."""
+"""Workers that compute points: this process, or a cluster (cluster.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybridsim.studies.sweep.point import Point
 
 
 class Settled(NamedTuple):
-    """A point that was computed, or why it could not be."""
+    """A computed point, or the reason why it failed."""
 
     point: Point
     row: dict[str, Any] | None
@@ -19,57 +19,57 @@ class Settled(NamedTuple):
 
 
 class Crew(Protocol):
-    """Workers, however many."""
+    """Interface of all kinds of workers."""
 
     link: str  # of a dashboard; empty without one
 
     @property
     def room(self) -> int:
-        """How many points may be under way at once."""
+        """Maximum number of points under way."""
 
     @property
     def lanes(self) -> int:
-        """How many stretches of points go side by side, each to a worker of its own."""
+        """Number of sequences of points that run in parallel, each on its own worker."""
 
     @property
     def words(self) -> str:
-        """Who works, for the eye."""
+        """Description of the workers."""
 
     def has_code(self, kind: Kind) -> bool:
-        """Tell whether all of them have the machine code of a kind of points already."""
+        """Return whether all workers have the machine code of a kind of points."""
 
     def submit(self, point: Point) -> None:
-        """Take a point."""
+        """Accept a point."""
 
     def next(self, timeout_s: float) -> Settled | None:
-        """Return a settled point; None if there is none within the time."""
+        """Return a settled point; None after `timeout_s` seconds."""
 
     def close(self) -> None:
-        """Let go of the workers, and of points that are under way."""
+        """Stop the workers, and drop the points under way."""
 
 
 class Here:
-    """This process: one point after the other."""
+    """This process as the only worker, one point at a time."""
 
     room = lanes = 1
     words = "this process alone"
     link = ""
 
     def __init__(self, compute: Compute) -> None:
-        """Compute points in this way."""
+        """Use `compute` for each point."""
         self._compute = compute
         self._waiting: deque[Point] = deque()
 
     def has_code(self, kind: Kind) -> bool:
-        """Compile where it is needed: there is nobody else to wait for it."""
+        """Return False: there is no other worker to wait for compiled code."""
         return False
 
     def submit(self, point: Point) -> None:
-        """Take a point, to be computed when its result is asked for."""
+        """Queue a point; it is computed by `next`."""
         self._waiting.append(point)
 
     def next(self, timeout_s: float) -> Settled | None:
-        """Compute the oldest point, however long it takes."""
+        """Compute the oldest point, regardless of the timeout."""
         if not self._waiting:
             return None
         point = self._waiting.popleft()
@@ -79,12 +79,12 @@ class Here:
             return Settled(point, None, why_of(error))
 
     def close(self) -> None:
-        """Forget points that were not computed."""
+        """Drop the points that are not computed."""
         self._waiting.clear()
 
 
 def why_of(error: BaseException) -> str:
-    """Return the words of what went wrong with a point."""
+    """Return the reason of a failed point as text."""
     if isinstance(error, HybridsimError):
         return str(error)
     return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,15 +1,16 @@
-"""Jobs of fio: what they say, which requests they make, and what came of them.
+"""fio jobs: their options, the requests that they issue, and their results.
 
-    options              which options there are, and their values
-    jobfile              what the user wrote, in files or on the command line, with places
+    options              the options and their values
+    jobfile              job files and command lines, parsed with places
     job, reader, replay, goal, sizes, distribution, shares
-                         what each job is to do, option by option
-    places               where its files lie
-    replaying, arrivals  requests from a log instead, and when they are due
-    requests, results    its requests batch by batch, and what came of them
-    endings              why a job ended, where its latencies decided it
-pattern, tables, generator
-                     the requests of a job, offset for offset those of fio 3.33
+                         one job with its options as numbers
+    places               layout of the files on the volume
+    replaying, arrivals  requests from a log (read_iolog); arrival times
+    requests, results    requests in batches; results of the jobs
+    endings              messages for jobs that a latency limit ended
+    real_run             constraints from a real run that is simulated
+pattern, tables, generator, turns
+                     the requests of a job, with the same offsets as fio 3.33
 random, blockmap, spread, register
-                     what the generator draws from
+                     random numbers and the maps that the generator uses
 """

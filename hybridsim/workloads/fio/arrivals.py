@@ -1,4 +1,4 @@
-"""When requests at a rate are due: evenly, or at random as those of many independent users."""
+"""Arrival times of requests at a rate: evenly spaced, or a Poisson process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ STREAMS = (Stream.POISSON_READ, Stream.POISSON_WRITE, Stream.POISSON_TRIM)  # by
 class Poisson:
     """Due times of one direction of a job with rate_process=poisson, as fio 3.33 draws them.
 
-    A gap is the mean, in whole microseconds, times the negative logarithm of an even number above
-    0 and up to 1; held against the times that fio logs (benchmarks/RESULTS.md).
+    A gap is the mean, in whole microseconds, times the negative logarithm of a uniform number in
+    (0, 1]; verified against the times in fio's logs (benchmarks/RESULTS.md).
     """
 
     def __init__(self, seed: int, requests_per_s: int) -> None:
@@ -29,7 +29,7 @@ class Poisson:
         self._next_us = 0
 
     def due_ns(self, count: int) -> Ints:
-        """Return when the next requests are due."""
+        """Return the due times of the next `count` requests, in ns."""
         bits = np.zeros(count, np.int64)
         draw_each(self._states, bits)
         even = ((bits + 1) / (MASK32 + 1)).astype(np.float32)
@@ -42,19 +42,19 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Pace:
-    """How many requests a real run of a job had completed by when: it sets the pace of another."""
+    """Completed requests of a real run over time: the pace of its simulation."""
 
-    time_ns: Ints  # from its first request on
+    time_ns: Ints  # since the first request
     done: Ints
 
     def due_ns(self, first: int, count: int, depth: int) -> Ints:
-        """Return when requests came: each as the one `depth` before it was complete."""
+        """Return issue times in ns: a request is issued when the one `depth` before completes."""
         before = np.arange(first, first + count) - depth
         return np.asarray(np.interp(before, self.done, self.time_ns), np.int64)
 
 
 def evenly_ns(before: Ints, per_s: int) -> Ints:
-    """Return when it is due, at so much a second, that so much was done before."""
+    """Return the time in ns by which `before` units are done at a rate of `per_s`."""
     return np.asarray(before // per_s * SECOND + before % per_s * SECOND // per_s, np.int64)
 
 

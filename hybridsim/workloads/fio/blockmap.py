@@ -1,4 +1,4 @@
-"""Which blocks of a file were touched, and quickly the next one that was not."""
+"""A map of the blocks of a file that were accessed, with a fast search for the next free one."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ FULL = (1 << BITS) - 1
 
 @state_machine
 class BlockMap(NamedTuple):
-    """Bits in words; above each level one with a bit for each word that is full."""
+    """A bitmap in words; each higher level has a bit for each full word of the level below."""
 
     words: npt.NDArray[np.uint32]  # of all levels
-    begin: Ints  # of each level, and the end of the last
+    begin: Ints  # first word of each level, and the end of the last level
     blocks: int
-    used: Ints  # [blocks touched]
+    used: Ints  # [number of accessed blocks]
 
     @classmethod
     def new(cls, blocks: int) -> BlockMap:
-        """Make a map of blocks that were not touched."""
+        """Create a map of `blocks` free blocks."""
         sizes = [max(1, -(-blocks // BITS))]
         while sizes[-1] > 1:
             sizes.append(-(-sizes[-1] // BITS))
@@ -34,13 +34,13 @@ class BlockMap(NamedTuple):
 
     @method
     def clear(self):
-        """Forget all."""
+        """Mark all blocks free."""
         self.words[:] = 0
         self.used[0] = 0
 
     @method
     def clear_between(self, begin, end):
-        """Forget these blocks."""
+        """Mark the blocks from `begin` to `end` free."""
         for block in range(begin, end):
             if self.has(block):
                 self.used[0] -= 1
@@ -52,12 +52,12 @@ class BlockMap(NamedTuple):
 
     @method
     def has(self, block):
-        """Tell whether a block was touched."""
+        """Return whether a block was accessed."""
         return (np.int64(self.words[block // BITS]) >> (block % BITS)) & 1 == 1
 
     @method
     def touch(self, block):
-        """Touch a block that was not."""
+        """Mark a free block accessed."""
         self.used[0] += 1
         place = block
         for level in range(len(self.begin) - 1):
@@ -70,17 +70,17 @@ class BlockMap(NamedTuple):
 
     @method
     def next_free(self, block, begin, end):
-        """Return the first untouched block from this one to an end, or from a begin; -1: none."""
+        """Return the first free block in [block, end), or else in [begin, end); -1: none."""
         if self.used[0] == self.blocks:
             return -1
-        found = self.free_from(block)
-        if found < 0 or found >= end:
-            found = self.free_from(begin)
-        return found if found < end else -1
+        free = self.free_from(block)
+        if free < 0 or free >= end:
+            free = self.free_from(begin)
+        return free if free < end else -1
 
     @method
     def free_from(self, block):
-        """Return the first untouched place from a block on, perhaps behind the end; -1: none."""
+        """Return the first free block from `block` on, which may lie beyond the end; -1: none."""
         place = block
         level = 0
         while level < len(self.begin) - 1:
@@ -95,7 +95,7 @@ class BlockMap(NamedTuple):
 
     @method
     def lowest(self, level, place):
-        """Return the first untouched block below a bit of a level that is not full."""
+        """Return the first free block below bit `place` of `level`, which is not full."""
         while level > 0:
             level -= 1
             word = self.begin[level] + place
@@ -107,7 +107,7 @@ class BlockMap(NamedTuple):
 
 @method
 def zeros_below(bits):
-    """Return how many low bits are 0 before the first 1."""
+    """Return the number of trailing zero bits."""
     count = 0
     while bits & 1 == 0:
         bits >>= 1

@@ -1,4 +1,4 @@
-"""random_distribution and file_service_type: which blocks come, of which files."""
+"""random_distribution and file_service_type: the choice of blocks and of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.workloads.fio.reader import Reader
 
 
 class Served(NamedTuple):
-    """In which order a job goes to its files."""
+    """The order in which a job accesses its files."""
 
     service: Service = Service.ROUNDROBIN
     requests: int = 1
@@ -32,12 +32,12 @@ SHAPES = {Service.ZIPF: "1.1", Service.PARETO: "0.2", Service.NORMAL: "0"}
 
 
 def served(reader: Reader) -> Served:
-    """Return file_service_type: an order, and how often in a row or how unevenly."""
+    """Return file_service_type: the order, with its number of requests or its shape."""
 
     def parse(text: str) -> Served:
         kind, _, rest = text.partition(":")
         if kind not in SERVICES:
-            raise ValueError(f"{text}: {', '.join(SERVICES)} are known")
+            raise ValueError(f"{text}: unknown service type; use {', '.join(SERVICES)}")
         service = SERVICES[kind]
         if service not in SHAPES:
             return Served(service, max(1, int(rest or 1)))
@@ -51,11 +51,11 @@ def served(reader: Reader) -> Served:
 
 def _check_zipf(theta: float) -> None:
     if theta == 1:
-        raise ValueError("zipf:1 is not defined; write zipf:0.999 or zipf:1.001")
+        raise ValueError("zipf:1 is not defined; use zipf:0.999 or zipf:1.001")
 
 
 def distributed(reader: Reader, pattern: Pattern) -> Pattern:
-    """Return the pattern with random_distribution, which has a syntax of its own."""
+    """Return the pattern with random_distribution applied."""
 
     def parse(text: str) -> Pattern:
         kind, _, rest = text.partition(":")
@@ -78,7 +78,8 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
                 center=float(center) if center else None,
             )
         if kind not in ("zoned", "zoned_abs"):
-            raise ValueError(f"{text}: random, zipf, pareto, normal, zoned and zoned_abs are known")
+            names = "random, zipf, pareto, normal, zoned or zoned_abs"
+            raise ValueError(f"{text}: unknown distribution; use {names}")
         is_percent = kind == "zoned"
         zones = [_zones(part, is_percent) for part in options.each_direction(rest)]
         which = Distribution.ZONED if is_percent else Distribution.ZONED_ABS
@@ -88,16 +89,16 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
 
 
 def _filled(percents: Sequence[str]) -> list[int]:
-    """Return percents; those left out share what is left."""
-    known = [int(each) if each.strip() else None for each in percents]
-    left = max(0, 100 - sum(each or 0 for each in known))
-    return [left // known.count(None) if each is None else each for each in known]
+    """Return the percents; empty ones share the remainder equally."""
+    specified = [int(each) if each.strip() else None for each in percents]
+    rest = max(0, 100 - sum(each or 0 for each in specified))
+    return [rest // specified.count(None) if each is None else each for each in specified]
 
 
 def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
     parts = [part.split("/") for part in text.split(":") if part]
     if not parts or any(len(part) != 2 for part in parts):
-        raise ValueError(f"{text!r} is no list of zones: write 60/10:40/90")
+        raise ValueError(f"{text!r} is not a list of zones; expected for example 60/10:40/90")
     if is_percent:
         sizes = _filled([size for _, size in parts])
         zones = [(int(share), size) for (share, _), size in zip(parts, sizes)]
@@ -106,5 +107,5 @@ def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
     if sum(share for share, _ in zones) != 100:
         raise ValueError(f"{text!r}: the shares of accesses must add up to 100")
     if is_percent and sum(size for _, size in zones) > 100:
-        raise ValueError(f"{text!r}: the zones are more than 100 percent of the file")
+        raise ValueError(f"{text!r}: the zones cover more than 100 percent of the file")
     return tuple(zones)

@@ -1,4 +1,4 @@
-"""Why a job ended, where its latencies decided it: max_latency, latency_target."""
+"""Messages for jobs that a latency limit ended: max_latency, latency_target."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ WORDS = {Op.READ: "read", Op.WRITE: "write", Op.DISCARD: "trim"}
 
 
 def endings(result: JobResult) -> Iterator[str]:
-    """Yield what is to be said of the end of a process."""
+    """Yield messages about the end of one process of a job."""
     (job,), (state,) = result.jobs, result.depths
     goal, depth = job.goal, int(state[NOW])
     if state[BROKE_NS]:
-        took, most = human_time(int(state[BROKE_NS])), format_time(int(state[BROKEN_NS]))
+        took, limit = human_time(int(state[BROKE_NS])), format_time(int(state[BROKEN_NS]))
         which = "latency_target" if state[BROKEN_NS] == goal.target_ns else "max_latency"
-        where = ", at depth 1: no depth meets it" if which == "latency_target" else ""
+        where = ", at depth 1: no depth meets the target" if which == "latency_target" else ""
         kind = WORDS[Op(int(state[BROKE_OP]))]
-        yield f"job {job.name} ended: a {kind} took {took}, more than {which}={most}{where}"
+        yield f"job {job.name} ended: a {kind} took {took}, more than {which}={limit}{where}"
     elif goal.target_ns and not goal.keeps_on:
         met = f"{goal.percent:g}% within latency_target={format_time(goal.target_ns)}"
         if state[IS_DONE]:
@@ -41,6 +41,7 @@ def endings(result: JobResult) -> Iterator[str]:
             yield f"job {job.name}: {met} is not met even at depth 1"
         else:
             yield (
-                f"job {job.name} ended at depth {depth} before it was known how deep it may be for "
-                f"{met}: give it time_based and more runtime, or a shorter latency_window"
+                f"job {job.name} ended at depth {depth} before the search for the largest "
+                f"depth with {met} was complete: use time_based with a longer runtime, or a "
+                "shorter latency_window"
             )

@@ -1,7 +1,7 @@
-"""The requests of one job, as fio 3.33 makes them: same offsets, same lengths, same order.
+"""The requests of one job, with the offsets, lengths and order of fio 3.33.
 
-The rules were found by comparison with what fio logs (tests/test_fio_offsets.py); the same in plain
-Python, one request after the other, is tests/fio_generator.py.
+The rules were derived from fio's logs (tests/test_fio_offsets.py); tests/fio_generator.py is the
+same in plain Python, one request at a time.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from hybridsim.workloads.fio.spread import Spread
 from hybridsim.workloads.fio.tables import seeds_of, tables_of
 from hybridsim.workloads.fio.turns import Turns
 
-END = -1  # of this pass
-LEAST, MOST, UNIT, SPLITS, RANDOM_PERCENT, ZONES = range(6)  # by direction
-SHARE, BEGIN, SIZE = range(3)  # of a zone; a split is (SHARE, BEGIN: bytes)
-# Streams by row: sizes and coins one for each direction.
+END = -1  # no further request in this pass
+MINIMUM, MAXIMUM, UNIT, SPLITS, RANDOM_PERCENT, ZONES = range(6)  # by direction
+SHARE, BEGIN, SIZE = range(3)  # columns of a zone; of a split: (SHARE, BEGIN: bytes)
+# Rows of the streams; SIZES and COINS have one row per direction.
 MIX, BLOCKS, ZONE = 3, 4, 5
 SIZES, COINS = 0, 6
-# The state.
-TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, MADE = range(8)
-ISSUED = 8  # by direction
-TRIMMED, TRIMMED_BYTES = 11, 12  # what is to be written next
-FILE_SHIFT = 50  # an offset tells which file it is in above this bit
+# Indices of the state.
+TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, CREATED = range(8)
+ISSUED = 8  # one per direction
+TRIMMED, TRIMMED_BYTES = 11, 12  # the trimmed block that is written next
+FILE_SHIFT = 50  # the bits of an offset from here on are the file's index
 HUNDREDTH = MASK32 // 100
 EVEN, ZONED = int(Distribution.RANDOM), int(Distribution.ZONED)
 ZONED_ABS = int(Distribution.ZONED_ABS)
@@ -46,7 +46,7 @@ ZONED_ABS = int(Distribution.ZONED_ABS)
 
 @state_machine
 class Generator(NamedTuple):
-    """A job's random streams and what it has done."""
+    """The random streams and the progress of a job."""
 
     begin: int  # of the region, in bytes
     end: int
@@ -70,23 +70,23 @@ class Generator(NamedTuple):
     passes: int
     requests: int
     writes_between_syncs: int
-    by_direction: Ints  # [direction, LEAST ... ZONES]
+    by_direction: Ints  # [direction, MINIMUM ... ZONES]
     splits: Ints  # [direction, split, (SHARE, BEGIN)]
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
-    seeds: Ints  # by row of the streams
+    seeds: Ints  # one per row of the streams
     streams: Ints
     map: BlockMap
     register: Register
     spread: Spread
     turns: Turns
     state: Ints
-    at: Ints  # [file, direction]: where the last request ended
-    began: Ints  # [file, direction]
-    is_done: Bytes  # by file: whether it has nothing left in this pass
+    at: Ints  # [file, direction]: end of the last request
+    began: Ints  # [file, direction]: begin of the last request
+    is_done: Bytes  # by file: whether its pass is complete
 
     @classmethod
     def new(cls, pattern: Pattern) -> Generator:
-        """Make the generator of a pattern."""
+        """Create the generator of a pattern."""
         streams = np.zeros((9, 3), np.int64)
         blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_map else 0
         state = np.zeros(13, np.int64)
@@ -131,19 +131,19 @@ class Generator(NamedTuple):
 
     @method
     def seed_all(self):
-        """Begin all streams."""
+        """Seed all streams."""
         for row in range(len(self.seeds)):
             seed_stream(self.streams, row, self.seeds[row])
 
     @method
     def is_sync_due(self):
-        """Tell whether so many writes were made since the last sync."""
+        """Return whether the next request is a sync (fsync, fdatasync)."""
         every, writes = self.writes_between_syncs, self.state[ISSUED + WRITE]
         return every > 0 and writes > 0 and writes % every == 0 and self.state[LAST] != SYNC
 
     @method
     def begin_again(self):
-        """Go on after the last free block, or at the end of the files."""
+        """Restart all files within or after a pass."""
         self.turns.begin_again(self.is_done, self.is_reseeded)
         self.at[:, :] = self.begin
         self.map.clear()
@@ -155,7 +155,7 @@ class Generator(NamedTuple):
 
     @method
     def next(self, direction, offset, length, row):
-        """Write the next request into a row; return whether there is one."""
+        """Write the next request into row `row`; return whether there is one."""
         state = self.state
         if self.is_paired and state[LAST] == TRIM:
             state[LAST] = WRITE
@@ -183,30 +183,30 @@ class Generator(NamedTuple):
 
     @method
     def has_another_pass(self):
-        """Begin the next pass if there is one, and any hope."""
-        made_any = self.state[PASSED] > 0
+        """Start the next pass; return whether there is one that can issue requests."""
+        issued_any = self.state[PASSED] > 0
         self.state[PASSES] += 1
         self.state[PASSED] = 0
         if self.is_endless:
-            return made_any
-        return self.state[MADE] > 0 and self.state[PASSES] < self.passes
+            return issued_any
+        return self.state[CREATED] > 0 and self.state[PASSES] < self.passes
 
     @method
     def place(self, direction, offset, length, row):
-        """Make the next request, of the next file that has one; END if none has in this pass."""
+        """Issue a request to the next file that has one; END if none has one in this pass."""
         while self.turns.has_any():
             file = self.turns.next(self.is_done)
-            found = self.place_in(file, direction, offset, length, row)
-            if found != END:
+            at = self.place_in(file, direction, offset, length, row)
+            if at != END:
                 self.is_done[file] = 0
-                return found
+                return at
             if self.turns.ended(file, self.is_done):
                 self.clear(file)
         return END
 
     @method
     def clear(self, file):
-        """Begin a file anew."""
+        """Restart a file."""
         self.at[file, :] = self.begin
         if self.uses_map:
             blocks = self.map.blocks // self.files
@@ -216,7 +216,7 @@ class Generator(NamedTuple):
 
     @method
     def place_in(self, file, direction, offset, length, row):
-        """Make the next request of a file; END if there is none in this pass."""
+        """Issue the next request of a file and return its offset; END if the pass is complete."""
         state = self.state
         kind = self.mixed() if self.is_mixed else self.first_direction
         at = self.next_offset(file, kind)
@@ -236,7 +236,7 @@ class Generator(NamedTuple):
         self.at[file, kind] = at + size
         state[LAST] = kind
         state[ISSUED + kind] += 1
-        state[MADE] += 1
+        state[CREATED] += 1
         state[PASSED] += size
         state[IN_ALL] += size
         direction[row], offset[row], length[row] = kind, at + (file << FILE_SHIFT), size
@@ -245,7 +245,7 @@ class Generator(NamedTuple):
 
     @method
     def mixed(self):
-        """Return read or write: drawn, once as many are done as were due at the last change."""
+        """Return the next direction; it is drawn anew when the current one has its share."""
         state = self.state
         if state[ISSUED + state[NOW]] >= state[UNTIL]:
             drawn = READ if draw_percent(self.streams, MIX) <= self.read_percent else WRITE
@@ -257,7 +257,7 @@ class Generator(NamedTuple):
 
     @method
     def next_offset(self, file, kind):
-        """Return an offset; of a random one -2 - offset; END if there is none."""
+        """Return the next offset, -2 - offset if it is random, END if there is none."""
         self.state[TURN] -= 1
         if self.state[TURN] == 0:
             self.state[TURN] = self.every
@@ -265,16 +265,16 @@ class Generator(NamedTuple):
                 return self.sequential(file, kind)
             percent = self.by_direction[kind, RANDOM_PERCENT]
             if percent == 100 or draw_percent(self.streams, COINS + kind) <= percent:
-                found = self.random(file, kind)
-                return END if found == END else -2 - found
+                at = self.random(file, kind)
+                return END if at == END else -2 - at
         elif self.stays:
             return self.began[file, kind]
-        found = self.sequential(file, kind)
-        return self.random(file, kind) if found == END else found
+        at = self.sequential(file, kind)
+        return self.random(file, kind) if at == END else at
 
     @method
     def sequential(self, file, kind):
-        """Return the offset behind the last request, or the first; END at the end."""
+        """Return the offset after the last request, or the first; END at the end."""
         at = self.at[file, kind]
         if at >= self.end:
             return self.begin if self.is_endless else END
@@ -284,7 +284,7 @@ class Generator(NamedTuple):
 
     @method
     def random(self, file, kind):
-        """Return a random offset, END if there is none."""
+        """Return a random offset; END if there is none."""
         unit = self.by_direction[kind, UNIT]
         last = self.last_block(kind, self.end - self.begin)
         if last <= 0:
@@ -304,26 +304,26 @@ class Generator(NamedTuple):
 
     @method
     def last_block(self, kind, size):
-        """Return how many blocks of so many bytes a request may begin at."""
-        least, unit = self.by_direction[kind, LEAST], self.by_direction[kind, UNIT]
-        return (size - max(least - unit, 0)) // unit
+        """Return the number of blocks of a region of `size` bytes where a request may begin."""
+        minimum, unit = self.by_direction[kind, MINIMUM], self.by_direction[kind, UNIT]
+        return (size - max(minimum - unit, 0)) // unit
 
     @method
     def even(self, file, last):
-        """Return a block, each as often as others."""
+        """Return a uniformly distributed block; END if all were accessed in this pass."""
         if self.uses_register:
             return self.register.next(file)
         block = draw_below(self.streams, BLOCKS, last)
         if self.uses_map:
             blocks = self.map.blocks // self.files
             first = file * blocks
-            found = self.map.next_free(first + block, first, first + blocks)
-            return END if found < 0 else found - first
+            free = self.map.next_free(first + block, first, first + blocks)
+            return END if free < 0 else free - first
         return block
 
     @method
     def zoned(self, kind):
-        """Return a block of the zone that is drawn."""
+        """Return a block of a randomly drawn zone."""
         drawn = draw_percent(self.streams, ZONE)
         zones = self.zones
         zone = 0
@@ -337,56 +337,56 @@ class Generator(NamedTuple):
 
     @method
     def touch(self, file, kind, at, size):
-        """Remember blocks up to one that was touched; return the bytes before it."""
-        least = self.by_direction[kind, LEAST]
+        """Mark free blocks of a request accessed; return the bytes before the first other one."""
+        minimum = self.by_direction[kind, MINIMUM]
         blocks = self.map.blocks // self.files
-        first = (at - self.begin) // least
+        first = (at - self.begin) // minimum
         count = 0
-        while count * least < size:
+        while count * minimum < size:
             block = file * blocks + first + count
-            if first + count < blocks:  # behind the last whole block nothing is remembered
+            if first + count < blocks:  # a partial last block is not in the map
                 if self.map.has(block):
                     break
                 self.map.touch(block)
             count += 1
-        return min(size, count * least)
+        return min(size, count * minimum)
 
     @method
     def next_length(self, kind, at):
-        """Return a length that fits before the end, END if none does."""
-        least, most = self.by_direction[kind, LEAST], self.by_direction[kind, MOST]
-        if at + least > self.end:
+        """Return a length that fits before the end; END if none does."""
+        minimum, maximum = self.by_direction[kind, MINIMUM], self.by_direction[kind, MAXIMUM]
+        if at + minimum > self.end:
             return END
-        if least == most:
-            return least
+        if minimum == maximum:
+            return minimum
         while True:
-            size = self.drawn_length(kind, at, least, most)
+            size = self.drawn_length(kind, at, minimum, maximum)
             if at + size <= self.end:
                 return size
 
     @method
-    def drawn_length(self, kind, at, least, most):
-        """Draw a length."""
+    def drawn_length(self, kind, at, minimum, maximum):
+        """Return a random length from the range or the splits."""
         drawn = draw(self.streams, SIZES + kind)
         count = self.by_direction[kind, SPLITS]
-        size, percent = least, 0
+        size, percent = minimum, 0
         for split in range(count):
             percent += self.splits[kind, split, SHARE]
             size = self.splits[kind, split, BEGIN]
             if drawn // percent <= HUNDREDTH and at + size <= self.end:
                 break
         if count == 0:
-            size += int(most * (drawn / 4294967296.0))
+            size += int(maximum * (drawn / 4294967296.0))
         if not self.is_unaligned:
-            size -= size % least
-        return min(size, most)
+            size -= size % minimum
+        return min(size, maximum)
 
 
 @loop
 def fill(generator, direction: Bytes, offset: Ints, length: Ints) -> int:
-    """Make requests up to the end of the columns; return how many there are."""
+    """Generate requests until the columns are full; return their number."""
     for row in range(len(offset)):
-        if generator.requests > 0 and generator.state[MADE] >= generator.requests:
+        if generator.requests > 0 and generator.state[CREATED] >= generator.requests:
             if generator.is_paired == 0 or generator.state[LAST] != TRIM:
                 return row
         if not generator.next(direction, offset, length, row):

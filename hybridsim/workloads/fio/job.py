@@ -1,4 +1,4 @@
-"""What each job is to do: its options with fio's defaults, as numbers."""
+"""Jobs as numbers: the options of each process, with fio's defaults."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Job:
     """One process of a job."""
 
     name: str
-    thread: int  # from 1, over all jobs
-    group: int  # jobs that run together: stonewall begins another
-    reported_with: int  # group_reporting: results of equal numbers are one
-    said: Mapping[str, str]  # all that was said for it, global or not
-    own: Mapping[str, str]  # in its own section
-    pattern: Pattern  # file_bytes is 0 if no size was said, or a share of the file
-    files: tuple[str, ...]  # all of pattern.file_bytes; requests go to one after the other
+    thread: int  # 1-based index over all jobs
+    group: int  # jobs that run concurrently; stonewall starts a new group
+    reported_with: int  # group_reporting: results with equal numbers are merged
+    said: Mapping[str, str]  # all its options, global ones included
+    own: Mapping[str, str]  # the options of its own section
+    pattern: Pattern  # file_bytes is 0 without a size, or with a size in percent
+    files: tuple[str, ...]  # each of pattern.file_bytes
     has_size: bool
     shares: Shares = WHOLE
     depth: int = 1
@@ -54,30 +54,30 @@ class Job:
     reap_most: int = 1
     delay_ns: int = 0
     ramp_ns: int = 0
-    run_ns: int = 0  # after the ramp; 0: to the end
+    run_ns: int = 0  # after the ramp; 0: unlimited
     bytes_per_s: tuple[int, int, int] = (0, 0, 0)
     requests_per_s: tuple[int, int, int] = (0, 0, 0)
     think_ns: int = 0
     think_blocks: int = 1
     is_direct: bool = False
-    is_durable: bool = False  # each write is on the medium before it is complete
+    is_durable: bool = False  # writes complete when they are on the medium
     syncs_at_end: bool = False
-    is_unified: bool = False  # reads, writes and trims are told as one
+    is_unified: bool = False  # reads, writes and trims are reported together
     goal: Goal = NO_GOAL
     percents: tuple[float, ...] = PERCENTS
     logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
-    log_window_ns: int = 0  # 0: a line a request
+    log_window_ns: int = 0  # 0: one line per request
     log_offsets: bool = False
-    hist_window_ns: int = 0  # 0: no lines in a log of histograms
-    hist_coarseness: int = 0  # 2^so many bins are one
-    iolog: str = ""  # write_iolog: the file
-    replay: Replay | None = None  # read_iolog: where requests come from
-    is_poisson: bool = False  # arrivals at the rates are random, not even
-    pace: Pace | None = None  # of a real run: no request comes before it came there
+    hist_window_ns: int = 0  # 0: no histogram log
+    hist_coarseness: int = 0  # 2^coarseness bins are merged into one
+    iolog: str = ""  # path of write_iolog
+    replay: Replay | None = None  # read_iolog: source of the requests
+    is_poisson: bool = False  # arrivals at the rates are a Poisson process
+    pace: Pace | None = None  # of a real run: no request is issued earlier than there
 
     @property
     def keeps_offsets(self) -> bool:
-        """Whether a log of it tells offsets."""
+        """Whether one of its logs has offsets."""
         return bool(self.iolog) or self.log_offsets
 
     rate_window_ns: int = SECOND // 2
@@ -85,10 +85,10 @@ class Job:
 
 
 def jobs_of(written: Written) -> list[Job]:
-    """Return all processes; raise UsageError that names every mistake."""
+    """Return all processes of all jobs; raise UsageError with all mistakes."""
     wrong = list(written.wrong)
     if not written.jobs and not wrong:
-        wrong.append("no job: name a job file, or say --name=... and what it is to do")
+        wrong.append("no job: specify a job file, or --name=... with the options of a job")
     jobs: list[Job] = []
     group, reported = -1, -1
     for section, common in written.jobs:
@@ -100,7 +100,7 @@ def jobs_of(written: Written) -> list[Job]:
         one = _job(reader, name)
         count = reader.number("numjobs", 1, 1)
         together = reader.flag("group_reporting")
-        own = {key: said.value for key, said in section.options.items()}
+        own = {key: option.value for key, option in section.options.items()}
         for clone in range(count):
             thread = len(jobs) + 1
             files, begin = _of_clone(reader, one, name, clone)
@@ -123,14 +123,14 @@ def jobs_of(written: Written) -> list[Job]:
 
 
 def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[str, ...], int]:
-    """Return what is a process's own: its files, and where in them it begins."""
+    """Return the files of one process (clone) of a job, and its offset in them."""
     folder = reader.read("directory", str, "")
     number = reader.number("nrfiles", 1, 1)
     none: tuple[str, ...] = ()
     files = reader.read("filename", _names, none)
     if files and number not in (1, len(files)):
         reader.refuse(
-            "nrfiles", f"nrfiles={number}, but filename names {len(files)}: leave one out"
+            "nrfiles", f"nrfiles={number}, but filename names {len(files)}: remove one of the two"
         )
     files = files or tuple(f"{name}.{clone}.{file}" for file in range(number))
     if folder:
@@ -142,22 +142,22 @@ def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[st
 def _of_files(
     reader: Reader, pattern: Pattern, files: tuple[str, ...], thread: int, begin: int
 ) -> Pattern:
-    """Return a process's own pattern; note what is not supported with several files."""
+    """Return the pattern of one process; refuse options that do not work with several files."""
     number = len(files)
     own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin)
     if number == 1:
         return own
-    name = "nrfiles" if "nrfiles" in reader.given else "filename"
+    name = "nrfiles" if "nrfiles" in reader.specified else "filename"
     if not pattern.file_bytes:
         reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
     if own.writes_what_it_trims:
-        reader.refuse(name, f"{name}: of {number} files none is written as soon as it is trimmed")
-    if "openfiles" in reader.given:
-        reader.refuse("openfiles", f"openfiles is not supported with {number} files a job")
+        reader.refuse(name, f"{name}: trimwrite is not supported with {number} files")
+    if "openfiles" in reader.specified:
+        reader.refuse("openfiles", f"openfiles is not supported with {number} files per job")
     each = pattern.file_bytes // number
-    each -= each % pattern.block_bytes  # whole blocks, as fio lays them out
+    each -= each % pattern.block_bytes  # whole blocks, as in fio
     if pattern.file_bytes and not each:
-        reader.refuse("size", f"size: less than a block for each of {number} files")
+        reader.refuse("size", f"size must be at least one block for each of the {number} files")
     return replace(own, file_bytes=each, rest_bytes=pattern.file_bytes - number * each)
 
 
@@ -165,24 +165,23 @@ def _job(reader: Reader, name: str) -> Job:
     pattern, has_size = _pattern(reader)
     engine = reader.read("ioengine", str, "psync").split(",")[0]
     if engine not in options.ENGINES + options.SYNC_ENGINES:
-        known = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES)
-        reader.refuse("ioengine", f"ioengine={engine} is no access to a disk here; {known} are")
+        names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES)
+        reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
     depth = reader.number("iodepth", 1, 1)
     if engine in options.SYNC_ENGINES:
-        depth = 1  # as in fio: a call that waits
-    least = reader.number("iodepth_batch_complete_min", 1)
-    bounded = max(least, 1)
+        depth = 1  # as in fio: synchronous engines have one request outstanding
+    minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
         for kind in ("bw", "lat", "iops", "hist")
-        if f"write_{kind}_log" in reader.given
+        if f"write_{kind}_log" in reader.specified
     }
     return Job(
         name,
         thread=0,
         group=0,
         reported_with=0,
-        said={key: said.value for key, said in reader.given.items()},
+        said={key: option.value for key, option in reader.specified.items()},
         own={},
         pattern=pattern,
         files=(),
@@ -190,8 +189,8 @@ def _job(reader: Reader, name: str) -> Job:
         shares=shares_of(reader, has_size),
         depth=depth,
         low=min(reader.number("iodepth_low", depth), depth),
-        reap_least=bounded,
-        reap_most=max(reader.number("iodepth_batch_complete_max", bounded), bounded),
+        reap_least=minimum,
+        reap_most=max(reader.number("iodepth_batch_complete_max", minimum), minimum),
         delay_ns=reader.time("startdelay", SECOND),
         ramp_ns=reader.time("ramp_time", SECOND),
         run_ns=reader.time("runtime", SECOND),
@@ -210,7 +209,7 @@ def _job(reader: Reader, name: str) -> Job:
         log_offsets=reader.flag("log_offset"),
         hist_window_ns=reader.time("log_hist_msec", MILLISECOND),
         hist_coarseness=reader.read("log_hist_coarseness", _coarseness, 0),
-        iolog="" if "read_iolog" in reader.given else reader.read("write_iolog", str, ""),
+        iolog="" if "read_iolog" in reader.specified else reader.read("write_iolog", str, ""),
         replay=replay_of(reader),
         is_poisson=reader.read("rate_process", _is_poisson, False),
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
@@ -219,8 +218,8 @@ def _job(reader: Reader, name: str) -> Job:
 
 
 def _prefix(reader: Reader, kind: str, name: str) -> str:
-    said = reader.given[f"write_{kind}_log"].value
-    return name if said in ("", "1") else said
+    prefix = reader.specified[f"write_{kind}_log"].value
+    return name if prefix in ("", "1") else prefix
 
 
 def _pattern(reader: Reader) -> tuple[Pattern, bool]:
@@ -228,9 +227,9 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     plain = kind.removeprefix("rand")
     is_random = kind != plain
     if plain not in DIRECTIONS:
-        known = "read, write, randread, randwrite, rw, randrw, trim, randtrim, "
-        known += "trimwrite and randtrimwrite are"
-        reader.refuse("rw", f"rw={kind} is not supported; {known}")
+        names = "read, write, randread, randwrite, rw, randrw, trim, randtrim, "
+        names += "trimwrite and randtrimwrite"
+        reader.refuse("rw", f"rw={kind} is not supported; supported are {names}")
         plain = "read"
     seed = reader.read("randseed", int, -1)
     size, _ = amount(reader, "size")
@@ -259,14 +258,14 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         is_endless=reader.flag("time_based"),
         requests=0
         if reader.flag("time_based")
-        else reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # so many a loop
+        else reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # per loop
         writes_between_syncs=reader.number("fsync", 0) or reader.number("fdatasync", 0),
         service=order.service,
         service_requests=order.requests,
         service_shape=order.shape,
     )
-    if pattern.is_endless and "runtime" not in reader.given:
-        reader.refuse("time_based", "time_based needs a runtime: runtime=60 is a minute")
+    if pattern.is_endless and "runtime" not in reader.specified:
+        reader.refuse("time_based", "time_based needs a runtime: for example runtime=60")
     if not is_random and how:
         pattern = replace(pattern, hole_bytes=reader.read("rw", _hole, 0), every=1)
     if pattern.generator == Generator.LFSR and len(set(pattern.sizes)) > 1:
@@ -281,13 +280,13 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _coarseness(text: str) -> int:
     if text not in tuple("0123456"):
-        raise ValueError(f"{text!r}: 0 to 6, each halves the number of bins")
+        raise ValueError(f"{text!r}: must be 0 to 6; each step halves the number of bins")
     return int(text)
 
 
 def _is_poisson(text: str) -> bool:
     if text not in ("linear", "poisson"):
-        raise ValueError(f"{text}: linear and poisson are known")
+        raise ValueError(f"{text}: must be linear or poisson")
     return text == "poisson"
 
 
@@ -304,7 +303,7 @@ def _hole(text: str) -> int:
 
 
 def _generator(text: str) -> Generator:
-    known = {"tausworthe": Generator.TAUSWORTHE, "lfsr": Generator.LFSR}
-    if text not in known:
-        raise ValueError(f"{text}: tausworthe and lfsr are supported")
-    return known[text]
+    generators = {"tausworthe": Generator.TAUSWORTHE, "lfsr": Generator.LFSR}
+    if text not in generators:
+        raise ValueError(f"{text}: must be tausworthe or lfsr")
+    return generators[text]

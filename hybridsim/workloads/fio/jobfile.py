@@ -1,4 +1,4 @@
-"""What the user wrote, in job files or on the command line: sections of options, with places."""
+"""Job files and fio command lines, parsed into sections of options with their places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.foundation.reading import whole_text
 from hybridsim.workloads.fio.options import SWITCHES, canonical, objection
 
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
-# Of fio itself rather than of a job: name, and whether a value follows.
+# Options of fio itself, not of a job: name, and whether a value follows.
 PROGRAM = {
     "output": True, "output-format": True, "parse-only": False, "eta": True, "eta-newline": True,
     "eta-interval": True, "readonly": False, "alloc-size": True, "warnings-fatal": False,
@@ -21,8 +21,8 @@ PROGRAM = {
 
 
 @dataclass(frozen=True)
-class Said:
-    """The value of an option, and where it was given."""
+class OptionValue:
+    """The value of an option, and the place where it is specified."""
 
     value: str
     place: str
@@ -30,43 +30,43 @@ class Said:
 
 @dataclass
 class Section:
-    """A job as written, or what holds for all that follow."""
+    """The section of one job."""
 
     name: str
     place: str
-    options: dict[str, Said] = field(default_factory=dict)
+    options: dict[str, OptionValue] = field(default_factory=dict)
 
 
 @dataclass
 class Written:
-    """All that was written: jobs with what is global over each, and what fio itself is told."""
+    """The parsed input: jobs, each with its global options, and options of fio itself."""
 
-    common: dict[str, Said] = field(default_factory=dict)  # global to the last job
-    jobs: list[tuple[Section, dict[str, Said]]] = field(default_factory=list)
+    common: dict[str, OptionValue] = field(default_factory=dict)  # globals so far
+    jobs: list[tuple[Section, dict[str, OptionValue]]] = field(default_factory=list)
     program: dict[str, str] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
-    def take(self, into: dict[str, Said], name: str, value: str | None, place: str) -> None:
-        """Take an option; note what is wrong with it."""
+    def take(self, into: dict[str, OptionValue], name: str, value: str | None, place: str) -> None:
+        """Store an option in `into`; record an error if it is invalid."""
         try:
-            known = canonical(name)
+            key = canonical(name)
         except ValueError as error:
             self.wrong.append(f"{place}: {error}")
             return
         if value is None:
-            if known not in SWITCHES:
+            if key not in SWITCHES:
                 self.wrong.append(f"{place}: {name} needs a value: {name}=...")
                 return
             value = "1"
-        told = objection(known, value)
-        if told:
-            self.wrong.append(f"{place}: {told}")
+        problem = objection(key, value)
+        if problem:
+            self.wrong.append(f"{place}: {problem}")
             return
-        into[known] = Said(value, place)
+        into[key] = OptionValue(value, place)
 
 
 def read(arguments: Sequence[str]) -> Written:
-    """Read fio's command line: options, and the job files among them."""
+    """Parse a fio command line and the job files that it names."""
     written = Written()
     job: Section | None = None
     left = list(arguments)
@@ -105,10 +105,10 @@ def _is_switch(name: str) -> bool:
 
 
 def read_file(path: str, written: Written) -> None:
-    """Read a job file."""
+    """Parse a job file into `written`."""
     text = whole_text(path, UsageError)
     section: Section | None = None
-    into: dict[str, Said] | None = None
+    into: dict[str, OptionValue] | None = None
     jobs = len(written.jobs)
     for number, line in enumerate(text.splitlines(), 1):
         place = f"{path}:{number}"
@@ -117,7 +117,7 @@ def read_file(path: str, written: Written) -> None:
             continue
         if line.startswith("["):
             if not line.endswith("]") or line == "[]":
-                written.wrong.append(f"{place}: a section is [global] or [name of a job]")
+                written.wrong.append(f"{place}: a section must be [global] or [name of a job]")
                 into = {}
             elif line == "[global]":
                 into = written.common
@@ -127,13 +127,13 @@ def read_file(path: str, written: Written) -> None:
                 into = section.options
             continue
         if line.split()[0] == "include":
-            written.wrong.append(f"{place}: include is not supported: copy the lines of that file")
+            written.wrong.append(f"{place}: include is not supported: copy its lines")
             continue
         if into is None:
-            written.wrong.append(f"{place}: an option before any section: begin with [global]")
+            written.wrong.append(f"{place}: option outside of a section: start with [global]")
             into = {}
         name, equals, value = line.partition("=")
         value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
         written.take(into, name.strip(), value if equals else None, place)
     if len(written.jobs) == jobs and not written.wrong:
-        written.wrong.append(f"{path}: no job in it: a section such as [randread] makes one")
+        written.wrong.append(f"{path}: no job in this file: add a section such as [randread]")

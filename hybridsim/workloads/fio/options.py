@@ -1,4 +1,4 @@
-"""fio's options: modelled, without meaning to a simulated machine, or not to be passed over."""
+"""fio's options: simulated, ignored as irrelevant to a simulation, or refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODELLED = frozenset({
     "size", "startdelay", "stonewall", "sync", "thinktime", "thinktime_blocks", "time_based",
     "write_bw_log", "write_hist_log", "write_iolog", "write_iops_log", "write_lat_log",
 })  # fmt: skip
-# What concerns the computer that fio runs on, its files' names and contents, or what is printed.
+# Ignored: they concern the host that runs fio, the files' names and contents, or the output.
 MEANINGLESS = frozenset({
     "allow_file_create", "allow_mounted_write", "atomic", "block_error_percentiles",
     "buffer_compress_chunk", "buffer_compress_percentage", "buffer_pattern", "cgroup",
@@ -43,7 +43,7 @@ MEANINGLESS = frozenset({
     "thinktime_spin", "thread", "uid", "unit_base",
     "unlink", "unlink_each_loop", "userspace_reap", "write_hint", "zero_buffers",
 })  # fmt: skip
-# Passed over with these values, refused with others.
+# Ignored with these values, refused with others.
 HARMLESS: Mapping[str, tuple[str, ...]] = {
     "buffered": ("0", "1"),
     "io_submit_mode": ("inline",),
@@ -62,7 +62,7 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "exitall": ("0",),
     "thinktime_blocks_type": ("complete", "issue"),
 }
-# They would change the load, or what is to be written, and are not supported.
+# Refused: they would change the requests or the output, and are not supported.
 REFUSED = frozenset({
     "exit_what", "experimental_verify", "filesize", "flow", "flow_id", "flow_sleep",
     "log_prio", "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
@@ -95,7 +95,7 @@ ALIASES = {
     "timeout": "runtime",
     "wait_for_previous": "stonewall",
 }
-# On where they are named without a value.
+# Options that are on when no value follows.
 SWITCHES = frozenset({
     "bs_unaligned", "clat_percentiles", "create_on_open", "direct", "disk_util", "end_fsync",
     "exitall", "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
@@ -110,24 +110,24 @@ SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap")
 
 
 def canonical(name: str) -> str:
-    """Return the name under which an option is known, or raise ValueError."""
+    """Return the canonical name of an option; raise ValueError for an unknown one."""
     plain = name.lower() if name.lower() != name and name not in ALIASES else name
     plain = ALIASES.get(plain, plain)
-    known = MODELLED | MEANINGLESS | REFUSED | HARMLESS.keys()
-    if plain not in known:
-        near = nearest(name, sorted(known | ALIASES.keys()))
-        suggested = f"did you mean {near!r}?" if near else "man fio lists what jobs can say"
-        raise ValueError(f"no option {name!r} of fio's jobs is known: {suggested}")
+    supported = MODELLED | MEANINGLESS | REFUSED | HARMLESS.keys()
+    if plain not in supported:
+        near = nearest(name, sorted(supported | ALIASES.keys()))
+        suggested = f"did you mean {near!r}?" if near else "man fio lists the options of jobs"
+        raise ValueError(f"unknown fio job option {name!r}: {suggested}")
     return plain
 
 
 def objection(name: str, value: str) -> str:
-    """Say why an option of fio cannot be passed over, or nothing."""
+    """Return why an option of fio cannot be ignored, or ""."""
     if name in REFUSED:
-        return f"{name} is not supported, and without it fio would do something else: take it out"
+        return f"{name} is not supported, and ignoring it would change the requests: remove it"
     if name in HARMLESS and value not in HARMLESS[name]:
-        known = " or ".join(f"{name}={each}" for each in HARMLESS[name])
-        return f"{name}={value} is not supported; {known} is"
+        values = " or ".join(f"{name}={each}" for each in HARMLESS[name])
+        return f"{name}={value} is not supported; use {values}"
     return ""
 
 
@@ -142,41 +142,41 @@ _TIMES_NS = {
 
 
 def size(text: str) -> int:
-    """Return bytes: 4k, 8192M and 10G count in 1024; 4Ki, as fio has it, in 1000."""
+    """Return bytes; as in fio, 4k, 8192M and 10G are multiples of 1024, 4Ki of 1000."""
     match = _NUMBER.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no size: write for instance 4k or 10G")
+        raise ValueError(f"{text!r} is not a size; expected for example 4k or 10G")
     unit = match[2].lower().removesuffix("b")
     base = 1000 if unit.endswith("i") else 1024
     power = _POWERS.get(unit.removesuffix("i")) if unit else 0
     if power is None:
-        raise ValueError(f"{text!r}: unknown unit {match[2]!r}; k, m, g, t and p are known")
+        raise ValueError(f"{text!r}: unknown unit {match[2]!r}; use k, m, g, t or p")
     digits, _, part = match[1].partition(".")
     number: int = int(digits + part) * base**power // 10 ** len(part)
     return number
 
 
 def whole(text: str) -> int:
-    """Return a number, perhaps in units of 1024."""
+    """Return a whole number, which may have a unit of 1024."""
     return size(text)
 
 
 def time_ns(text: str, unit_ns: int) -> int:
-    """Return nanoseconds; a bare number counts in the option's own unit."""
+    """Return nanoseconds; a number without a unit is in `unit_ns`."""
     match = _NUMBER.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no time: write for instance 30s, 500ms or 10m")
+        raise ValueError(f"{text!r} is not a time; expected for example 30s, 500ms or 10m")
     if match[2] and match[2].lower() not in _TIMES_NS:
-        raise ValueError(f"{text!r}: unknown unit {match[2]!r}; d, h, m, s, ms and us are known")
+        raise ValueError(f"{text!r}: unknown unit {match[2]!r}; use d, h, m, s, ms or us")
     return round(float(match[1]) * (_TIMES_NS[match[2].lower()] if match[2] else unit_ns))
 
 
 def each_direction(text: str) -> list[str]:
-    """Return a value for reads, writes and trims.
+    """Return the values for reads, writes and trims.
 
-    One that is empty stands for the default; those left out are as the one before them.
+    An empty part means the default; missing parts repeat the last one.
     """
     parts = [part.strip() for part in text.split(",")]
     if len(parts) > 3:
-        raise ValueError(f"{text!r} has more than a value for reads, writes and trims")
+        raise ValueError(f"{text!r} has more than three values (reads, writes, trims)")
     return parts + parts[-1:] * (3 - len(parts))

@@ -1,4 +1,4 @@
-"""What decides which requests a job of fio makes, whatever the machine does with them."""
+"""The pattern of a job: everything that determines its requests, independent of the machine."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 READ, WRITE, TRIM = range(3)
-SYNC = 3  # beside the directions
+SYNC = 3  # not a direction
 MASK64 = (1 << 64) - 1
 
-# From fio 3.33's observed streams (tests/test_fio_offsets.py): a job has one stream of random
-# numbers for each purpose, seeded one after the other.
+# Observed in the output of fio 3.33 (tests/test_fio_offsets.py): a job has one random stream for
+# each purpose, seeded in this order.
 DEFAULT_SEED = 0x89
 CHAIN = 0x9E370001
 CHAINED_BEFORE = 4
-REPEATED_SEED = 0xB1899BED  # of blocks, in runs that are to repeat
+REPEATED_SEED = 0xB1899BED  # of blocks, with randrepeat
 
 
 class Stream(IntEnum):
-    """What a stream of random numbers is for, by its place in the chain of seeds."""
+    """Purpose of a random stream; the value is its place in the chain of seeds."""
 
     READ_SIZE = 0
     WRITE_SIZE = 1
@@ -34,7 +34,7 @@ class Stream(IntEnum):
 
 
 class Distribution(IntEnum):
-    """How random blocks are spread."""
+    """Distribution of random blocks."""
 
     RANDOM = 0
     ZIPF = 1
@@ -45,14 +45,14 @@ class Distribution(IntEnum):
 
 
 class Generator(IntEnum):
-    """Where random blocks come from."""
+    """Generator of random blocks."""
 
     TAUSWORTHE = 0
     LFSR = 1
 
 
 class Service(IntEnum):
-    """Which of several files is next; behind RANDOM some come more often than others."""
+    """Order of several files; those after RANDOM are skewed."""
 
     ROUNDROBIN = 0
     SEQUENTIAL = 1
@@ -63,7 +63,7 @@ class Service(IntEnum):
 
 
 class Seeding(IntEnum):
-    """Whose seeds: those of fio 3.33, or of releases since seeds are one chain."""
+    """Seeding scheme: that of fio 3.33, or of later releases, which seed in one chain."""
 
     V3_33 = 0
     CHAINED = 1
@@ -71,7 +71,7 @@ class Seeding(IntEnum):
 
 @dataclass(frozen=True)
 class Sizes:
-    """How long the requests of one direction are: one size, a range, or a split by weight."""
+    """Request sizes of one direction, in bytes: one size, a range, or a weighted split."""
 
     least: int = 4096
     most: int = 4096
@@ -81,54 +81,54 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Pattern:
-    """One job's requests to a file, or to several of one size in turn, as offsets in the file."""
+    """The requests of one job to one file, or to several files of the same size."""
 
     directions: tuple[int, ...] = (READ,)
-    writes_what_it_trims: bool = False  # each block is written as soon as it is trimmed
+    writes_what_it_trims: bool = False  # trimwrite: each trimmed block is written next
     is_random: bool = False
     file_names: tuple[str, ...] = ("",)
-    file_bytes: int = 0  # from `offset_bytes` on
+    file_bytes: int = 0  # starts at `offset_bytes`
     offset_bytes: int = 0
-    rest_bytes: int = 0  # of what was said for all of them, but is no whole block of each
-    thread: int = 1  # from 1: the how-manieth job of all
+    rest_bytes: int = 0  # remainder of the size that is not a whole block per file
+    thread: int = 1  # 1-based index of the process
 
     sizes: tuple[Sizes, Sizes, Sizes] = (Sizes(), Sizes(), Sizes())
     unaligned_sizes: bool = False
     read_percent: int = 50
     random_percent: tuple[int, int, int] = (100, 100, 100)
-    every: int = 1  # requests between two random ones
-    hole_bytes: int = 0  # of sequential requests
-    stays: bool = False  # `every` requests at one place instead of one after the other
+    every: int = 1  # a new random offset after this number of requests
+    hole_bytes: int = 0  # between sequential requests
+    stays: bool = False  # rw_sequencer=identical: `every` requests at one offset
 
     distribution: Distribution = Distribution.RANDOM
     shape: float = 0.0  # theta, h, or deviation in percent
     center: float | None = None
     zones: tuple[tuple[tuple[int, int], ...], ...] = ((), (), ())  # by direction: (accesses, size)
     generator: Generator = Generator.TAUSWORTHE
-    has_map: bool = True  # no block twice in a pass
+    has_map: bool = True  # no block is accessed twice in a pass
 
     is_repeated: bool = True  # randrepeat
     seed: int | None = None  # randseed
     seeding: Seeding = Seeding.V3_33
 
-    pass_bytes: int = 0  # io_size, or the region's
+    pass_bytes: int = 0  # io_size, or the size of the region
     passes: int = 1
     is_endless: bool = False  # time_based
-    requests: int = 0  # number_ios; 0: any number
+    requests: int = 0  # number_ios; 0: unlimited
     writes_between_syncs: int = 0
 
     service: Service = Service.ROUNDROBIN
-    service_requests: int = 1  # to a file, one after the other
+    service_requests: int = 1  # consecutive requests to one file
     service_shape: float = 0.0
 
     @property
     def files(self) -> int:
-        """How many files there are."""
+        """Number of files."""
         return len(self.file_names)
 
     @property
     def uses_map(self) -> bool:
-        """Whether it is remembered what was touched."""
+        """Whether a map of accessed blocks is used."""
         return (
             self.is_random
             and self.has_map
@@ -138,29 +138,29 @@ class Pattern:
 
     @property
     def uses_register(self) -> bool:
-        """Whether blocks come from a shift register."""
+        """Whether blocks come from a linear feedback shift register."""
         return self.is_random and self.generator == Generator.LFSR
 
     @property
     def block_bytes(self) -> int:
-        """The least size of all directions: the block of distributions and of the map."""
+        """The smallest size of all directions: the block of distributions and of the map."""
         return min(sizes.least for sizes in self.sizes)
 
     def seeds(self) -> list[int]:
-        """The seed of each stream, by its place in the chain."""
+        """Return the seeds of all streams, in the order of the chain."""
         seed = DEFAULT_SEED if self.seed is None else self.seed
         seed = seed * CHAIN**CHAINED_BEFORE & MASK64
-        found = []
+        seeds = []
         for place in range(max(Stream) + 1):
-            found.append(seed * self.thread + place & MASK64)
+            seeds.append(seed * self.thread + place & MASK64)
             seed = seed * CHAIN & MASK64
         if self.is_repeated and self.seeding == Seeding.V3_33:
-            found[Stream.BLOCK] = REPEATED_SEED * self.thread & MASK64
-        return found
+            seeds[Stream.BLOCK] = REPEATED_SEED * self.thread & MASK64
+        return seeds
 
     @property
     def distribution_seeds(self) -> list[int]:
-        """The seeds of zipf, pareto and normal: by the files' names, where no seed is said."""
+        """The seeds of zipf, pareto and normal: from the files' names unless randseed is set."""
         block_seed = self.seeds()[Stream.BLOCK]
         by_name = [hash_of(name) * self.thread for name in self.file_names]
         if self.seeding == Seeding.CHAINED:
@@ -175,9 +175,10 @@ MASK32 = 0xFFFFFFFF
 
 
 def hash_of(name: str) -> int:
-    """Return fio's hash of a file name, which seeds what is spread over the file.
+    """Return fio's hash of a file name, which seeds the distributions over the file.
 
-    It is B. Jenkins' lookup3, but of a long name's blocks only each word's first byte counts.
+    It is B. Jenkins' lookup3, except that of all but the last 12-byte block only the first byte of
+    each word counts.
     """
     data = name.encode()
     a = b = c = HASH_BEGIN + len(data)
@@ -191,7 +192,7 @@ def hash_of(name: str) -> int:
     a, b, c = (each + word & MASK32 for each, word in zip((a, b, c), words))
     for turn in (14, 11, 25, 16, 4, 14, 24):
         c = (c ^ b) - _turned(b, turn) & MASK32
-        a, b, c = b, c, a  # the next pair
+        a, b, c = b, c, a  # rotate to the next pair
     return b
 
 

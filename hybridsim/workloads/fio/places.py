@@ -1,4 +1,4 @@
-"""Where the files of jobs lie on the simulated volume: one after the other, each in one piece."""
+"""Layout of the jobs' files on the simulated volume: contiguous, one after the other."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ ALIGNED_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Laid:
-    """Jobs whose sizes are known, and where their files begin."""
+    """Jobs with known sizes, and the offsets of their files on the volume."""
 
     jobs: list[Job]
     begin_bytes: dict[str, int]  # by file
     volume_bytes: int
-    files_bytes: int  # of all files together
+    files_bytes: int  # total of all files
 
 
 def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
-    """Place files in order of first use; one of no said size takes what is left of the volume."""
+    """Place files in order of first use; a file without a size takes the rest of the volume."""
     extents: dict[str, int] = {}
     for job in jobs:
         end = job.pattern.offset_bytes + job.pattern.file_bytes if job.has_size else 0
@@ -34,7 +34,7 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     ends: dict[str, int] = {}
     for file, extent in extents.items():
         if not extent and file != list(extents)[-1]:
-            raise UsageError(f"{file}: say its size=, as other files lie behind it")
+            raise UsageError(f"{file}: needs size=, as other files follow it on the volume")
         begins[file] = begin
         ends[file] = begin + extent if extent else capacity_bytes
         begin = -(-ends[file] // ALIGNED_BYTES) * ALIGNED_BYTES
@@ -46,10 +46,10 @@ def _sized(job: Job, extent_bytes: int) -> Job:
     pattern = job.pattern
     if not job.has_size:
         pattern = job.shares.of(pattern, extent_bytes)
-    least = pattern.block_bytes
+    block_bytes = pattern.block_bytes
     if pattern.file_bytes < max(pattern.sizes[kind].least for kind in pattern.directions):
         raise UsageError(
             f"job {job.name}: {human_size(max(pattern.file_bytes, 0))} of {job.files[0]} is less "
-            f"than a block of {human_size(least)}: make size larger"
+            f"than a block of {human_size(block_bytes)}: increase size"
         )
     return replace(job, pattern=pattern)

@@ -7,18 +7,18 @@ from hybridsim.jit import kernel
 MASK32 = 0xFFFFFFFF
 WHOLE = 4294967296.0  # 2^32
 WARM_UP = 6
-FIRST, MULTIPLIER = 53, 69069  # of the generator that fills the states
+FIRST, MULTIPLIER = 53, 69069  # of the generator that seeds the states
 
 
 @kernel
 def seed_stream(states, row, seed):
-    """Begin a stream; `seed` has 32 bits."""
+    """Seed a stream; `seed` has 32 bits."""
     last = FIRST
     for column in range(3):
-        least = 1 if column == 0 else (7 if column == 1 else 15)
+        minimum = 1 if column == 0 else (7 if column == 1 else 15)
         last = ((last * MULTIPLIER) & MASK32) ^ seed
-        if last < least:
-            last += least
+        if last < minimum:
+            last += minimum
         states[row, column] = last
     for _ in range(WARM_UP):
         draw(states, row)
@@ -37,11 +37,11 @@ def draw(states, row):
 
 @kernel
 def draw_below(states, row, bound):
-    """Return a number from 0 to bound - 1."""
+    """Return a random number from 0 to bound - 1."""
     return int(bound * (draw(states, row) / WHOLE))
 
 
 @kernel
 def draw_percent(states, row):
-    """Return a number from 1 to 100."""
+    """Return a random number from 1 to 100."""
     return 1 + draw_below(states, row, 100)

@@ -1,4 +1,4 @@
-"""The options of one job, read one by one."""
+"""Typed access to the options of one job."""
 
 from __future__ import annotations
 
@@ -6,54 +6,54 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from hybridsim.workloads.fio import options
-from hybridsim.workloads.fio.jobfile import Said
+from hybridsim.workloads.fio.jobfile import OptionValue
 
 T = TypeVar("T")
 
 
 class Reader:
-    """The options of one job, read one by one; what is wrong is noted with its place."""
+    """Typed access to the options of one job; errors are collected with their places."""
 
-    def __init__(self, given: Mapping[str, Said], wrong: list[str]) -> None:
-        self.given = given
+    def __init__(self, specified: Mapping[str, OptionValue], wrong: list[str]) -> None:
+        self.specified = specified
         self._wrong = wrong
 
     def read(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        """Return the value of an option, or the default."""
-        said = self.given.get(name)
-        if said is None:
+        """Return the parsed value of an option, or the default."""
+        option = self.specified.get(name)
+        if option is None:
             return default
         try:
-            return parse(said.value)
+            return parse(option.value)
         except (ValueError, ZeroDivisionError) as error:
             text = str(error)
             if name not in text:
                 text = f"{name}: {text}"
             if text not in self._wrong:
-                self._wrong.append(f"{said.place}: {text}")
+                self._wrong.append(f"{option.place}: {text}")
             return default
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return an option that is on or off."""
+        """Return an option that is 0 or 1."""
         return self.read(name, _flag, default)
 
-    def number(self, name: str, default: int, least: int = 0) -> int:
-        """Return a whole number."""
+    def number(self, name: str, default: int, minimum: int = 0) -> int:
+        """Return a whole number of at least `minimum`."""
 
         def parse(text: str) -> int:
             number = options.whole(text)
-            if number < least:
-                raise ValueError(f"{name}={text}: at least {least}")
+            if number < minimum:
+                raise ValueError(f"{name}={text}: the minimum is {minimum}")
             return number
 
         return self.read(name, parse, default)
 
     def time(self, name: str, unit_ns: int) -> int:
-        """Return a time in ns; a bare number counts in `unit_ns`."""
+        """Return a time in ns; a number without a unit is in `unit_ns`."""
         return self.read(name, lambda text: options.time_ns(text, unit_ns), 0)
 
     def three(self, name: str, parse: Callable[[str], T], default: T) -> tuple[T, T, T]:
-        """Return a value for reads, writes and trims."""
+        """Return the values for reads, writes and trims."""
 
         def each(text: str) -> tuple[T, T, T]:
             parts = [parse(part) if part else default for part in options.each_direction(text)]
@@ -62,11 +62,11 @@ class Reader:
         return self.read(name, each, (default,) * 3)
 
     def refuse(self, name: str, text: str) -> None:
-        """Note what is wrong with an option."""
-        self._wrong.append(f"{self.given[name].place}: {text}")
+        """Record an error of an option."""
+        self._wrong.append(f"{self.specified[name].place}: {text}")
 
 
 def _flag(text: str) -> bool:
     if text.strip() not in ("0", "1"):
-        raise ValueError(f"{text!r}: 1 is on and 0 is off")
+        raise ValueError(f"{text!r}: must be 1 (on) or 0 (off)")
     return text.strip() == "1"

@@ -1,4 +1,4 @@
-"""What a real run did that its simulated twin shall do as well."""
+"""Constraints from a real run that a simulation must reproduce."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hybridsim.workloads.fio.jobfile import Written
 
 @dataclass(frozen=True)
 class RealRun:
-    """How old its cache was, how fast it was, and what came after it; all times in ns."""
+    """Age of the cache, pace, and later load of a real run; times in ns."""
 
-    lead_ns: int = 0  # age of the cache when the jobs began, from where all times count
-    paces: Sequence[Pace] = ()  # one a process, of both loads: no faster than these
-    later: Written | None = None  # what another fio ran on the same cache
-    gap_ns: int = 0  # between the end of the jobs and the begin of those
-    reload_ns: int = NEVER  # when the cache was stopped and started in between
+    lead_ns: int = 0  # age of the cache at the start of the jobs, the origin of all times
+    paces: Sequence[Pace] = ()  # upper limits: one per process, of both loads
+    later: Written | None = None  # jobs of a second fio on the same cache
+    gap_ns: int = 0  # from the end of the jobs to the start of those
+    reload_ns: int = NEVER  # time of a stop and restart of the cache in between
 
     def jobs(self, written: Written) -> list[Job]:
-        """Return the jobs, and behind them those of the later fio, which counts its own anew."""
+        """Return the jobs followed by those of the later fio, in later groups."""
         first = jobs_of(written)
         if self.later is None:
             return self._paced(first)
@@ -38,11 +38,11 @@ class RealRun:
         return [replace(job, pace=pace) for job, pace in zip(jobs, self.paces, strict=True)]
 
 
-SIMULATED = RealRun()  # nothing is to be as anywhere
+SIMULATED = RealRun()  # no constraints
 
 
 def again(job: Job, run: int, once: Sequence[Job]) -> Job:
-    """Return a job as it is in a later run: after all jobs of the runs before."""
+    """Return the copy of a job for a repeated run, in groups after those of all earlier runs."""
     groups = once[-1].group + 1
     reported = max(abs(each.reported_with) for each in once) + 1
     sign = 1 if job.reported_with >= 0 else -1

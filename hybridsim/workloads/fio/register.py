@@ -1,4 +1,4 @@
-"""Every block once, in an order without memory: a linear feedback shift register."""
+"""Every block once, in pseudo-random order: a linear feedback shift register."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.workloads.fio.pattern import Pattern, Stream
 
-# For each number of bits, which of them turn when a one is shifted out.  Found in the sequences of
-# blocks that fio 3.33 gave for files of 2^bits - 1 blocks; ones and zeros are exchanged there.
+# Bits that are inverted when a one is shifted out, by number of bits.  Derived from the sequences
+# of blocks of fio 3.33 for files of 2^bits - 1 blocks; fio exchanges ones and zeros.
 TAPS = {
     3: 0x6, 4: 0xC, 5: 0x14, 6: 0x30, 7: 0x60, 8: 0xB8, 9: 0x110, 10: 0x240, 11: 0x500,
     12: 0x829, 13: 0x100D, 14: 0x2015, 15: 0x6000, 16: 0xD008, 17: 0x12000, 18: 0x20400,
@@ -20,22 +20,22 @@ TAPS = {
     31: 0x48000000, 32: 0xD0000001, 33: 0x100080000, 34: 0x204000003, 35: 0x500000000,
     36: 0x801000000, 37: 0x100000001F, 38: 0x2000000031, 39: 0x4400000000,
 }  # fmt: skip
-STATE, GIVEN = range(2)
+STATE, RETURNED = range(2)
 
 
 @state_machine
 class Register(NamedTuple):
-    """The register, one a file, all alike; numbers behind the last block are passed over."""
+    """One register per file, all with the same taps; numbers beyond the last block are skipped."""
 
     blocks: int
     ones: int
     taps: int
     first: int
-    state: Ints  # [file, (STATE, GIVEN: blocks of this round)]
+    state: Ints  # [file, (STATE, RETURNED: blocks of this round)]
 
     @classmethod
     def new(cls, blocks: int, seed: int, files: int = 1) -> Register:
-        """Make registers for files; of no blocks: such that are not used."""
+        """Create registers for files; with 0 blocks they are unused."""
         bits = max(3, blocks.bit_length())
         ones = (1 << bits) - 1
         register = cls(
@@ -47,16 +47,16 @@ class Register(NamedTuple):
 
     @classmethod
     def of(cls, pattern: Pattern) -> Register:
-        """Make those of a pattern's files."""
+        """Create the registers of a pattern's files."""
         unit = pattern.sizes[pattern.directions[0]].unit
         blocks = pattern.file_bytes // unit if pattern.uses_register else 0
         return cls.new(blocks, pattern.seeds()[Stream.BLOCK], pattern.files)
 
     @method
     def restart(self, file):
-        """Begin a new round."""
+        """Start a new round."""
         self.state[file, STATE] = self.first
-        self.state[file, GIVEN] = 0
+        self.state[file, RETURNED] = 0
         self.step(file)
 
     @method
@@ -68,9 +68,9 @@ class Register(NamedTuple):
     @method
     def next(self, file):
         """Return the next block of a file, -1 after the last."""
-        if self.state[file, GIVEN] >= self.blocks:
+        if self.state[file, RETURNED] >= self.blocks:
             return -1
-        self.state[file, GIVEN] += 1
+        self.state[file, RETURNED] += 1
         self.step(file)
         while self.ones ^ self.state[file, STATE] >= self.blocks:
             self.step(file)

@@ -1,4 +1,4 @@
-"""What read_iolog and its options say."""
+"""read_iolog and the options of its replay."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from hybridsim.workloads.fio.reader import Reader
 
 
 class Log(Protocol):
-    """An open trace whose requests a job replays; hybridsim.traces.trace.Trace is one."""
+    """An open trace that a job replays; implemented by hybridsim.traces.trace.Trace."""
 
     @property
     def devices(self) -> Sequence[Device]:
         """The files of the log."""
 
     def summary(self) -> Any:
-        """Return what is in the log; `max_end_bytes` is where its last byte lies."""
+        """Return the summary of the log; its `max_end_bytes` is the end of the last byte."""
 
     def chunks(self) -> Iterator[Requests]:
-        """Yield the requests in order, anew at each call."""
+        """Yield the requests in order; each call starts again."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Where a job's requests come from, if not from a generator."""
+    """Source of a job's requests if it is a log."""
 
     path: str
     redirect: str = ""  # another name for the file
-    is_unstalled: bool = False  # as fast as can be, not at the times of the log
+    is_unstalled: bool = False  # as fast as possible, not at the times of the log
     time_percent: int = 100  # 200: in half the time
-    scale: int = 1  # offsets are divided by it
-    align_bytes: int = 0  # and offsets made multiples of it
-    skipped: tuple[int, ...] = ()  # directions that are left out
+    scale: int = 1  # divisor of offsets
+    align_bytes: int = 0  # offsets are rounded down to multiples of it
+    skipped: tuple[int, ...] = ()  # directions that are not replayed
     log: Log | None = None  # the file at `path`, once it is open
 
     def placed(self, offset: Ints) -> Ints:
-        """Return where requests lie."""
+        """Return scaled and aligned offsets."""
         offset = offset // self.scale
         return offset // self.align_bytes * self.align_bytes if self.align_bytes else offset
 
 
 def replay_of(reader: Reader) -> Replay | None:
-    """Return what a job replays, if it does."""
+    """Return the replay options of a job; None without read_iolog."""
     path = reader.read("read_iolog", str, "")
     if not path:
         return None
@@ -63,8 +63,8 @@ def replay_of(reader: Reader) -> Replay | None:
 
 
 def _skipped(text: str) -> tuple[int, ...]:
-    known = {"read": READ, "write": WRITE, "trim": TRIM, "sync": SYNC}
+    kinds = {"read": READ, "write": WRITE, "trim": TRIM, "sync": SYNC}
     names = [name.strip() for name in text.split(",")]
-    if not set(names) <= known.keys():
-        raise ValueError(f"{text!r}: read, write, trim and sync can be left out")
-    return tuple(known[name] for name in names)
+    if not set(names) <= kinds.keys():
+        raise ValueError(f"{text!r}: must be a list of read, write, trim and sync")
+    return tuple(kinds[name] for name in names)

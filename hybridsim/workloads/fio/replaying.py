@@ -1,4 +1,4 @@
-"""read_iolog: the requests of a job come from a log, at its times or as fast as can be."""
+"""read_iolog: a job's requests from a log, at the log's times or as fast as possible."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.replay import Log
 
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.WRITE_ZEROES: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
-LEAST_BYTES = 4096
+MIN_FILE_BYTES = 4096
 
 
 @dataclass
-class Made:
-    """Some requests in order, each of a file."""
+class Columns:
+    """A sequence of requests in columns."""
 
     kind: Bytes
     offset: Ints
     length: Ints
     due_ns: Ints
-    file: Ints  # the how-manieth of the job
+    file: Ints  # index in the job's files
 
     @classmethod
-    def of(cls, parts: Sequence[Made]) -> Made:
-        """Return parts as one."""
+    def of(cls, parts: Sequence[Columns]) -> Columns:
+        """Return the concatenation of `parts`."""
         none = np.zeros(0, np.int64)
         columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 5
         kind, *others = (np.concatenate([none, *column]) for column in columns)
         return cls(kind.astype(np.uint8), *others)
 
-    def __getitem__(self, rows: slice) -> Made:
-        return Made(*(column[rows] for column in vars(self).values()))
+    def __getitem__(self, rows: slice) -> Columns:
+        return Columns(*(column[rows] for column in vars(self).values()))
 
 
 def opened(job: Job, read: Callable[[str], Log]) -> Job:
-    """Return a job with its log open, and the file and span of that log; other jobs as they are.
+    """Return a replaying job with its log open and the log's file and size; others unchanged.
 
     `read` opens a trace by its path.  Raises UsageError for a log of several files, TraceError for
-    one that cannot be read.
+    an unreadable one.
     """
     if job.replay is None:
         return job
@@ -54,29 +54,29 @@ def opened(job: Job, read: Callable[[str], Log]) -> Job:
     if len(trace.devices) > 1:
         names = ", ".join(device.name for device in trace.devices)
         raise UsageError(
-            f"job {job.name}: read_iolog={job.replay.path} is of {len(trace.devices)} files "
-            f"({names}); logs of one are supported: split it"
+            f"job {job.name}: read_iolog={job.replay.path} has requests to {len(trace.devices)} "
+            f"files ({names}); only logs of one file are supported: split it"
         )
     end = job.replay.placed(np.array([summary.max_end_bytes]))[0]
-    end = max(int(end) + job.replay.align_bytes, LEAST_BYTES)
+    end = max(int(end) + job.replay.align_bytes, MIN_FILE_BYTES)
     pattern = replace(job.pattern, file_bytes=end, pass_bytes=end, offset_bytes=0)
     file = job.replay.redirect or trace.devices[0].name
     log = replace(job.replay, log=trace)
     return replace(job, replay=log, pattern=pattern, files=(file,), has_size=True)
 
 
-def requests(job: Job) -> Iterator[Made]:
+def requests(job: Job) -> Iterator[Columns]:
     """Yield the requests of a job's log, in order."""
     replay = job.replay
     assert replay is not None
-    assert replay.log is not None, "a log is opened before it is replayed"
+    assert replay.log is not None, "the log must be open"
     for chunk in replay.log.chunks():
         kind = _kinds(chunk)
         wanted = ~np.isin(kind, replay.skipped)
         due = np.zeros(len(kind), np.int64)
         if not replay.is_unstalled:
             due = chunk.arrival_ns * 100 // replay.time_percent
-        yield Made(
+        yield Columns(
             kind[wanted],
             replay.placed(chunk.offset_bytes)[wanted],
             chunk.length_bytes[wanted],

@@ -1,4 +1,4 @@
-"""The requests of all jobs, made as the machine asks for them."""
+"""The requests of all jobs, generated on demand of the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hybridsim.workloads.fio.generator import FILE_SHIFT, Generator, fill
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.places import Laid
-from hybridsim.workloads.fio.replaying import Made, requests
+from hybridsim.workloads.fio.replaying import Columns, requests
 
 CHUNK = 1 << 14
 COLUMNS = 6  # op, offset, length, stream, due, think
@@ -24,45 +24,45 @@ OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
 
 
 class Generated:
-    """Requests by a job's options."""
+    """Source of requests: the options of a job."""
 
     def __init__(self, job: Job) -> None:
         with np.errstate(over="ignore"):
             self._generator = Generator.new(job.pattern)
 
-    def made(self, count: int) -> Made:
-        """Return so many requests; fewer are the last."""
+    def take(self, count: int) -> Columns:
+        """Return the next `count` requests; fewer at the end of the job."""
         kind, offset, length = np.zeros(count, np.uint8), *np.zeros((2, count), np.int64)
         with np.errstate(over="ignore"):
-            made = int(fill(self._generator, kind, offset, length))
-        kind, offset, length = kind[:made], offset[:made], length[:made]
+            filled = int(fill(self._generator, kind, offset, length))
+        kind, offset, length = kind[:filled], offset[:filled], length[:filled]
         file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
-        return Made(kind, at, length, np.zeros(made, np.int64), file)
+        return Columns(kind, at, length, np.zeros(filled, np.int64), file)
 
 
 class Replayed:
-    """Requests from a log."""
+    """Source of requests: a log."""
 
     def __init__(self, job: Job) -> None:
         self._chunks = requests(job)
-        self._left = Made.of([])
+        self._rest = Columns.of([])
 
-    def made(self, count: int) -> Made:
-        """Return so many requests; fewer are the last."""
-        found, rows = [self._left], len(self._left.kind)
+    def take(self, count: int) -> Columns:
+        """Return the next `count` requests; fewer at the end of the log."""
+        parts, rows = [self._rest], len(self._rest.kind)
         while rows < count:
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
-            found.append(chunk)
+            parts.append(chunk)
             rows += len(chunk.kind)
-        whole = Made.of(found)
-        self._left = whole[count:]
+        whole = Columns.of(parts)
+        self._rest = whole[count:]
         return whole[:count]
 
 
 class Feed:
-    """One job's requests: those made and not yet issued, and how to make more."""
+    """Requests of one job that are not yet issued, and their source."""
 
     def __init__(self, job: Job, begin_bytes: Sequence[int], stream: int) -> None:
         self._source = Replayed(job) if job.replay else Generated(job)
@@ -77,31 +77,31 @@ class Feed:
             FUA if job.is_durable else 0
         )
         self.is_last = False
-        self.made: list[Ints] = []  # kind, offset, length, file: where a log tells offsets
+        self.made: list[Ints] = []  # kind, offset, length, file: if a log has offsets
         self._rows = _columns(0)
 
     def rows(self, used: int) -> list[Ints]:
-        """Drop so many rows, which were issued, and return the next ones."""
-        left = [column[used:] for column in self._rows]
-        if not self.is_last and len(left[0]) < CHUNK:
-            more = self._made(CHUNK)
-            left = [np.concatenate(pair) for pair in zip(left, more)]
-        self._rows = left
-        return left
+        """Drop the `used` rows that were issued; return the rows that follow."""
+        rest = [column[used:] for column in self._rows]
+        if not self.is_last and len(rest[0]) < CHUNK:
+            more = self._more(CHUNK)
+            rest = [np.concatenate(pair) for pair in zip(rest, more)]
+        self._rows = rest
+        return rest
 
-    def _made(self, count: int) -> list[Ints]:
-        made = self._source.made(count)
-        kind, offset, length = made.kind, made.offset, made.length
+    def _more(self, count: int) -> list[Ints]:
+        taken = self._source.take(count)
+        kind, offset, length = taken.kind, taken.offset, taken.length
         self.is_last = len(kind) < count
         if self._job.keeps_offsets:
-            self.made.append(np.stack([kind, offset, length, made.file]))
+            self.made.append(np.stack([kind, offset, length, taken.file]))
         rows = _columns(len(kind))
         flags = np.where(kind == WRITE, self._flags, 0)
         rows[0][:] = OPS[kind] | flags
-        rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[made.file])
+        rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[taken.file])
         rows[2][:] = length
         rows[3][:] = self._stream
-        rows[4][:] = np.maximum(self._due_ns(kind, length), made.due_ns)
+        rows[4][:] = np.maximum(self._due_ns(kind, length), taken.due_ns)
         if self._job.pace is not None:
             first = int(self._done[:SYNC].sum())
             paced = self._job.pace.due_ns(first, len(kind), self._job.depth)
@@ -115,10 +115,10 @@ class Feed:
         return rows
 
     def _end_sync(self) -> tuple[int, ...]:
-        return int(Op.FLUSH), 0, 0, self._stream, 0, 1  # after all others: it thinks a moment
+        return int(Op.FLUSH), 0, 0, self._stream, 0, 1  # think 1 ns: issued last
 
     def _due_ns(self, kind: Bytes, length: Ints) -> Ints:
-        """When each may be issued at the earliest, by the rates of its direction."""
+        """Return the earliest issue times by the rates of the directions."""
         due = np.zeros(len(kind), np.int64)
         for direction in (READ, WRITE, TRIM):
             mine = kind == direction
@@ -136,7 +136,7 @@ class Feed:
         return due
 
     def _think_ns(self, kind: Bytes) -> Ints:
-        """How long it thinks before each: after so many requests."""
+        """Return the think times before the requests: one after each `think_blocks` requests."""
         moves = kind != SYNC
         order = self._done[:SYNC].sum() + np.cumsum(moves) - moves
         is_time = moves & (order > 0) & (order % self._job.think_blocks == 0)
@@ -144,9 +144,9 @@ class Feed:
 
 
 def rate_of(job: Job, direction: int) -> int:
-    """Return the requests a second that a job is held to; a rate in bytes counts its least."""
-    least = job.pattern.sizes[direction].least
-    return job.requests_per_s[direction] or job.bytes_per_s[direction] // least
+    """Return the job's limit in requests/s; a rate in bytes is divided by the smallest size."""
+    minimum = job.pattern.sizes[direction].least
+    return job.requests_per_s[direction] or job.bytes_per_s[direction] // minimum
 
 
 def _columns(rows: int) -> list[Ints]:
@@ -167,12 +167,12 @@ class Feeds:
 
     @property
     def made(self) -> list[Ints]:
-        """Kind, offset, length, file of all requests that each job made, if logs tell offsets."""
+        """Kind, offset, length and file of all requests of each job, if logs have offsets."""
         none = np.zeros((4, 0), np.int64)
         return [np.concatenate([none, *feed.made], axis=1) for feed in self._feeds]
 
     def batch(self) -> JobBatch:
-        """Return what comes next; what is left of the batch before is in it again."""
+        """Return the next requests, including those of the last batch that were not issued."""
         used = np.zeros(len(self._feeds), np.int64)
         if self._batch is not None:
             used = self._batch.next - self._begin

@@ -1,4 +1,4 @@
-"""What came of jobs: latencies, rates over time, and the lines of their logs."""
+"""Results of jobs: latencies, rates over time, and the entries of their logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES, MIXED = ("read", "write", "trim"), "mixed"
 TIMED_OUT = 110  # errno
 Mask = npt.NDArray[np.bool_]
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
-# The ends of fio's coarse bins of latency, and behind the last of them all else.
+# Upper ends of fio's coarse latency bins; the last bin, above all of them, has no entry.
 EDGES_NS = np.array(
     [
         *(1 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)),
@@ -35,13 +35,13 @@ EDGES_NS = np.array(
 
 @dataclass
 class Windows:
-    """Sums over equal stretches of time."""
+    """Sums over consecutive windows of equal width."""
 
     width_ns: int
     sums: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, time_ns: Ints, amount: Ints) -> None:
-        """Add amounts at their times, counted from the beginning."""
+        """Add amounts at their times, which count from 0."""
         if not len(time_ns):
             return
         at = time_ns // self.width_ns
@@ -51,16 +51,16 @@ class Windows:
         np.add.at(self.sums, at, amount)
 
     def whole(self, span_ns: int) -> Ints:
-        """Return the sums of the windows that lie within a span; of a short one its sum."""
-        found: Ints = np.zeros(max(1, span_ns // self.width_ns), np.int64)
-        part = self.sums[: len(found)]
-        found[: len(part)] = part
-        return found
+        """Return the sums of all complete windows of a span; at least one window."""
+        sums: Ints = np.zeros(max(1, span_ns // self.width_ns), np.int64)
+        part = self.sums[: len(sums)]
+        sums[: len(part)] = part
+        return sums
 
 
 @dataclass
 class Measured:
-    """What one direction of a job came to."""
+    """Results of one direction of a job."""
 
     latency: Distribution = field(default_factory=Distribution)
     squares: float = 0.0
@@ -71,28 +71,28 @@ class Measured:
 
     @property
     def count(self) -> int:
-        """How many requests."""
+        """Number of requests."""
         return self.latency.count
 
     @property
     def mean_ns(self) -> float:
-        """Mean latency."""
+        """Mean latency in ns."""
         return self.latency.mean_ns or 0.0
 
     @property
     def deviation_ns(self) -> float:
-        """Standard deviation of a sample."""
+        """Sample standard deviation of the latency in ns."""
         if self.count < 2:
             return 0.0
         spread = self.squares - self.count * self.mean_ns**2
         return float(np.sqrt(max(spread, 0.0) / (self.count - 1)))
 
     def add(self, latency_ns: Ints, since_ns: Ints, length: Ints) -> None:
-        """Add completed requests; `since_ns` counts from where measuring began."""
+        """Add completed requests; `since_ns` counts from the start of the measurement."""
         if not len(latency_ns):
             return
-        least = int(latency_ns.min())
-        self.min_ns = min(self.min_ns, least) if self.count else least
+        minimum = int(latency_ns.min())
+        self.min_ns = min(self.min_ns, minimum) if self.count else minimum
         self.latency += Distribution.of(latency_ns)
         self.squares += float(np.square(latency_ns.astype(np.float64)).sum())
         self.moved_bytes += int(length.sum())
@@ -100,12 +100,12 @@ class Measured:
         self.moved.add(since_ns, length)
 
     def __add__(self, other: Measured) -> Measured:
-        """Return both together."""
-        least = [each.min_ns for each in (self, other) if each.count]
+        """Return the sum of both."""
+        minima = [each.min_ns for each in (self, other) if each.count]
         return Measured(
             self.latency + other.latency,
             self.squares + other.squares,
-            min(least, default=0),
+            min(minima, default=0),
             self.moved_bytes + other.moved_bytes,
             _together(self.done, other.done),
             _together(self.moved, other.moved),
@@ -121,38 +121,38 @@ def _together(one: Windows, other: Windows) -> Windows:
 
 @dataclass
 class JobResult:
-    """What came of one job, or of several that are reported as one."""
+    """Results of one job, or of several that are reported together."""
 
     jobs: list[Job]
     directions: list[Measured]  # read, write, trim, sync
-    coarse: Ints  # requests by EDGES_NS
+    coarse: Ints  # requests per bin of EDGES_NS
     levels: Ints
-    begin_ns: int = 0  # when measuring began
-    end_ns: int = 0  # the last completion
-    depths: list[Ints] = field(default_factory=list)  # by job, as the machine has them
+    begin_ns: int = 0  # start of the measurement
+    end_ns: int = 0  # last completion
+    depths: list[Ints] = field(default_factory=list)  # state of the depth search, by job
     log: list[npt.NDArray[np.int64]] = field(default_factory=list)
     issued: list[npt.NDArray[np.int64]] = field(default_factory=list)  # order, ns: for write_iolog
     made: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
 
     def forget(self) -> None:
-        """Begin to measure anew; logs go on."""
+        """Restart the measurement; logs continue."""
         self.directions = _directions(self.jobs[0])
         self.coarse[:] = 0
         self.end_ns = 0
 
     @property
     def span_ns(self) -> int:
-        """How long it was measured."""
+        """Duration of the measurement in ns."""
         return max(self.end_ns - self.begin_ns, 1)
 
     @property
     def span_ms(self) -> int:
-        """The same as fio tells it."""
+        """Duration of the measurement in ms, rounded as by fio."""
         return max(1, round(self.span_ns / MILLISECOND))
 
     @property
     def told(self) -> list[tuple[str, Measured]]:
-        """What is told of reads, writes and trims, by name; unified_rw_reporting adds them up."""
+        """Reported results of reads, writes and trims by name; unified_rw_reporting merges them."""
         directions = self.directions[:SYNC]
         if self.jobs[0].is_unified:
             return [(MIXED, sum(directions[1:], directions[0]))]
@@ -160,16 +160,16 @@ class JobResult:
 
     @property
     def depth(self) -> int:
-        """How many requests were under way at the end: with latency_target, what was found."""
+        """Queue depth at the end; with latency_target, the result of the search."""
         return int(self.depths[-1][NOW])
 
     @property
     def error(self) -> int:
-        """What fio ends with: 0, or the number of an error."""
+        """Exit status as in fio: 0 or an errno."""
         return TIMED_OUT if any(each[BROKE_NS] for each in self.depths) else 0
 
     def __add__(self, other: JobResult) -> JobResult:
-        """Return both as one."""
+        """Return the merged results of both."""
         return JobResult(
             self.jobs + other.jobs,
             [a + b for a, b in zip(self.directions, other.directions)],
@@ -183,11 +183,11 @@ class JobResult:
 
 @dataclass(frozen=True)
 class FioResult:
-    """What came of all jobs, and what is to be said of them."""
+    """Results of all jobs, with notes about them."""
 
     jobs: list[Job]
-    of_jobs: list[JobResult]  # one for each process, in order
-    reported: list[JobResult]  # group_reporting makes one of several
+    of_jobs: list[JobResult]  # one per process, in order
+    reported: list[JobResult]  # merged by group_reporting
     written: Written
     machine: str
     notes: list[str]
@@ -196,9 +196,9 @@ class FioResult:
 
 
 class Results:
-    """The results of all jobs, as facts come in.
+    """The results of all jobs, accumulated from completed requests.
 
-    It keeps what the machine's `source` knows of each job: when it began, at which depths it is.
+    `source` is the machine's: the start times and the depth search of each job are read from it.
     """
 
     def __init__(self, jobs: Sequence[Job], source: Jobs) -> None:
@@ -208,7 +208,7 @@ class Results:
         self._measured_ns = np.zeros(len(jobs), np.int64)
 
     def add(self, facts: Facts) -> None:
-        """Add facts."""
+        """Add completed requests."""
         owner = facts.number % len(self.of_jobs)
         for number, result in enumerate(self.of_jobs):
             job = result.jobs[0]
@@ -242,12 +242,12 @@ class Results:
             result.end_ns = max(result.end_ns, int(done_ns[-1]))
 
     def reported(self) -> list[JobResult]:
-        """Return what is reported as one."""
-        found: dict[int, JobResult] = {}
+        """Return the results, merged by group_reporting."""
+        merged: dict[int, JobResult] = {}
         for result in self.of_jobs:
             key = result.jobs[0].reported_with
-            found[key] = found[key] + result if key in found else result
-        return list(found.values())
+            merged[key] = merged[key] + result if key in merged else result
+        return list(merged.values())
 
 
 def _empty(job: Job, levels: Ints, depths: Ints) -> JobResult:
@@ -270,7 +270,7 @@ def _kinds(op: Bytes) -> Ints:
 
 
 def _logged(facts: Facts, mine: Mask, begin_ns: int, jobs: int) -> Ints:
-    """Return what logs tell of some facts."""
+    """Return the columns of log entries for some completed requests."""
     done_ns = facts.done_ns[mine]
     latency_ns = done_ns - facts.issue_ns[mine]
     order = facts.number[mine] // jobs

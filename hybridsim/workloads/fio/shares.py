@@ -1,4 +1,4 @@
-"""size, offset and io_size in percent: of a file whose size is known when it is laid out."""
+"""size, offset and io_size in percent of a file, whose size is known once files are laid out."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ OF_FILE = ("size", "offset", "offset_increment")
 
 @dataclass(frozen=True)
 class Shares:
-    """Percent of a file; 0 where it is not said so."""
+    """Percent of a file; 0 if not specified in percent."""
 
     size: int = 0
     offset: int = 0
     moved: int = 0  # of the size
 
     def further(self, percent: int) -> Shares:
-        """Return the same, beginning later."""
+        """Return a copy whose offset is `percent` larger."""
         return replace(self, offset=self.offset + percent) if percent else self
 
     def of(self, pattern: Pattern, file_bytes: int) -> Pattern:
-        """Return a pattern of no said size as that of a file; it begins and ends with a block."""
+        """Return a pattern without a size, fitted to a file; its ends are block-aligned."""
         block = pattern.block_bytes
         begin = pattern.offset_bytes or -(-file_bytes * self.offset // 100 // block) * block
-        left = file_bytes - begin
-        size = min(left, file_bytes * self.size // 100 // block * block) if self.size else left
+        rest = file_bytes - begin
+        size = min(rest, file_bytes * self.size // 100 // block * block) if self.size else rest
         moved = pattern.pass_bytes or (size * self.moved // 100 if self.moved else size)
         return replace(pattern, offset_bytes=begin, file_bytes=size, pass_bytes=moved)
 
@@ -37,23 +37,23 @@ WHOLE = Shares()
 
 
 def amount(reader: Reader, name: str) -> tuple[int, int]:
-    """Return bytes, or else percent."""
+    """Return (bytes, percent) of an option; one of the two is 0."""
 
     def parse(text: str) -> tuple[int, int]:
         if not text.strip().endswith("%"):
             return options.size(text), 0
         percent = int(text.strip()[:-1])
         if not 0 <= percent <= 100:
-            raise ValueError(f"{text}: a share is from 0% to 100%")
+            raise ValueError(f"{text}: a share must be 0% to 100%")
         return 0, percent
 
     return reader.read(name, parse, (0, 0))
 
 
 def shares_of(reader: Reader, has_size: bool) -> Shares:
-    """Return what is said in percent, which needs a file whose size is not."""
-    found = {name: amount(reader, name)[1] for name in (*OF_FILE, "io_size")}
-    for name in found:
-        if found[name] and has_size:
-            reader.refuse(name, f"{name} in percent is of a whole file; with size= write bytes")
-    return Shares(found["size"], found["offset"], found["io_size"])
+    """Return the options in percent; they need a file without size=."""
+    percents = {name: amount(reader, name)[1] for name in (*OF_FILE, "io_size")}
+    for name, percent in percents.items():
+        if percent and has_size:
+            reader.refuse(name, f"{name} in percent is a share of a file without size=: use bytes")
+    return Shares(percents["size"], percents["offset"], percents["io_size"])

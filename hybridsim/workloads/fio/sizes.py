@@ -1,4 +1,4 @@
-"""bs, bsrange, bssplit and ba: how long requests are."""
+"""bs, bsrange, bssplit and ba: the sizes of requests."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ def sizes_of(reader: Reader) -> tuple[Sizes, Sizes, Sizes]:
     unsplit: list[Split] = [(), (), ()]
     splits = reader.read("bssplit", _splits, unsplit)
     units = reader.three("ba", options.size, 0)
-    found = []
-    for (least, most), split, unit in zip(ranges, splits, units):
+    sizes = []
+    for (minimum, maximum), split, unit in zip(ranges, splits, units):
         if split:
-            least, most = min(size for size, _ in split), max(size for size, _ in split)
-        if least <= 0 or most < least:
-            name = "bsrange" if "bsrange" in reader.given else "bs"
-            reader.refuse(name, f"{name}: a block is at least a byte, and the least comes first")
-        found.append(Sizes(least, most, split, unit or least))
-    return found[0], found[1], found[2]
+            minimum, maximum = min(size for size, _ in split), max(size for size, _ in split)
+        if minimum <= 0 or maximum < minimum:
+            name = "bsrange" if "bsrange" in reader.specified else "bs"
+            problem = "the minimum must be at least 1 byte and not above the maximum"
+            reader.refuse(name, f"{name}: {problem}")
+        sizes.append(Sizes(minimum, maximum, split, unit or minimum))
+    return sizes[0], sizes[1], sizes[2]
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:
-    found = []
+    ranges = []
     for part in options.each_direction(text):
-        least, dash, most = part.partition("-")
+        minimum, dash, maximum = part.partition("-")
         if not dash:
-            raise ValueError(f"{part!r} is no range: write 4k-64k")
-        found.append((options.size(least), options.size(most)))
-    return found
+            raise ValueError(f"{part!r} is not a range; expected for example 4k-64k")
+        ranges.append((options.size(minimum), options.size(maximum)))
+    return ranges
 
 
 def _splits(text: str) -> list[Split]:
-    found: list[Split] = []
+    splits: list[Split] = []
     for part in options.each_direction(text):
         pairs = [pair.partition("/") for pair in part.split(":")]
-        given = [(options.size(size), int(share) if share else -1) for size, _, share in pairs]
-        left = 100 - sum(share for _, share in given if share >= 0)
-        empty = sum(share < 0 for _, share in given)
-        if left < 0 or (left > 0 and not empty):
+        shares = [(options.size(size), int(share) if share else -1) for size, _, share in pairs]
+        rest = 100 - sum(share for _, share in shares if share >= 0)
+        empty = sum(share < 0 for _, share in shares)
+        if rest < 0 or (rest > 0 and not empty):
             raise ValueError(f"{part!r}: the shares must add up to 100")
-        filled = [(size, share if share >= 0 else left // empty) for size, share in given]
-        found.append(tuple(sorted(filled, key=lambda pair: pair[1])))
-    return found
+        filled = [(size, share if share >= 0 else rest // empty) for size, share in shares]
+        splits.append(tuple(sorted(filled, key=lambda pair: pair[1])))
+    return splits

@@ -1,8 +1,8 @@
-"""Blocks of which some come more often than others: zipf, pareto, normal.
+"""Skewed distributions of blocks: zipf, pareto, normal.
 
-A rank is drawn and scattered over the file by a multiplication.  zipf is after J. Gray et al.,
+A rank is drawn and scattered over the file by a multiplication.  zipf follows J. Gray et al.,
 Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994; normal is the mean of twelve
-even numbers and one more within the deviation.
+uniform numbers plus a uniform one within the deviation.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hybridsim.workloads.fio.pattern import MASK32, Distribution, Pattern, Servi
 from hybridsim.workloads.fio.random import draw, draw_below, seed_stream
 
 SCATTER = np.uint64(0x61C8864680B583EB)
-TERMS_MAX = 10**7  # of zipf's sum
+TERMS_MAX = 10**7  # of the sum of zipf's weights
 ZIPF, PARETO, NORMAL = (
     int(each) for each in (Distribution.ZIPF, Distribution.PARETO, Distribution.NORMAL)
 )
-EVEN_NUMBERS = 12
+UNIFORM_NUMBERS = 12
 SERVED = {
     Service.ZIPF: Distribution.ZIPF,
     Service.PARETO: Distribution.PARETO,
@@ -33,28 +33,28 @@ SERVED = {
 
 @state_machine
 class Spread(NamedTuple):
-    """One distribution over each of some files."""
+    """One distribution, over each of several files."""
 
     kind: int
     blocks: int
     width: int  # normal: twice the deviation
     shape: float
     zeta: float  # zipf: the sum of all weights
-    is_scattered: bool  # ranks that follow each other lie apart
-    shift: Ints  # by file: where rank 0 lies
-    states: Ints  # by file
+    is_scattered: bool  # consecutive ranks are scattered over the file
+    shift: Ints  # by file: block of rank 0
+    states: Ints  # random states, by file
 
     @classmethod
     def new(cls, pattern: Pattern) -> Spread:
-        """Make that of a pattern's blocks."""
+        """Create the distribution of a pattern's blocks."""
         file_bytes = pattern.file_bytes + pattern.rest_bytes // pattern.files
-        blocks = max(1, -(-file_bytes // pattern.block_bytes))  # in fio a part of one is one
+        blocks = max(1, -(-file_bytes // pattern.block_bytes))  # as in fio, a partial block counts
         kind, shape, seeds = pattern.distribution, pattern.shape, pattern.distribution_seeds
         return cls._of(int(kind), blocks, shape, pattern.center, seeds, True)
 
     @classmethod
     def of_files(cls, pattern: Pattern, numbers: int, seed: int) -> Spread:
-        """Make that of a pattern's files, as so many numbers for all of them."""
+        """Create the distribution of a pattern's files, as `numbers` numbers for all files."""
         kind = SERVED.get(pattern.service, Distribution.RANDOM)
         return cls._of(int(kind), numbers, pattern.service_shape, None, [seed], False)
 
@@ -82,7 +82,7 @@ class Spread(NamedTuple):
 
     @method
     def next(self, file):
-        """Return a block of a file."""
+        """Return the next block of a file."""
         if self.kind == ZIPF:
             rank = self.zipf(file)
         elif self.kind == PARETO:
@@ -98,7 +98,7 @@ class Spread(NamedTuple):
 
     @method
     def zipf(self, file):
-        """Return a rank, from 0."""
+        """Return a zipf-distributed rank, from 0."""
         share = draw(self.states, file) / float(MASK32)
         second = 1.0 + math.pow(0.5, self.shape)
         if share * self.zeta < 1:
@@ -111,22 +111,22 @@ class Spread(NamedTuple):
 
     @method
     def normal(self, file):
-        """Return a block about the middle of the file."""
+        """Return a normally distributed block around the middle of the file."""
         mean = 0
-        for _ in range(EVEN_NUMBERS):
+        for _ in range(UNIFORM_NUMBERS):
             mean += draw(self.states, file) % (self.blocks + 1)
-        mean = (mean + EVEN_NUMBERS - 1) // EVEN_NUMBERS
+        mean = (mean + UNIFORM_NUMBERS - 1) // UNIFORM_NUMBERS
         if self.width > 0:
             off = draw_below(self.states, file, self.width) - self.width // 2
             while mean + off >= self.blocks:
-                off //= 2  # it is above 0
+                off //= 2  # off is positive here
             mean += off
         return mean
 
 
 @loop
 def sum_of_weights(terms, theta):
-    """Return the sum of 1 / i^theta, the largest first."""
+    """Return the sum of 1 / i^theta for i from 1 to `terms`, added in this order."""
     total = 0.0
     for i in range(1, terms + 1):
         total += math.pow(1.0 / i, theta)

@@ -1,4 +1,4 @@
-"""What a pattern says, as arrays for the generator."""
+"""The parameters of a pattern as arrays for the generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hybridsim.workloads.fio.pattern import MASK32, Distribution, Pattern, Strea
 
 
 def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
-    """Return what each direction has of its own: numbers, splits and zones."""
+    """Return the parameters of each direction, its splits and its zones."""
     by_direction = np.zeros((3, 6), np.int64)
     splits = np.zeros((3, max(1, *(len(each.split) for each in pattern.sizes)), 2), np.int64)
     zones = np.zeros((3, max(1, *(len(each) for each in pattern.zones)), 3), np.int64)

@@ -1,4 +1,4 @@
-"""When requests arrive: how one gap follows another, and how much time each part takes."""
+"""Arrival times of requests: the sequence of gaps, and the duration of each part."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads.draws import Draws, Ints
 
-PARTS = 64  # of the requests, each with its time
+PARTS = 64  # equal numbers of requests, each with its duration
 OCTAVES = 48  # of gaps in nanoseconds
-CHAINS = 256  # drawn side by side
+CHAINS = 256  # drawn in parallel
 
 
 def measured(requests: Requests, is_data: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return gaps, parts and the share of flushes."""
+    """Return the distribution of gaps, the durations of the parts and the ratio of flushes."""
     arrival = requests.arrival_ns[is_data | (requests.op == Op.FLUSH)]
     octave = octaves(np.diff(arrival))
     pairs, number = np.unique(octave[:-1] * OCTAVES + octave[1:], return_counts=True)
@@ -34,14 +34,14 @@ def measured(requests: Requests, is_data: NDArray[np.bool_]) -> dict[str, Any]:
 
 
 def octaves(gaps_ns: Ints) -> Ints:
-    """Return the octave of each gap: 0 for no gap at all."""
+    """Return the octave of each gap; 0 is no gap."""
     _, exponent = np.frexp(gaps_ns.astype(np.float64))
-    found: Ints = np.minimum(exponent, OCTAVES - 1).astype(np.int64)
-    return found
+    octave: Ints = np.minimum(exponent, OCTAVES - 1).astype(np.int64)
+    return octave
 
 
-def made(count: int, bursts: list[list[int]], parts: list[float], draws: Draws) -> Ints:
-    """Return so many times of arrival."""
+def generated(count: int, bursts: list[list[int]], parts: list[float], draws: Draws) -> Ints:
+    """Return `count` arrival times in ns."""
     gap = np.zeros(count)
     if bursts and count > 1:
         steps = -(-(count - 1) // CHAINS)
@@ -50,18 +50,18 @@ def made(count: int, bursts: list[list[int]], parts: list[float], draws: Draws) 
         gap[1:] = low * (1 + draws.uniform(count - 1))
     at = np.linspace(0, count - 1, len(parts) + 1).astype(np.int64)
     time = np.cumsum(gap)
-    found = np.zeros(count)
+    arrival = np.zeros(count)
     begin = 0.0
     for low, high, seconds in zip(at, at[1:], parts):
         taken = time[low : high + 1] - time[low]
         scale = seconds * 1e9 / taken[-1] if taken[-1] else 0.0
-        found[low : high + 1] = begin + taken * scale
-        begin = found[high]
-    return np.rint(found).astype(np.int64)
+        arrival[low : high + 1] = begin + taken * scale
+        begin = arrival[high]
+    return np.rint(arrival).astype(np.int64)
 
 
 def _chains(bursts: list[list[int]], steps: int, draws: Draws) -> Ints:
-    """Return octaves of gaps, each drawn by the one before: a column a chain."""
+    """Return octaves of gaps, one Markov chain per column."""
     table = np.zeros((OCTAVES, OCTAVES))
     for before, after, number in bursts:
         table[before, after] += number
@@ -70,9 +70,9 @@ def _chains(bursts: list[list[int]], steps: int, draws: Draws) -> Ints:
     sums = np.cumsum(table, axis=1)
     sums /= sums[:, -1:]
     whole = np.cumsum(all_of_them) / all_of_them.sum()
-    found = np.zeros((steps, CHAINS), np.int64)
-    found[0] = np.searchsorted(whole, draws.uniform(CHAINS), "right")
+    octave = np.zeros((steps, CHAINS), np.int64)
+    octave[0] = np.searchsorted(whole, draws.uniform(CHAINS), "right")
     for step in range(1, steps):
         chance = draws.uniform(CHAINS)
-        found[step] = (sums[found[step - 1]] <= chance[:, None]).sum(axis=1)
-    return np.minimum(found, OCTAVES - 1)
+        octave[step] = (sums[octave[step - 1]] <= chance[:, None]).sum(axis=1)
+    return np.minimum(octave, OCTAVES - 1)

@@ -1,4 +1,4 @@
-"""What visits have in common: where they begin, their requests, which come together."""
+"""Distributions of visits: start, requests, pace, and visits that occur together."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from hybridsim.workloads.standin.classes import GROUPS, PAGE_BYTES, class_of, hi
 from hybridsim.workloads.standin.lives import Lives
 from hybridsim.workloads.standin.objects import Objects, Visits
 
-LAGS = 16  # visits back to one that began at the same place
-NEW, ON = 0, 1  # how a visit begins: somewhere, or where the last one ended; from 2 on: the lag
+LAGS = 16  # how many visits back a repeated start may lie
+NEW, ON = 0, 1  # start of a visit: new, at the end of the last visit; ON + lag: repeated
 PAUSE_EDGES = np.array([64, 1024, 16384])  # requests
-SHAPES = 48  # lengths of requests that are told by themselves
+SHAPES = 48  # number of request lengths that are kept exactly
 ALIGNS = [512 << power for power in range(8)]
-SOUND = 0.95  # of the visits of a length that begin at multiples of its alignment
+SOUND = 0.95  # minimum share of visits that fit an alignment
 RUN_EDGES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 4096])
 OFTEN = 16  # visits
-WHOLE = 99  # class of how many requests: as many as the object takes
-NEAR = 64  # requests: two visits that come together
+WHOLE = 99  # class of the number of requests: the whole object
+NEAR = 64  # requests between two visits that occur together
 REGION_PAGES = 16
 
 
 def starts(visits: Visits, life: Lives) -> tuple[list[list[int]], list[float]]:
-    """Return how often a visit begins as told by NEW, ON or a lag, and then is as long, by group.
+    """Return how visits start, and by group how often a repeated start has the same length.
 
-    The first are rows of: group, visits before, class of the pause before it, how, number; the
-    second is of visits of one request.
+    The first result has rows of: group, number of earlier visits, class of the preceding pause,
+    start (NEW, ON, ON + lag), number; the second one covers visits of one request.
     """
     how = np.zeros(len(visits.first), np.int64)
     end = visits.start + visits.bytes
@@ -50,9 +50,9 @@ def starts(visits: Visits, life: Lives) -> tuple[list[list[int]], list[float]]:
 
 
 def together(visits: Visits, objects: Objects, life: Lives, accesses: int) -> float:
-    """Return the share of visits that come with one to the most visited neighbour.
+    """Return the share of visits that occur together with one to the most visited neighbour.
 
-    What comes by chance is not counted: it is told by the same visits an odd time later.
+    Coincidences are subtracted; they are estimated with the same visits shifted in time.
     """
     anchor = anchors(objects.page, life.visits)[life.number]
     mine = anchor != life.number
@@ -68,29 +68,29 @@ def together(visits: Visits, objects: Objects, life: Lives, accesses: int) -> fl
 
 
 def anchors(page: Ints, visits: Ints) -> Ints:
-    """Return for each object the most visited one that begins in the same REGION_PAGES."""
+    """Return for each object the most visited one in the same REGION_PAGES."""
     region = page // REGION_PAGES
     order = np.lexsort((np.arange(len(page)), -visits, region))
     _, begins, which = np.unique(region[order], return_index=True, return_inverse=True)
-    found = np.empty(len(page), np.int64)
-    found[order] = order[begins][which]
-    return found
+    anchor = np.empty(len(page), np.int64)
+    anchor[order] = order[begins][which]
+    return anchor
 
 
 def nearest_distance(keys: Ints | Floats, wanted: Ints | Floats) -> Any:
-    """Return how far the nearest of sorted keys is."""
+    """Return the distance from each wanted value to the nearest of the sorted keys."""
     after = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     before = np.maximum(after - 1, 0)
     return np.minimum(np.abs(keys[after] - wanted), np.abs(keys[before] - wanted))
 
 
 def pause_class(pause: Ints | Floats, nth: Ints) -> Ints:
-    """Return the class of the pauses before visits; the first of an object has none."""
+    """Return the class of the pause before each visit; 0 for the first visit of an object."""
     return np.where(nth > 0, np.searchsorted(PAUSE_EDGES, pause, "right"), 0).astype(np.int64)
 
 
 def from_begin(visits: Visits, life: Lives) -> list[list[float]]:
-    """Return the share of first and later visits that begin with the object, by group."""
+    """Return by group the share of first and of later visits that start at the object's begin."""
     at_begin = visits.start < 4096
     return [
         [
@@ -102,9 +102,9 @@ def from_begin(visits: Visits, life: Lives) -> list[list[float]]:
 
 
 def shapes(visits: Visits, life: Lives, objects: Objects) -> list[list[int]]:
-    """Return how often visits have a length of requests, and so many of them.
+    """Return the joint distribution of request lengths and numbers of requests of visits.
 
-    Rows of: class as of shape_class, length, alignment, class of how many, number.
+    Rows of: class (shape_class), length, alignment, class of the number of requests, number.
     """
     length = np.rint(visits.bytes / visits.requests / 512).astype(np.int64) * 512
     length = np.maximum(np.where(visits.requests == 1, visits.length, length), 1)
@@ -112,7 +112,7 @@ def shapes(visits: Visits, life: Lives, objects: Objects) -> list[list[int]]:
     amount = class_of(visits.requests, RUN_EDGES)
     amount[(life.group > 0) & (visits.bytes * 16 >= room * 15)] = WHOLE
     classes = shape_class(life.group, life.nth, life.visits[life.number], visits.is_write)
-    found = []
+    rows = []
     for each in np.unique(classes):
         mine = np.flatnonzero(classes == each)
         nearest = _commonest(length[mine])
@@ -120,18 +120,18 @@ def shapes(visits: Visits, life: Lives, objects: Objects) -> list[list[int]]:
             these = mine[nearest == value]
             align = _alignment(visits.start[these])
             for how_many, number in zip(*np.unique(amount[these], return_counts=True)):
-                found.append([int(each), int(value), align, int(how_many), int(number)])
-    return found
+                rows.append([int(each), int(value), align, int(how_many), int(number)])
+    return rows
 
 
 def shape_class(group: Ints, nth: Ints, visits: Ints, is_write: Any) -> Ints:
-    """Return a class by group, visits of the object, if it is the first of them, if it writes."""
-    found: Ints = ((group * 2 + (visits >= OFTEN)) * 2 + (nth > 0)) * 2 + is_write
-    return found
+    """Return the class by group, frequent object or not, first visit or not, and write or not."""
+    classes: Ints = ((group * 2 + (visits >= OFTEN)) * 2 + (nth > 0)) * 2 + is_write
+    return classes
 
 
 def _commonest(length: Ints) -> Ints:
-    """Return for each length the nearest of the commonest."""
+    """Return the nearest of the SHAPES most frequent lengths for each length."""
     values, number = np.unique(length, return_counts=True)
     kept = np.sort(values[np.argsort(-number, kind="stable")[:SHAPES]])
     above = np.minimum(np.searchsorted(kept, length), len(kept) - 1)
@@ -146,7 +146,7 @@ def _alignment(start: Ints) -> int:
 
 
 def pace(visits: Visits, life: Lives) -> list[list[list[int]]]:
-    """Return a histogram of requests from one of a visit to the next, in one page and in more."""
+    """Return histograms of the requests between two of a visit, for one page and for more."""
     long = visits.requests > 1
     gap = (visits.last - visits.first)[long] / (visits.requests[long] - 1)
     return [histogram(gap[(life.group[long] > 0) == larger]) for larger in (0, 1)]

@@ -1,4 +1,4 @@
-"""Of each object its size, visits, birth and life, as classes; and the pauses of its visits."""
+"""Classes of each object (size, visits, birth, life), and the pauses between its visits."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hybridsim.workloads.standin.classes import (
 )
 from hybridsim.workloads.standin.objects import Objects, Visits
 
-FEW = 50  # pauses that tell nothing of those after them
+FEW = 50  # fewer pauses than this give no correlation
 
 
 class Lives:
-    """Of each object: its classes, and its visits among those of all, sorted by object."""
+    """The classes of each object; visits are sorted by object."""
 
     def __init__(self, objects: Objects, visits: Visits, accesses: int) -> None:
         self.visits = np.bincount(visits.object, minlength=len(objects.page))
@@ -40,36 +40,36 @@ class Lives:
         self.writes = class_of(writes / self.visits, WRITE_EDGES)
         self._writes = writes
         self._visits = visits
-        self.number = np.repeat(np.arange(len(self.visits)), self.visits)  # of a visit's object
+        self.number = np.repeat(np.arange(len(self.visits)), self.visits)  # of each visit
         self.nth = np.arange(len(visits.first)) - self.first[self.number]
         self.group = size_group(self.size)[self.number]
 
     def table(self) -> list[list[int]]:
-        """Return how many objects there are of each combination of classes."""
+        """Return the number of objects of each combination of classes."""
         columns = np.stack([self.size, self.count, self.writes, self.birth, self.life])
         rows, number = np.unique(columns, axis=1, return_counts=True)
-        found: list[list[int]] = np.vstack([rows, number]).T.tolist()
-        return found
+        table: list[list[int]] = np.vstack([rows, number]).T.tolist()
+        return table
 
     def written(self) -> list[float]:
-        """Return the share of visits that write, by class of that share."""
+        """Return the mean share of visits that write, by class of that share."""
         number = np.maximum(np.bincount(self.writes, self.visits, len(WRITE_EDGES)), 1)
         means = np.bincount(self.writes, self._writes, len(WRITE_EDGES)) / number
         return [float(f"{each:.4g}") for each in means]
 
     def counts(self) -> list[list[list[float]]]:
-        """Return quantiles of visits, of objects of one page and of larger ones, by class."""
+        """Return quantiles of the number of visits by class, for one page and for more."""
         return [
             by_class(self.visits[larger], self.count[larger], len(COUNT_EDGES), 9)
             for larger in (self.size == 0, self.size > 0)
         ]
 
     def serial(self) -> list[float]:
-        """Return how like a pause is to the one before it, by class of count.
+        """Return the correlation of consecutive pauses, by class of count.
 
-        That is the correlation of their ranks among all pauses of the class.
+        It is the rank correlation among all pauses of the class.
         """
-        found = []
+        correlations = []
         after = np.flatnonzero(self.nth > 1)
         share = self._shares()
         for each in range(int(self.count.max()) + 1):
@@ -78,11 +78,11 @@ class Lives:
             if len(mine) > FEW:
                 ranks = np.argsort(np.argsort(np.stack([share[mine - 1], share[mine]]), axis=1))
                 related = float(np.asarray(np.corrcoef(ranks))[0, 1])
-            found.append(float(f"{max(related, 0):.3g}"))
-        return found
+            correlations.append(float(f"{max(related, 0):.3g}"))
+        return correlations
 
     def pauses(self) -> list[list[list[list[int]]]]:
-        """Return histograms of pauses over the object's mean pause, as of counts."""
+        """Return histograms of pauses over the object's mean pause, in the order of `counts`."""
         later = np.flatnonzero(self.nth > 0)
         number = self.number[later]
         share, count, larger = self._shares()[later], self.count[number], self.size[number] > 0
@@ -95,16 +95,16 @@ class Lives:
         ]
 
     def _shares(self) -> Floats:
-        """Return the pause before each visit over the mean pause of its object."""
+        """Return the pause before each visit, relative to the mean pause of its object."""
         mean = self.span / np.maximum(self.visits - 1, 1)
         pause = np.diff(self._visits.first, prepend=0)
-        found: Floats = pause / np.maximum(mean, 1)[self.number]
-        return found
+        shares: Floats = pause / np.maximum(mean, 1)[self.number]
+        return shares
 
 
 def by_class(values: Any, classes: Ints, count: int, points: int) -> list[list[float]]:
-    """Return the quantiles of each class, up to the last that is not empty."""
-    found = [quantiles(values[classes == each], points) for each in range(count)]
-    while found and not found[-1]:
-        found.pop()
-    return found
+    """Return the quantiles of each class, up to the last class that is not empty."""
+    table = [quantiles(values[classes == each], points) for each in range(count)]
+    while table and not table[-1]:
+        table.pop()
+    return table

@@ -1,4 +1,4 @@
-"""The requests of a stand-in: objects, visits to them, requests of a visit, their arrivals."""
+"""Generation of a stand-in: objects, their visits, the requests of visits, arrival times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LARGE_GAP = 16  # pages
 
 
 class Pieces(NamedTuple):
-    """One row an object."""
+    """The objects, one per row."""
 
     page: Ints
     pages: Ints
@@ -46,12 +46,12 @@ class Pieces(NamedTuple):
     visits: Ints
     heat: Ints  # class of visits
     write_share: Floats
-    begin: Floats  # in requests from the beginning of the trace
+    begin: Floats  # in requests since the beginning of the trace
     span: Floats
 
 
 class Visited(NamedTuple):
-    """One row a visit, by object and then in order."""
+    """The visits, one per row, sorted by object and time."""
 
     object: Ints
     nth: Ints
@@ -62,8 +62,8 @@ class Visited(NamedTuple):
     requests: Ints
 
 
-def made(table: Distributions, *key: int) -> Requests:
-    """Return all requests of a stand-in."""
+def generated(table: Distributions, *key: int) -> Requests:
+    """Return all requests of a stand-in; `key` seeds the random numbers."""
     pieces = _pieces(table, Draws(*key, 0))
     visits = _visits(table, pieces, Draws(*key, 1))
     return _requests(table, pieces, visits, Draws(*key, 2))
@@ -97,14 +97,14 @@ def _pieces(table: Distributions, draws: Draws) -> Pieces:
 
 
 def _scaled(gaps: Ints, room: int) -> Ints:
-    """Return gaps of which the large are scaled so that all together take the room there is."""
+    """Return the gaps, the large ones scaled so that the sum is `room`."""
     large = gaps >= LARGE_GAP
     factor = (room - int(gaps[~large].sum())) / max(int(gaps[large].sum()), 1)
     return np.where(large, (gaps * max(factor, 0)).astype(np.int64), gaps)
 
 
 def _births(birth: Ints, together: float, draws: Draws) -> Floats:
-    """Return when in its slice each is born: some at once with the neighbour before."""
+    """Return the birth of each object within its slice; some are born with their predecessor."""
     alone = within(birth, BIRTH_EDGES, 1.0, draws)
     follows = np.append(False, birth[1:] == birth[:-1]) & draws.happens(together, len(birth))
     leader = np.maximum.accumulate(np.where(follows, 0, np.arange(len(birth))))
@@ -112,12 +112,12 @@ def _births(birth: Ints, together: float, draws: Draws) -> Floats:
 
 
 def _of_class(table: list[list[float]], classes: Ints, draws: Draws) -> Ints:
-    """Return whole numbers by the quantiles of their classes, at least 1."""
-    found = np.ones(len(classes))
+    """Draw whole numbers from the quantiles of the classes, at least 1."""
+    values = np.ones(len(classes))
     for each in np.unique(classes):
         mine = classes == each
-        found[mine] = drawn(table[each], draws, int(mine.sum()))
-    return np.maximum(np.rint(found), 1).astype(np.int64)
+        values[mine] = drawn(table[each], draws, int(mine.sum()))
+    return np.maximum(np.rint(values), 1).astype(np.int64)
 
 
 def _visits(table: Distributions, pieces: Pieces, draws: Draws) -> Visited:
@@ -134,7 +134,7 @@ def _visits(table: Distributions, pieces: Pieces, draws: Draws) -> Visited:
 
 
 def _times(table: Distributions, pieces: Pieces, number: Ints, nth: Ints, draws: Draws) -> Floats:
-    """Return when visits begin: pauses as they are told, stretched to the object's life."""
+    """Return the times of visits: random pauses, scaled to the object's life."""
     pause = np.zeros(len(number))
     kinds = pieces.heat[number] * 2 + (pieces.group[number] > 0)
     for kind in np.unique(kinds):
@@ -148,15 +148,15 @@ def _times(table: Distributions, pieces: Pieces, number: Ints, nth: Ints, draws:
     passed -= passed[first][number]
     whole = passed[first + pieces.visits - 1]
     scale = np.where(whole > 0, pieces.span / np.where(whole > 0, whole, 1), 0)
-    found: Floats = pieces.begin[number] + passed * scale[number]
-    return found
+    times: Floats = pieces.begin[number] + passed * scale[number]
+    return times
 
 
 def _spread(number: Ints, nth: Ints, serial: float, draws: Draws) -> Floats:
-    """Return for each pause where it lies among all: those of an object are spread evenly.
+    """Return the quantile of each pause; the pauses of an object are stratified.
 
-    Their order is by chance, or so that neighbours are alike (an autoregressive process of the
-    first order, of which only the ranks are used).
+    Their order is random, with the serial correlation `serial` (the ranks of an autoregressive
+    process of the first order).
     """
     noise = draws.uniform(len(number)) - 0.5
     noise = lfilter([1.0], [1.0, -serial], noise) if serial > 0 else noise
@@ -164,15 +164,15 @@ def _spread(number: Ints, nth: Ints, serial: float, draws: Draws) -> Floats:
     first = np.flatnonzero(nth == 1)
     pauses = np.diff(np.append(first, len(number)))
     rank = np.empty(len(number))
-    rank[order] = nth - 1  # objects follow each other in both orders
-    found: Floats = (rank + draws.uniform(len(number))) / np.repeat(pauses, pauses)
-    return found
+    rank[order] = nth - 1  # both orders are grouped by object
+    quantile: Floats = (rank + draws.uniform(len(number))) / np.repeat(pauses, pauses)
+    return quantile
 
 
 def _shapes(
     table: Distributions, pieces: Pieces, number: Ints, nth: Ints, is_write: Any, draws: Draws
 ) -> tuple[Ints, Ints, Ints]:
-    """Return the length of a visit's requests, their alignment, and how many there are."""
+    """Return the length of each visit's requests, their alignment, and their number."""
     rows = len(number)
     shapes = np.array(table.shapes, np.int64)
     classes = shape_class(pieces.group[number], nth, pieces.visits[number], is_write)
@@ -180,15 +180,15 @@ def _shapes(
     for each in np.unique(classes):
         mine = np.flatnonzero(classes == each)
         fitting = np.flatnonzero(shapes[:, 0] == each)
-        if not len(fitting):  # as of the same visits that read, or write
+        if not len(fitting):  # use those of the opposite direction
             fitting = np.flatnonzero(shapes[:, 0] == each ^ 1)
         if not len(fitting):
             fitting = np.arange(len(shapes))
         chosen[mine] = fitting[Weighted(shapes[fitting, 4]).choose(draws, len(mine))]
     _, length, align, amount, _ = shapes[chosen].T
-    at_least = RUN_EDGES[np.minimum(amount, len(RUN_EDGES) - 1)]
+    low = RUN_EDGES[np.minimum(amount, len(RUN_EDGES) - 1)]
     end = np.append(RUN_EDGES[1:], RUN_EDGES[-1] * 2)[np.minimum(amount, len(RUN_EDGES) - 1)]
-    requests = at_least + draws.below(end - at_least, rows)
+    requests = low + draws.below(end - low, rows)
     room = pieces.pages[number] * PAGE_BYTES
     whole = np.maximum(room // length, 1)
     return length, align, np.where(amount == WHOLE, whole, np.minimum(requests, whole))
@@ -203,7 +203,7 @@ def _starts(
     shapes: tuple[Ints, Ints, Ints],
     draws: Draws,
 ) -> tuple[Ints, Ints, Ints]:
-    """Return where visits begin in their objects, and their requests' length and number."""
+    """Return the start of each visit in its object, and its requests' length and number."""
     length, align, requests = shapes
     rows = len(number)
     group = pieces.group[number]
@@ -226,8 +226,8 @@ def _starts(
 
 
 def _traced(source: Ints, added: Ints) -> tuple[Ints, Ints]:
-    """Follow sources of sources to where they begin, and add up what is added on the way."""
-    while True:  # each turn doubles how far back it goes
+    """Follow chains of sources to their origins, and add up what is added on the way."""
+    while True:  # each iteration doubles the distance
         further = source[source]
         if (further == source).all():
             return source, added
@@ -238,7 +238,7 @@ def _traced(source: Ints, added: Ints) -> tuple[Ints, Ints]:
 def _together(
     table: Distributions, pieces: Pieces, number: Ints, time: Floats, draws: Draws
 ) -> Floats:
-    """Let as many visits come with one to the most visited neighbour as do in the capture."""
+    """Move as many visits next to one of the most visited neighbour as in the capture."""
     anchor = anchors(pieces.page, pieces.visits)[number]
     mine = np.flatnonzero((anchor != number) & draws.happens(table.together, len(number)))
     far = 2.0 * table.accesses
@@ -247,49 +247,49 @@ def _together(
     after = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
     before = np.maximum(after - 1, 0)
     is_after = np.abs(key[after] - wanted) < np.abs(key[before] - wanted)
-    found = time.copy()
-    found[mine] = time[np.where(is_after, after, before)] + 1
-    return found
+    moved = time.copy()
+    moved[mine] = time[np.where(is_after, after, before)] + 1
+    return moved
 
 
 def _new_places(
     is_new: Any, nth: Ints, number: Ints, length: Ints, align: Ints, room: Ints
 ) -> Ints:
-    """Return for each new place of an object one that it has not had before, as long as there is.
+    """Return a start for each new place: one that its object has not had yet, while there are any.
 
-    The places of an object, as many as do not overlap, are taken in steps of the golden section.
+    Non-overlapping places of an object are taken in steps of the golden ratio.
     """
     seen = np.cumsum(is_new) - is_new
     first = np.flatnonzero(nth == 0)
     turn = seen - seen[first][number]
     slots = np.maximum(room // length, 1)
     step = np.maximum((slots * 0.618).astype(np.int64), 1) | 1
-    found: Ints = (turn * step + number) % slots * length // align * align
-    return found
+    place: Ints = (turn * step + number) % slots * length // align * align
+    return place
 
 
 def _how(rows: Ints, columns: tuple[Ints, Ints, Ints], draws: Draws) -> Ints:
-    """Return how visits begin, by group, visits before and pause."""
-    known = (GROUPS, LAGS + 1, len(PAUSE_EDGES) + 1)
-    table = np.zeros((*known, LAGS + 2))
+    """Draw the start of each visit (NEW, ON, ON + lag) by group, earlier visits and pause."""
+    shape = (GROUPS, LAGS + 1, len(PAUSE_EDGES) + 1)
+    table = np.zeros((*shape, LAGS + 2))
     table[tuple(rows[:, :4].T)] = rows[:, 4]
     sums = np.cumsum(table.reshape(-1, LAGS + 2), axis=1)
     sums /= np.maximum(sums[:, -1:], 1)
-    index = np.ravel_multi_index(columns, known)
+    index = np.ravel_multi_index(columns, shape)
     chance = draws.uniform(len(index))
-    found = np.zeros(len(index), np.int64)
+    how = np.zeros(len(index), np.int64)
     order = np.argsort(index, kind="stable")
     kinds, begins = np.unique(index[order], return_index=True)
     for kind, mine in zip(kinds, np.split(order, begins[1:])):
-        found[mine] = np.searchsorted(sums[kind], chance[mine], "right")
-    return np.where(found > LAGS + 1, NEW, found)
+        how[mine] = np.searchsorted(sums[kind], chance[mine], "right")
+    return np.where(how > LAGS + 1, NEW, how)
 
 
 def _requests(table: Distributions, pieces: Pieces, visits: Visited, draws: Draws) -> Requests:
     number = np.repeat(np.arange(len(visits.time)), visits.requests)
     begin = np.cumsum(visits.requests) - visits.requests
     nth = np.arange(len(number)) - begin[number]
-    others = np.maximum(_pace(table, pieces, visits, draws) - 1, 0)  # between two of a visit
+    others = np.maximum(_pace(table, pieces, visits, draws) - 1, 0)  # between two requests
     time = visits.time[number] + nth * others[number]
     room: Ints = (pieces.pages * PAGE_BYTES)[visits.object][number]
     length = visits.length[number]
@@ -301,17 +301,17 @@ def _requests(table: Distributions, pieces: Pieces, visits: Visited, draws: Draw
 
 
 def _pace(table: Distributions, pieces: Pieces, visits: Visited, draws: Draws) -> Floats:
-    found = np.ones(len(visits.time))
+    pace = np.ones(len(visits.time))
     larger = pieces.group[visits.object] > 0
     for which in (0, 1):
         mine = (larger == which) & (visits.requests > 1)
         if mine.any():
-            found[mine] = from_histogram(table.pace[which], draws, int(mine.sum()))
-    return found
+            pace[mine] = from_histogram(table.pace[which], draws, int(mine.sum()))
+    return pace
 
 
 def _arriving(table: Distributions, offset: Ints, length: Ints, op: Any, draws: Draws) -> Requests:
-    """Return requests with flushes among them, and times of arrival."""
+    """Return the requests with flushes inserted, and with arrival times."""
     flushes = np.zeros(len(op), np.int64)
     writes = op == Op.WRITE
     whole = int(table.flushes)
@@ -319,7 +319,7 @@ def _arriving(table: Distributions, offset: Ints, length: Ints, op: Any, draws: 
     source = np.repeat(np.arange(len(op)), 1 + flushes)
     is_flush = np.append(False, source[1:] == source[:-1])
     rows = no_requests(len(source))
-    rows.arrival_ns[:] = arrivals.made(len(source), table.bursts, table.parts, draws)
+    rows.arrival_ns[:] = arrivals.generated(len(source), table.bursts, table.parts, draws)
     rows.offset_bytes[:] = np.where(is_flush, 0, offset[source])
     rows.length_bytes[:] = np.where(is_flush, 0, length[source])
     rows.op[:] = np.where(is_flush, np.uint8(Op.FLUSH), op[source])

@@ -1,4 +1,4 @@
-"""The distributions of a capture, which are all that a stand-in knows of it."""
+"""The distributions of a capture: all that its stand-in is generated from."""
 
 from __future__ import annotations
 

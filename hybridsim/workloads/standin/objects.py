@@ -1,4 +1,4 @@
-"""What a capture is made of: runs of requests, the objects that they go through, their visits."""
+"""Decomposition of a capture into runs of requests, objects, and visits to objects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hybridsim.workloads.draws import Ints
 from hybridsim.workloads.standin.classes import PAGE_BYTES
 
 Flags = NDArray[np.bool_]
-WINDOW = 256  # requests between two of a run
-LINKED = 0.5  # of the runs at a page that go on to the next: they are one object
+WINDOW = 256  # largest distance of two requests of a run
+LINKED = 0.5  # minimum share of runs that cross into the next page of the same object
 
 
 class Rows(NamedTuple):
-    """Reads and writes of data, in order."""
+    """The reads and writes of a capture, in order."""
 
     offset: Ints
     length: Ints
@@ -24,10 +24,10 @@ class Rows(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """One row a visit, in order of its first request."""
+    """The visits, one per row, in order of their first requests."""
 
     object: Ints
-    first: Ints  # request
+    first: Ints  # index of the request
     last: Ints
     requests: Ints
     start: Ints  # bytes from the beginning of the object
@@ -37,9 +37,9 @@ class Visits(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """One row an object, in order of address."""
+    """The objects, one per row, in order of address."""
 
-    page: Ints  # where it begins
+    page: Ints  # first page
     pages: Ints
 
 
@@ -55,7 +55,7 @@ def taken_apart(rows: Rows) -> tuple[Objects, Visits]:
     np.maximum.at(last, visit, np.arange(len(visit)))
     base = objects.page[number] * PAGE_BYTES
     np.minimum.at(start, visit, rows.offset - base)
-    found = Visits(
+    visits = Visits(
         number[first],
         first,
         last,
@@ -65,14 +65,15 @@ def taken_apart(rows: Rows) -> tuple[Objects, Visits]:
         rows.length[first],
         rows.is_write[first],
     )
-    order = np.argsort(found.first)
-    return objects, Visits._make(column[order] for column in found)
+    order = np.argsort(visits.first)
+    return objects, Visits._make(column[order] for column in visits)
 
 
 def runs(rows: Rows) -> Ints:
     """Return for each request the first request of its run.
 
-    A request goes on where one of the WINDOW before it ended that did the same.
+    A request continues a run if one of the same direction, at most WINDOW requests before, ended
+    at its offset.
     """
     count = len(rows.offset)
     place = np.concatenate([rows.offset + rows.length, rows.offset])
@@ -89,18 +90,18 @@ def runs(rows: Rows) -> Ints:
     same &= me - before <= WINDOW
     me, before = me[same], before[same]
     me, before = me[np.argsort(me)], before[np.argsort(me)]
-    _, once = np.unique(before, return_index=True)  # the first that goes on from each
-    found = np.arange(count)
-    found[me[once]] = before[once]
+    _, once = np.unique(before, return_index=True)  # the first continuation of each
+    first = np.arange(count)
+    first[me[once]] = before[once]
     while True:
-        further = found[found]
-        if (further == found).all():
-            return found
-        found = further
+        further = first[first]
+        if (further == first).all():
+            return first
+        first = further
 
 
 def _objects(rows: Rows, run: Ints) -> Objects:
-    """Join pages through which most runs go on."""
+    """Join adjacent pages into objects where most runs cross from one to the next."""
     first = rows.offset // PAGE_BYTES
     last = (rows.offset + rows.length - 1) // PAGE_BYTES
     low = np.full(len(run), np.iinfo(np.int64).max)
@@ -122,6 +123,6 @@ def _objects(rows: Rows, run: Ints) -> Objects:
     )
     begins = np.flatnonzero(~np.append(False, linked[:-1]))
     sizes = np.diff(np.append(begins, len(page)))
-    is_entered = np.zeros(len(begins), np.bool_)  # some are only reached by ends of requests
+    is_entered = np.zeros(len(begins), np.bool_)  # others are only reached by the tails of requests
     is_entered[np.searchsorted(page[begins], first, "right") - 1] = True
     return Objects(page[begins][is_entered], sizes[is_entered])

@@ -19,40 +19,40 @@ Six = Annotated[list[Whole], Field(min_length=6, max_length=6)]
 
 
 class Distributions(Part):
-    """What is known of a capture; classes are those of hybridsim.workloads.standin.classes."""
+    """The distributions of a capture; classes as in hybridsim.workloads.standin.classes."""
 
     kind: Literal["stand-in"] = "stand-in"
     name: str = ""
     at: Size = 0
     begin: Time = 0
     accesses: Count  # requests that read or write data
-    objects: list[Six] = Field(min_length=1)  # size, visits, writes, birth, life; number
+    objects: list[Six] = Field(min_length=1)  # size, visits, writes, birth, life; number of objects
     sizes: list[Quantiles]  # pages, by class
-    counts: list[list[Quantiles]]  # visits, of one page and of more, by class
-    pauses: list[list[list[Pair]]]  # between visits, over their mean, likewise
-    serial: list[Annotated[float, Field(ge=0, le=1)]]  # how like a pause is to the one before it
-    written: list[Share]  # of visits that write, by class of that share
-    starts: list[Five] = Field(min_length=1)  # group, visits before, pause, how; number
-    repeats: list[Share]  # visits that begin as one before and are as long, by group
-    from_begin: list[list[Share]]  # visits that begin with the object, by group
-    together: Share  # visits that come with one to the most visited neighbour
+    counts: list[list[Quantiles]]  # visits; for one page and for more, by class
+    pauses: list[list[list[Pair]]]  # relative to the mean pause; as counts
+    serial: list[Annotated[float, Field(ge=0, le=1)]]  # correlation of consecutive pauses
+    written: list[Share]  # mean share of visits that write, by class
+    starts: list[Five] = Field(min_length=1)  # group, earlier visits, pause, start; number
+    repeats: list[Share]  # same length at a repeated start, by group
+    from_begin: list[list[Share]]  # visits that start at the object's begin, by group
+    together: Share  # visits together with one to the hottest neighbour
     shapes: list[Five] = Field(min_length=1)  # class, length, alignment, requests; number
-    pace: list[list[Pair]]  # requests from one of a visit to the next
-    order: list[Triple]  # which state follows which in order of address
-    born_together: Share  # neighbours born in the same slice that are born at once
+    pace: list[list[Pair]]  # requests between two of a visit
+    order: list[Triple]  # transitions of states in order of address
+    born_together: Share  # same-age neighbours that are born together
     gaps: list[list[Pair]]  # pages between neighbours
     reach: Count  # pages up to the end of the last
-    bursts: list[Triple]  # which octave of gaps between arrivals follows which
-    parts: list[Share] = Field(min_length=1)  # seconds that each 1/64 of the requests takes
-    flushes: Share  # for each write
+    bursts: list[Triple]  # transitions of octaves of gaps
+    parts: list[Share] = Field(min_length=1)  # duration of each 1/64 of the requests, in seconds
+    flushes: Share  # per write
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse classes that have no distribution, as after an edit."""
+        """Yield (key, message) for classes without a distribution, as after an edit."""
         for column, key in ((0, "sizes"), (1, "serial")):
-            known = getattr(self, key)
-            if any(not 0 <= row[column] < len(known) for row in self.objects):
-                yield key, f"{key} has no entry for a class that objects names"
+            table = getattr(self, key)
+            if any(not 0 <= row[column] < len(table) for row in self.objects):
+                yield key, f"{key} has no entry for a class that objects refers to"
         for key in ("counts", "pauses"):
-            known = [len(each) for each in getattr(self, key)]
-            if len(known) != 2 or any(row[1] >= known[row[0] > 0] for row in self.objects):
-                yield key, f"{key} has no entry for a class that objects names"
+            sizes = [len(each) for each in getattr(self, key)]
+            if len(sizes) != 2 or any(row[1] >= sizes[row[0] > 0] for row in self.objects):
+                yield key, f"{key} has no entry for a class that objects refers to"
