@@ -47,6 +47,50 @@ def test_without_recorded_latencies_nothing_is_compared():
     assert unknown.to_dict()["demerit"] is None
 
 
+def test_the_demerit_is_of_squares_over_the_measured_mean():
+    """One of four is 8 ms too late, of a mean of 4 ms: the root of a mean of 16, over 4."""
+    measured, modelled = of(4, 4, 4, 4), of(4, 4, 4, 12)
+    assert demerit(measured, modelled) == pytest.approx(1.0, rel=0.01)
+    assert demerit(modelled, measured) == pytest.approx(4 / 6, rel=0.01)
+
+
+def test_the_words_begin_where_they_are_defined_to():
+    measured = of(10)
+    for demerit_of, word in ((0.10, "good"), (0.11, "fair"), (0.25, "fair"), (0.26, "poor")):
+        found = Fidelity(measured, measured)
+        object.__setattr__(found, "demerit", demerit_of)
+        assert found.likeness == word
+
+
+def test_medians_more_than_five_times_apart_are_of_other_storage():
+    assert Fidelity(of(10), of(51)).is_other_kind
+    assert not Fidelity(of(10), of(49)).is_other_kind
+    assert not Fidelity(of(10), of(1)).is_other_kind
+    assert not Fidelity(Distribution(), of(49)).is_other_kind
+
+
+def test_the_document_of_a_fidelity():
+    measured, modelled = of(*range(1, 101)), of(*range(2, 102))
+    found = Fidelity(measured, modelled)
+
+    def figures(one):
+        percentiles = {f"p{percent}_ns": one.percentile(percent) for percent in (50, 95, 99)}
+        return {"n": 100, "mean_ns": one.mean_ns, **percentiles}
+
+    assert found.to_dict() == {
+        "why_not": None,
+        "demerit": demerit(measured, modelled),
+        "measured": figures(measured),
+        "modelled": figures(modelled),
+    }
+    assert figures(measured)["mean_ns"] == 50.5 * MS
+    why_not = Fidelity(measured, modelled, "another load")
+    assert (why_not.is_known, why_not.demerit) == (False, 0.0)
+    assert why_not.to_dict()["why_not"] == "another load"
+    assert why_not.to_dict()["demerit"] is None
+    assert Fidelity(measured, Distribution()).why_not == "no latencies were recorded"
+
+
 # In a replay.
 
 

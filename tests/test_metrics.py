@@ -160,3 +160,46 @@ def test_lost_requests_and_impossible_times_are_noticed():
 def test_every_reason_belongs_to_a_kind():
     assert set().union(*REASONS.values()) == set(Reason)
     assert len(READS) + 2 == len(Kind)
+
+
+def test_shares_worked_out_by_hand():
+    """Pages count by themselves: two of three reads miss, and half of their pages are there."""
+    rows = [(0, 10, WAYS[0], 4), (1, 10, WAYS[1], 3), (2, 10, WAYS[1], 1)]
+    whole = collected(rows, 3).whole()
+    assert whole.hit_ratio == pytest.approx(1 / 3)
+    assert whole.page_hit_ratio == 0.5
+    assert whole.read_reasons == {MISSES[0]: 2}
+    nothing = Collector().whole()
+    assert (nothing.hit_ratio, nothing.page_hit_ratio, nothing.read_reasons) == (None, None, {})
+    assert (nothing.requests, nothing.start_ns, nothing.end_ns) == (0, 0, 0)
+
+
+def test_a_series_begins_at_zero_and_counts_each_bin():
+    rows = [(500, 1000, WAYS[0], 1), (700, 10, WAYS[1], 1), (2500, 10, WAYS[-1], 1)]
+    collector = collected(rows, 1)
+    assert (collector.last_issue_ns, collector.last_done_ns) == (2500, 2510)
+    assert collector.end_ns == 3 * WIDTH
+    series = collector.series()
+    assert series.start_ns.tolist() == [0, 1000, 2000]
+    assert series.reads.tolist() == [2, 0, 0]
+    assert series.hits.tolist() == [1, 0, 0]
+    assert series.done.tolist() == [1, 1, 1]
+    joined = collected(rows, 3).series(2 * WIDTH)
+    assert joined.start_ns.tolist() == [0, 2000]
+    assert (joined.reads.tolist(), joined.done.tolist()) == ([2, 0], [2, 1])
+    empty = Collector().series()
+    assert (empty.reads.tolist(), empty.done.tolist()) == ([0], [0])
+
+
+def test_a_bin_without_reads_has_no_percentile():
+    rows = [(500, 100, WAYS[0], 1), (2500, 30, WAYS[1], 1), (1500, 10, WAYS[-1], 1)]
+    assert collected(rows, 3).read_percentiles(50) == [100, None, 30]
+
+
+def test_bins_that_are_joined_keep_the_longest_latency():
+    """Two reads in neighbouring bins, and one so late that these become one bin."""
+    rows = [(0, 30, WAYS[0], 1), (WIDTH, 40, WAYS[0], 1), (MAX_BINS * WIDTH, 10, WAYS[0], 1)]
+    collector = collected(rows, 1)
+    assert collector.width_ns == 2 * WIDTH
+    first = collector.phase(0, 2 * WIDTH).latency[Kind.HIT]
+    assert (first.count, first.total_ns, first.max_ns) == (2, 70, 40)

@@ -162,3 +162,109 @@ def test_runs_are_judged_from_their_facts():
     assert of_iops(collected(plain)).level == pytest.approx(400, rel=0.05)
     assert of_hits(Collector()).state == State.SHORT
     assert of_iops(Collector()).state == State.SHORT
+
+
+def test_times_are_the_ends_of_the_last_bins_that_fall_short():
+    """Nothing for 20 s, six tenths of the way for 20 s, then all of it; bins of 2 s."""
+    curve = np.repeat([0.0, 0.6, 1.0], [10, 10, 80])
+    times_ns = np.arange(100) * 2 * SECOND
+    for initial, level in ((0.0, 0.8), (0.1, 0.9), (0.9, 0.3)):
+        warm_up = judge(times_ns, initial + (level - initial) * curve, 2 * SECOND, initial=initial)
+        assert warm_up.state == State.STEADY
+        assert warm_up.reached_ns == {50: 20 * SECOND, 90: 40 * SECOND, 95: 40 * SECOND}
+        assert warm_up.warm_ns == 40 * SECOND
+        assert (warm_up.initial, warm_up.level) == (initial, pytest.approx(level))
+        assert warm_up.last_fifth_ns == 160 * SECOND
+        assert (warm_up.noise, warm_up.needed_ns, warm_up.why) == (pytest.approx(0), None, "")
+
+
+def test_a_share_that_is_just_reached_counts():
+    curve = np.repeat([0.0, 0.5, 0.9, 0.95, 1.0], [10, 10, 10, 10, 160])
+    assert judged(curve).reached_ns == {50: 10 * SECOND, 90: 20 * SECOND, 95: 30 * SECOND}
+
+
+def test_noise_is_four_standard_errors_of_a_drift():
+    """Raw bins one above and one below a line: a scatter of 1.4826, and the drift it may feign."""
+    times = np.arange(48.0)
+    slope, noise = trend(times, 2 * times + 5, 2 * times + 5 + (-1.0) ** np.arange(48))
+    assert slope == 2
+    assert noise == pytest.approx(4 * 1.4826 * np.sqrt(12 / 48))
+
+
+@pytest.mark.parametrize(
+    ("drift", "tolerance", "state"),
+    [
+        (0.009, 0.0, State.STEADY),  # two per cent of the level, 0.5, may be no trend
+        (0.011, 0.0, State.RISING),
+        (-0.011, 0.0, State.FALLING),
+        (0.011, 0.02, State.STEADY),
+        (-0.019, 0.02, State.STEADY),
+        (0.021, 0.02, State.RISING),
+    ],
+)
+def test_a_drift_is_a_trend_beyond_the_tolerance(drift, tolerance, state):
+    late = 0.5 + drift * (np.arange(40) - 19.5) / 39
+    warm_up = judged(np.concatenate([np.full(160, late[0]), late]), tolerance=tolerance)
+    assert warm_up.state == state
+
+
+@pytest.mark.parametrize(
+    ("initial", "tolerance", "state"),
+    [
+        (0.511, 0.0, State.STEADY),  # further than two per cent of the level, 0.5
+        (0.509, 0.0, State.FLAT),
+        (0.491, 0.0, State.FLAT),
+        (0.489, 0.0, State.STEADY),
+        (0.489, 0.012, State.FLAT),
+    ],
+)
+def test_what_stays_within_the_tolerance_of_where_it_began_is_flat(initial, tolerance, state):
+    warm_up = judged(np.full(100, 0.5), initial=initial, tolerance=tolerance)
+    assert warm_up.state == state
+
+
+def test_an_unknown_beginning_is_the_median_of_the_first_five_bins():
+    curve = np.concatenate([[9.0, 1.0, 3.0, 2.0, 50.0], np.full(95, 100.0)])
+    assert judged(curve, initial=None).initial == 3.0
+
+
+def test_five_bins_in_the_last_fifth_are_enough():
+    assert judged(np.full(25, 0.5)).state == State.STEADY
+    short = judged(np.full(24, 0.5))
+    assert (short.state, short.level) == (State.SHORT, None)
+    assert short.needed_ns == 600 * SECOND
+    wide = judge(np.arange(24) * 10 * SECOND, np.full(24, 0.5), 10 * SECOND, initial=0.0)
+    assert wide.needed_ns == 10 * 240 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("constant", "needed"),
+    [(200, 1000), (60, 1.5 * 200), (900, 10 * 200)],  # five constants, from 1.5 to 10 times the run
+)
+def test_a_longer_capture_is_proposed_by_the_time_constant(constant, needed):
+    times_ns = np.arange(200) * SECOND
+    rising = 0.9 * (1 - np.exp(-np.arange(200) / constant))
+    warm_up = judge(times_ns, rising, SECOND, initial=0.0)
+    assert warm_up.state == State.RISING
+    assert warm_up.needed_ns / SECOND == pytest.approx(needed, rel=0.05)
+
+
+def test_a_restless_run_is_to_be_captured_twice_as_long():
+    # The whole last fifth lies at one level, but for its end, which falls far below it.
+    curve = np.concatenate([np.full(60, 0.8), np.tile([0.8, 0.8, 0.8, 0.0, 0.0, 0.0], 40)[:240]])
+    warm_up = judged(curve)
+    assert warm_up.state == State.RESTLESS
+    assert warm_up.needed_ns == 600 * SECOND
+    assert "falling back" in warm_up.why
+
+
+def test_iops_are_requests_completed_a_second():
+    """The last bin ends with the run and is left out."""
+    (_, _), (plain, _) = machines(Load(seconds=100, iops=1000, hit_ratio=lambda share: 0))
+    collector = collected(plain)
+    warm_up = of_iops(collector, before=1.0)
+    series = collector.series(warm_up.bin_ns)
+    whole = collector.last_done_ns // warm_up.bin_ns
+    assert warm_up.curve.tolist() == (series.done[:whole] * SECOND / warm_up.bin_ns).tolist()
+    assert warm_up.times_ns.tolist() == [n * warm_up.bin_ns for n in range(whole)]
+    assert (warm_up.measure, warm_up.initial) == ("IOPS", 1.0)
