@@ -59,6 +59,10 @@ class Rows:
         for start in range(0, self.rows.rows, self.at_once):
             yield self.rows.between(start, start + self.at_once)
 
+    def from_first(self) -> Iterator[Requests]:
+        """Yield them in order, with the times that they have."""
+        return self.chunks()
+
 
 @dataclass(frozen=True)
 class Traced:

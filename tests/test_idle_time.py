@@ -116,7 +116,7 @@ def test_all_times_move_with_the_first_request(form, tmp_path):
         path.write_text(log)
     trace = Trace.read(path)
     for _ in range(2):  # each pass
-        chunk = next(trace.chunks())
+        chunk = next(trace.from_first())
         assert chunk.arrival_ns.tolist() == ([0, 100] if form == "csv" else [0, 1000])
         if form == "csv":
             assert chunk.dispatch_ns.tolist() == [50, -1]
@@ -126,5 +126,5 @@ def test_all_times_move_with_the_first_request(form, tmp_path):
 def test_a_chunk_later_on_has_the_first_ones_beginning(tmp_path):
     path = tmp_path / "late.csv"
     path.write_text("\n".join([HEADER, *rows(LATE), ""]))
-    parts = [part.arrival_ns for part in Trace.read(path).chunks(7)]
+    parts = [part.arrival_ns for part in Trace.read(path).from_first()]
     assert np.concatenate(parts).tolist() == steady()

@@ -33,7 +33,9 @@ class Terminal(io.TextIOWrapper):
         return cls(stream.detach(), **how)
 
     def write(self, text: str) -> int:
-        """Write a text; lines and tabs stay."""
+        """Write a text; lines and tabs stay.  Raise TypeError for bytes, as click asks for."""
+        if not isinstance(text, str):
+            raise TypeError(f"text expected, not {type(text).__name__}")
         super().write(printable(text, "\n\t"))
         return len(text)
 

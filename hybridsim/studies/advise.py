@@ -208,7 +208,7 @@ def advise(
     summary = several.summary
     say("the application's own time, its processes and its hot spot")
     activity = Activity()
-    for chunk in trace.chunks():
+    for chunk in trace.from_first():
         activity.add(chunk)
     page_bytes = scenario.cache.page_bytes
     hot = hot_spot(trace, summary.requests, summary.reads, page_bytes)

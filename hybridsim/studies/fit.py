@@ -42,7 +42,7 @@ def fit(
         return fio.fit(", ".join(names), fio_results.read(names))
     trace, by_arrival = _open(path, format, device)
     progress("reading the capture", 0, 1)
-    observed, seen = observe(trace.chunks(), by_arrival)
+    observed, seen = observe(trace.from_first(), by_arrival)
     found = capture.fit(trace.name, observed, seen, progress)
     if not check:
         return found
@@ -71,6 +71,10 @@ class ObservedTrace:
 
     def chunks(self) -> Iterator[Requests]:
         """Yield them all."""
+        yield self.rows
+
+    def from_first(self) -> Iterator[Requests]:
+        """Yield them all; they begin at time 0."""
         yield self.rows
 
 

@@ -255,6 +255,10 @@ class Named(Chunked, Protocol):
 
     name: str
 
+    def from_first(self) -> Iterator[Requests]:
+        """Yield the requests with the first one at time 0."""
+        ...
+
 
 def batches(
     trace: Named,
@@ -269,7 +273,7 @@ def batches(
     waits = Waits() if with_waits else None
     first = 0
     held: Requests | None = None
-    for chunk in trace.chunks():
+    for chunk in trace.from_first():
         watch(chunk)
         if held is not None:
             yield _batch(held, speed, waits, first, False, trace.name)

@@ -123,13 +123,15 @@ class RequestsHash:
 class Tally:
     """Adds up chunks of requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_ns: int | None = None) -> None:
+        """Begin at time `first_ns`; at the first arrival, if it is None."""
         self.requests = 0
         self.count = dict.fromkeys(Op, 0)
         self.bytes = dict.fromkeys(Op, 0)
         self.sequential = dict.fromkeys((Op.READ, Op.WRITE), 0)
         self.span_ns = self.active_ns = self.max_end_bytes = 0
-        self._last_ns = 0  # the last arrival
+        self._first_ns = first_ns
+        self._last_ns = first_ns or 0  # the last arrival
         self.incomplete = self.errors = self.requeues = 0
         self.footprint = Footprint()
         self.address_map = AddressMap()
@@ -151,10 +153,12 @@ class Tally:
         data = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
         data &= chunk.length_bytes > 0
         self.footprint.add(chunk.offset_bytes[data], chunk.length_bytes[data])
-        self.address_map.add(chunk)
+        if self._first_ns is None:
+            self._first_ns = self._last_ns = int(chunk.arrival_ns[0])
+        self.address_map.add(chunk._replace(arrival_ns=chunk.arrival_ns - self._first_ns))
         self.hash.add(chunk)
         last = max(int(chunk.arrival_ns[-1]), int(chunk.complete_ns.max()))
-        self.span_ns = max(self.span_ns, last)
+        self.span_ns = max(self.span_ns, last - self._first_ns)
         pauses = np.diff(chunk.arrival_ns, prepend=self._last_ns)
         self.active_ns += int(np.minimum(pauses, IDLE_NS).sum())
         self._last_ns = int(chunk.arrival_ns[-1])
@@ -170,9 +174,9 @@ class Tally:
             self._end[op] = int(end[-1])
 
 
-def summarize(chunks: Iterable[Requests]) -> Tally:
-    """Return the tally of all chunks."""
-    tally = Tally()
+def summarize(chunks: Iterable[Requests], first_ns: int | None = None) -> Tally:
+    """Return the tally of all chunks; times count from `first_ns`, or from the first arrival."""
+    tally = Tally(first_ns)
     for chunk in chunks:
         tally.add(chunk)
     return tally

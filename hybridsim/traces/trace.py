@@ -44,7 +44,6 @@ class Trace:
         self.arguments = [name]  # the words of a command line that name it
         self._reader = reader
         self._warnings: list[TraceWarning] | None = None
-        self._first_ns = 0  # the first request's time, as the reader tells it; after a pass
 
     @classmethod
     def read(
@@ -97,12 +96,8 @@ class Trace:
 
     @property
     def origin(self) -> int | None:
-        """Unix time of time 0 in nanoseconds, if the trace tells it.
-
-        That is the first request's, once the trace was read.
-        """
-        told = self._reader.origin_unix_ns
-        return None if told is None else told + self._first_ns
+        """Unix time of time 0 in nanoseconds, if the trace has it."""
+        return self._reader.origin_unix_ns
 
     @property
     def warnings(self) -> list[TraceWarning]:
@@ -113,14 +108,21 @@ class Trace:
         return list(self._warnings or [])
 
     def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
-        """Yield the requests in order of arrival, `rows` at a time; a capture's first is at 0."""
+        """Yield the requests in order of arrival, `rows` at a time, with the times of the trace."""
         findings = Findings()
-        first_ns = 0 if self.is_made else None  # a workload begins before its first request
-        for part in in_chunks(self._reader.requests(findings), rows):
-            if first_ns is None:
-                self._first_ns = first_ns = int(part.arrival_ns[0])
-            yield from_origin(part, first_ns)
+        yield from in_chunks(self._reader.requests(findings), rows)
         self._warnings = findings.list()
+
+    def from_first(self) -> Iterator[Requests]:
+        """Yield the requests with the first one of a capture at time 0.
+
+        A generated workload begins before its first request and keeps its times.
+        """
+        first_ns = 0 if self.is_made else None
+        for part in self.chunks():
+            if first_ns is None:
+                first_ns = int(part.arrival_ns[0])
+            yield from_origin(part, first_ns)
 
     def chunks_apart(self) -> Iterator[Requests]:
         """Yield the requests of device "all" with the offsets that they have on their volumes."""
@@ -131,7 +133,7 @@ class Trace:
 
     def summary(self, watch: Watch = iter) -> Summary:
         """Read the trace once and return it in numbers; `watch` may look at the chunks."""
-        tally = summarize(watch(self.chunks()))
+        tally = summarize(watch(self.chunks()), 0 if self.is_made else None)
         return Summary(
             requests=tally.requests,
             reads=tally.count[Op.READ],
