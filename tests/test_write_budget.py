@@ -60,9 +60,9 @@ def test_no_more_than_a_day_is_saved_up():
         ("0%", "above 0%"),
         ("200%", "at most 100%"),
         ("many DWPD", "drive writes"),
-        ("0 DWPD", "nothing"),
+        ("0 DWPD", "is too small: it admits less than one page"),
         ("1GX/day", "unknown size unit"),
-        ("0B/day", "nothing"),
+        ("0B/day", "is too small: it admits less than one page"),
     ],
 )
 def test_what_makes_no_sense_is_refused(said, why):
