@@ -322,7 +322,7 @@ def test_what_makes_no_sense_is_refused(options, message):
 
 @pytest.mark.parametrize("trace", ["sda.blktrace.0", [1, 2, 3]])
 def test_what_is_no_trace_is_told_by_what_is_one(trace):
-    with pytest.raises(UsageError, match=r"a trace is what Trace.read\(PATH\) returns"):
+    with pytest.raises(UsageError, match=r"a trace is the result of Trace.read\(PATH\)"):
         hits(trace)
 
 

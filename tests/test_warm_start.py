@@ -391,7 +391,7 @@ class TestMemory:
             told = dict(found)
         assert told[name].dtype == value.dtype
         np.savez(path, **(told | {name: value}))
-        with pytest.raises(UsageError, match="had learned cannot be so"):
+        with pytest.raises(UsageError, match="the state of its learned policy is invalid"):
             opened(str(path))
 
     def test_other_policies_begin_with_the_pages_only(self, past):
