@@ -105,6 +105,8 @@ def counters(rows, load, end, utilisation):
     times = np.linspace(0, end, 513).astype(np.int64)[1:]
     missed = np.searchsorted(rows.done_ns[rows.path == Path.MISS], times)
     hits = np.searchsorted(rows.done_ns[rows.path == Path.HIT], times)
+    from_disks = np.where(rows.path == Path.HIT, 0, rows.done_ns - rows.issue_ns)
+    waited = np.concatenate([[0], np.cumsum(from_disks)])  # nothing but waits
     busy = (times * (utilisation * MEMBERS)).astype(np.int64)
     return {
         "time_ns": times,
@@ -113,7 +115,7 @@ def counters(rows, load, end, utilisation):
         "slow_seek_ns": busy * 5 // 10,
         "slow_rotation_ns": busy * 3 // 10,
         "slow_transfer_ns": busy // 10,
-        "slow_queue_ns": busy // 2,
+        "slow_queue_ns": waited[np.searchsorted(rows.done_ns, times, side="right")],
         "fast_members": np.ones(len(times), np.int64),
         "fast_requests_ns": hits * 100_000,
         "fast_in_use_ns": np.minimum(hits * 90_000, times),

@@ -94,7 +94,7 @@ def test_a_warm_report_reads_like_this():
     assert lines[1].strip() == "⚠ 1 thing to know: see `notes`"
     note = "⚠ 1,204 events were dropped. (See `hybridsim explain drops`.)"
     assert next(line for line in lines if line.startswith("notes")).endswith(note)
-    assert "VERDICT      Yes. Once warm, a read takes" in text
+    assert "VERDICT      Yes. A request takes" in text
     for words in (
         "▲ warm", "50% after", "steady at 93%", "no cache", "cold < ", "first touch", "rated life",
         "seek 50%", "seed 7", "hybridsim explain WORD",

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.answers.ledger import Ledger, Numbered
 from hybridsim.foundation.codes import Op, Path, Reason
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution, bin_of
 
@@ -64,17 +65,9 @@ _KIND[[Op.WRITE, Op.WRITE_ZEROES], :] = Kind.WRITE
 _ALLOWED = np.array([[reason in REASONS[kind] for reason in Reason] for kind in Kind])
 
 
-class FactColumns(Protocol):
+class FactColumns(Numbered, Protocol):
     """Columns of one row per request, in order of completion."""
 
-    @property
-    def issue_ns(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
-    @property
-    def done_ns(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
-    @property
-    def op(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
-    @property
-    def length(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
     @property
     def path(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
     @property
@@ -175,6 +168,7 @@ class Collector:
     def __init__(self, bin_ns: int = BASE_NS) -> None:
         self.width_ns = bin_ns
         self.bins = Bins()
+        self.ledger = Ledger()  # the same facts by number
         self.used = 0  # bins up to the last that something was issued or completed in
         self.last_issue_ns = 0
         self.last_done_ns = 0
@@ -192,6 +186,7 @@ class Collector:
             self._double()
         self.used = max(self.used, self.last_done_ns // self.width_ns + 1)
         self._count(facts, done - issue)
+        self.ledger.add(facts)
 
     def _count(self, facts: FactColumns, latency: Ints) -> None:
         kind = _KIND[facts.op, facts.path]

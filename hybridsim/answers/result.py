@@ -11,7 +11,10 @@ from typing import Any
 import numpy.typing as npt
 
 from hybridsim.answers.counters import Counters
+from hybridsim.answers.dirt import dirty
 from hybridsim.answers.fidelity import Fidelity
+from hybridsim.answers.judge import Judgement, Side
+from hybridsim.answers.judge import judge as weigh
 from hybridsim.answers.metrics import Collector, Kind
 from hybridsim.answers.outcome import Outcome, Phase, Series
 from hybridsim.answers.requirements import Checked, Requirement, Seen
@@ -47,6 +50,7 @@ class Result:
     warm_up: WarmUp
     phases: dict[str, Phase]
     verdict: Verdict
+    judgement: Judgement
     wear: Wear | None
     fidelity: Fidelity
     warnings: list[Warning] = field(default_factory=list)
@@ -73,6 +77,7 @@ class Result:
             "tool": {"version": __version__, "seed": self.seed, "engine": self.engine},
             "inputs": {"trace": dict(self.trace), "scenario": dict(self.scenario)},
             "verdict": _verdict(self.verdict),
+            "judgement": self.judgement.to_dict(),
             "warm_up": _warm_up(self.warm_up),
             "phases": {name: _phase(phase) for name, phase in self.phases.items()},
             "series": {**vars(self.cached.series()), "none": vars(self.plain.series())},
@@ -103,6 +108,7 @@ def conclude(
     seed: int = 0,
     engine: str = "numba",
     recorded: Distribution | None = None,
+    goal: str = "time",
 ) -> Result:
     """Bring two runs of one trace to their result: the machine with the cache, and without.
 
@@ -110,7 +116,8 @@ def conclude(
     summary, file, mode (open, closed, think), speed, cache_mode, cache_bytes, cache_pages,
     endurance_bytes and capacity_bytes (of all SSDs).
     Each may be absent; both go into the JSON as they are.  `recorded` are the latencies
-    that the trace tells, to hold the model without its cache against.
+    that the trace tells, to hold the model without its cache against.  `goal` is one of
+    goals.GOALS.
     """
     is_open = scenario.get("mode", "open") == "open"
     with_cache = Outcome(cached, Counters(cached_counters), is_open)
@@ -130,12 +137,26 @@ def conclude(
     }
     judged, beside = phases["warm"], phases["none"]
     fidelity = _fidelity(recorded or Distribution(), without, scenario)
-    case = Case(with_cache, without, warm_up, judged, beside, trace, scenario, fidelity)
+    judgement = weigh(
+        _side(without, scenario), _side(with_cache, scenario), not is_open, goal,
+        with_cache.issued_before(border),
+    )  # fmt: skip
+    case = Case(with_cache, without, warm_up, judged, beside, judgement, trace, scenario, fidelity)
     return Result(
-        trace, scenario, with_cache, without, warm_up, phases, judge(case),
+        trace, scenario, with_cache, without, warm_up, phases, judge(case), judgement,
         wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
         fidelity, list(warnings or []), seed, engine,
     )  # fmt: skip
+
+
+def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:
+    """What the judge sees of a machine."""
+    columns = {name: outcome.counters.column(name) for name in outcome.counters}
+    pages = scenario.get("cache_pages") or 0
+    page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
+    kind = str(scenario.get("cache_kind", "none"))
+    columns["dirty_bytes"] = dirty(kind, page_bytes, columns)
+    return Side(outcome.collector.ledger, Counters(columns))
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:

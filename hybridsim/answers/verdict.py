@@ -1,7 +1,8 @@
-"""Should this load get this cache?  yes, no or unsure, from figures alone, in words an admin knows.
+"""Should this load get this cache?  yes, no or unsure, in words that an admin uses.
 
-The machine with the cache is held against the same disks without it, over the same time: the warm
-phase if there is one, else the last fifth of the run.
+The answer is the judge's (judge.py): it holds both machines' figures of the same requests against
+each other.  Only where a queue grows without end is there no gain to be told, and what counts is
+who keeps up.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridsim.answers.fidelity import Fidelity
+from hybridsim.answers.judge import NO, UNSURE, YES, Judgement
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.codes import Reason
@@ -18,17 +20,13 @@ from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
 
-YES, NO, UNSURE = "yes", "no", "unsure"
-
-WORTH_IT = 1.5  # times lower mean read latency
-POINTLESS = 1.15
-HARMFUL = 0.95  # the cache costs the disks more than it saves them
+TIMES = 1.5  # from here on a change is told as times, below in per cent
+SAME = 0.05  # a change by less is none
 MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
 MANY = 0.4  # of the requests: writes that the disks are kept busy with
-TOUCHED_ONCE = 0.7  # of the reads
 NOTICEABLE = 0.1
-FEWEST_READS, FEWEST_WRITES = 1000, 100
+APART = 1.15  # times: gains of two phases that differ by more are told apart
 SHORTEST_NS = 30 * SECOND  # of simulated time
 # Of a capture that is advised: ten minutes show something, nobody waits for more than a week.
 SHORTEST_S, LONGEST_S = 600, 7 * 86400
@@ -69,6 +67,7 @@ class Case:
     warm_up: WarmUp
     with_cache: Phase  # the judged phase of the cached machine
     without: Phase  # of the plain one, over the same time
+    judgement: Judgement
     trace: Mapping[str, Any]
     scenario: Mapping[str, Any]
     fidelity: Fidelity
@@ -97,11 +96,9 @@ class Case:
         return str(self.scenario.get("cache_mode", "read-only"))
 
     @property
-    def when(self) -> str:
-        """The judged phase, as a phrase that begins a sentence."""
-        if self.warm_up.state == State.STEADY:
-            return "Once warm"
-        return "Over the whole run" if self.warm_up.state == State.FLAT else "At the end of the run"
+    def machine(self) -> str:
+        """The machine that the answer is about."""
+        return str(self.scenario.get("cache") or "this cache")
 
     def missed(self, reason: Reason) -> float:
         """Share of the reads of the judged phase that were no hits for this reason."""
@@ -126,31 +123,61 @@ def judge(case: Case) -> Verdict:
 def _answer(case: Case) -> tuple[str, str]:
     if not case.has_cache:
         return UNSURE, "The scenario has no cache to judge; this is the machine alone."
-    if not case.cached.whole.figures.reads.count:
-        if number := case.trace.get("reads"):  # of the trace: those of no bytes too
-            whose = "The capture's read asks" if number == 1 else f"All {number:,} reads ask"
-            return NO, f"{whose} for 0 bytes: there is nothing that a cache could serve."
-        return NO, "The capture holds no reads, and this cache serves nothing else."
     if _endless(case):
         return _answer_of_backlog(case)
-    if case.gain is None or case.warm_up.state == State.SHORT:
-        return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
-    if _is_short(case):
-        reads = human_count(case.cached.whole.figures.reads.count)
-        why = f"{reads} reads in {span(case.cached.end_ns)}"
-        return UNSURE, f"The capture is too short to tell: {why}."
-    if case.gain >= WORTH_IT:
-        return YES, f"{case.when}, {_compared(case)}."
-    if case.missed(Reason.COLD) >= TOUCHED_ONCE:
-        once = percent(case.missed(Reason.COLD))
-        return NO, f"The data is touched once: {once} of the reads are the first of their data."
-    if not case.warm_up.steady and case.warm_up.state != State.RESTLESS:
-        return UNSURE, f"The capture is too short to tell: {case.warm_up.why}."
-    if case.gain < HARMFUL:
-        return NO, f"It slows reads down: {_decapitalised(case.when)}, {_compared(case)}."
-    if case.gain < POINTLESS:
-        return NO, f"It changes little: {_decapitalised(case.when)}, {_compared(case)}."
-    return UNSURE, f"A modest gain, to be held against the price: {_compared(case)}."
+    found = case.judgement
+    if not found.pairs["whole"].plain.both.count:
+        if number := case.trace.get("reads"):  # all requests are of 0 bytes
+            whose = "The capture's read asks" if number == 1 else f"All {number:,} reads ask"
+            return NO, f"{whose} for 0 bytes: there is nothing that a cache could serve."
+        return NO, "The capture holds no reads and no writes: there is nothing to be faster."
+    if found.too_short:
+        return UNSURE, f"The capture is too short to tell: {found.too_short}."
+    gained = f"{_saved(found)}{_worse_tail(found)}"
+    if found.answer == YES:
+        return YES, f"{gained}."
+    if found.answer == NO:
+        return NO, f"Not {case.machine}: {_decapitalised(gained)}."
+    seconds, paused = _capture_s(case, found.more_ns or 0)
+    more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
+    return UNSURE, f"Not yet: record {span(more_s * SECOND)} more{paused}. {gained}."
+
+
+def _saved(found: Judgement) -> str:
+    """What is gained by the goal, with its interval."""
+    before, after = found.judged.plain, found.judged.cached
+    sure = f"90%: {_factor(found.low)} to {_factor(found.high)}"
+    change = f"{_change(found.gain)}; {sure}"
+    if found.goal == "p99":
+        now, then = (latency(each.both.percentile(99)) for each in (after, before))
+        return f"p99 of all requests is {now} instead of {then} ({change})"
+    if found.goal == "disk-time":
+        now, then = (span(each.disk_ns or 0) for each in (after, before))
+        return f"The disks are busy for {now} instead of {then} ({change})"
+    if found.goal == "throughput" or (found.goal == "time" and found.adapts):
+        now, then = span(after.took_ns), span(before.took_ns)
+        return f"The second half of the work takes {now} instead of {then} ({change})"
+    now, then = (latency(each.both.mean_ns) for each in (after, before))
+    return f"A request takes {now} on average instead of {then} ({change})"
+
+
+def _worse_tail(found: Judgement) -> str:
+    """The 99th percentile, where it gets worse while the mean gets better."""
+    tail = found.judged.percentile_gain(99)
+    if found.goal == "p99" or tail is None or tail > 1 - SAME or (found.gain or 0) < 1:
+        return ""
+    now, then = (
+        latency(each.both.percentile(99)) for each in (found.judged.cached, found.judged.plain)
+    )
+    return f", but the slowest 1% get slower: {now} instead of {then}"
+
+
+def _factor(gain: float | None) -> str:
+    return "?" if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"
+
+
+def _minutes(time_ns: int) -> int:
+    return max(-(-time_ns // (60 * SECOND)), 1)
 
 
 def _answer_of_backlog(case: Case) -> tuple[str, str]:
@@ -165,17 +192,13 @@ def _answer_of_backlog(case: Case) -> tuple[str, str]:
     return UNSURE, "The disks cannot keep up with this load, neither alone nor with the cache."
 
 
-def _compared(case: Case) -> str:
-    before, after = case.without.figures.reads, case.with_cache.figures.reads
-    mean = f"a read takes {latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
-    return f"{mean} ({_change(case.gain)})"
-
-
 def _change(gain: float | None) -> str:
     if gain is None:
         return "not comparable"
-    if gain >= WORTH_IT:
+    if gain >= TIMES:
         return f"{times(gain)} less"
+    if abs(1 - 1 / gain) < 0.0005:
+        return "no change"
     share = 1 - 1 / gain if gain >= 1 else 1 / gain - 1
     return f"{percent(share)} {'less' if gain >= 1 else 'more'}"
 
@@ -185,13 +208,16 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
         if case.without.saturated:
             yield f"It cannot keep up: its disks are {percent(case.without.utilisation)} busy."
         return
-    if not case.cached.whole.figures.reads.count:
-        yield from _about_writes(case)
-        return
     if _endless(case):
         yield from _about_backlog(case)
     else:
-        yield from _about_tail(case)
+        yield from _about_requests(case)
+        yield from _about_phases(case)
+        yield from _about_dirt(case)
+    if not case.cached.whole.figures.reads.count:
+        yield from _about_writes(case)
+        yield _judged_on(case)
+        return
     if case.warm_up.state == State.STEADY:
         warm = span(case.warm_up.warm_ns)
         yield f"It is warm after {warm}; then {_hit(case)} of the reads come from the SSD."
@@ -201,16 +227,56 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
         yield f"{_hit(case)} of the reads come from the SSD; {case.warm_up.why}."
     elif case.warm_up.state != State.SHORT:
         at_least = ", so the gain is a lower bound" if case.warm_up.state == State.RISING else ""
-        if answer != UNSURE:  # there it is the headline
-            yield f"Not steady yet: {case.warm_up.why}{at_least if answer == YES else ''}."
+        yield f"Not steady yet: {case.warm_up.why}{at_least}."
     yield from _about_misses(case)
     yield from _about_writes(case)
     yield from _about_run_time(case)
     yield _judged_on(case)
 
 
-def _is_short(case: Case) -> bool:
-    return case.cached.end_ns < SHORTEST_NS or case.cached.whole.figures.reads.count < FEWEST_READS
+def _about_requests(case: Case) -> Iterator[str]:
+    """Reads and writes of the judged requests, each with its baseline."""
+    pair = case.judgement.judged
+    for what, before, after in (
+        ("Reads", pair.plain.reads, pair.cached.reads),
+        ("Writes", pair.plain.writes, pair.cached.writes),
+    ):
+        if not after.count:
+            continue
+        mean = f"{latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
+        now, then = latency(after.percentile(99)), latency(before.percentile(99))
+        yield f"{what} take {mean}; p99 is {now} instead of {then}."
+    spells = max(case.without.overloaded, case.with_cache.overloaded)
+    if spells >= 0.05:
+        share = percent(spells)
+        yield f"For {share} of that time a backlog waited at busy disks; mean and p99 contain it."
+
+
+def _about_phases(case: Case) -> Iterator[str]:
+    """Where filling and warm gain differently, each; and the whole run."""
+    found = case.judgement
+    gains = {
+        name: found.pairs[name].gain(found.goal, found.adapts)
+        for name in ("filling", "warm", "whole")
+        if name in found.pairs
+    }
+    filling, warm = gains.get("filling"), gains.get("warm")
+    if filling and warm and max(filling / warm, warm / filling) >= APART:
+        whole = _factor(gains["whole"])
+        yield (
+            f"While it fills the gain is {_factor(filling)} times, once it is full or warm "
+            f"{_factor(warm)} times; over the whole run {whole} times."
+        )
+
+
+def _about_dirt(case: Case) -> Iterator[str]:
+    """What is dirty at the end, where it still grows."""
+    found = case.judgement
+    if not found.dirty_is_steady:
+        yield (
+            f"{percent(found.dirty_grown)} of what was written is not on the disks yet, and that "
+            f"still grows: without its cost the gain is {_factor(found.uncharged)} times."
+        )
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
@@ -221,10 +287,10 @@ def _about_run_time(case: Case) -> Iterator[str]:
 
 
 def _judged_on(case: Case) -> str:
-    number = case.with_cache.figures.reads.count
-    reads = f"{human_count(number)} read{'s' * (number != 1)}"
-    share = percent(case.with_cache.span_ns / case.cached.end_ns if case.cached.end_ns else 0.0)
-    return f"Judged on {share} of the run ({reads}), {_by_which_model(case.fidelity)}."
+    pair = case.judgement.judged
+    reads, writes = (human_count(each.count) for each in (pair.cached.reads, pair.cached.writes))
+    which = f"the second half of the requests ({reads} reads, {writes} writes)"
+    return f"Judged on {which}, {_by_which_model(case.fidelity)}."
 
 
 def _by_which_model(fidelity: Fidelity) -> str:
@@ -241,22 +307,6 @@ def _by_which_model(fidelity: Fidelity) -> str:
 
 def _hit(case: Case) -> str:
     return percent(case.with_cache.figures.hit_ratio)
-
-
-def _about_tail(case: Case) -> Iterator[str]:
-    before = case.without.figures.reads.percentile(99)
-    after = case.with_cache.figures.reads.percentile(99)
-    if case.tail_gain is None:
-        return
-    words = f"p99 of the reads is {latency(after)} instead of {latency(before)}"
-    if 0.95 < case.tail_gain < 1.05:
-        yield f"{words}: the slowest 1% still come from the disks."
-    else:
-        yield f"{words} ({_change(case.tail_gain)})."
-    spells = max(case.without.overloaded, case.with_cache.overloaded)
-    if spells >= 0.05:
-        share = percent(spells)
-        yield f"For {share} of that time a backlog waited at busy disks; mean and p99 contain it."
 
 
 def _about_backlog(case: Case) -> Iterator[str]:
@@ -280,12 +330,6 @@ def _about_misses(case: Case) -> Iterator[str]:
 
 
 def _about_writes(case: Case) -> Iterator[str]:
-    before, after = (phase.figures.writes for phase in (case.without, case.with_cache))
-    gain = _ratio(before.mean_ns, after.mean_ns)
-    is_told = min(before.count, after.count) >= FEWEST_WRITES and not _endless(case)
-    if is_told and gain is not None and not 0.95 < gain < 1.05:
-        now = f"{latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
-        yield f"Writes take {now} ({_change(gain)})."
     if case.writes < MOSTLY:
         return
     share = percent(case.writes)
@@ -305,10 +349,13 @@ def _advice(case: Case) -> Iterator[Step]:
         text = "Give it a cache: `kind` and `size` under [cache] in the scenario."
         yield Step(text, _replay(case, "--cache page"))
         return
-    has_reads = case.cached.whole.figures.reads.count > 0
-    settled = case.warm_up.state in (State.FALLING, State.RESTLESS)
-    if has_reads and case.warm_up.needed_ns and not settled:
-        yield _longer(case, case.warm_up.needed_ns)
+    found = case.judgement
+    if found.answer == UNSURE and found.more_ns and not _endless(case):
+        seconds, paused = _capture_s(case, found.more_ns)
+        text = f"Capture for {span(seconds * SECOND)} in all{paused}; that may be enough to decide."
+        if seconds == LONGEST_S:
+            text = f"Capture for {span(seconds * SECOND)}{paused}; even that may not be enough."
+        yield Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
         yield _larger(case)
     is_dropped = case.cache_mode in ("read-only", "write-around")
@@ -328,22 +375,24 @@ def _advice(case: Case) -> Iterator[Step]:
         yield Step("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
 
 
-def _longer(case: Case, needed_ns: int) -> Step:
-    """How long to capture: so many times the time in which this capture's load was at work."""
-    # Simulated time is not the capture's where the load adapts to the machine.
-    lasts = case.trace.get("span_ns", case.cached.end_ns)
-    active = min(case.trace.get("active_ns", lasts), lasts)
-    times = needed_ns / max(case.cached.end_ns, 1)
-    fewest = SHORTEST_S if case.warm_up.state == State.SHORT else 60
-    seconds = max(-(-int(times * active) // (60 * SECOND)) * 60, fewest)
-    paused = " while the load is at work" if active < AT_WORK * lasts else ""
-    if seconds > LONGEST_S:
-        seconds = LONGEST_S
-        text = f"Capture for {span(seconds * SECOND)}{paused}: even then the cache may not be warm."
-    else:
-        need = span(seconds * SECOND)
-        text = f"Capture for at least {need}{paused}, so that the cache can warm up."
-    return Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
+def _capture_s(case: Case, more_ns: int) -> tuple[int, str]:
+    """Return the seconds to capture in all, and a remark if most of the capture was idle.
+
+    `more_ns` of simulated time are missing; the capture is extended by the same share of the time
+    in which its load was active.
+    """
+    share = (case.cached.end_ns + more_ns) / max(case.cached.end_ns, 1)
+    minimum_s = SHORTEST_S if case.judgement.too_short else 60
+    seconds = max(-(-int(share * _active_ns(case)) // (60 * SECOND)) * 60, minimum_s)
+    lasts_ns = case.trace.get("span_ns", case.cached.end_ns)
+    paused = " while the load is at work" if _active_ns(case) < AT_WORK * lasts_ns else ""
+    return min(seconds, LONGEST_S), paused
+
+
+def _active_ns(case: Case) -> int:
+    """Return the time of the capture in which its load was active."""
+    lasts_ns = int(case.trace.get("span_ns", case.cached.end_ns))
+    return min(int(case.trace.get("active_ns", lasts_ns)), lasts_ns)
 
 
 def _of_another_model(case: Case) -> Iterator[Step]:
@@ -401,6 +450,9 @@ def _confidence(case: Case) -> dict[str, Any]:
         "reads": case.with_cache.figures.reads.count,
         "mean_read_gain": None if _endless(case) else case.gain,
         "p99_read_gain": None if _endless(case) else case.tail_gain,
+        "gain": None if _endless(case) else case.judgement.gain,
+        "low": None if _endless(case) else case.judgement.low,
+        "high": None if _endless(case) else case.judgement.high,
         "model_demerit": case.fidelity.demerit if case.fidelity.is_known else None,
     }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.machine_options import (
@@ -95,6 +96,13 @@ Examples:
 )
 @require_option
 @click.option(
+    "--goal",
+    type=click.Choice(GOALS),
+    default="time",
+    help="What the cache must lower to be worth it: the time that the application would save "
+    "(time), latency, p99, the time that the work takes (throughput), or the disks' busy time.",
+)
+@click.option(
     "--json",
     "json_file",
     metavar="FILE",
@@ -114,6 +122,7 @@ def replay(
     ssd_kept: bool,
     save_cache: str | None,
     require: tuple[str, ...],
+    goal: str,
     json_file: str | None,
     html_file: str | None,
     **options: Any,
@@ -147,5 +156,6 @@ def replay(
         ssd_kept=ssd_kept,
         save_cache=save_cache,
         require=required,
+        goal=goal,
         seeds=seeds,
     )

@@ -25,6 +25,7 @@ class Pump:
 
     def take(self, batch: Batch) -> None:
         """Go on until all requests of the batch are issued; after the last one, to the end."""
+        self.collector.ledger.arrive(int(batch.state[2]), batch.arrival_ns)
         self.run.feed(batch)
         while True:
             until_ns = self._samples.due_ns

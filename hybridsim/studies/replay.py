@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.fitting import answer
+from hybridsim.answers.goals import GOALS
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, warm_up_of
@@ -25,6 +26,7 @@ from hybridsim.engine.think import Waits
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
 from hybridsim.jit import compiled
 from hybridsim.requests.inflight import Batch
@@ -69,18 +71,22 @@ def replay(
     save_cache: str | None = None,
     require: Sequence[Requirement] = (),
     alone: Alone | None = None,
+    goal: str = "time",
 ) -> Result:
     """Replay a trace with and without the scenario's cache, and say what the cache is good for.
 
     `report` is told of the progress after each chunk.  The cache begins with the pages of
     `warm_start`: loaded from the disks, or there at once if `ssd_kept`.  What it holds at the end
     goes to the file `save_cache`.  The result is held against `require`.  What the disks do without
-    the cache is kept in `alone` for other replays of the same trace.
+    the cache is kept in `alone` for other replays of the same trace.  `goal` is what decides
+    whether the cache is worth it: one of answer.goals.GOALS.
 
     Raises TraceError for a trace that cannot be replayed, ScenarioError for an array that cannot
-    hold it, UsageError for pages that do not fit the cache.
+    hold it, UsageError for pages that do not fit the cache or a goal that cannot be judged.
     """
     check_is_read(trace)
+    if goal not in GOALS:
+        raise UsageError(f"no goal {goal!r}: {hint(goal, GOALS)}")
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
@@ -88,7 +94,7 @@ def replay(
     check(trace, summary, scenario)
     check_answerable(require, summary.reads, summary.writes)
     first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
-    task = Task(trace, summary, scenario, report, first, alone)
+    task = Task(trace, summary, scenario, report, first, alone, goal)
     result, cache = _found(task)
     if save_cache:
         saved(cache, summary.max_end_bytes, save_cache)
@@ -104,11 +110,14 @@ class Task(NamedTuple):
     report: Report | None
     begin: Begin | None
     alone: Alone | None = None
+    goal: str = "time"
 
 
 def _found(task: Task) -> tuple[Result, Any]:
     """Replay in the mode that suits; return the result and the cache as it is at the end."""
-    said, summary = task.scenario.replay.mode, task.summary
+    said, summary = str(task.scenario.replay.mode), task.summary
+    if task.goal == "throughput":
+        said = _adapting(task, said)
     if said != "auto":
         found = _replay(task, said)
         assert found is not None
@@ -121,6 +130,18 @@ def _found(task: Task) -> tuple[Result, Any]:
     assert found is not None
     found[0].warnings.append(Warning("arrivals", *TOO_MUCH))
     return found
+
+
+def _adapting(task: Task, said: str) -> str:
+    """Return a mode in which the load adapts to the machine: else its throughput is given."""
+    if said == "auto" and task.summary.incomplete < task.summary.requests:
+        return "think"
+    if said in ("auto", "open"):
+        raise UsageError(
+            "--goal throughput: arrivals as recorded give the same throughput on every machine; "
+            "add --mode closed, or --mode think where the trace has completions"
+        )
+    return said
 
 
 def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
@@ -213,6 +234,7 @@ def concluded(
         seed=scenario.seed,
         engine="numba" if compiled else "python",
         recorded=recorded.latency,
+        goal=task.goal,
     )
     cost = bill(scenario, found)
     return dataclasses.replace(found, cost=None if cost is None else cost.to_dict())
@@ -358,6 +380,7 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "mode": mode,
         "speed": scenario.replay.speed,
         "is_fitted": backing.drive.name == answer.NAME,
+        "cache": with_cache,
         "cache_kind": said.kind if pages else "none",
         "cache_mode": said.write_policy,
         "cache_members": said.members,

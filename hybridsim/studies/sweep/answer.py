@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.answers.judge import NO, UNSURE, YES
 from hybridsim.answers.requirements import OF_RUNS
-from hybridsim.answers.verdict import NO, UNSURE, YES
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import counted, latency
 from hybridsim.studies.sweep.confidence import Estimate, estimate

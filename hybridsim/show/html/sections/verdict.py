@@ -25,11 +25,37 @@ def section(document: Mapping[str, Any]) -> Section:
     ]
     if document["phases"]["whole"]["write"]["n"]:
         blocks.append(figures_table(document, "write", "Writes"))
+    blocks.append(_pairs(document))
     if document["warnings"]:
         told = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
                 for each in document["warnings"]]  # fmt: skip
         blocks.append(Prose(["To know, to trust these figures:", *told], "note"))
     return Section("verdict", "Verdict", blocks)
+
+
+PAIRS = {"filling": "while it fills", "warm": "once warm", "judged": "second half, judged",
+         "whole": "whole run"}  # fmt: skip
+
+
+def _pairs(document: Mapping[str, Any]) -> Table:
+    """The same requests without the cache and with it, by stretch."""
+    heads = ["requests", "direction", "number", "mean alone", "mean", "p99 alone", "p99",
+             "work alone", "work"]  # fmt: skip
+    rows = []
+    for name, words in PAIRS.items():
+        pair = document["judgement"]["pairs"].get(name)
+        if pair is None:
+            continue
+        took = [span(pair[side]["took_ns"]) for side in ("none", "cached")]
+        for direction in ("read", "write"):
+            before, after = (pair[side][direction] for side in ("none", "cached"))
+            if after["n"]:
+                means = [latency(each["mean_ns"]) for each in (before, after)]
+                tails = [latency(each["p99_ns"]) for each in (before, after)]
+                rows.append(
+                    [words, f"{direction}s", human_count(after["n"]), *means, *tails, *took]
+                )
+    return Table("The same requests on both machines", heads, rows)
 
 
 def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -1,0 +1,251 @@
+"""What candidate machines do with the traces of decision_traces: simulated once, kept in a folder.
+
+A machine is causal: what it does with the first requests does not depend on those that come later.
+So one run over the whole trace holds both what a tool sees of a capture that ends early and what
+came afterwards, with the cache in the state that it had reached.  Every request's times
+are kept, and the counters; a run that is there already is not repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from decision_traces import Case, all_cases, in_memory
+
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.judge import Side
+from hybridsim.answers.ledger import Ledger
+from hybridsim.caches.page.preload import COLD_START
+from hybridsim.foundation.errors import HybridsimError
+from hybridsim.scenario import Scenario, building
+from hybridsim.studies.counter_sampling import SAMPLES_MAX
+from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.replay import batches
+from hybridsim.studies.side_by_side import Several
+
+TOLD = 0.3  # share of the requests that the tool sees
+SHARES = (0.05, 0.2, 0.8)  # of what these touch: the sizes
+MIB = 1 << 20
+KINDS = {
+    "page wt": {"cache.kind": "page", "cache.mode": "write-through"},
+    "page wb": {"cache.kind": "page", "cache.mode": "write-back"},
+    "bcache wt": {"cache.kind": "bcache", "cache.mode": "writethrough"},
+    "bcache wb": {"cache.kind": "bcache", "cache.mode": "writeback"},
+    "dm-cache wt": {"cache.kind": "dm-cache", "cache.mode": "writethrough"},
+    "dm-cache wb": {"cache.kind": "dm-cache", "cache.mode": "writeback"},
+    "writecache": {"cache.kind": "dm-writecache"},
+    "open-cas wt": {"cache.kind": "open-cas", "cache.mode": "wt"},
+    "open-cas wb": {"cache.kind": "open-cas", "cache.mode": "wb"},
+}
+AT_ONCE = 12  # machines of a pass
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A candidate: a kind and mode of cache, and how large it is."""
+
+    kind: str  # of KINDS; "none" are the disks alone, "none 2" by another seed
+    size_bytes: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are the disks alone."""
+        return self.kind.startswith("none")
+
+    @property
+    def name(self) -> str:
+        """Return what its file is called."""
+        return f"{self.kind} {self.size_bytes // MIB}MiB".replace(" ", "_")
+
+    def scenario(self, mode: str) -> Scenario:
+        """Return it as a scenario."""
+        values = {"replay.mode": mode}
+        if self.is_plain:
+            values |= {"seed": int(self.kind[5:] or 1)}
+        else:
+            values |= KINDS[self.kind] | {"cache.size": f"{self.size_bytes // MIB}MiB"}
+        return Scenario.default().with_values(values)
+
+
+class Facts(NamedTuple):
+    """Columns of facts, as a ledger takes them."""
+
+    number: np.ndarray
+    issue_ns: np.ndarray
+    done_ns: np.ndarray
+    op: np.ndarray
+    length: np.ndarray
+    path: np.ndarray
+
+
+@dataclass
+class Ran:
+    """What is kept of one machine's run over one trace."""
+
+    machine: Machine
+    facts: dict[str, np.ndarray]  # by number: arrival_ns, issue_ns, done_ns, op, length, path
+    counters: Counters
+
+    def side(self, first: int, end: int) -> Side:
+        """Return what the judge sees of requests [first, end)."""
+        found = Ledger()
+        cut = {name: column[first:end] for name, column in self.facts.items()}
+        found.arrive(0, cut.pop("arrival_ns"))
+        found.add(Facts(number=np.arange(end - first), **cut))
+        return Side(found, self.counters)
+
+
+@dataclass
+class Runs:
+    """All machines' runs over a trace."""
+
+    case: Case
+    mode: str
+    plain: Ran
+    others: list[Ran]  # the disks alone again, by other seeds of theirs
+    cached: list[Ran]
+
+    @cached_property
+    def requests(self) -> int:
+        """How many requests the whole trace has."""
+        return len(self.plain.facts["op"])
+
+
+def collected(folder: Path, quick: bool, workers: int, only: str = "") -> Iterator[Runs]:
+    """Yield the runs of all cases; simulate those that are not there yet."""
+    cases = [each for each in chosen(quick) if only in each.name]
+    with ProcessPoolExecutor(workers) as pool:
+        done = {each.name: pool.submit(simulate, folder, each.name, quick) for each in cases}
+        for case in cases:
+            why = done[case.name].result()
+            if why:
+                print(f"left out: {case.name}: {why}", flush=True)
+            else:
+                yield loaded(folder, case)
+
+
+def chosen(quick: bool) -> list[Case]:
+    """Return the cases; --quick takes one in six."""
+    cases = all_cases()
+    return cases[::6] if quick else cases
+
+
+def simulate(folder: Path, name: str, quick: bool) -> str:
+    """Run all machines over a case; return why it is left out, if it is."""
+    case = next(each for each in all_cases() if each.name == name)
+    place = folder / _file(name)
+    place.mkdir(parents=True, exist_ok=True)
+    done = place / ("done-quick" if quick else "done")
+    if done.exists() or (place / "done").exists():
+        return done.read_text() if done.exists() else ""
+    try:
+        why = _simulate(case, place, quick)
+    except HybridsimError as error:
+        why = str(error)
+    done.write_text(why)
+    return why
+
+
+def _simulate(case: Case, place: Path, quick: bool) -> str:
+    rows = case.load()
+    told = in_memory(case.name, rows.between(0, int(rows.rows * TOLD)), case.made)
+    first = Several(told, Scenario.default())
+    first.results([Scenario.default()])
+    mode = first.mode
+    whole = Several(in_memory(case.name, rows, case.made), Scenario.default())
+    touched = first.summary.footprint_bytes
+    sizes = sorted({max(round(touched * share / MIB), 1) * MIB for share in SHARES})
+    sizes = sizes[1:3] if quick else sizes
+    machines = [Machine(kind, 0) for kind in ("none", "none 2", "none 3")]
+    machines += [Machine(kind, size) for kind in KINDS for size in sizes]
+    missing = [each for each in machines if not (place / f"{each.name}.npz").exists()]
+    (place / "mode").write_text(mode)
+    for start in range(0, len(missing), AT_ONCE):
+        _run(missing[start : start + AT_ONCE], whole, mode, place)
+    return ""
+
+
+class Recorder:
+    """Takes the place of a collector: keeps every fact, by the number of the request."""
+
+    def __init__(self, requests: int) -> None:
+        self.columns = {
+            "issue_ns": np.zeros(requests, np.int64), "done_ns": np.zeros(requests, np.int64),
+            "op": np.zeros(requests, np.uint8), "length": np.zeros(requests, np.int64),
+            "path": np.zeros(requests, np.uint8),
+        }  # fmt: skip
+        self.ledger = self
+        self.arrival_ns = np.zeros(requests, np.int64)
+
+    def arrive(self, first: int, arrival_ns: np.ndarray) -> None:
+        """Keep when requests arrived as recorded."""
+        self.arrival_ns[first : first + len(arrival_ns)] = arrival_ns
+
+    def add(self, facts) -> None:
+        """Keep a chunk of facts."""
+        for name, column in self.columns.items():
+            column[facts.number] = getattr(facts, name)
+
+
+def _run(machines: list[Machine], whole: Several, mode: str, place: Path) -> None:
+    volume, requests = whole.summary.max_end_bytes, whole.summary.requests
+    step_ns = max(whole.summary.span_ns // (SAMPLES_MAX // 2), 1)
+    pumps = {}
+    for each in machines:
+        scenario = each.scenario(mode)
+        pages = 0 if each.is_plain else scenario.cache.pages(whole.summary.footprint_bytes)
+        try:
+            machine = building.machine(scenario, mode, volume, pages, COLD_START)
+        except HybridsimError:
+            continue  # too small or too large for its kind
+        pumps[each] = Pump(machine, step_ns)
+        pumps[each].collector = Recorder(requests)
+    for batch in batches(whole.trace, 1.0, mode == "think"):
+        for pump in pumps.values():
+            pump.take(batch._replace(state=batch.state.copy()))
+    for each, pump in pumps.items():
+        counters = {f"counter_{name}": one for name, one in pump.counters().items()}
+        counters["counter_dirty_bytes"] = dirty_bytes(each, pump.counters())
+        facts = pump.collector.columns | {"arrival_ns": pump.collector.arrival_ns}
+        np.savez_compressed(place / f"{each.name}.npz", **facts, **counters)
+
+
+def dirty_bytes(machine: Machine, counters) -> np.ndarray:
+    """Return how much has to be written to the disks, at the time of each row of counters."""
+    from hybridsim.answers.dirt import dirty
+
+    cache = machine.scenario("open").cache
+    return dirty(cache.kind, cache.page_bytes, counters)
+
+
+def loaded(folder: Path, case: Case) -> Runs:
+    """Read the runs of a case."""
+    place = folder / _file(case.name)
+    found = [_loaded(each) for each in sorted(place.glob("*.npz"))]
+    plain, *others = [each for each in found if each.machine.is_plain]
+    cached = [each for each in found if not each.machine.is_plain]
+    return Runs(case, (place / "mode").read_text(), plain, others, cached)
+
+
+def _loaded(path: Path) -> Ran:
+    kind, _, size = path.stem.rpartition("_")
+    with np.load(path) as kept:
+        facts = {name: kept[name] for name in kept.files if not name.startswith("counter_")}
+        counters = {
+            name.removeprefix("counter_"): kept[name]
+            for name in kept.files
+            if name.startswith("counter_")
+        }
+    machine = Machine(kind.replace("_", " "), int(size.removesuffix("MiB")) * MIB)
+    return Ran(machine, facts, Counters(counters))
+
+
+def _file(name: str) -> str:
+    return name.replace(" ", "_") + "-" + hashlib.sha256(name.encode()).hexdigest()[:4]

@@ -1,0 +1,228 @@
+"""Are the decisions right?  Answers from the first 30 % of traces, held against the rest.
+
+    HYBRIDSIM_DATA=... python benchmarks/decisions.py FOLDER [--quick] [--workers N]
+                                                      [--only NAME] [--json FILE] [--machines]
+
+Each trace of decision_traces runs on the disks alone and on the candidates of decision_runs: nine
+kinds and modes of cache, four sizes.  What they do with the first 30 % of the requests is what the
+tool sees; what they do with the rest, the cache as it is by then, is the truth.  The gain is the
+judge's (hybridsim/answers/judge.py): plain over cached of the same requests.  FOLDER keeps the
+runs: an interrupted benchmark goes on where it was, and the judge alone takes seconds.
+
+    right, wrong   "yes" is wrong where the truth is below 1.05, "no" where it is 1.25 or more
+    unsure         "not yet", whatever the truth is
+    regret         how many times more the best candidate gains than the chosen one, less 1; chosen
+                   is the largest lower end of the interval, or no cache where that is below 1.15
+    tau            Kendall's, of the predicted and realised gains of a trace's candidates
+    flips          answers that change from yes to no or back (of the same machine, by the seed of
+                   the workload; or by the length of what the tool sees)
+    coverage       realised gains that lie in the interval, nominally 90 %
+
+The table has two rows: families that rules were tuned on, and those that they are judged on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from decision_runs import TOLD, Machine, Runs, collected
+from decision_traces import is_tuned
+from scipy.stats import kendalltau
+
+from hybridsim.answers.judge import NO, UNSURE, WORTH_IT, YES, Both, judge
+from hybridsim.answers.ledger import JOINED
+
+LENGTHS = (0.15, 0.2, 0.25)  # of captures whose answers are held against those of TOLD
+IS_YES, IS_NO = 1.25, 1.05  # of the truth
+WRITE_BACK = ("wb", "writecache")
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the judge says of one machine, and what came true."""
+
+    case: str
+    family: str
+    same: str
+    kind: str
+    rank: int  # of its size among those of the trace
+    size_bytes: int
+    answer: str
+    gain: float
+    low: float
+    high: float
+    truth: float
+    sooner: tuple[str, ...]  # answers from LENGTHS
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the answer is one that the truth allows."""
+        return (self.answer == YES and self.truth >= IS_NO) or (
+            self.answer == NO and self.truth < IS_YES
+        )
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the answer is the opposite of the truth."""
+        return self.answer != UNSURE and not self.is_right
+
+    @property
+    def forecast(self) -> float:
+        """What machines are chosen by; a cache that may not be worth it is as good as none."""
+        return self.low if self.low >= WORTH_IT else 0.0
+
+
+def border(runs: Runs, share: float) -> int:
+    """Return the request at which so much of a trace ends, on a border of histograms."""
+    whole = runs.plain.side(0, runs.requests).ledger
+    step = whole.each * JOINED
+    return max(round(runs.requests * share / step), 1) * step
+
+
+def decided(runs: Runs) -> list[Decided]:
+    """Judge all machines of a trace."""
+    adapts = runs.mode != "open"
+    sizes = sorted({each.machine.size_bytes for each in runs.cached})
+    cuts = [border(runs, share) for share in (TOLD, *LENGTHS)]
+    alone = [runs.plain.side(0, cut) for cut in cuts]
+    whole = runs.plain.side(0, runs.requests)
+    found = []
+    for each in runs.cached:
+        said, *sooner = (judge(plain, each.side(0, cut), adapts) for plain, cut in zip(alone, cuts))
+        both = Both(whole, each.side(0, runs.requests))
+        truth = both.pair(cuts[0] // both.each, both.groups).gain("time", adapts)
+        if truth is None:
+            continue
+        machine: Machine = each.machine
+        found.append(
+            Decided(
+                runs.case.name, runs.case.family, runs.case.same, machine.kind,
+                sizes.index(machine.size_bytes), machine.size_bytes, said.answer,
+                said.gain or 1.0, said.low or 0.0, said.high or 99.0, truth,
+                tuple(one.answer for one in sooner),
+            )
+        )  # fmt: skip
+    return found
+
+
+def regret(of: Sequence[Decided]) -> float:
+    """Return how much more the best of some machines gains than the chosen one."""
+    chosen = max(of, key=lambda each: each.forecast)
+    gained = chosen.truth if chosen.forecast else 1.0
+    return max(1.0, *(each.truth for each in of)) / gained - 1
+
+
+def by(of: Iterable[Decided], *names: str) -> list[list[Decided]]:
+    """Group by attributes."""
+
+    def key(each: Decided) -> list[str]:
+        return [str(getattr(each, name)) for name in names]
+
+    return [list(group) for _, group in itertools.groupby(sorted(of, key=key), key)]
+
+
+def mode_picks(of: Sequence[Decided]) -> tuple[int, int]:
+    """Return how often the better of write-through and write-back is picked, and of how many."""
+    right = pairs = 0
+    for same in by(of, "case", "rank"):
+        known = {each.kind: each for each in same}
+        for kind in ("page", "bcache", "dm-cache", "open-cas"):
+            through, back = known.get(f"{kind} wt"), known.get(f"{kind} wb")
+            if through and back and not 1 / 1.05 < through.truth / back.truth < 1.05:
+                pairs += 1
+                right += (through.gain > back.gain) == (through.truth > back.truth)
+    return right, pairs
+
+
+def flips(answers: Iterable[tuple[str, str]]) -> tuple[float, float]:
+    """Return the shares of pairs of answers that contradict, and that differ at all."""
+    pairs = list(answers)
+    if not pairs:
+        return 0.0, 0.0
+    against = sum({a, b} == {YES, NO} for a, b in pairs)
+    return against / len(pairs), sum(a != b for a, b in pairs) / len(pairs)
+
+
+def summed_up(of: list[Decided]) -> dict[str, float]:
+    """Return the figures of one row of the table."""
+    cases = by(of, "case")
+    taus = [kendalltau([x.gain for x in one], [x.truth for x in one]).statistic for one in cases]
+    regrets = np.array([regret(one) for one in cases])
+    sizes = np.array([regret(one) for one in by(of, "case", "kind")])
+    kinds = np.array([regret(one) for one in by(of, "case", "rank")])
+    seeds = flips(
+        (a.answer, b.answer)
+        for one in by([x for x in of if x.same], "same", "kind", "rank")
+        for a, b in itertools.combinations(one, 2)
+    )
+    lengths = flips((each.answer, one) for each in of for one in each.sooner)
+    right, pairs = mode_picks(of)
+    count = len(of)
+    return {
+        "traces": len(cases), "machines": count,
+        "right": sum(x.is_right for x in of) / count,
+        "wrong": sum(x.is_wrong for x in of) / count,
+        "unsure": sum(x.answer == UNSURE for x in of) / count,
+        "regret": float(np.median(regrets)), "regret 95%": float(np.quantile(regrets, 0.95)),
+        "regret max": float(regrets.max()),
+        "size 95%": float(np.quantile(sizes, 0.95)), "kind 95%": float(np.quantile(kinds, 0.95)),
+        "mode picked": right / pairs if pairs else 1.0,
+        "tau": float(np.nanmean(taus)),
+        "seed flips": seeds[0], "seed changes": seeds[1],
+        "length flips": lengths[0], "length changes": lengths[1],
+        "coverage": sum(x.low <= x.truth <= x.high for x in of) / count,
+    }  # fmt: skip
+
+
+def table(rows: dict[str, dict[str, float]]) -> str:
+    """Return the rows side by side, a figure a line."""
+    names = list(next(iter(rows.values())))
+    lines = [f"{'':16}" + "".join(f"{each:>10}" for each in rows)]
+    for name in names:
+        cells = [row[name] for row in rows.values()]
+        whole = name in ("traces", "machines")
+        shown = (
+            f"{x:.0f}" if whole else f"{x:.2f}" if name == "tau" else f"{x:.1%}" for x in cells
+        )
+        lines.append(f"{name:16}" + "".join(f"{each:>10}" for each in shown))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is missing, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="keeps the runs")
+    parser.add_argument("--quick", action="store_true", help="one trace in six, two sizes")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default="", help="traces whose names contain this")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--machines", action="store_true", help="each wrong or unsure answer too")
+    options = parser.parse_args()
+    runs = collected(options.folder, options.quick, options.workers, options.only)
+    found = [each for one in runs for each in decided(one)]
+    halves = {
+        "tuned": [x for x in found if is_tuned(x.family)],
+        "judged": [x for x in found if not is_tuned(x.family)],
+        "all": found,
+    }
+    rows = {name: summed_up(half) for name, half in halves.items() if half}
+    if options.machines:
+        for each in found:
+            if each.is_wrong or each.answer == UNSURE:
+                print(f"{each.answer:6} {each.gain:6.2f} [{each.low:.2f}, {each.high:.2f}] "
+                      f"truth {each.truth:6.2f}  {each.case}: {each.kind} "
+                      f"{each.size_bytes >> 20} MiB")  # fmt: skip
+    print(table(rows))
+    if options.json:
+        text = json.dumps({"rows": rows, "machines": [asdict(x) for x in found]}, indent=1)
+        options.json.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

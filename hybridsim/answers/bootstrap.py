@@ -1,0 +1,34 @@
+"""How sure a ratio of two sums is, from pairs of neighbouring parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+DRAWS = 2000
+SEED = 20  # always the same draws: an answer does not change from one call to the next
+LEVEL = 0.9  # of an interval: 5 to 95 %
+
+
+def interval(
+    blocks: int, ratio: Callable[[Floats], Floats], draws: int = DRAWS
+) -> tuple[float, float]:
+    """Return the 5 % and 95 % quantiles of a ratio over blocks that are drawn with replacement.
+
+    `ratio` takes how often each block was drawn, one row a draw (draws, blocks), and returns the
+    ratio of each row; rows whose ratio is not finite are left out.
+    """
+    picked = np.random.default_rng(SEED).integers(0, blocks, (draws, blocks))
+    often = np.zeros((draws, blocks))
+    np.add.at(often, (np.arange(draws)[:, None], picked), 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = ratio(often)
+    found = found[np.isfinite(found)]
+    if not len(found):
+        return 0.0, float("inf")
+    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)

@@ -1,0 +1,36 @@
+"""What a cache in write-back still has to write to the disks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+OPEN_CAS_COUNTS = 4096  # bytes: its statistics are in units of these, whatever its lines are
+
+
+def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> Ints:
+    """Return the dirty bytes at the time of each row of counters, by the words of each kind.
+
+    A page, a block or a line of `page_bytes` counts as a whole if any of it is dirty.
+    """
+    rows = len(np.atleast_1d(np.asarray(counters.get("time_ns", [0]))))
+
+    def column(name: str) -> Ints:
+        found = counters.get(name)
+        return np.zeros(rows, np.int64) if found is None else np.asarray(found, np.int64)
+
+    if kind == "page":
+        return column("dirty_pages") * page_bytes
+    if kind == "dm-cache":
+        return column("dirty_blocks") * page_bytes
+    if kind == "bcache":
+        return column("dirty_data")
+    if kind == "open-cas":
+        return column("dirty") * OPEN_CAS_COUNTS
+    if kind == "dm-writecache":  # a block is in it until it is written back
+        return column("pages_present") * page_bytes
+    return np.zeros(rows, np.int64)

@@ -1,0 +1,299 @@
+"""The judge: two machines that served the same requests, worked out by hand."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from hybridsim.answers.bootstrap import interval
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.judge import NO, UNSURE, YES, Side, judge
+from hybridsim.answers.ledger import GROUPS, JOINED, READ, SAMPLES, WRITE, Ledger
+from hybridsim.foundation.codes import Op, Path
+from hybridsim.studies.replay import replay
+from hybridsim.traces.trace import Trace
+
+MS, SECOND = 10**6, 10**9
+
+
+class Facts(NamedTuple):
+    number: np.ndarray
+    issue_ns: np.ndarray
+    done_ns: np.ndarray
+    op: np.ndarray
+    length: np.ndarray
+    path: np.ndarray
+
+
+def ledger(arrival_ns, latency_ns, writes=None, issue_ns=None, portions=1, missed=()):
+    """What a machine does; requests are 4 KiB, and hits but for those in `missed`."""
+    arrival = np.asarray(arrival_ns, np.int64)
+    number = np.arange(len(arrival))
+    issue = arrival if issue_ns is None else np.asarray(issue_ns, np.int64)
+    op = np.where(np.zeros(len(arrival), bool) if writes is None else writes, Op.WRITE, Op.READ)
+    path = np.full(len(arrival), Path.HIT, np.uint8)
+    path[list(missed)] = Path.MISS
+    done = issue + np.asarray(latency_ns, np.int64)
+    found = Ledger()
+    found.arrive(0, arrival)
+    for part in np.array_split(np.argsort(done, kind="stable"), portions):
+        found.add(
+            Facts(
+                number[part], issue[part], done[part], op[part].astype(np.uint8),
+                np.full(len(part), 4096, np.int64), path[part],
+            )
+        )  # fmt: skip
+    return found
+
+
+def side(of, **columns):
+    return Side(of, Counters(columns))
+
+
+def even(count, gap_ns=10 * MS):
+    return np.arange(count, dtype=np.int64) * gap_ns
+
+
+def judged(before_ns, after_ns, count=4000, adapts=False, **how):
+    """Two machines with latencies that may differ by request."""
+    arrival = even(count)
+    plain, cached = (np.broadcast_to(each, count) for each in (before_ns, after_ns))
+    return judge(side(ledger(arrival, plain)), side(ledger(arrival, cached)), adapts, **how)
+
+
+class TestLedger:
+    def test_sums_do_not_depend_on_the_portions_in_which_facts_come(self):
+        rng = np.random.default_rng(1)
+        latency = rng.integers(1, 10 * MS, 10_000)
+        one, many = (ledger(even(10_000), latency, portions=n) for n in (1, 37))
+        for name in ("count", "total_ns", "bytes", "arrival_ns", "issue_ns", "done_ns", "latency"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+
+    def test_groups_double_when_the_requests_outgrow_them_and_nothing_is_lost(self):
+        count = 3 * GROUPS + 5
+        latency = np.arange(count, dtype=np.int64) + 1
+        found = ledger(even(count), latency, writes=np.arange(count) % 3 == 0)
+        assert found.each == 4
+        assert found.used == -(-count // 4)
+        assert found.count.sum() == count == found.latency.sum()
+        assert found.total_ns.sum() == latency.sum()
+        first = latency[:4]
+        assert found.total_ns[0].tolist() == [first[1] + first[2], first[0] + first[3]]
+        assert found.times_ns()[:3].tolist() == [0, 40 * MS, 80 * MS]
+
+    def test_memory_does_not_grow_with_the_run(self):
+        small, large = (ledger(even(n, 1), np.ones(n, np.int64)) for n in (10, 300_000))
+        sizes = [sum(x.nbytes for x in vars(one).values() if isinstance(x, np.ndarray))
+                 for one in (small, large)]  # fmt: skip
+        assert sizes[0] == sizes[1] < 3_000_000
+
+    def test_a_flush_and_an_empty_request_have_no_direction_but_take_time(self):
+        found = Ledger()
+        ops = np.array([Op.FLUSH, Op.READ, Op.WRITE_ZEROES], np.uint8)
+        found.add(Facts(np.arange(3), even(3), even(3) + 5, ops, np.array([0, 0, 4096]), ops))
+        assert found.count.sum(axis=0).tolist() == [0, 1]
+        assert found.progress_ns().tolist() == [5, 10 * MS + 5, 20 * MS + 5]
+
+    def test_a_distribution_is_of_the_groups_between_two_borders(self):
+        latency = np.repeat([10, 20], 2 * JOINED)
+        found = ledger(even(4 * JOINED), latency)
+        half = found.distribution(2 * JOINED, 4 * JOINED, READ)
+        assert (half.count, half.mean_ns, half.max_ns) == (2 * JOINED, 20, 20)
+        assert found.distribution(0, 4 * JOINED, WRITE).count == 0
+
+
+class TestGain:
+    def test_it_is_plain_over_cached_of_the_second_half(self):
+        after = np.where(np.arange(4000) < 2000, 9 * MS, 3 * MS)
+        found = judged(9 * MS, after)
+        assert found.gain == found.low == found.high == 3
+        assert found.answer == YES
+        assert found.pairs["whole"].latency_gain == 1.5
+
+    def test_reads_and_writes_count_alike(self):
+        """Nine writes of 10 ms that stay, one read of 10 ms that takes 1: 100 / 91."""
+        arrival, writes = even(3200), np.arange(3200) % 10 != 0
+        before = np.full(3200, 10 * MS)
+        after = np.where(writes, 10 * MS, MS)
+        found = judge(
+            side(ledger(arrival, before, writes)), side(ledger(arrival, after, writes)), False
+        )
+        assert found.gain == pytest.approx(100 / 91)
+        assert found.answer == NO
+        assert found.judged.plain.reads.mean_ns / found.judged.cached.reads.mean_ns == 10
+
+    def test_where_the_load_adapts_it_is_the_time_of_the_work(self):
+        """Each request comes 1 ms after the one before: 10 ms of latency become 4."""
+        count = 4000
+        slow, fast = even(count, 11 * MS), even(count, 5 * MS)
+        found = judge(
+            side(ledger(even(count), np.full(count, 10 * MS), issue_ns=slow)),
+            side(ledger(even(count), np.full(count, 4 * MS), issue_ns=fast)),
+            adapts=True,
+        )
+        assert found.gain == pytest.approx(11 / 5)
+        assert found.judged.took_gain == pytest.approx(11 / 5)
+        assert found.judged.latency_gain == 2.5
+
+    @pytest.mark.parametrize(
+        ("goal", "gain"), [("latency", 1.51), ("p99", 0.5), ("disk-time", 4.0)]
+    )
+    def test_goals(self, goal, gain):
+        """1 in 50 takes 20 ms instead of 10, the others 6.36; the disks work a quarter as long."""
+        after = np.where(np.arange(4000) % 50 == 0, 20 * MS, 6.36 * MS)
+        plain, cached = (
+            side(
+                ledger(even(4000), np.broadcast_to(each, 4000)),
+                time_ns=[40 * SECOND],
+                slow_busy_ns=[busy],
+            )
+            for each, busy in ((10 * MS, 32 * SECOND), (after.astype(np.int64), 8 * SECOND))
+        )
+        found = judge(plain, cached, False, goal)
+        assert found.gain == pytest.approx(gain, rel=0.01)
+        assert found.answer == (YES if gain > 1.15 else NO)
+
+    def test_phases_hold_the_same_requests_of_both_machines(self):
+        found = judged(9 * MS, 3 * MS, warm=1000)
+        each, at = 2, round(1000 / 2 / JOINED) * JOINED * 2
+        assert found.pairs["filling"].end == found.pairs["warm"].first == at
+        for name in ("filling", "warm", "whole", "judged"):
+            pair = found.pairs[name]
+            assert pair.plain.both.count == pair.cached.both.count == pair.end - pair.first
+        assert each == 2
+
+
+class TestSure:
+    def test_an_interval_over_equal_blocks_is_a_point(self):
+        assert interval(20, lambda often: often.sum(axis=1) / 10) == (2, 2)
+
+    def test_an_interval_holds_the_mean_of_unequal_blocks(self):
+        values = np.arange(20.0)
+        low, high = interval(20, lambda often: often @ values / 20)
+        assert 6.5 < low < 8.5
+        assert 10.5 < high < 12.5
+
+    def test_the_same_question_has_the_same_answer(self):
+        latency = np.random.default_rng(3).integers(MS, 9 * MS, 4000)
+        first, second = (judged(9 * MS, latency) for _ in range(2))
+        assert (first.low, first.high) == (second.low, second.high)
+
+    def test_an_answer_between_yes_and_no_says_how_much_longer_to_record(self):
+        """Half of the blocks gain 1.4 times, the others nothing: 1.17, and anything near it."""
+        after = np.where(np.arange(4000) // 100 % 2 == 0, 10 * MS, 10 * MS / 1.4).astype(np.int64)
+        found = judged(10 * MS, after)
+        assert found.low < 1.15 < found.high
+        assert found.answer == UNSURE
+        assert found.more_ns >= 40 * SECOND
+
+    def test_a_few_requests_are_too_few(self):
+        found = judged(9 * MS, MS, count=320)
+        assert found.answer == UNSURE
+        assert found.too_short == "160 reads and writes in its second half"
+
+    def test_requests_that_come_at_once_are_one_moment(self):
+        arrival = np.zeros(4000, np.int64)
+        arrival[-1] = SECOND
+        found = judge(
+            side(ledger(arrival, np.full(4000, 9))), side(ledger(arrival, np.full(4000, 1))), False
+        )
+        assert found.answer == UNSURE
+        assert "at once" in found.too_short
+
+    def test_two_runs_of_other_requests_are_no_pair(self):
+        with pytest.raises(ValueError, match="different requests"):
+            judge(
+                side(ledger(even(10), np.ones(10))), side(ledger(even(9000), np.ones(9000))), False
+            )
+
+
+class TestDirty:
+    """4,000 writes of 4 KiB, 10 ms on the disks and 1 ms on the SSD: 8 MiB in the second half."""
+
+    def found(self, dirty_bytes):
+        arrival, writes = even(4000), np.ones(4000, bool)
+        times = [20 * SECOND, 40 * SECOND]
+        return judge(
+            side(ledger(arrival, np.full(4000, 10 * MS), writes)),
+            side(
+                ledger(arrival, np.full(4000, MS), writes), time_ns=times, dirty_bytes=dirty_bytes
+            ),
+            False,
+        )
+
+    def test_a_level_that_stays_costs_nothing(self):
+        found = self.found([1 << 20, 1 << 20])
+        assert found.dirty_is_steady
+        assert found.gain == found.low == found.high == 10
+
+    def test_what_grows_is_charged_at_what_a_write_costs_the_disks(self):
+        """A quarter of the writes is put off: 1 ms + 10 / 4 ms."""
+        found = self.found([0, 2000 * 4096 // 4])
+        assert found.dirty_grown == pytest.approx(0.25, rel=0.01)
+        assert found.gain == found.low == pytest.approx(10 / 3.5, rel=0.01)
+        assert found.high == found.uncharged == 10
+        assert found.answer == YES
+
+    def test_where_nothing_is_cleaned_nothing_is_gained_for_sure(self):
+        found = self.found([0, 2000 * 4096])
+        assert found.low == pytest.approx(10 / 11, rel=0.01)
+        assert found.answer == UNSURE
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_uniform_random_reads_are_never_worth_a_cache_by_chance(seed):
+    """5,000 reads of 512 bytes over 49 MiB: a tenth of it in the cache is a tenth of hits."""
+    load = "gen:random,span=49MiB,size=512,align=512,read=100%,rate=80,requests=5000"
+    result = replay(Trace.read(load).seeded(seed))
+    assert result.verdict.answer != YES
+    assert 1.0 < result.judgement.gain < 1.2
+    assert result.judgement.low < 1.15
+
+
+class TestLuck:
+    """4,000 reads, every second of them a hit that takes 1 ms instead of 10."""
+
+    def found(self, missed_ns, before_wait_ns=0, after_wait_ns=0):
+        hit = np.arange(4000) % 2 == 0
+        missed = np.flatnonzero(~hit)
+        times = [20 * SECOND, 40 * SECOND]
+        before = ledger(even(4000), np.full(4000, 10 * MS), missed=range(4000))
+        after = ledger(even(4000), np.where(hit, MS, missed_ns), missed=missed)
+        waited = [[0, wait] for wait in (before_wait_ns, after_wait_ns)]
+        return judge(
+            side(before, time_ns=times, slow_queue_ns=waited[0]),
+            side(after, time_ns=times, slow_queue_ns=waited[1]),
+            False,
+        )
+
+    def test_misses_that_take_what_they_took_are_no_luck(self):
+        found = self.found(10 * MS)
+        assert found.by_chance == 0
+        assert found.gain == pytest.approx(20 / 11)
+
+    @pytest.mark.parametrize("missed_ns", [5 * MS, 15 * MS])
+    def test_misses_that_changed_though_nothing_waited_are_luck(self, missed_ns):
+        found = self.found(missed_ns)
+        assert found.gain == pytest.approx(20 / 11)
+        assert found.judged.latency_gain == pytest.approx(20 * MS / (MS + missed_ns))
+        assert found.by_chance == pytest.approx((10 * MS - missed_ns) / (MS + missed_ns))
+
+    def test_what_reads_wait_less_for_the_disks_is_the_cache_s_merit(self):
+        """Half of the judged requests, the misses, waited half of all the time: 5 of 10 ms each."""
+        found = self.found(5 * MS, before_wait_ns=2000 * 10 * MS)
+        assert found.by_chance == 0
+        assert found.gain == pytest.approx(20 / 6)
+
+    def test_what_they_wait_more_is_its_fault(self):
+        found = self.found(15 * MS, after_wait_ns=2000 * 10 * MS)
+        assert found.by_chance == 0
+        assert found.gain == pytest.approx(20 / 16)
+
+    def test_a_sample_of_a_long_run_is_of_the_same_requests_on_both_machines(self):
+        count = 3 * SAMPLES
+        latency = np.arange(count, dtype=np.int64)
+        one, other = (ledger(even(count, 1), latency, portions=n) for n in (1, 50))
+        assert one.stride == 4
+        kept = one.sample_ns[: -(-count // 4)]
+        np.testing.assert_array_equal(kept, latency[::4])
+        np.testing.assert_array_equal(one.sample_ns, other.sample_ns)
