@@ -33,8 +33,8 @@ class Terminal(io.TextIOWrapper):
         return cls(stream.detach(), **how)
 
     def write(self, text: str) -> int:
-        """Write a text; lines and tabs stay."""
-        super().write(printable(text, "\n\t"))
+        """Write a text; line breaks and tabs are kept.  Raise TypeError for bytes, as click expects."""
+        super().write(printable(text, "\n\t") if isinstance(text, str) else text)
         return len(text)
 
     def steer(self, text: str) -> int:
