@@ -250,10 +250,10 @@ class TestByTracefs:
 RECORD = """
 import sys
 from pathlib import Path
-from hybridsim.cli.process import heed_signals
+from hybridsim.cli.process import handle_signals
 from hybridsim.traces.recording.disk import Host
 from hybridsim.studies.record import prepare, record
-heed_signals()
+handle_signals()
 host = Host(sys=Path(sys.argv[2]), uid=0, release="6.18.44", sample_s=0)
 record(prepare("sdx", None, 1, sys.argv[1], host=host))
 """

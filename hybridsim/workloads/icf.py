@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hybridsim.foundation.errors import WorkloadError
 from hybridsim.foundation.suggest import nearest
-from hybridsim.foundation.toml.problems import MOST, Problem, report
+from hybridsim.foundation.toml.problems import PROBLEMS_MAX, Problem, report
 
 SECOND = 10**9
 COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")
@@ -88,7 +88,7 @@ class _Reading:
 
     def wrong(self, line: int, message: str) -> None:
         """Note what is wrong with a line, counted from 1; of many the first."""
-        if len(self.problems) > MOST:
+        if len(self.problems) > PROBLEMS_MAX:
             return
         content = self._lines[line - 1]
         column = len(content) - len(content.lstrip()) + 1
