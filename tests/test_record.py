@@ -129,7 +129,7 @@ class TestByBlktrace:
         recorded = record(prepared)
         assert recorded.dropped == 12
         said = trace_record.answer_text(prepared, recorded)
-        assert "12 events: results will be off; record again with a larger --buffer" in said
+        assert "12 events: results will be inaccurate; record again with a larger --buffer" in said
         assert "hybridsim replay monday.blktrace.0.zst" in said
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -373,7 +373,7 @@ class TestWhatIsMissing:
         install(tmp_path, SLOW)
         later(signal.SIGINT)
         done, last = run("--time", "600s", host=host, monkeypatch=monkeypatch)
-        assert (done.exit_code, last) == (0, ["complete: ended early, as you wanted"])
+        assert (done.exit_code, last) == (0, ["complete: ended early, as requested"])
 
     def test_auto_takes_the_one_that_is_there(self, host, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))

@@ -20,13 +20,22 @@ from hybridsim.foundation.version import __version__
 # name: (module, one line of help shown by `hybridsim --help` without importing the module)
 COMMANDS = {
     "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
-    "hits": ("hybridsim.cli.hits", "Hit ratios of cache sizes and policies, without simulating devices."),
+    "hits": (
+        "hybridsim.cli.hits",
+        "Hit ratios of cache sizes and policies, without simulating devices.",
+    ),
     "why": ("hybridsim.cli.why", "Why did the learned policy admit a page, or reject it?"),
     "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should the cache be?"),
-    "advise": ("hybridsim.cli.advise", "Is an SSD cache worth buying?  Five questions, and prices."),
+    "advise": (
+        "hybridsim.cli.advise",
+        "Is an SSD cache worth buying?  Five questions, and prices.",
+    ),
     "size": ("hybridsim.cli.size", "How large must the SSD be to meet your requirements?"),
     "sweep": ("hybridsim.cli.sweep", "Simulate many machines, varying any keys, and rank them."),
-    "bench": ("hybridsim.cli.bench", "Measure sequential and random, cold and hot I/O of a machine."),
+    "bench": (
+        "hybridsim.cli.bench",
+        "Measure sequential and random, cold and hot I/O of a machine.",
+    ),
     "fio": ("hybridsim.cli.fio", "Run fio's job files on a simulated machine."),
     "compare": ("hybridsim.cli.compare", "Compare a simulated run with a real one."),
     "validate": (

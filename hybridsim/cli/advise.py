@@ -33,7 +33,9 @@ from hybridsim.foundation.errors import UsageError
     help="Alternatives to compare with the disks.",
 )
 @click.option(
-    "--data", metavar="SIZE", help="Data that each alternative must hold; default: the capacity of the scenario's disks."
+    "--data",
+    metavar="SIZE",
+    help="Data that each alternative must hold; default: the capacity of the scenario's disks.",
 )
 @json_option
 def advise(
@@ -56,7 +58,7 @@ def advise(
     more disks, short-stroked disks, all SSD and the hybrid, and compares prices ([price] in the
     scenario).
     """
-    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advise import text
     from hybridsim.studies.advise import advise as ask
@@ -69,7 +71,7 @@ def advise(
     check_folder(json_file)
     site = machine(scenario_file, preset=preset, cache=cache, mode=mode)
     trace = Trace.read(paths, format, device, use_dispatch)
-    say_if_compiling()
+    note_compiling()
     with progress() as report:
         advice = ask(trace, site, compare.split(","), data_bytes, report, stages())
     write_answer(advice, text, json_file)

@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     help="Queue depths: doubling from N to M, or a list.",
 )
 @click.option("--hot", metavar="SIZE", help="Size of the hot spot; default: half of the cache.")
-@click.option("--bs", default="4KiB", show_default=True, metavar="SIZE", help="Size of random requests.")
 @click.option(
-    "--seq-bs", default="1MiB", show_default=True, metavar="SIZE", help="Size of sequential requests."
+    "--bs", default="4KiB", show_default=True, metavar="SIZE", help="Size of random requests."
+)
+@click.option(
+    "--seq-bs",
+    default="1MiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Size of sequential requests.",
 )
 @click.option(
     "--requests", type=click.IntRange(10), default=10_000, show_default=True, metavar="N",
@@ -96,7 +102,9 @@ def depths_of(text: str) -> list[int]:
         first, last = map(int, text.split("-"))
         depths = [first << power for power in range(20) if first << power <= last]
     if not depths or not 1 <= min(depths) <= max(depths) <= 65_536:
-        raise UsageError(f"--depths {text}: queue depths must be from 1 to 65536, the smaller first")
+        raise UsageError(
+            f"--depths {text}: queue depths must be from 1 to 65536, the smaller first"
+        )
     return depths
 
 

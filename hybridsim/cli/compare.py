@@ -31,7 +31,10 @@ DIFFERS = 4  # the exit code of an unmet requirement
     help="Maximum error: 10% for all figures, or iops=5%,p99=20%,curve=0.05,p90=none (unchecked).",
 )  # fmt: skip
 @click.option(
-    "--scenario", "scenario_file", metavar="FILE", help="SIMULATED is a fio job file: run it on this scenario."
+    "--scenario",
+    "scenario_file",
+    metavar="FILE",
+    help="SIMULATED is a fio job file: run it on this scenario.",
 )
 @click.option("--preset", metavar="NAME", help="As --scenario, on this system of the catalog.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -28,12 +28,15 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("measured", nargs=-1, required=True)
-@click.option("-o", "--output", metavar="FILE", help="Write the model as a scenario file, for `replay --scenario`.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the model as a scenario file, for `replay --scenario`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 @click.option("--format", "format_", metavar="NAME", help="Format of the capture.")
-@click.option(
-    "--device", metavar="MAJ,MIN", help="Device of the capture; default: the busiest."
-)
+@click.option("--device", metavar="MAJ,MIN", help="Device of the capture; default: the busiest.")
 @click.option(
     "--no-check", is_flag=True, help="Do not simulate the model to compare it with the capture."
 )

@@ -34,15 +34,26 @@ def policy_options(function: Any) -> Any:
             show_default=True,
             help="Cost of a fill of 64 KiB, in disk reads (policy learned).",
         ),
-        click.option("--seed", type=int, default=1, help="Random seed of --admission probabilistic."),
         click.option(
-            "--request-max", metavar="SIZE", default="64KiB", help="Largest request that --admission request-size admits."
+            "--seed", type=int, default=1, help="Random seed of --admission probabilistic."
         ),
         click.option(
-            "--probability", metavar="SHARE", default="10%", help="Share of misses that --admission probabilistic admits."
+            "--request-max",
+            metavar="SIZE",
+            default="64KiB",
+            help="Largest request that --admission request-size admits.",
         ),
         click.option(
-            "--touches", type=click.IntRange(1, 255), default=2, help="Number of touches after which --admission touches admits a page."
+            "--probability",
+            metavar="SHARE",
+            default="10%",
+            help="Share of misses that --admission probabilistic admits.",
+        ),
+        click.option(
+            "--touches",
+            type=click.IntRange(1, 255),
+            default=2,
+            help="Number of touches after which --admission touches admits a page.",
         ),
         page_option("4KiB"),
     ):
@@ -113,7 +124,11 @@ def parameters(
     "pages (10%; replay counts them in units of 64 KiB).",
 )
 @click.option(
-    "--replacement", default="lru", show_default=True, metavar="NAMES", help=f"Replacement policies: {REPLACEMENTS}."
+    "--replacement",
+    default="lru",
+    show_default=True,
+    metavar="NAMES",
+    help=f"Replacement policies: {REPLACEMENTS}.",
 )
 @click.option(
     "--admission", default="always", show_default=True, metavar="NAMES",

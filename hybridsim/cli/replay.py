@@ -42,7 +42,9 @@ Examples:
 )
 @cache_option([*CACHES, "none"])
 @click.option(
-    "--cache-size", metavar="SIZE", help="Size of the cache: 64GiB, or 10% of the data that the trace touches."
+    "--cache-size",
+    metavar="SIZE",
+    help="Size of the cache: 64GiB, or 10% of the data that the trace touches.",
 )
 @click.option("--cache-members", type=int, metavar="N", help="Number of SSDs in the cache.")
 @click.option("--cache-page", metavar="SIZE", help="Size of a cache page; default: 64KiB.")
@@ -51,9 +53,15 @@ Examples:
     type=click.Choice(["read-only", "write-around", "write-through", "write-back"]),
     help="How the cache treats writes.",
 )
-@click.option("--admission", type=click.Choice(list(ADMISSION)), help="Admission policy: which pages enter the cache.")
 @click.option(
-    "--replacement", type=click.Choice(list(REPLACEMENT)), help="Replacement policy: which page is evicted."
+    "--admission",
+    type=click.Choice(list(ADMISSION)),
+    help="Admission policy: which pages enter the cache.",
+)
+@click.option(
+    "--replacement",
+    type=click.Choice(list(REPLACEMENT)),
+    help="Replacement policy: which page is evicted.",
 )
 @click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
 @click.option(
@@ -66,20 +74,33 @@ Examples:
     "at their recorded times (open), at a fixed queue depth (closed), after their recorded think "
     "times (think); auto: open if the machine can keep up, else think."
 )
-@click.option("--speed", type=float, metavar="X", help="Divide the recorded times by X: 2 is twice as fast.")
-@click.option("--depth", type=int, metavar="N", help="Queue depth: requests outstanding, with --mode closed.")
+@click.option(
+    "--speed", type=float, metavar="X", help="Divide the recorded times by X: 2 is twice as fast."
+)
+@click.option(
+    "--depth", type=int, metavar="N", help="Queue depth: requests outstanding, with --mode closed."
+)
 @click.option("--max-iops", type=int, metavar="N", help="Maximum IOPS of the host.")
 @click.option("--max-bandwidth", metavar="RATE", help="Maximum throughput of the host: 300MB/s.")
-@click.option("--host-overhead", metavar="TIME", help="Time that the host adds to each request: 20us.")
+@click.option(
+    "--host-overhead", metavar="TIME", help="Time that the host adds to each request: 20us."
+)
 @set_option
 @click.option(
-    "--seed", type=click.IntRange(0), metavar="N", help="Random seed of the machine and of a generated workload."
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Random seed of the machine and of a generated workload.",
 )
 @seeds_option
-@format_option("format_", "Format of the trace, if it is not detected: see `hybridsim trace info --help`.")
+@format_option(
+    "format_", "Format of the trace, if it is not detected: see `hybridsim trace info --help`."
+)
 @click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
 @click.option(
-    "--use-dispatch", is_flag=True, help="Replay the requests as issued to the device, after merging and scheduling."
+    "--use-dispatch",
+    is_flag=True,
+    help="Replay the requests as issued to the device, after merging and scheduling.",
 )
 @click.option(
     "--warm-start",
@@ -87,7 +108,11 @@ Examples:
     help="Start with the pages that an earlier trace ranks highest, or with those of a saved cache; "
     "they are loaded while the disks are idle.",
 )
-@click.option("--ssd-kept", is_flag=True, help="The SSD still holds the pages of the saved cache (--warm-start).")
+@click.option(
+    "--ssd-kept",
+    is_flag=True,
+    help="The SSD still holds the pages of the saved cache (--warm-start).",
+)
 @click.option(
     "--save-cache",
     metavar="FILE",

@@ -49,7 +49,7 @@ def size(
     meets the requirements.
     """
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
     from hybridsim.show.size import text
     from hybridsim.studies.size import size as smallest
     from hybridsim.traces.trace import Trace
@@ -59,9 +59,11 @@ def size(
     check_folder(html_file)
     site = machine(scenario_file, preset=preset, cache=cache, mode=mode)
     trace = Trace.read(paths, format, device, use_dispatch)
-    say_if_compiling()
+    note_compiling()
     with progress() as report:
         sizing = smallest(trace, site, require, report, stages())
     write_answer(sizing, text, json_file, html_file)
     if sizing.answer is None and not sizing.needs_no_ssd:
-        raise RequirementError("no size meets " + " and ".join(each.text for each in sizing.require))
+        raise RequirementError(
+            "no size meets " + " and ".join(each.text for each in sizing.require)
+        )

@@ -102,7 +102,9 @@ def doctor(as_json: bool, **options: Any) -> None:
     )
 )
 @trace_options
-@click.option("-n", "rows", default=10, show_default=True, type=click.IntRange(1), help="Number of requests.")
+@click.option(
+    "-n", "rows", default=10, show_default=True, type=click.IntRange(1), help="Number of requests."
+)
 def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
     """Show the first requests of a trace."""
     from hybridsim.cli.trace_text import head_text

@@ -25,7 +25,13 @@ SCHEMA = "hybridsim.likeness/1"
 )
 @trace_options
 @click.option("-o", "--output", metavar="FILE", help="Write the stand-in, a workload in TOML.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Random seed of the stand-in.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Random seed of the stand-in.",
+)
 @click.option("--no-check", is_flag=True, help="Do not compare the stand-in with the capture.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def fit(

@@ -32,7 +32,9 @@ def cleaned(text: str) -> str:
 def parsed(text: str, name: str, error: type[HybridsimError]) -> dict[str, Any]:
     """Return the tables of a TOML text; raise `error` with the place if it is not valid TOML."""
     if len(text) > LENGTH_MAX:
-        raise error(f"{printable(name)}: longer than {LENGTH_MAX:,} characters: not a file of this kind")
+        raise error(
+            f"{printable(name)}: longer than {LENGTH_MAX:,} characters: not a file of this kind"
+        )
     if _has_long_key(text):  # tomllib takes quadratic time in the parts of a key
         raise error(_too_deep(name))
     try:
