@@ -1,4 +1,4 @@
-"""The command `hybridsim`: one subcommand per question; its module is imported when it is called."""
+"""The command `hybridsim`: one subcommand per question, imported when it is called."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`hybridsim completion`: shell completion of commands, options and their values.
 
-Click completes commands, options and choices.  A parameter in VALUES is completed from its list; any
-other argument, and an option with a FILE or DIR, with file names.
+Click completes commands, options and choices.  A parameter in VALUES is completed from its list;
+any other argument, and an option with a FILE or DIR, with file names.
 """
 
 from __future__ import annotations

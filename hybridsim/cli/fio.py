@@ -60,9 +60,10 @@ def fio(
     Accepts fio's job files and command line unchanged: --name=... and the options of jobs,
     --output=FILE, --output-format=normal, json or json+.  The requests have the same offsets as
     those of fio 3.33.  Files are placed one after another from the start of the volume.  Options
-    without effect here are reported once; unsupported options that would change the load are errors.
-    With latency_target, the maximum queue depth that meets it is reported.  Exit code 4: a job ended
-    because a request took longer than max_latency, or than a latency_target that all must meet.
+    without effect here are reported once; unsupported options that would change the load are
+    errors.  With latency_target, the maximum queue depth that meets it is reported.  Exit code 4: a
+    job ended because a request took longer than max_latency, or than a latency_target that all must
+    meet.
     """
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.scenario import Scenario

@@ -257,7 +257,8 @@ def lessons(each: Hits) -> str:
         "",
         f"Learned with a cache of {human_size(each.pages * each.page_bytes)}, {each.replacement}:",
         f"a page stays {learning.pages_stay:,} accesses after its last; its space is worth",
-        f"{learning.rent_reads:.2f} disk reads in this time; a fill costs {learning.price_reads:.2f}.",
+        f"{learning.rent_reads:.2f} disk reads in this time; "
+        f"a fill costs {learning.price_reads:.2f}.",
         f"{'accesses':>8}{'again':>7}{'worth':>7}{'wanted':>8}  to a page",
     ]
     for one in learning.lessons:

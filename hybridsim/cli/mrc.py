@@ -41,8 +41,8 @@ POINTS = 200  # maximum in JSON and CSV of an exact curve
 @click.option(
     "--sample",
     metavar="SHARE|N",
-    help="Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a time "
-    "(8192).",
+    help="Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a "
+    "time (8192).",
 )
 @policy_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -105,8 +105,8 @@ Examples:
 @click.option(
     "--warm-start",
     metavar="FILE",
-    help="Start with the pages that an earlier trace ranks highest, or with those of a saved cache; "
-    "they are loaded while the disks are idle.",
+    help="Start with the pages that an earlier trace ranks highest, or with those of a saved "
+    "cache; they are loaded while the disks are idle.",
 )
 @click.option(
     "--ssd-kept",

@@ -1,4 +1,4 @@
-"""`hybridsim validate`: calls the package `validate`, which is beside this one in the repository."""
+"""`hybridsim validate`: calls the package `validate` of the repository."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Terminal(io.TextIOWrapper):
         return cls(stream.detach(), **how)
 
     def write(self, text: str) -> int:
-        """Write a text; line breaks and tabs are kept.  Raise TypeError for bytes, as click expects."""
+        """Write a text; keep line breaks and tabs.  Raise TypeError for bytes, as click expects."""
         super().write(printable(text, "\n\t") if isinstance(text, str) else text)
         return len(text)
 

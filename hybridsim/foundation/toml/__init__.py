@@ -1,1 +1,1 @@
-"""TOML written by users (scenarios, workloads, sweeps): parsing, and errors with place and remedy."""
+"""TOML written by users (scenarios, workloads, sweeps): parsing, errors with place and fix."""

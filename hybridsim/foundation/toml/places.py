@@ -1,7 +1,7 @@
 """The positions of the keys and values of a TOML text, which `tomllib` does not report.
 
 The text was accepted by `tomllib`, so this reader only determines where each element begins and
-ends: headers, dotted and quoted keys, inline tables, arrays, arrays of tables, strings of all kinds.
+ends: headers, dotted and quoted keys, inline tables, arrays, arrays of tables, all strings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Places:
         self._read()
 
     def line_column(self, path: Path, of: Literal["key", "value"] = "value") -> tuple[int, int]:
-        """Return (line, column) of a path, from 1; of its innermost existing table if it is absent."""
+        """Return (line, column) of a path, from 1; if absent, of its innermost table."""
         wanted = self.values if of == "value" else self.keys
         while path and path not in wanted and path not in self.keys:
             path = path[:-1]
