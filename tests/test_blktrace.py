@@ -78,7 +78,7 @@ class TestNames:
         assert as_rows(read(files)) == reference_rows("zram_bio_based")
 
     def test_a_directory_without_captures_is_refused(self, tmp_path):
-        with pytest.raises(TraceError, match="without blktrace's per-CPU files"):
+        with pytest.raises(TraceError, match="contains no per-CPU files of blktrace"):
             Trace.read(tmp_path)
 
     def test_a_missing_file_is_named(self, tmp_path):

@@ -344,7 +344,7 @@ class TestWhatIsMissing:
         ("rest", "why"),
         [
             (DIES, r"incomplete: blktrace was ended by signal 9 after \d of 5 s"),
-            ("exit 0", r"incomplete: blktrace ended after \d of 5 s and gave no reason"),
+            ("exit 0", r"incomplete: blktrace ended after \d of 5 s without a reason"),
             ("echo 'write failed: No space left on device' >&2; exit 1", "incomplete: .*No space"),
         ],
     )
@@ -367,7 +367,7 @@ class TestWhatIsMissing:
         words = ("--time", "1s", "--via", "tracefs")
         done, last = run(*words, host=host, monkeypatch=monkeypatch)
         assert done.exit_code == 3
-        assert "incomplete: somebody else ended the kernel's tracing" in last[0]
+        assert "incomplete: another program ended the kernel's tracing" in last[0]
 
     def test_one_that_is_stopped_is_as_whole_as_was_wanted(self, host, tmp_path, monkeypatch):
         install(tmp_path, SLOW)
@@ -419,7 +419,7 @@ class TestRefusals:
         [
             ("kernel/tracing/current_tracer", "function", r"tracer is in use \(function\)"),
             ("kernel/tracing/available_tracers", "nop", "no `blk` tracer"),
-            ("class/block/sdx/trace/enable", "1", "somebody traces it already"),
+            ("class/block/sdx/trace/enable", "1", "is already being traced"),
         ],
     )
     def test_a_tracer_that_is_not_free(self, file, content, message, host):

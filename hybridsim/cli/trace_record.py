@@ -55,8 +55,8 @@ def record(
     The files are a trace that every command can read.  Nothing is written to DEV, and the settings
     of the kernel's tracing are restored.  The recording contains the queue, issue and completion
     events of requests: offsets, sizes, times, process ids; never any data.  Ctrl-C ends it early
-    and keeps the events so far.  Record under the load that matters: ten minutes of the busiest hour
-    are worth more than a quiet night.
+    and keeps the events so far.  Record under the load that matters: ten minutes of the busiest
+    hour are worth more than a quiet night.
 
     The last line reports whether the recording is complete.  Exit code 0: it is complete, or Ctrl-C
     ended it; 3: it ended early for another reason or events are missing, the rest was kept; 2:
