@@ -319,5 +319,5 @@ class TestDevices:
         assert codes(two, device="7,1") == {"late-start": 1}  # the other was captured before
 
     def test_an_absent_one_is_refused(self, two):
-        with pytest.raises(TraceError, match=r"no device '8,0' in it; there is"):
+        with pytest.raises(TraceError, match=r"contains no device '8,0', only"):
             Trace.read(two, device="8,0")

@@ -388,7 +388,7 @@ class TestRefusals:
             prepare(device, output, seconds, via, host=host)
 
     def test_no_such_device(self, host):
-        self.refused("/dev/sdy: no block device: did you mean sdx", host, "/dev/sdy")
+        self.refused("/dev/sdy: not a block device: did you mean sdx", host, "/dev/sdy")
 
     def test_not_root(self, host):
         other = Host(sys=host.sys, uid=1000, release=host.release, sample_s=0)

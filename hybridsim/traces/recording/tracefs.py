@@ -53,7 +53,9 @@ def check(disk: Disk, host: Host) -> None:
             f"echo {IDLE} > {root / 'current_tracer'}"
         )
     if _read(disk.folder / "trace/enable") != "0":
-        raise RecordingError(f"{disk.path} is already being traced; stop that with blktrace -d {disk.path} -k")
+        raise RecordingError(
+            f"{disk.path} is already being traced; stop that with blktrace -d {disk.path} -k"
+        )
 
 
 def place(host: Host) -> Path:
