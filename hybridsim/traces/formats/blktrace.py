@@ -150,7 +150,7 @@ class Reader:
         count = seen[:, Of.ISSUED if self.by_issue else Of.QUEUED]
         if not count.any():
             raise TraceError(
-                f"{self._sources[0].name}: --use-dispatch needs issue events, and the trace has none"
+                f"{self._sources[0].name}: --use-dispatch needs issue events; there are none"
             )
         ranked = sorted(range(len(seen)), key=lambda i: (-weight[i], -count[i], i))
         return self._numbers[ranked[0]]

@@ -169,7 +169,8 @@ def report_devices(findings: Findings, devices: Sequence[Device], asked: bool) -
     if not asked:
         findings.add(
             "several-devices",
-            f"only {chosen.name} is replayed; devices are not combined, as one may be stacked on another",
+            f"only {chosen.name} is replayed; devices are not combined, as one may be stacked on "
+            "another",
             count=len(used),
             place=f"also in the trace: {others}",
             fix="choose another with --device",

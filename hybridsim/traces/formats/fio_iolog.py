@@ -108,7 +108,7 @@ class Reader:
         if self._version == 2:
             findings.add(
                 "no-times",
-                "version 2 logs record waits, not times; requests between two waits arrive together",
+                "version 2 logs record waits, not times; requests between waits arrive together",
                 fix="replay with --mode closed, or log with fio 3.30 or later (version 3)",
             )
         if log.disorder:

@@ -56,7 +56,7 @@ OPS = {
 
 
 def detect(head: bytes) -> bool:
-    """Return whether one of the first lines is a block event; no other format contains such lines."""
+    """Return whether one of the first lines is a block event; no other format has them."""
     return any(event_of(line) for line in head.split(b"\n")[:DETECT_LINES])
 
 

@@ -43,7 +43,7 @@ READ, WRITE = int(Op.READ), int(Op.WRITE)
 
 @kernel
 def after_blanks(block, at, separator):
-    """Return the index of the next byte that is neither blank nor quote (a tab separator counts)."""
+    """Return the index of the next byte that is no blank and no quote; a tab separator counts."""
     i = np.uint64(at)
     letter = block[i]
     while letter <= QUOTE and (

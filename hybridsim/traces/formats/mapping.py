@@ -91,8 +91,8 @@ def _field(key: str, to: To, unit: str) -> Field:
             return Field(to, TICK_NS, TICKS_TO_1970 if to == To.TIME else 0)
         if unit not in TIME_UNITS:
             raise ColumnsError(
-                f"--columns: {key}: specify the unit of the time: {', '.join(TIME_UNITS)} or filetime, "
-                f"as in {key}=COLUMN:us"
+                f"--columns: {key}: specify the unit of the time: {', '.join(TIME_UNITS)} or "
+                f"filetime, as in {key}=COLUMN:us"
             )
         return Field(to, TIME_UNITS[unit])
     if unit in ("", "B", "bytes"):
@@ -112,8 +112,8 @@ def _ops(unit: str) -> dict[str, Op | None]:
     words = unit.split("/")
     if not 2 <= len(words) <= len(WORDS_OF) or any(len(word) > 7 for word in words):
         raise ColumnsError(
-            f"--columns: op: {unit!r} is not of the form READ/WRITE: specify the words for a read and a "
-            "write, as in op=COLUMN:0/1 (optionally followed by those for discard and flush)"
+            f"--columns: op: {unit!r} is not of the form READ/WRITE: specify the words for a read "
+            "and a write, as in op=COLUMN:0/1 (optionally followed by those for discard and flush)"
         )
     return {word.lower(): op for word, op in zip(words, WORDS_OF)}
 

@@ -2,8 +2,8 @@
 
 Layout from its documentation, little-endian, packed: seconds (32 bits), object (64), bytes (32),
 number of the object's next access (64; none: -1).  Each object becomes a page of 4 KiB at the
-address of its number; all accesses become reads.  Accesses of 0 bytes are skipped, as in libCacheSim
-(ignore_size_zero_req).
+address of its number; all accesses become reads.  Accesses of 0 bytes are skipped, as in
+libCacheSim (ignore_size_zero_req).
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Pairing(NamedTuple):
 
     @method
     def find(self, kind, start, length, issued):
-        """Return the best piece at `start`: matching `issued`, then this length, then the oldest."""
+        """Return the best piece at `start`: matching `issued`, then this length, then oldest."""
         best = NONE
         best_score = -1
         best_request = 0

@@ -237,7 +237,7 @@ def _numbers(values: Any, field: Field) -> tuple[NDArray[np.int64], NDArray[np.b
 def _looked_up(
     values: Any, code_of: Callable[[object], int | None]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the code of each value, and which values have one; look up each distinct value once."""
+    """Return the code of each value, and which have one; look up each distinct value once."""
     encoded = values.dictionary_encode() if not hasattr(values, "dictionary") else values
     codes = [code_of(word) for word in encoded.dictionary.to_pylist()]
     table = np.array([-1 if code is None else code for code in codes] + [-1], np.int64)

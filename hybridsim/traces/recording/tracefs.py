@@ -1,7 +1,7 @@
 """Recording with the kernel's `blk` tracer, which writes blktrace's records to tracefs.
 
-For kernels whose lockdown denies blktrace its debugfs files.  Only files of tracefs are changed, and
-each is restored in all cases.
+For kernels whose lockdown denies blktrace its debugfs files.  Only files of tracefs are changed,
+and each is restored in all cases.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def check(disk: Disk, host: Host) -> None:
     version = tuple(int(word) for word in re.findall(r"\d+", host.release)[:2])
     if version >= FIRST_BROKEN:
         raise RecordingError(
-            f"the `blk` tracer of kernel {host.release} writes malformed records (kernels from 6.19 "
-            "on): record with --via blktrace"
+            f"the `blk` tracer of kernel {host.release} writes malformed records (kernels from "
+            "6.19 on): record with --via blktrace"
         )
     root = place(host)
     if "blk" not in _read(root / "available_tracers").split():
