@@ -204,7 +204,7 @@ class _Reading:
         if begin < 1 or end < begin or step < (1 if is_linear else 2):
             self.wrong(
                 line,
-                "depths must increase: start at least 1, end not below it, step above 0 or factor above 1",
+                "depths must increase: start at least 1, end not below it, step positive",
             )
             return (1,)
         if end > DEPTH_MAX:

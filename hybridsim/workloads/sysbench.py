@@ -2,8 +2,8 @@
 
 As in the fileio test of sysbench 1.0: random offsets are uniform; rndrw has a ratio of reads to
 writes of file-rw-ratio (here on average); modes that write call fsync after each file-fsync-freq
-requests, for all files one by one, which is one FLUSH here.  The files are concatenated, and requests bypass
-the page cache as with file-extra-flags=direct.
+requests, for all files one by one, which is one FLUSH here.  The files are concatenated, and
+requests bypass the page cache as with file-extra-flags=direct.
 """
 
 from __future__ import annotations
