@@ -30,7 +30,12 @@ SCHEMA = "hybridsim.recording/1"
     "-o", "--output", metavar="NAME", help="Prefix of the files: NAME.blktrace.0.zst, ..."
 )
 @click.option(
-    "--time", "duration", default="10m", show_default=True, help="Length of the recording."
+    "--time",
+    "duration",
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="Length of the recording.",
 )
 @click.option(
     "--via",
