@@ -51,7 +51,7 @@ class TestVscsi:
     def test_none_is_refused(self, tmp_path):
         path = tmp_path / "x"
         path.write_bytes(self.record(version=0x200))
-        with pytest.raises(TraceError, match="no request found"):
+        with pytest.raises(TraceError, match="contains no request"):
             read(path, format="vscsi")
 
     def test_version_2_tells_response_times(self, tmp_path):

@@ -298,7 +298,7 @@ class TestWhatIsRecorded:
         data = cpu_files("loop_errors")["loop1.blktrace.1"]
         only = b"".join(r for r in records(data) if HEADER.unpack_from(r)[5] & 0xFF == 8)
         (tmp_path / "c").write_bytes(only)
-        with pytest.raises(TraceError, match="none queues or issues"):
+        with pytest.raises(TraceError, match="no queue or issue events"):
             Trace.read(tmp_path / "c")
 
 

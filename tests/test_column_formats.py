@@ -111,7 +111,7 @@ class TestFormats:
 
     def test_whole_numbers_close_together_may_be_milliseconds_or_nanoseconds(self, tmp_path):
         path = written(tmp_path / "x", "10 0 8 16 1\n900 0 0 8 0\n")
-        with pytest.raises(TraceError, match="could be disksim or mqsim; specify it with --format"):
+        with pytest.raises(TraceError, match="could be disksim or mqsim: specify it with --format"):
             Trace.read(path)
         assert read(path, format="disksim").arrival_ns.tolist() == [0, 890_000_000]
         assert read(path, format="mqsim").arrival_ns.tolist() == [0, 890]

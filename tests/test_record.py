@@ -157,7 +157,7 @@ class TestByBlktrace:
         prepared = prepare("sdx", None, 1, host=host)
         recorded = record(prepared)
         assert recorded.summary is None
-        assert "no request came" in trace_record.answer_text(prepared, recorded)
+        assert "no requests to" in trace_record.answer_text(prepared, recorded)
 
     def test_json_is_what_its_schema_says(self, host):
         prepared = prepare("/dev/sdx", None, 600, host=host)

@@ -143,7 +143,7 @@ class TestConvert:
 
     def test_a_failure_leaves_nothing_behind(self, tmp_path):
         (tmp_path / "bad.csv").write_text("arrival_ns,op,offset,length,dispatch_ns,complete_ns\n")
-        with pytest.raises(TraceError, match="no request found"):
+        with pytest.raises(TraceError, match="contains no request"):
             run("convert", tmp_path / "bad.csv", tmp_path / "out.csv")
         assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
 
