@@ -51,7 +51,7 @@ class TestVscsi:
     def test_none_is_refused(self, tmp_path):
         path = tmp_path / "x"
         path.write_bytes(self.record(version=0x200))
-        with pytest.raises(TraceError, match="no request found"):
+        with pytest.raises(TraceError, match="contains no request"):
             read(path, format="vscsi")
 
     def test_version_2_tells_response_times(self, tmp_path):
@@ -103,7 +103,7 @@ class TestOracleGeneral:
     def test_another_file_is_refused(self, tmp_path):
         path = tmp_path / "x"
         path.write_text("64,R,126703644672,4096,1577808000000046\n" * 9)
-        with pytest.raises(TraceError, match="15 of 15 records make no sense as oracle-general"):
+        with pytest.raises(TraceError, match="15 of 15 records are malformed as oracle-general"):
             read(path, format="oracle-general")
 
     @given(st.lists(st.integers(0, 5), max_size=20))

@@ -111,7 +111,7 @@ class TestFormats:
 
     def test_whole_numbers_close_together_may_be_milliseconds_or_nanoseconds(self, tmp_path):
         path = written(tmp_path / "x", "10 0 8 16 1\n900 0 0 8 0\n")
-        with pytest.raises(TraceError, match="could be disksim or mqsim; say which with --format"):
+        with pytest.raises(TraceError, match="could be disksim or mqsim: specify it with --format"):
             Trace.read(path)
         assert read(path, format="disksim").arrival_ns.tolist() == [0, 890_000_000]
         assert read(path, format="mqsim").arrival_ns.tolist() == [0, 890]
@@ -136,7 +136,7 @@ class TestLines:
 
     def test_a_file_of_which_most_make_no_sense_is_refused(self, tmp_path):
         path = written(tmp_path / "x", SAMPLES["alibaba"][0] + "nonsense\n" * 3)
-        with pytest.raises(TraceError, match=r"3 of 5 lines make no sense as alibaba.*line 3"):
+        with pytest.raises(TraceError, match=r"3 of 5 lines are malformed as alibaba.*line 3"):
             read(path, format="alibaba")
 
     def test_the_last_one_needs_no_end(self, tmp_path):
@@ -186,11 +186,11 @@ class TestVolumes:
 
     def test_all_have_to_fit(self, tmp_path):
         large = "".join(f"{volume},R,{1 << 60},4096,{10**15}\n" for volume in (1, 2, 3))
-        with pytest.raises(TraceError, match="too large to lie one behind the other"):
+        with pytest.raises(TraceError, match="too large to be concatenated"):
             Trace.read(written(tmp_path / "x", large), device="all")
 
     def test_one_that_is_not_there_is_refused(self, tmp_path):
-        with pytest.raises(TraceError, match="no device '8' in it; there is 3, 7, or all"):
+        with pytest.raises(TraceError, match="no device '8', only 3, 7; or specify all"):
             Trace.read(written(tmp_path / "x", self.LINES), device="8")
 
 
@@ -409,16 +409,19 @@ class TestMapper:
     @pytest.mark.parametrize(
         ("said", "message"),
         [
-            ("time=when:us,offset=lba", "no length"),
-            ("tme=when:us", "no 'tme': did you mean 'time'"),
-            ("time=when,offset=lba,length=kb", "time: a time needs a unit"),
-            ("time=when:h,offset=lba,length=kb", "a time needs a unit: ns, us, ms, s or filetime"),
+            ("time=when:us,offset=lba", "length is missing"),
+            ("tme=when:us", "no role 'tme': did you mean 'time'"),
+            ("time=when,offset=lba,length=kb", "time: specify the unit of the time"),
+            (
+                "time=when:h,offset=lba,length=kb",
+                "specify the unit of the time: ns, us, ms, s or filetime",
+            ),
             ("offset=lba:yards,length=kb", "no unit 'yards'"),
             ("offset=start,length=kb", "no column 'start'; its first line is when, lba, kb"),
             ("offset=9,length=kb", "no column '9'; its first line is when, lba, kb"),
-            ("offset=lba,length=kb,op=what:get", "'get' is not READ/WRITE"),
-            ("offset=lba,length=kb,separator=words", "separator: one of comma"),
-            ("offset", "'offset' is no ROLE=COLUMN"),
+            ("offset=lba,length=kb,op=what:get", "'get' is not of the form READ/WRITE"),
+            ("offset=lba,length=kb,separator=words", "separator must be one of comma"),
+            ("offset", "'offset' is not of the form ROLE=COLUMN"),
             ("missing.toml", "No such file"),
         ],
     )

@@ -96,7 +96,7 @@ def test_a_mistyped_word_leads_to_the_right_one():
     error = run("promotoin").exception
     assert "did you mean 'promotion'?" in str(error)
     assert error.exit_code == 2
-    assert "lists what it knows" in str(run("xyzzy").exception)
+    assert "lists all terms" in str(run("xyzzy").exception)
     assert len(known_words()) == len(TERMS) + len(ALIASES)
 
 

@@ -338,7 +338,7 @@ def test_parameters_go_to_a_class_of_ones_own():
 
 def test_a_page_is_one_that_a_machine_could_have():
     refused = CliRunner().invoke(command, [str(CAPTURE), "--page", "3000"])
-    assert "a page is whole sectors of 512 bytes" in str(refused.exception)
+    assert "must be a multiple of 512 bytes" in str(refused.exception)
 
 
 def test_the_command_prints_a_table_or_json():
@@ -362,7 +362,7 @@ def test_the_command_prints_a_table_or_json():
 def test_the_command_can_leave_out_the_first_requests():
     text = CliRunner().invoke(command, [str(CAPTURE), "--skip", "50%"])
     assert text.exit_code == 0, text.output
-    assert "which fill the caches and are not counted" in text.output
+    assert "which filled the caches and are not counted" in text.output
 
 
 @pytest.mark.parametrize(

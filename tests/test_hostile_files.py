@@ -14,7 +14,7 @@ from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.foundation.errors import FitError, ScenarioError, UsageError, WorkloadError
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.toml.parsing import parsed
-from hybridsim.foundation.toml.problems import MOST
+from hybridsim.foundation.toml.problems import PROBLEMS_MAX
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import value_of
 from hybridsim.workloads import parse as said
@@ -48,8 +48,8 @@ def test_a_scenario_is_refused_at_once(name):
 
 
 def test_of_many_problems_the_first_are_told():
-    text = "".join(f"k{i} = 1\n" for i in range(3 * MOST))
-    with pytest.raises(ScenarioError, match=f"^more than {MOST} problems in the scenario"):
+    text = "".join(f"k{i} = 1\n" for i in range(3 * PROBLEMS_MAX))
+    with pytest.raises(ScenarioError, match=f"^more than {PROBLEMS_MAX} problems in the scenario"):
         Scenario.loads(text, "site.toml")
 
 

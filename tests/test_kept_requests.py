@@ -58,7 +58,7 @@ def test_both_ways_tell_the_same(file, device, many, monkeypatch):
     file.with_name("other").write_bytes(file.read_bytes()[: 1 << 19])
     kept = told(path, device)
     assert {"disorder", "empty", "absurd-latency", "malformed"} <= {w.code for w in kept[-1]}
-    monkeypatch.setattr(column_reader, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(column_reader, "CACHE_BYTES_MAX", 1 << 20)
     assert told(path, device) == kept
 
 

@@ -86,9 +86,9 @@ def touched(offset, length):
     ("row", "why"),
     [
         ("0,W,0,1099511627776,,\n", "a WRITE of 1.00 TiB at 0.000000 s is impossible"),
-        (f"0,R,{1 << 62},4096,,\n", "no request found in it"),
+        (f"0,R,{1 << 62},4096,,\n", "contains no request"),
         ("0,F,0,0,,\n", "no reads or writes"),
-        ("", "no request found in it"),
+        ("", "contains no request"),
     ],
 )
 def test_what_cannot_be_answered_is_told(ask, row, why, tmp_path):

@@ -84,7 +84,7 @@ def test_without_a_clone_validate_says_where_it_is(monkeypatch):
     monkeypatch.setattr("hybridsim.cli.validate.PACKAGE", "not_there.experiment")
     asked = CliRunner().invoke(cli, ["validate", "--help"])
     assert asked.exit_code == 0
-    assert "only in a clone" in asked.output
+    assert "only of a clone" in asked.output
     called = CliRunner().invoke(cli, ["validate", "report", "x"])
     assert isinstance(called.exception, UsageError)
-    assert "only in a clone" in str(called.exception)
+    assert "only of a clone" in str(called.exception)

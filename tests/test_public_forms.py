@@ -87,7 +87,7 @@ class TestFiles:
         assert codes(path) == {}
 
     def test_a_header_alone_is_a_trace_without_requests(self, tmp_path):
-        with pytest.raises(TraceError, match="no request found in it as alibaba"):
+        with pytest.raises(TraceError, match="contains no request in the format alibaba"):
             Trace.read(written(tmp_path / "x", self.HEADER))
 
     @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
@@ -97,7 +97,7 @@ class TestFiles:
         with tarfile.open(fileobj=archive, mode="w") as tar:
             tar.addfile(tarfile.TarInfo("io.csv"))
         path = written(tmp_path / "x", compress(archive.getvalue()))
-        with pytest.raises(TraceError, match="x: a tar archive, which is not read: unpack it"):
+        with pytest.raises(TraceError, match="x: a tar archive, which is not supported: unpack it"):
             Trace.read(path)
 
     def test_other_things_than_traces_are_told(self, tmp_path):
@@ -108,8 +108,8 @@ class TestFiles:
         written(tmp_path / "lcs", bytes.fromhex("f0debc9a78563412") + bytes(1016))
         for name, told in (
             ("zip", "a zip archive"),
-            ("utf-16", "write it as UTF-8"),
-            ("lcs", "libCacheSim's lcs, which is not read: make it oracleGeneral"),
+            ("utf-16", "convert it to UTF-8"),
+            ("lcs", "libCacheSim's lcs, which is not supported: convert it to oracleGeneral"),
         ):
             with pytest.raises(TraceError, match=told):
                 Trace.read(tmp_path / name, format="alibaba")

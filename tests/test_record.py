@@ -129,7 +129,7 @@ class TestByBlktrace:
         recorded = record(prepared)
         assert recorded.dropped == 12
         said = trace_record.answer_text(prepared, recorded)
-        assert "12 events: results will be off; record again with a larger --buffer" in said
+        assert "12 events: results will be inaccurate; record again with a larger --buffer" in said
         assert "hybridsim replay monday.blktrace.0.zst" in said
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -157,7 +157,7 @@ class TestByBlktrace:
         prepared = prepare("sdx", None, 1, host=host)
         recorded = record(prepared)
         assert recorded.summary is None
-        assert "no request came" in trace_record.answer_text(prepared, recorded)
+        assert "no requests to" in trace_record.answer_text(prepared, recorded)
 
     def test_json_is_what_its_schema_says(self, host):
         prepared = prepare("/dev/sdx", None, 600, host=host)
@@ -250,10 +250,10 @@ class TestByTracefs:
 RECORD = """
 import sys
 from pathlib import Path
-from hybridsim.cli.process import heed_signals
+from hybridsim.cli.process import handle_signals
 from hybridsim.traces.recording.disk import Host
 from hybridsim.studies.record import prepare, record
-heed_signals()
+handle_signals()
 host = Host(sys=Path(sys.argv[2]), uid=0, release="6.18.44", sample_s=0)
 record(prepare("sdx", None, 1, sys.argv[1], host=host))
 """
@@ -344,7 +344,7 @@ class TestWhatIsMissing:
         ("rest", "why"),
         [
             (DIES, r"incomplete: blktrace was ended by signal 9 after \d of 5 s"),
-            ("exit 0", r"incomplete: blktrace ended after \d of 5 s and gave no reason"),
+            ("exit 0", r"incomplete: blktrace ended after \d of 5 s without a reason"),
             ("echo 'write failed: No space left on device' >&2; exit 1", "incomplete: .*No space"),
         ],
     )
@@ -367,13 +367,13 @@ class TestWhatIsMissing:
         words = ("--time", "1s", "--via", "tracefs")
         done, last = run(*words, host=host, monkeypatch=monkeypatch)
         assert done.exit_code == 3
-        assert "incomplete: somebody else ended the kernel's tracing" in last[0]
+        assert "incomplete: another program ended the kernel's tracing" in last[0]
 
     def test_one_that_is_stopped_is_as_whole_as_was_wanted(self, host, tmp_path, monkeypatch):
         install(tmp_path, SLOW)
         later(signal.SIGINT)
         done, last = run("--time", "600s", host=host, monkeypatch=monkeypatch)
-        assert (done.exit_code, last) == (0, ["complete: ended early, as you wanted"])
+        assert (done.exit_code, last) == (0, ["complete: ended early, as requested"])
 
     def test_auto_takes_the_one_that_is_there(self, host, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -388,7 +388,7 @@ class TestRefusals:
             prepare(device, output, seconds, via, host=host)
 
     def test_no_such_device(self, host):
-        self.refused("/dev/sdy: no block device: did you mean sdx", host, "/dev/sdy")
+        self.refused("/dev/sdy: not a block device: did you mean sdx", host, "/dev/sdy")
 
     def test_not_root(self, host):
         other = Host(sys=host.sys, uid=1000, release=host.release, sample_s=0)
@@ -419,7 +419,7 @@ class TestRefusals:
         [
             ("kernel/tracing/current_tracer", "function", r"tracer is in use \(function\)"),
             ("kernel/tracing/available_tracers", "nop", "no `blk` tracer"),
-            ("class/block/sdx/trace/enable", "1", "somebody traces it already"),
+            ("class/block/sdx/trace/enable", "1", "is already being traced"),
         ],
     )
     def test_a_tracer_that_is_not_free(self, file, content, message, host):

@@ -116,7 +116,7 @@ def test_a_trace_without_reads_or_writes_is_refused(tmp_path):
 
 @pytest.mark.parametrize("question", [replay, advise, lambda path: size(path, require=["hit>10%"])])
 def test_a_path_is_told_from_the_trace_that_it_names(question):
-    with pytest.raises(UsageError, match=r"'sda' is no trace yet: write Trace.read\('sda'\)"):
+    with pytest.raises(UsageError, match=r"not the path 'sda': use Trace.read\('sda'\)"):
         question("sda")
 
 

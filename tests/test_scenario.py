@@ -344,8 +344,8 @@ def test_all_errors_in_one_pass():
     ("text", "message"),
     [
         ("a = 3 4", "site.toml:1:7: not TOML: expected newline or end of document"),
-        ("[cache]\nsize = 64GB", 'words and numbers with units stand in quotes: size = "64GB"'),
-        ("[price]\ndate = 2026-11", 'stand in quotes: date = "2026-11"'),
+        ("[cache]\nsize = 64GB", 'words and numbers with units need quotes: size = "64GB"'),
+        ("[price]\ndate = 2026-11", 'need quotes: date = "2026-11"'),
         ("[cache", "site.toml:1:7: not TOML: expected ']'"),
         ("cache = 3", "site.toml:1:9: cache must be a table, not 3"),
         ("backing = 3", "site.toml:1:11: backing must be a table, not 3"),

@@ -121,7 +121,7 @@ def test_wherever_it_is_killed_a_file_is_whole_or_not_there(part, tmp_path):
     [
         ("$H trace convert a.csv b.csv <&- >&- 2>&- && cat b.csv", 0, HEADER),
         ("$H trace info nowhere 2>/dev/full", 3, ""),
-        ("$H trace info - <&-", 3, "nothing to read"),
+        ("$H trace info - <&-", 3, "the file is empty"),
         ("$H trace info a.csv >/dev/full", 2, "cannot write: No space left"),
         ("$H trace info $'a\\nb\\e[31m'", 3, "a\\nb\\x1b[31m: no such file"),
         ("PYTHONIOENCODING=ascii:strict $H trace info \u2603.csv", 3, "\\u2603.csv: no such file"),

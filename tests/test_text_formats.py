@@ -170,7 +170,7 @@ class TestRecognition:
         assert read(path, format="csv").rows == 1
 
     def test_an_unknown_format_is_refused(self, tmp_path):
-        with pytest.raises(UsageError, match="--format xml: not known"):
+        with pytest.raises(UsageError, match="--format xml: unknown"):
             Trace.read(written(tmp_path / "x", "y"), format="xml")
 
     @pytest.mark.parametrize("format", FORMATS)

@@ -101,7 +101,7 @@ def test_the_file_is_a_workload_for_every_command(tmp_path):
     result = CliRunner().invoke(trace, ["fit", capture, "-o", str(path)])
     assert result.exit_code == 0, result.output
     assert re.search(r"requests +68.7 k +\d\d.\d k", result.output)
-    assert "apart in points" in result.output
+    assert "difference in points" in result.output
     assert Trace.read(path).format == "workload"
     known, found = (miss_ratio_curve(Trace.read(each), page="64KiB") for each in (capture, path))
     size = known.distinct // 10

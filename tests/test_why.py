@@ -1,4 +1,4 @@
-"""Why the learned policy let a page in, or not."""
+"""Why the learned policy admitted a page, or rejected it."""
 
 import json
 
@@ -93,7 +93,7 @@ def test_it_fits_a_terminal(found):
         (["--at", "70TiB"], "no read or write touches"),
         (["--at", "7x"], "unknown size unit"),
         (["--cache-size", "1KiB"], "holds no page"),
-        (["--page", "0"], "a page is whole sectors of 512 bytes"),
+        (["--page", "0"], "must be a multiple of 512 bytes"),
     ],
 )
 def test_what_cannot_be_asked(options, said):

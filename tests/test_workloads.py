@@ -226,20 +226,24 @@ def test_gen_writes_what_reads_back(option, suffix, tmp_path):
     [
         ("zipf,thta=1", "1:10", "unknown key 'thta': did you mean 'theta'?"),
         ("zipf+hotspot", "1:10", "no kind of load 'hotspot': did you mean 'hot-spot'?"),
-        ("random,rate", "1:12", "'rate' says nothing: write key=value"),
+        ("random,rate", "1:12", "'rate' is not of the form key=value"),
         ("random,rate=0", "1:12", "rate must be above 0, not '0'"),
         ("random,read=70", "1:12", "'70' is not a percentage"),
         ("random,size=5MB,span=1MiB", "1:12", "a request of 5MB does not fit into the span"),
-        ("hot-spot,hot=1k", "1:14", "a hot spot has from one unit (1MiB) up to the span"),
-        ("zoned,zones=50/90:50/90", "1:11", "the zones are more than 100 % of the span"),
-        ("iometer,access=4096/100", "1:13", "'4096/100' is no line of an access specification"),
+        ("hot-spot,hot=1k", "1:14", "the hot spot must be from one unit (1MiB) up to the span"),
+        ("zoned,zones=50/90:50/90", "1:11", "the zones exceed 100 % of the span"),
+        ("iometer,access=4096/100", "1:13", "'4096/100' is not a line of an access specification"),
         ("sysbench,size=4k", "1:14", "'size' is a key of another kind of load"),
         ("random,begin=5s,duration=1s", "1:21", "the workload ends before a load begins"),
-        ("random,requests=many", "1:12", "'many' is no count: write for instance 500, 100k or 10M"),
-        ("random,requests=" + "9" * 400, "1:12", "'" + "9" * 30 + "...' is no count: write for"),
-        ("random,rate=" + "9" * 400, "1:12", "'" + "9" * 30 + "...' is no number: write for"),
-        ("sequential,depth=0", "1:16", "'0' is no depth: write for instance 32 or '1-512'"),
-        ("random,burst_every=1s,burst_lasts=1s", "1:27", "a burst of 1s never ends"),
+        ("random,requests=many", "1:12", "'many' is not a count, as 500, 100k or 10M"),
+        ("random,requests=" + "9" * 400, "1:12", "'" + "9" * 30 + "...' is not a count, as"),
+        ("random,rate=" + "9" * 400, "1:12", "'" + "9" * 30 + "...' is not a number, as"),
+        ("sequential,depth=0", "1:16", "'0' is not a depth, as 32 or '1-512'"),
+        (
+            "random,burst_every=1s,burst_lasts=1s",
+            "1:27",
+            "a burst of 1s must be shorter than burst_every",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_line_is_told_with_its_place(line, place, message):
@@ -254,7 +258,7 @@ def test_what_is_wrong_with_a_file_is_told_with_line_and_caret(tmp_path):
     with pytest.raises(WorkloadError, match=r"my.toml:5:9: not TOML: .*size = \"4k\""):
         Trace.read(path)
     path.write_text('[[load]]\nkind = "zipf"\nread = "120%"\n')
-    with pytest.raises(WorkloadError, match=r"my.toml:3:8: 120% is more than all(.|\n)*\^"):
+    with pytest.raises(WorkloadError, match=r"my.toml:3:8: 120% must be at most 100%(.|\n)*\^"):
         Trace.read(path)
 
 
@@ -308,14 +312,26 @@ class TestIometersFiles:
     @pytest.mark.parametrize(
         ("change", "line", "message"),
         [
-            (("60,80,100,0,1,4096,0", "60,80,100,0,1,4096,512"), 43, "replies go over a network"),
-            (("\tDISK\n'End target", "\tNETWORK,TCP\n'End target"), 69, "a network is no disk"),
+            (("60,80,100,0,1,4096,0", "60,80,100,0,1,4096,512"), 43, "replies are for networks"),
+            (
+                ("\tDISK\n'End target", "\tNETWORK,TCP\n'End target"),
+                69,
+                "network workers are not supported",
+            ),
             (("\tNORMAL", "\tCYCLE_TARGETS"), 26, "tests that cycle over workers or targets"),
-            (("512,10,80", "512,11,80"), 40, "the lines' % of size make 100 together"),
+            (("512,10,80", "512,11,80"), 40, "the % of size of all lines must add up to 100"),
             (("\tFile server\n'End", "\tFile servers\n'End"), 63, "did you mean 'File server'?"),
-            (("65536,30,80,100,0,1,65536,0", "65536,30"), 44, "no line of an access specification"),
+            (
+                ("65536,30,80,100,0,1,65536,0", "65536,30"),
+                44,
+                "not a line of an access specification",
+            ),
             (("8388608,0,0", "8,0,0"), 63, "a request does not fit into 8 sectors"),
-            (("512,10,80,100,0,1", "512,10,80,100,9,1"), 40, "delays are made where all lines"),
+            (
+                ("512,10,80,100,0,1", "512,10,80,100,9,1"),
+                40,
+                "delays are only supported if all lines",
+            ),
         ],
     )
     def test_what_cannot_be_made_is_told_with_its_line(self, change, line, message, tmp_path):

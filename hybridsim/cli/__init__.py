@@ -1,4 +1,4 @@
-"""`hybridsim`: one command a question.  A command's module is imported when it is called."""
+"""The command `hybridsim`: one subcommand per question, imported when it is called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from hybridsim.cli.process import heed_signals, let_go_of_streams, prepare_streams
+from hybridsim.cli.process import handle_signals, prepare_streams, release_streams
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.suggest import hint
@@ -20,38 +20,47 @@ from hybridsim.foundation.version import __version__
 # name: (module, one line of help shown by `hybridsim --help` without importing the module)
 COMMANDS = {
     "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
-    "hits": ("hybridsim.cli.hits", "How many accesses would caches serve?  No devices, no time."),
-    "why": ("hybridsim.cli.why", "Why did the learned policy let a page in, or not?"),
-    "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should a cache be?"),
-    "advise": ("hybridsim.cli.advise", "Should it be cached at all?  Five questions, and prices."),
-    "size": ("hybridsim.cli.size", "How large must the SSD be, to meet what you require?"),
-    "sweep": ("hybridsim.cli.sweep", "Which of many machines?  Any keys varied, on all cores."),
-    "bench": ("hybridsim.cli.bench", "Sequential, random, cold and hot: what does a machine give?"),
-    "fio": ("hybridsim.cli.fio", "What would fio measure here?  Takes its jobs as they are."),
-    "compare": ("hybridsim.cli.compare", "Does the model match my machine?"),
+    "hits": (
+        "hybridsim.cli.hits",
+        "Hit ratios of cache sizes and policies, without simulating devices.",
+    ),
+    "why": ("hybridsim.cli.why", "Why did the learned policy admit a page, or reject it?"),
+    "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should the cache be?"),
+    "advise": (
+        "hybridsim.cli.advise",
+        "Is an SSD cache worth buying?  Five questions, and prices.",
+    ),
+    "size": ("hybridsim.cli.size", "How large must the SSD be to meet your requirements?"),
+    "sweep": ("hybridsim.cli.sweep", "Simulate many machines, varying any keys, and rank them."),
+    "bench": (
+        "hybridsim.cli.bench",
+        "Measure sequential and random, cold and hot I/O of a machine.",
+    ),
+    "fio": ("hybridsim.cli.fio", "Run fio's job files on a simulated machine."),
+    "compare": ("hybridsim.cli.compare", "Compare a simulated run with a real one."),
     "validate": (
         "hybridsim.cli.validate",
-        "Is the model right?  Real fio on a real kernel cache, here or in a guest.",
+        "Check the model against real fio on a real kernel cache, here or in a guest.",
     ),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": (
         "hybridsim.cli.trace",
-        "Look at a trace, record or make one: info, doctor, head, convert, record, gen, fit.",
+        "Inspect, convert, record or generate a trace.",
     ),
-    "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from what you measured."),
-    "catalog": ("hybridsim.cli.catalog", "List the drives there are to simulate, with sources."),
-    "scenario": ("hybridsim.cli.scenario", "Show or check the machine a scenario describes."),
-    "explain": ("hybridsim.cli.explain", "What does a printed word or number mean?"),
-    "schema": ("hybridsim.cli.schema", "What is in the JSON that --json writes?"),
-    "completion": ("hybridsim.cli.completion", "Let bash, zsh or fish complete commands."),
+    "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from a measurement."),
+    "catalog": ("hybridsim.cli.catalog", "List the drives that can be simulated, with sources."),
+    "scenario": ("hybridsim.cli.scenario", "Show or check the machine that a scenario describes."),
+    "explain": ("hybridsim.cli.explain", "Explain a word or figure of a report."),
+    "schema": ("hybridsim.cli.schema", "Print the JSON Schema of what --json writes."),
+    "completion": ("hybridsim.cli.completion", "Set up completion for bash, zsh or fish."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names without importing them."""
+    """A command group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which a newcomer needs them."""
+        """Return the names in the order in which a newcomer needs them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -60,26 +69,26 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
         if ctx.resilient_parsing:  # for a shell that completes a line
-            from hybridsim.cli.completion import teach
+            from hybridsim.cli.completion import with_values
 
-            return teach(command)
+            return with_values(command)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; to an unknown one say which was meant."""
+        """Find the command; for an unknown one, suggest the nearest name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command {args[0]!r}: {hint(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; click would make of a closed pipe exit code 1, which is `compare`'s."""
+        """Run the command; a closed pipe ends it with code 141, where click would exit with 1."""
         try:
             code = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            _nobody_reads()
+            _exit_as_by_sigpipe()
         return code
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -101,7 +110,7 @@ Examples:
 @click.version_option(__version__, message="hybridsim %(version)s")
 @click.option("--debug", is_flag=True, help="Show the Python traceback of an error.")
 def cli(debug: bool) -> None:
-    """What would an SSD cache do for your disks?  Answers from your own captured I/O."""
+    """Simulate SSD caches for your disks, from your own captured I/O."""
     if debug:
         os.environ["HYBRIDSIM_DEBUG"] = "1"
 
@@ -109,7 +118,7 @@ def cli(debug: bool) -> None:
 def main() -> None:
     """Run the command line; turn every user error into one message and its exit code."""
     prepare_streams()
-    heed_signals()
+    handle_signals()
     try:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
@@ -126,7 +135,7 @@ def main() -> None:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         _stop(f"error: {f'cannot write: {error.strerror}' if is_full else error}", 2)
     except MemoryError as error:
-        _stop(f"error: there is not enough memory: {error}".rstrip(": "), 1)
+        _stop(f"error: not enough memory: {error}".rstrip(": "), 1)
     except HybridsimError as error:
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
@@ -136,8 +145,8 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _nobody_reads() -> NoReturn:
-    """End as a program does that SIGPIPE ended: `hybridsim ... | head -1`."""
+def _exit_as_by_sigpipe() -> NoReturn:
+    """Exit as a program that SIGPIPE ended, as in `hybridsim ... | head -1`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
 
@@ -145,5 +154,5 @@ def _nobody_reads() -> NoReturn:
 def _stop(message: str, code: int) -> None:
     with contextlib.suppress(OSError):
         print("hybridsim:", printable(message, keep="\n\t"), file=sys.stderr)
-    let_go_of_streams()
+    release_streams()
     sys.exit(code)

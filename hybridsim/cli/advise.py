@@ -24,16 +24,18 @@ from hybridsim.foundation.errors import UsageError
 @trace_options
 @machine_options
 @cache_option(CACHES)
-@mode_option("see `replay --help`.")
+@mode_option("see `hybridsim replay --help`.")
 @click.option(
     "--compare",
     default="more-disks,short-stroke,all-ssd,hybrid",
     show_default=True,
     metavar="NAMES",
-    help="What the disks are compared with.",
+    help="Alternatives to compare with the disks.",
 )
 @click.option(
-    "--data", metavar="SIZE", help="What must be held; by default what the scenario's disks hold."
+    "--data",
+    metavar="SIZE",
+    help="Data that each alternative must hold; default: the capacity of the scenario's disks.",
 )
 @json_option
 def advise(
@@ -49,13 +51,14 @@ def advise(
     data: str | None,
     json_file: str | None,
 ) -> None:
-    """Answer five questions about the application whose trace this is, and compare what to buy.
+    """Advise whether an SSD cache is worth buying for the application that TRACE was captured from.
 
-    Would lower latency help; what would hold it back then; how random and read-heavy is it; is
-    there a hot spot; how much SSD.  Then more disks, short-stroked disks, all SSD and the hybrid:
-    replays of TRACE on each, and their prices ([price] in the scenario).
+    Answers five questions: would lower latency help; what would be the bottleneck then; how random
+    and read-heavy is the load; is there a hot spot; how much SSD is right.  Then replays TRACE on
+    more disks, short-stroked disks, all SSD and the hybrid, and compares prices ([price] in the
+    scenario).
     """
-    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advise import text
     from hybridsim.studies.advise import advise as ask
@@ -68,7 +71,7 @@ def advise(
     check_folder(json_file)
     site = machine(scenario_file, preset=preset, cache=cache, mode=mode)
     trace = Trace.read(paths, format, device, use_dispatch)
-    say_if_compiling()
+    note_compiling()
     with progress() as report:
-        found = ask(trace, site, compare.split(","), data_bytes, report, stages())
-    write_answer(found, text, json_file)
+        advice = ask(trace, site, compare.split(","), data_bytes, report, stages())
+    write_answer(advice, text, json_file)

@@ -1,4 +1,4 @@
-"""`hybridsim bench`: what do sequential and random, cold and hot give on this machine?"""
+"""`hybridsim bench`: sequential and random, cold and hot I/O of a simulated machine."""
 
 from __future__ import annotations
 
@@ -22,22 +22,28 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("scenario_file", metavar="[SITE.toml]", required=False)
-@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
+@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
 @click.option(
     "--depths",
     default="1-512",
     show_default=True,
     metavar="N-M|N,...",
-    help="Queue depths: doubling from N to M, or these.",
+    help="Queue depths: doubling from N to M, or a list.",
 )
-@click.option("--hot", metavar="SIZE", help="The hot spot; half of the cache by default.")
-@click.option("--bs", default="4KiB", show_default=True, metavar="SIZE", help="Of random requests.")
+@click.option("--hot", metavar="SIZE", help="Size of the hot spot; default: half of the cache.")
 @click.option(
-    "--seq-bs", default="1MiB", show_default=True, metavar="SIZE", help="Of sequential requests."
+    "--bs", default="4KiB", show_default=True, metavar="SIZE", help="Size of random requests."
+)
+@click.option(
+    "--seq-bs",
+    default="1MiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Size of sequential requests.",
 )
 @click.option(
     "--requests", type=click.IntRange(10), default=10_000, show_default=True, metavar="N",
-    help="Of each measurement; a tenth of it where sequential.",
+    help="Requests per measurement; sequential ones take a tenth of it.",
 )  # fmt: skip
 @seeds_option
 @json_option
@@ -54,11 +60,12 @@ def bench(
     json_file: str | None,
     html_file: str | None,
 ) -> None:
-    """Measure the five I/O parameters of a machine: without its cache, with an empty one, warm.
+    """Measure five I/O parameters of a machine: without cache, with an empty and with a warm one.
 
-    The machine is that of a scenario (`hybridsim bench site.toml`), or the default one.
-    Sequential write and read, random write, cold random read (of what no cache has yet) and hot
-    random read (of a hot spot), at doubling queue depths.  A number that is not steady is marked.
+    The machine is that of a scenario (`hybridsim bench site.toml`), or the default one.  The
+    parameters are sequential write and read, random write, cold random read (of data not yet
+    cached) and hot random read (of a hot spot), each at several queue depths.  Figures that are
+    not steady are marked.
     """
     from hybridsim.cli.running import check_folder, progress_of_jobs, stages, write_answer
     from hybridsim.show.bench import text
@@ -68,42 +75,44 @@ def bench(
     sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
     hot_bytes, block_bytes, sequential_bytes = (_size(*each) for each in sizes.items())
     if hot and not hot_bytes:
-        raise UsageError("--hot: a hot spot of nothing is none: leave it out for half of the cache")
+        raise UsageError("--hot must be greater than 0 (default: half of the cache)")
     check_folder(json_file)
     check_folder(html_file)
     site = machine(scenario_file, preset=preset)
     chosen = depths_of(depths)
-    with progress_of_jobs() as tell:
+    with progress_of_jobs() as progress:
 
         def once(site: Scenario, randseed: int | None) -> Bench:
             return measure(
                 site, chosen, hot_bytes or None, block_bytes, sequential_bytes, requests,
-                randseed, stages(), tell,
+                randseed, stages(), progress,
             )  # fmt: skip
 
-        found = over_seeds(site, seeds, once) if seeds else once(site, None)
-    write_answer(found, text, json_file, html_file)
+        results = over_seeds(site, seeds, once) if seeds else once(site, None)
+    write_answer(results, text, json_file, html_file)
 
 
-def depths_of(said: str) -> list[int]:
-    """Return queue depths: '1-512' doubles, '1,32' is what it says."""
-    if not re.fullmatch(r"\d+(-\d+|(,\d+)*)", said):
-        raise UsageError(f"--depths {said}: write for instance 1-512, or 1,8,32")
-    if "-" not in said:
-        found = [int(each) for each in said.split(",")]
+def depths_of(text: str) -> list[int]:
+    """Return the queue depths of --depths: '1-512' doubles from 1, '1,32' is a list."""
+    if not re.fullmatch(r"\d+(-\d+|(,\d+)*)", text):
+        raise UsageError(f"--depths {text}: specify a range (1-512) or a list (1,8,32)")
+    if "-" not in text:
+        depths = [int(each) for each in text.split(",")]
     else:
-        first, last = map(int, said.split("-"))
-        found = [first << power for power in range(20) if first << power <= last]
-    if not found or not 1 <= min(found) <= max(found) <= 65_536:
-        raise UsageError(f"--depths {said}: queue depths are from 1 to 65536, the smaller first")
-    return found
+        first, last = map(int, text.split("-"))
+        depths = [first << power for power in range(20) if first << power <= last]
+    if not depths or not 1 <= min(depths) <= max(depths) <= 65_536:
+        raise UsageError(
+            f"--depths {text}: queue depths must be from 1 to 65536, the smaller first"
+        )
+    return depths
 
 
-def _size(option: str, said: str | None) -> int:
-    """Return a size in bytes, 0 where nothing is said."""
+def _size(option: str, text: str | None) -> int:
+    """Return a size in bytes, 0 if the option is not specified."""
     from hybridsim.foundation.units import parse_size
 
     try:
-        return parse_size(said or 0)
+        return parse_size(text or 0)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None

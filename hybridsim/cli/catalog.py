@@ -1,4 +1,4 @@
-"""`hybridsim catalog`: which drives there are to simulate, and how well each is known."""
+"""`hybridsim catalog`: the drives that can be simulated, with the sources of their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Examples:
   hybridsim catalog show hgst-ultrastar-7k8
   hybridsim catalog show --json samsung-pm9a3-1920gb
 """
-# What tells entries of a kind apart, in this order, where an entry has it: key, how it is worded.
+# The figures shown in the list, in this order, if an entry has them: key, format.
 HEADLINES = (
     ("rpm", "{} rpm"),
     ("seek_average", "seek {}"),
@@ -41,11 +41,11 @@ JSON_HELP = "Print one JSON object."
 
 
 @click.group(invoke_without_command=True, epilog=LIST_EXAMPLES)
-@click.option("--kind", metavar="KIND", help="Only this kind, such as hdd or ssd.")
+@click.option("--kind", metavar="KIND", help="List only this kind, such as hdd or ssd.")
 @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 @click.pass_context
 def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
-    """List the drives that a scenario can name, or show one with its sources."""
+    """List the drives that a scenario can use, or show one with its sources."""
     if context.invoked_subcommand:
         if kind or as_json:
             raise click.UsageError(
@@ -73,12 +73,10 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def show(name: str, as_json: bool) -> None:
-    """Show every value of NAME and its source.
+    """Show every value of NAME, its source, and how reliable it is.
 
-    Also how far each can be trusted.
-
-    Marks: read in a published text, measured on a device, fitted to a measurement, assumed, or
-    recalled from a datasheet that was not at hand.
+    Marks: read (in a published text), measured (on a device), fitted (to a measurement), assumed,
+    or recalled (from a datasheet that was not at hand).
     """
     from hybridsim.scenario import presets
     from hybridsim.storage import catalog
@@ -103,7 +101,7 @@ def _entries(kind: str | None) -> list[Entry]:
     from hybridsim.storage import catalog
 
     if kind is not None and kind not in catalog.KINDS:
-        raise UsageError(f"--kind {kind}: no such kind, {hint(kind, catalog.KINDS)}")
+        raise UsageError(f"--kind {kind}: no such kind; {hint(kind, catalog.KINDS)}")
     return [catalog.load(name) for name in catalog.names(kind)]
 
 
@@ -115,18 +113,18 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 
 
 def _of_volume(entry: Entry) -> dict[str, str | int]:
-    """What its size makes of its provider's rules."""
+    """Return the IOPS and bandwidth that the provider's rules allow for the volume's size."""
     from hybridsim.foundation.units import human_size
     from hybridsim.storage.drives import CloudVolume
 
     values = {key: row.value for key, row in entry.rows.items()}
     volume = CloudVolume.model_validate({"kind": "volume", **values})
-    found: dict[str, str | int] = {}
+    limits: dict[str, str | int] = {}
     if volume.sustained_iops:
-        found["sustained_iops"] = volume.sustained_iops
+        limits["sustained_iops"] = volume.sustained_iops
     if volume.sustained_bandwidth:
-        found["sustained_bandwidth"] = f"{human_size(volume.sustained_bandwidth)}/s"
-    return found
+        limits["sustained_bandwidth"] = f"{human_size(volume.sustained_bandwidth)}/s"
+    return limits
 
 
 def _short(entry: Entry) -> dict[str, Any]:
@@ -144,8 +142,8 @@ def _whole(entry: Entry) -> dict[str, Any]:
 def _list_text(entries: list[Entry]) -> list[str]:
     rows = [("NAME", "KIND", "CAPACITY", "FIGURES")]
     for entry in entries:
-        found = _headline(entry)
-        figures = [words.format(_number(found[key])) for key, words in HEADLINES if key in found]
+        values = _headline(entry)
+        figures = [text.format(_number(values[key])) for key, text in HEADLINES if key in values]
         capacity = entry.rows.get("capacity")
         size = str(capacity.value) if capacity else ""
         rows.append((entry.key, entry.kind, size, ", ".join(figures) or entry.name))
@@ -166,8 +164,8 @@ def _show_text(entry: Entry) -> list[str]:
     rows = [(key, _number(row.value), row) for key, row in entry.rows.items()]
     width, room = (max(len(row[column]) for row in rows) for column in (0, 1))
     lines = [f"{entry.name}  ({entry.key}, {entry.kind})", ""]
-    return lines + [f"{key:<{width}}  {value:<{room}}  {_known(row)}" for key, value, row in rows]
+    return lines + [f"{key:<{width}}  {value:<{room}}  {_source(row)}" for key, value, row in rows]
 
 
-def _known(row: Row) -> str:
+def _source(row: Row) -> str:
     return f"{row.mark:<8}  {row.source}".rstrip()

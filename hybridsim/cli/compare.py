@@ -13,7 +13,7 @@ from hybridsim.cli.trace_arguments import examples
 if TYPE_CHECKING:
     from hybridsim.answers.measurements.measurement import Measurement
 
-DIFFERS = 4  # as a requirement that is not met
+DIFFERS = 4  # the exit code of an unmet requirement
 
 
 @click.command(
@@ -28,12 +28,15 @@ DIFFERS = 4  # as a requirement that is not met
 @click.argument("simulated", metavar="SIMULATED")
 @click.option(
     "--tolerance", multiple=True, metavar="LIST",
-    help="How far it may be off: 10% for all, or iops=5%,p99=20%,curve=0.05,p90=none.",
+    help="Maximum error: 10% for all figures, or iops=5%,p99=20%,curve=0.05,p90=none (unchecked).",
 )  # fmt: skip
 @click.option(
-    "--scenario", "scenario_file", metavar="FILE", help="SIMULATED is a job file: run it here."
+    "--scenario",
+    "scenario_file",
+    metavar="FILE",
+    help="SIMULATED is a fio job file: run it on this scenario.",
 )
-@click.option("--preset", metavar="NAME", help="The same, on a system of the catalog.")
+@click.option("--preset", metavar="NAME", help="As --scenario, on this system of the catalog.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @html_option
 def compare(
@@ -45,13 +48,13 @@ def compare(
     as_json: bool,
     html_file: str | None,
 ) -> None:
-    """Hold a SIMULATED run against a REAL one: curves, figures, pass or fail.
+    """Compare a SIMULATED run with a REAL one: curves, figures, pass or fail.
 
-    REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ tells whole
+    REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ includes whole
     distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` or of bcache's
-    stats_total, with uptimes.  SIMULATED is what `hybridsim fio --output-format=json+` or
-    `hybridsim replay --json` wrote; or, with --scenario or --preset, a job file to run now.
-    Exit code 4 says that a figure is beyond its tolerance.
+    stats_total, with uptimes.  SIMULATED is the output of `hybridsim fio --output-format=json+`
+    or `hybridsim replay --json`; or, with --scenario or --preset, a job file to run now.
+    Exit code 4: a figure exceeds its tolerance.
     """
     from hybridsim.cli.running import check_folder, write_html
     from hybridsim.show.comparison import document, text, to_json
@@ -61,22 +64,22 @@ def compare(
     check_folder(html_file)
     is_job = scenario_file or preset
     other = _simulated(simulated, scenario_file, preset) if is_job else simulated
-    found = run(real, other, tolerance)
-    click.echo(to_json(found) if as_json else text(found, is_ascii(sys.stdout)), nl=False)
+    comparison = run(real, other, tolerance)
+    click.echo(to_json(comparison) if as_json else text(comparison, is_ascii(sys.stdout)), nl=False)
     if html_file:
-        write_html(document(found), html_file)
-    if found.failed:
+        write_html(document(comparison), html_file)
+    if comparison.failed:
         sys.exit(DIFFERS)
 
 
 def _simulated(job: str, scenario_file: str | None, preset: str | None) -> Measurement:
-    """Run a job file now."""
+    """Run a job file on the machine, and return its measurement."""
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.show.fio_json import measurement
     from hybridsim.studies.fio import fio
     from hybridsim.workloads.fio.jobfile import read
 
     site = machine(scenario_file, preset=preset)
-    with progress_of_jobs() as tell:
-        result = fio(read([job]), site, tell=tell)
+    with progress_of_jobs() as progress:
+        result = fio(read([job]), site, tell=progress)
     return measurement(result, job)

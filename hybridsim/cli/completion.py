@@ -1,7 +1,7 @@
-"""`hybridsim completion`: what a shell is told to complete commands, options and their values.
+"""`hybridsim completion`: shell completion of commands, options and their values.
 
-Commands, options and choices are completed by click.  A parameter of VALUES takes one of these; any
-other argument, and an option whose value is a FILE or DIR, takes what is in the folder.
+Click completes commands, options and choices.  A parameter in VALUES is completed from its list;
+any other argument, and an option with a FILE or DIR, with file names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hybridsim.workloads import KINDS
 
 VARIABLE = "_HYBRIDSIM_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
-# By name of the parameter; where the same name means several things, after that of its command.
+# By parameter name, preceded by the command's name if the parameter name is ambiguous.
 VALUES: dict[str, Iterable[str]] = {
     "preset": catalog.systems(),
     "format": FORMATS,
@@ -48,29 +48,30 @@ Completing = Callable[[click.Context, str], list[CompletionItem]]
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete commands, options and their values.
+    """Print a script that makes SHELL complete commands, options and their values.
 
     \b
     bash: eval "$(hybridsim completion bash)" in ~/.bashrc
     zsh:  eval "$(hybridsim completion zsh)" in ~/.zshrc, after compinit
     fish: hybridsim completion fish > ~/.config/fish/completions/hybridsim.fish
     """
-    known = get_completion_class(shell)
-    if known is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise UsageError(f"this version of click has no completion for {shell}")
-    click.echo(known(ctx.find_root().command, {}, "hybridsim", VARIABLE).source())
+    script = completion_class(ctx.find_root().command, {}, "hybridsim", VARIABLE).source()
+    click.echo(script)
 
 
-def teach(command: click.Command) -> click.Command:
-    """Return a command whose parameters know what their values can be."""
+def with_values(command: click.Command) -> click.Command:
+    """Add the completion of VALUES and file names to the parameters of a command; return it."""
     if isinstance(command, click.Group):
         for each in command.commands.values():
-            teach(each)
+            with_values(each)
     for parameter in command.params:
         if not isinstance(parameter.type, click.Choice):
-            found = _values(command, parameter)
-            if found:
-                setattr(parameter, "shell_complete", found)  # noqa: B010  a method, to mypy
+            complete = _values(command, parameter)
+            if complete:
+                setattr(parameter, "shell_complete", complete)  # noqa: B010  mypy: a method
     return command
 
 
@@ -84,6 +85,6 @@ def _values(command: click.Command, parameter: click.Parameter) -> Completing | 
 
 
 def _beginning(incomplete: str, values: Iterable[str]) -> list[CompletionItem]:
-    """Return the values that go on as the last one of a list, divided by commas, begins."""
+    """Return the values that complete the last item of a comma-separated list."""
     others, comma, last = incomplete.rpartition(",")
     return [CompletionItem(others + comma + each) for each in values if each.startswith(last)]

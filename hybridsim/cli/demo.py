@@ -18,13 +18,13 @@ Examples:
     "--json",
     "json_file",
     metavar="FILE",
-    help="Write the result as JSON too; - for standard output alone.",
+    help="Write the result as JSON too; -: JSON on standard output instead of the report.",
 )
 @html_option
 def demo(json_file: str | None, html_file: str | None) -> None:
     """Replay a real capture of a database with an SSD cache and without.
 
-    The capture is of a key-value store (RocksDB) that reads at random around a hot spot; see
+    The capture is from a key-value store (RocksDB) with random reads around a hot spot; see
     traces/README.md.  It is replayed with its recorded think times.
     """
     from hybridsim.cli.running import run

@@ -1,4 +1,4 @@
-"""`hybridsim explain`: what a printed word or number means."""
+"""`hybridsim explain`: the meaning of a printed word or figure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Examples:
 )
 @click.argument("term", nargs=-1)
 def explain(term: tuple[str, ...]) -> None:
-    """Say what TERM means: any word or figure that a report prints.
+    """Explain TERM: any word or figure that a report prints.
 
-    Without TERM, list all of them.
+    Without TERM, list all terms.
     """
     from hybridsim.foundation.explain import TERMS
     from hybridsim.foundation.explain import explain as entry_of
@@ -29,7 +29,7 @@ def explain(term: tuple[str, ...]) -> None:
     if not term:
         words = ", ".join(sorted(TERMS, key=str.casefold))
         click.echo(textwrap.fill(words, 80, break_on_hyphens=False))
-        click.echo("\nhybridsim explain WORD says what a word means.")
+        click.echo("\nhybridsim explain TERM explains one of them.")
         return
     word = " ".join(term)
     entry = entry_of(word)
@@ -44,5 +44,5 @@ def _unknown(word: str) -> str:
     from hybridsim.foundation.suggest import nearest
 
     near = nearest(word, known_words())
-    hint = f"did you mean '{near}'?" if near else "`hybridsim explain` lists what it knows"
+    hint = f"did you mean '{near}'?" if near else "`hybridsim explain` lists all terms"
     return f"no entry for '{word}': {hint}"

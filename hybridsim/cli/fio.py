@@ -1,4 +1,4 @@
-"""`hybridsim fio`: what would fio measure on this machine?"""
+"""`hybridsim fio`: run fio jobs on a simulated machine."""
 
 from __future__ import annotations
 
@@ -33,16 +33,20 @@ FORMS = ("normal", "json", "json+")
     "arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JOBFILE | --OPTION=...]..."
 )
 @click.option(
-    "--scenario", "scenario_file", metavar="FILE", help="The machine: see `scenario show`."
+    "--scenario",
+    "scenario_file",
+    metavar="FILE",
+    help="Scenario file: the machine to simulate (see `hybridsim scenario show`).",
 )
-@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
+@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
 @click.option(
     "--runs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
-    help="All jobs so many times in a row; the cache stays warm.",
+    help="Run all jobs N times in succession; the cache stays warm.",
 )  # fmt: skip
 @click.option(
     "--seeding", default="3.33", show_default=True, metavar="VERSION",
-    help="Whose offsets: those of fio 3.33, or newer: of releases since its seeds are chained.",
+    help="Version of fio whose random offsets to generate: 3.33, or newer (releases that chain "
+    "their seeds).",
 )  # fmt: skip
 def fio(
     arguments: tuple[str, ...],
@@ -51,14 +55,15 @@ def fio(
     runs: int,
     seeding: str,
 ) -> None:
-    """Run fio's jobs on a simulated machine, and print what fio would print.
+    """Run fio jobs on a simulated machine, and print the output that fio would print.
 
-    Takes fio's job files and fio's own command line as they are: --name=... and the options of
-    jobs, --output=FILE, --output-format=normal, json or json+.  Offsets are those of fio 3.33.
-    Files lie one after the other from the beginning of the volume.  An option that means nothing
-    here is named once; one that would change the load and is not supported is an error.
-    With latency_target it tells the greatest queue depth that meets it.  Exit code 4: a job ended
-    because a request took longer than max_latency, or than a latency_target that all must meet.
+    Accepts fio's job files and command line unchanged: --name=... and the options of jobs,
+    --output=FILE, --output-format=normal, json or json+.  The requests have the same offsets as
+    those of fio 3.33.  Files are placed one after another from the start of the volume.  Options
+    without effect here are reported once; unsupported options that would change the load are
+    errors.  With latency_target, the maximum queue depth that meets it is reported.  Exit code 4: a
+    job ended because a request took longer than max_latency, or than a latency_target that all must
+    meet.
     """
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.scenario import Scenario
@@ -66,17 +71,17 @@ def fio(
     from hybridsim.workloads.fio.job import jobs_of
     from hybridsim.workloads.fio.jobfile import read
 
-    written = read(arguments)
-    form = written.program.get("output-format", "normal")
+    parsed = read(arguments)
+    form = parsed.program.get("output-format", "normal")
     if form not in FORMS:
-        raise UsageError(f"--output-format={form}: {', '.join(FORMS)} are supported")
+        raise UsageError(f"--output-format={form}: must be one of {', '.join(FORMS)}")
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
-    if "parse-only" in written.program:
-        jobs_of(written)
+    if "parse-only" in parsed.program:
+        jobs_of(parsed)
         return
-    with progress_of_jobs() as tell:
-        result = run(written, site.with_options(preset=preset), runs, tell, seeding=seeding)
-    _write(result, form, written.program.get("output"))
+    with progress_of_jobs() as progress:
+        result = run(parsed, site.with_options(preset=preset), runs, progress, seeding=seeding)
+    _write(result, form, parsed.program.get("output"))
     if any(each.error for each in result.of_jobs):
         raise SystemExit(RequirementError.exit_code)
 

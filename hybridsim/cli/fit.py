@@ -1,4 +1,4 @@
-"""`hybridsim fit`: which model behaves like the device I measured?"""
+"""`hybridsim fit`: estimate a model of a measured device or array."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hybridsim.answers.fitting.answer import Fit
     from hybridsim.answers.fitting.arrangement import Progress
 
-QUIET_S = 1.0  # what is over sooner shows no progress
+QUIET_S = 1.0  # shorter work shows no progress
 EXAMPLES = """\b
 Examples:
   hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw
@@ -28,14 +28,17 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("measured", nargs=-1, required=True)
-@click.option("-o", "--output", metavar="FILE", help="Write the model as a scenario to replay on.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
-@click.option("--format", "format_", metavar="NAME", help="The capture's format.")
 @click.option(
-    "--device", metavar="MAJ,MIN", help="Which device of the capture, by default the busiest."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the model as a scenario file, for `replay --scenario`.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+@click.option("--format", "format_", metavar="NAME", help="Format of the capture.")
+@click.option("--device", metavar="MAJ,MIN", help="Device of the capture; default: the busiest.")
 @click.option(
-    "--no-check", is_flag=True, help="Do not simulate the model to hold it against the capture."
+    "--no-check", is_flag=True, help="Do not simulate the model to compare it with the capture."
 )
 def fit(
     measured: tuple[str, ...],
@@ -47,64 +50,65 @@ def fit(
 ) -> None:
     """Estimate a model of your device or array from MEASURED: a block capture, or fio's JSON.
 
-    A capture (as `replay` takes it) must hold dispatches and completions, as blktrace records
-    them.  It tells disks from flash; of disks, how many the volume is striped over, in chunks of
-    what size, speed, seek times, overhead, transfer rate, and how many requests go down at a time.
+    A capture (of a format that `replay` reads) must contain dispatches and completions, as
+    blktrace records them.  The fit distinguishes disks from flash; for disks it estimates the
+    number of members and the chunk size, rotational speed, seek times, overhead, transfer rate, and
+    the queue depth of the path.
 
-    Of fio, give the results of random reads at several queue depths (--output-format=json or
-    json+).  Each value comes with an interval that holds the truth 19 times in 20; what cannot be
-    told from the measurement is said, and keeps a usual value.
+    With fio, use results of random reads at several queue depths (--output-format=json or json+).
+    Each value is reported with its 95% confidence interval; values that the measurement does not
+    determine are marked, and keep a typical default.
     """
     from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.writing import write_text
     from hybridsim.studies.fit import fit
 
     if output and not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {output}: there is no such folder")
+        raise UsageError(f"cannot write {output}: no such folder")
     with _progress() as progress:
-        found = fit(measured, format_, device, progress, not no_check)
-    click.echo(found.to_json() if as_json else text(found))
+        fitted = fit(measured, format_, device, progress, not no_check)
+    click.echo(fitted.to_json() if as_json else text(fitted))
     if output:
-        write_text(output, found.to_toml())
+        write_text(output, fitted.to_toml())
         click.echo(f"wrote {output}: replay a capture on it with --scenario {output}", err=True)
 
 
-def text(found: Fit) -> str:
-    """Return the fit for a person at a terminal."""
-    lines = [found.what, ""]
+def text(fitted: Fit) -> str:
+    """Return the fit as a report for a terminal."""
+    lines = [fitted.what, ""]
     rows = [("", "VALUE", "95% INTERVAL", "")]
-    for one in found.estimates:
+    for one in fitted.estimates:
         if one.key in ("name", "rate_inner") or (one.table, one.key) == ("backing.drive", "kind"):
             continue
-        interval = one.interval if one.told else "not told"
+        interval = one.interval if one.told else "not determined"
         rows.append((one.key.replace("_", " "), one.shown(one.value), interval, one.how))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths)]
         lines.append("  ".join([*cells, row[3]]).rstrip())
-    if found.fidelity:
-        lines += ["", *_fidelity(found.fidelity)]
-    return "\n".join(lines + [f"note: {note}" for note in found.notes])
+    if fitted.fidelity:
+        lines += ["", *_fidelity(fitted.fidelity)]
+    return "\n".join(lines + [f"note: {note}" for note in fitted.notes])
 
 
-def _fidelity(held: Fidelity) -> Iterator[str]:
+def _fidelity(fidelity: Fidelity) -> Iterator[str]:
     from hybridsim.answers.fidelity import figures
     from hybridsim.foundation.wording import latency, of_the_mean
 
-    both = {"measured": figures(held.measured), "this model": figures(held.modelled)}
+    both = {"measured": figures(fidelity.measured), "this model": figures(fidelity.modelled)}
     names = [name for name in both["measured"] if name != "n"]
     yield f"{'latency':<12}" + "".join(f"{name.removesuffix('_ns'):>10}" for name in names)
     for what, row in both.items():
         yield f"{what:<12}" + "".join(f"{latency(row[name]):>10}" for name in names)
     yield (
-        f"The two distributions are {of_the_mean(held.demerit)} apart: a {held.likeness} "
-        f"likeness ({held.measured.count:,} requests)."
+        f"The two distributions are {of_the_mean(fidelity.demerit)} apart: a "
+        f"{fidelity.likeness} likeness ({fidelity.measured.count:,} requests)."
     )
 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """Show what is being done on standard error, if that is a terminal and it takes long."""
+    """Show the current step on standard error, if that is a terminal and the work takes long."""
     begun = time.monotonic()
     shown = False
 

@@ -1,4 +1,4 @@
-"""`hybridsim hits`: what do caches of some sizes and policies hold of a trace?"""
+"""`hybridsim hits`: the hit ratios of cache sizes and policies on a trace."""
 
 from __future__ import annotations
 
@@ -19,29 +19,44 @@ if TYPE_CHECKING:
 SCHEMA = "hybridsim.hits/1"
 Command = TypeVar("Command", bound=Callable[..., Any])
 SECTOR_BYTES = 512
-LEAST_SHARE = 0.005  # of the accesses, to be told
-SKIPPED = "Requests before them, which fill the caches and are not counted:"
+SHARE_MIN = 0.005  # of the accesses, to be reported
+SKIPPED = "Requests before these, which filled the caches and are not counted:"
 REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
 
 
 def policy_options(function: Any) -> Any:
-    """Add what some admission policies want to know."""
+    """Add the parameters of some admission policies."""
     for option in (
         click.option(
             "--write-price",
             type=click.FloatRange(0, 1000),
             default=0.5,
-            help="What a fill of 64 KiB costs, in reads of the disks; of the policy learned.",
-        ),
-        click.option("--seed", type=int, default=1, help="Of --admission probabilistic."),
-        click.option(
-            "--request-max", metavar="SIZE", default="64KiB", help="Of --admission request-size."
+            show_default=True,
+            help="Cost of a fill of 64 KiB, in disk reads (policy learned).",
         ),
         click.option(
-            "--probability", metavar="SHARE", default="10%", help="Of --admission probabilistic."
+            "--seed", type=int, default=1, help="Random seed of --admission probabilistic."
         ),
         click.option(
-            "--touches", type=click.IntRange(1, 255), default=2, help="Of --admission touches."
+            "--request-max",
+            metavar="SIZE",
+            default="64KiB",
+            show_default=True,
+            help="Largest request that --admission request-size admits.",
+        ),
+        click.option(
+            "--probability",
+            metavar="SHARE",
+            default="10%",
+            show_default=True,
+            help="Share of misses that --admission probabilistic admits.",
+        ),
+        click.option(
+            "--touches",
+            type=click.IntRange(1, 255),
+            default=2,
+            show_default=True,
+            help="Number of touches after which --admission touches admits a page.",
         ),
         page_option("4KiB"),
     ):
@@ -50,31 +65,32 @@ def policy_options(function: Any) -> Any:
 
 
 def page_option(default: str) -> Callable[[Command], Command]:
-    """Return the option of what is cached at a time."""
+    """Return the option for the size of a cache page."""
     return click.option(
         "--page",
         default=default,
         show_default=True,
-        help="What is cached at a time; of replay, size and advise it is 64KiB.",
+        metavar="SIZE",
+        help="Size of a cache page; the default of replay, size and advise is 64KiB.",
         callback=_page,
     )
 
 
-def _page(context: click.Context, option: click.Parameter, said: str) -> str:
-    """Refuse pages that no machine has either."""
+def _page(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Return the page size; raise UsageError unless it is a multiple of a sector."""
     from hybridsim.foundation.errors import UsageError
     from hybridsim.studies.hits import size_bytes
 
-    page_bytes = size_bytes(said)
+    page_bytes = size_bytes(value)
     if page_bytes < SECTOR_BYTES or page_bytes % SECTOR_BYTES:
-        raise UsageError(f"--page {said}: a page is whole sectors of {SECTOR_BYTES} bytes")
-    return said
+        raise UsageError(f"--page {value}: must be a multiple of {SECTOR_BYTES} bytes")
+    return value
 
 
 def parameters(
     touches: int, probability: str, request_max: str, seed: int, write_price: float
 ) -> dict[str, int]:
-    """Return these options by the names that policies have for them."""
+    """Return these options as parameters of the policies, in integer units."""
     from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.units import parse_percent
     from hybridsim.studies.hits import size_bytes
@@ -107,36 +123,41 @@ def parameters(
     default="10%",
     show_default=True,
     metavar="SIZES",
-    help="Sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct pages "
-    "(10%; of replay: of what is touched in pieces of 64 KiB).",
+    help="Cache sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct "
+    "pages (10%; replay counts them in units of 64 KiB).",
 )
 @click.option(
-    "--replacement", default="lru", show_default=True, metavar="NAMES", help=f"{REPLACEMENTS}."
+    "--replacement",
+    default="lru",
+    show_default=True,
+    metavar="NAMES",
+    help=f"Replacement policies: {REPLACEMENTS}.",
 )
 @click.option(
     "--admission", default="always", show_default=True, metavar="NAMES",
-    help=f"{', '.join(ADMISSION)}.",
+    help=f"Admission policies: {', '.join(ADMISSION)}.",
 )  # fmt: skip
 @click.option(
     "--sequential-cutoff",
     default="0",
+    show_default=True,
     metavar="SIZE",
-    help="Leave longer sequential runs to the disks; 0, the default: none.",
+    help="Do not cache sequential runs beyond this length; 0: no cutoff.",
 )
 @policy_options
 @click.option(
     "--write-budget",
     metavar="AMOUNT",
-    help="Fill no more than 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
+    help="Limit of fills: 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
 )
 @click.option(
     "--skip",
     default="0",
     metavar="N|SHARE",
-    help="Let the first requests fill the caches, and count from there on: 100000, or 20%.",
+    help="Do not count the first requests, which fill the caches: 100000, or 20%.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one line a cache.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per cache.")
 def hits(
     paths: tuple[str, ...],
     format: str | None,
@@ -151,22 +172,22 @@ def hits(
     skip: str,
     as_json: bool,
     as_csv: bool,
-    **said: Any,
+    **policy: Any,
 ) -> None:
-    """Count what caches of each size and policy would serve of TRACE, page by page.
+    """Count the hits of TRACE in caches of each size and policy, page by page.
 
     Every read and write touches its pages; discards and flushes touch none.  A request is a hit if
-    all its pages are.  There are no devices and no time here: a page is in the cache as soon as it
-    is admitted.  `replay` tells what that means in milliseconds, and its hits are those of reads
-    alone: compare them with read_request_hits and read_page_hits of --json and --csv.
+    all its pages are.  No devices and no time are simulated: a page is cached as soon as it is
+    admitted.  `replay` reports latencies, and counts hits of reads only: compare these with
+    read_request_hits and read_page_hits of --json and --csv.
     """
     from hybridsim.studies.hits import hits as count
     from hybridsim.traces.trace import Trace
 
     if as_json and as_csv:
-        raise click.UsageError("--json or --csv: one of them")
+        raise click.UsageError("--json and --csv exclude each other: specify one of them")
     trace = Trace.read(paths, format, device, use_dispatch)
-    found = count(
+    results = count(
         trace,
         cache_size.split(","),
         replacement.split(","),
@@ -175,23 +196,23 @@ def hits(
         sequential_cutoff,
         write_budget,
         skip,
-        **parameters(**said),
+        **parameters(**policy),
     )
     if as_csv:
-        click.echo(comma_separated(found), nl=False)
+        click.echo(comma_separated(results), nl=False)
     elif as_json:
-        rows = [each.to_dict() for each in found]
+        rows = [each.to_dict() for each in results]
         echo_document(SCHEMA, {"trace": trace.name, "caches": rows})
     else:
-        click.echo(table(found))
-        for each in found:
+        click.echo(table(results))
+        for each in results:
             if each.learning:
                 click.echo(lessons(each))
 
 
-def comma_separated(found: list[Hits]) -> str:
-    """Return results as a table for programs: the keys of the JSON without what was learned."""
-    rows = [each.to_dict() for each in found]
+def comma_separated(results: list[Hits]) -> str:
+    """Return results as CSV: the keys of the JSON except `learning`."""
+    rows = [each.to_dict() for each in results]
     text = io.StringIO()
     keys = [key for key in rows[0] if key != "learning"]
     lines = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
@@ -200,12 +221,12 @@ def comma_separated(found: list[Hits]) -> str:
     return text.getvalue()
 
 
-def table(found: list[Hits]) -> str:
-    """Return results as text."""
+def table(results: list[Hits]) -> str:
+    """Return results as a table of text."""
     from hybridsim.foundation.units import human_count, human_size
     from hybridsim.foundation.wording import counted
 
-    first = found[0]
+    first = results[0]
     budget = first.write_budget or ""
     budget += " of the page accesses" if budget.strip().endswith("%") else ""
     lines = [
@@ -214,12 +235,12 @@ def table(found: list[Hits]) -> str:
         f"{human_size(first.page_bytes)}.",
         "A page access is a hit or a miss; a request is a hit if all its pages are.",
         *([f"{SKIPPED} {first.skipped_requests:,}."] if first.skipped_requests else []),
-        *([f"Filled once, then within {budget}."] if first.write_budget else []),
+        *([f"Fills: the whole cache once, then at most {budget}."] if first.write_budget else []),
         "",
         f"{'admission':14}{'replacement':12}{'cache':>9}{'pages':>8}{'page hits':>11}"
         f"{'request hits':>14}{'admitted':>10}",
     ]
-    for each in found:
+    for each in results:
         lines.append(
             f"{each.admission:14}{each.replacement:12}"
             f"{human_size(each.pages * each.page_bytes):>9}{human_count(each.pages):>8}"
@@ -230,20 +251,21 @@ def table(found: list[Hits]) -> str:
 
 
 def lessons(each: Hits) -> str:
-    """Return what a learned policy has learned, as text."""
+    """Return the lessons of a learned policy as text."""
     from hybridsim.foundation.units import human_size
 
-    known = each.learning
-    assert known is not None
+    learning = each.learning
+    assert learning is not None
     lines = [
         "",
-        f"What was learned with {human_size(each.pages * each.page_bytes)}, {each.replacement}:",
-        f"a page stays {known.pages_stay:,} accesses after its last; meanwhile its room is",
-        f"worth {known.rent_reads:.2f} reads of the disks; a fill costs {known.price_reads:.2f}.",
+        f"Learned with a cache of {human_size(each.pages * each.page_bytes)}, {each.replacement}:",
+        f"a page stays {learning.pages_stay:,} accesses after its last; its space is worth",
+        f"{learning.rent_reads:.2f} disk reads in this time; "
+        f"a fill costs {learning.price_reads:.2f}.",
         f"{'accesses':>8}{'again':>7}{'worth':>7}{'wanted':>8}  to a page",
     ]
-    for one in known.lessons:
-        if one.share >= LEAST_SHARE:
+    for one in learning.lessons:
+        if one.share >= SHARE_MIN:
             lines.append(
                 f"{one.share:>8.1%}{one.is_touched_again:>7.0%}{one.worth_reads:>7.2f}"
                 f"{one.is_wanted:>8.0%}  {one.accesses}"

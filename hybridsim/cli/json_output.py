@@ -1,4 +1,4 @@
-"""JSON on standard output: one object that says by its key `schema` what is in it."""
+"""JSON on standard output: one object, whose key `schema` names its schema."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ import click
 
 
 def echo_document(schema: str, document: Mapping[str, Any]) -> None:
-    """Print a document; `hybridsim schema` has the schema of that name."""
+    """Print a document as JSON; `hybridsim schema` prints the schema of that name."""
     click.echo(json.dumps({"schema": schema, **document}, indent=2))

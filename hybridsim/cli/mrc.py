@@ -1,4 +1,4 @@
-"""`hybridsim mrc`: how many accesses miss, for every size of the cache?"""
+"""`hybridsim mrc`: the miss-ratio curve of a trace."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve
 
 SCHEMA = "hybridsim.mrc/1"
+POLICY_HELP = f"Replacement policy: {REPLACEMENTS}."
 WIDEST, HEIGHT = 64, 12
-TOLD = 12  # sizes in the table
-POINTS = 200  # most that JSON and CSV hold of an exact curve
+TABLE_ROWS = 12
+POINTS = 200  # maximum in JSON and CSV of an exact curve
 
 
 @click.command(
@@ -29,16 +30,23 @@ POINTS = 200  # most that JSON and CSV hold of an exact curve
     )
 )
 @trace_options
-@click.option("--policy", default="lru", show_default=True, metavar="NAME", help=f"{REPLACEMENTS}.")
-@click.option("--admission", default="always", show_default=True, metavar="NAME", help="See hits.")
+@click.option("--policy", default="lru", show_default=True, metavar="NAME", help=POLICY_HELP)
+@click.option(
+    "--admission",
+    default="always",
+    show_default=True,
+    metavar="NAME",
+    help="Admission policy; see `hybridsim hits --help`.",
+)
 @click.option(
     "--sample",
     metavar="SHARE|N",
-    help="Look at a share of the pages (1%), or of LRU at N pages at a time (8192), and scale.",
+    help="Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a "
+    "time (8192).",
 )
 @policy_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one line a size.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per size.")
 def mrc(
     paths: tuple[str, ...],
     format: str | None,
@@ -50,22 +58,23 @@ def mrc(
     page: str,
     as_json: bool,
     as_csv: bool,
-    **said: Any,
+    **policies: Any,
 ) -> None:
-    """Draw the share of page accesses of TRACE that miss, by the size of the cache.
+    """Draw the miss-ratio curve of TRACE: the share of page accesses that miss, by cache size.
 
-    Of LRU the curve is exact for all sizes; other policies are simulated at 64 sizes, all in one
-    pass (after one that counts the distinct pages).  With --sample, figures have an error (95 %).
+    For LRU the curve is exact at all sizes; other policies are simulated at 64 sizes in one pass
+    (after another pass that counts the distinct pages).  With --sample, the figures are estimates
+    with a 95% error.
     """
     from hybridsim.studies.mrc import miss_ratio_curve
     from hybridsim.traces.trace import Trace
 
     if as_json and as_csv:
-        raise click.UsageError("--json or --csv: one of them")
+        raise click.UsageError("--json and --csv exclude each other: specify one of them")
     trace = Trace.read(paths, format, device, use_dispatch)
     share: str | int | None = int(sample) if sample and sample.isdigit() else sample
     curve = miss_ratio_curve(
-        trace, policy, None, page, share, admission=admission, **parameters(**said)
+        trace, policy, None, page, share, admission=admission, **parameters(**policies)
     )
     if as_json:
         echo_document(SCHEMA, {"trace": trace.name, **curve.to_dict(POINTS)})
@@ -83,19 +92,19 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 
 def knee(curve: Curve) -> str:
-    """Return the knee in words, or that there is none: no size serves more than the smallest."""
+    """Return the knee in words; there is none if all sizes have the same miss ratio."""
     from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import percent
 
     if curve.miss_ratio[0] == curve.miss_ratio[-1]:
-        return f"no knee: {percent(curve.miss_ratio[0])} miss whatever the size"
+        return f"no knee: {percent(curve.miss_ratio[0])} miss at every size"
     size = human_size(int(curve.pages[curve.knee]) * curve.page_bytes)
     misses = percent(curve.miss_ratio[curve.knee])
     return f"knee: {size} ({misses} miss); beyond it more cache brings less"
 
 
 def drawn(curve: Curve) -> str:
-    """Return the curve as text: drawn, its knee, and some sizes."""
+    """Return the curve as text: a plot, its knee, and a table of some sizes."""
     from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import counted
     from hybridsim.show.curve import draw
@@ -120,7 +129,7 @@ def drawn(curve: Curve) -> str:
         "",
         f"{'cache':>12}{'pages':>14}{'misses':>10}",
     ]
-    for pages, ratio, error in rows(curve.thinned(TOLD)):
+    for pages, ratio, error in rows(curve.thinned(TABLE_ROWS)):
         doubt = f"  ± {error:.2%}" if error else ""
         text.append(f"{human_size(pages * curve.page_bytes):>12}{pages:>14,}{ratio:>10.2%}{doubt}")
     return "\n".join(text)

@@ -1,4 +1,4 @@
-"""What a process finds when it starts: streams that may be closed, signals that may come."""
+"""Prepare the process: standard streams that may be closed, and signals."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 
 from hybridsim.show.screen import Terminal
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)  # Python itself makes KeyboardInterrupt of SIGINT
+ENDING = (signal.SIGTERM, signal.SIGHUP)  # for SIGINT Python raises KeyboardInterrupt
 
 
 def prepare_streams() -> None:
-    """Have all three standard streams; what their encoding lacks or steers them, is an escape.
+    """Open missing standard streams, and make all escape characters that they cannot show.
 
-    A file that is opened later would else get the number of a closed one, and what is printed.
+    Otherwise a file opened later would get the descriptor of a closed stream, and its output.
+    Control characters are escaped too.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -29,8 +30,8 @@ def prepare_streams() -> None:
             setattr(sys, name, Terminal.of(stream))
 
 
-def let_go_of_streams() -> None:
-    """Forget what cannot be written: Python tries again at its end, and then says 120."""
+def release_streams() -> None:
+    """Discard unwritable output: Python would try again at exit, and then exit with code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -38,8 +39,8 @@ def let_go_of_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def heed_signals() -> None:
-    """Let signals end the process in order, so that nothing half done is left behind."""
+def handle_signals() -> None:
+    """On SIGTERM and SIGHUP, exit in order, so that no partial files remain."""
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
             signal.signal(number, _end)

@@ -39,60 +39,85 @@ Examples:
     "--scenario",
     "scenario_file",
     metavar="FILE",
-    help="The machine: see `hybridsim scenario show`.",
+    help="Scenario file: the machine to simulate (see `hybridsim scenario show`).",
 )
 @cache_option([*CACHES, "none"])
 @click.option(
-    "--cache-size", metavar="SIZE", help="SSD space: 64GiB, or 10% of what the trace touches."
+    "--cache-size",
+    metavar="SIZE",
+    help="Size of the cache: 64GiB, or 10% of the data that the trace touches.",
 )
-@click.option("--cache-members", type=int, metavar="N", help="How many SSDs the cache is on.")
-@click.option("--cache-page", metavar="SIZE", help="What is cached at a time, 64KiB by default.")
+@click.option("--cache-members", type=int, metavar="N", help="Number of SSDs in the cache.")
+@click.option("--cache-page", metavar="SIZE", help="Size of a cache page; default: 64KiB.")
 @click.option(
     "--cache-mode",
     type=click.Choice(["read-only", "write-around", "write-through", "write-back"]),
-    help="What a write does to the cache.",
+    help="How the cache treats writes.",
 )
-@click.option("--admission", type=click.Choice(list(ADMISSION)), help="Who is let into the cache.")
 @click.option(
-    "--replacement", type=click.Choice(list(REPLACEMENT)), help="Who has to leave for it."
+    "--admission",
+    type=click.Choice(list(ADMISSION)),
+    help="Admission policy: which pages enter the cache.",
 )
-@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
+@click.option(
+    "--replacement",
+    type=click.Choice(list(REPLACEMENT)),
+    help="Replacement policy: which page is evicted.",
+)
+@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
 @click.option(
     "--backing",
     type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
-    help="What array the disks make.",
+    help="Array type of the disks.",
 )
-@click.option("--members", type=int, metavar="N", help="How many disks the array has.")
+@click.option("--members", type=int, metavar="N", help="Number of disks in the array.")
 @mode_option(
-    "as recorded (open), at a queue depth (closed), after the recorded think times; auto: open if "
-    "the machine can keep up, else think."
+    "at their recorded times (open), at a fixed queue depth (closed), after their recorded think "
+    "times (think); auto: open if the machine can keep up, else think."
 )
-@click.option("--speed", type=float, metavar="X", help="2 replays twice as fast as recorded.")
-@click.option("--depth", type=int, metavar="N", help="Requests under way in --mode closed.")
-@click.option("--max-iops", type=int, metavar="N", help="Requests a second the host gets through.")
-@click.option("--max-bandwidth", metavar="RATE", help="Bytes a second it gets through: 300MB/s.")
-@click.option("--host-overhead", metavar="TIME", help="What it adds to each request: 20us.")
+@click.option(
+    "--speed", type=float, metavar="X", help="Divide the recorded times by X: 2 is twice as fast."
+)
+@click.option(
+    "--depth", type=int, metavar="N", help="Queue depth: requests outstanding, with --mode closed."
+)
+@click.option("--max-iops", type=int, metavar="N", help="Maximum IOPS of the host.")
+@click.option("--max-bandwidth", metavar="RATE", help="Maximum throughput of the host: 300MB/s.")
+@click.option(
+    "--host-overhead", metavar="TIME", help="Time that the host adds to each request: 20us."
+)
 @set_option
 @click.option(
-    "--seed", type=click.IntRange(0), metavar="N", help="Of what is drawn: machine and made load."
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Random seed of the machine and of a generated workload.",
 )
 @seeds_option
-@format_option("format_", "The trace's format, where it cannot be told.")
+@format_option(
+    "format_", "Format of the trace, if it is not detected: see `hybridsim trace info --help`."
+)
 @click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
 @click.option(
-    "--use-dispatch", is_flag=True, help="Replay what was issued to the device, after merging."
+    "--use-dispatch",
+    is_flag=True,
+    help="Replay the requests as issued to the device, after merging and scheduling.",
 )
 @click.option(
     "--warm-start",
     metavar="FILE",
-    help="Begin with the pages that an earlier trace says are worth it, or those of a saved cache, "
-    "loaded from the disks while they are idle.",
+    help="Start with the pages that an earlier trace ranks highest, or with those of a saved "
+    "cache; they are loaded while the disks are idle.",
 )
-@click.option("--ssd-kept", is_flag=True, help="The SSD still has the pages of the saved cache.")
+@click.option(
+    "--ssd-kept",
+    is_flag=True,
+    help="The SSD still holds the pages of the saved cache (--warm-start).",
+)
 @click.option(
     "--save-cache",
     metavar="FILE",
-    help="Save what the cache holds at the end, and what a learned policy knows then.",
+    help="Save the list of cached pages at the end, and the state of a learned policy.",
 )
 @require_option
 @click.option(
@@ -106,7 +131,7 @@ Examples:
     "--json",
     "json_file",
     metavar="FILE",
-    help="Write the result as JSON too; - for standard output alone.",
+    help="Write the result as JSON too; -: JSON on standard output instead of the report.",
 )
 @html_option
 def replay(
@@ -127,13 +152,13 @@ def replay(
     html_file: str | None,
     **options: Any,
 ) -> None:
-    """Replay a captured TRACE with an SSD cache and without, and say whether the cache pays.
+    """Replay a captured TRACE with an SSD cache and without, and report the difference.
 
-    TRACE is a blktrace capture (any of its files, their prefix or directory, or - for a stream), or
-    any other trace that `trace info` knows, compressed or not; or a workload to make (gen:...).
+    TRACE is a blktrace capture (any of its files, their prefix or directory, or - for a stream), a
+    trace of any other supported format, compressed or not, or a workload to generate (gen:...).
 
-    Without a scenario the machine is: RAID-5 of four 7,200 rpm disks just large enough for the
-    trace, and a write-through cache of 10% of what the trace touches, on a data-centre SSD.
+    The default machine is a RAID-5 of four 7,200 rpm disks just large enough for the trace, with
+    a write-through cache of 10% of the data that the trace touches, on a data-centre SSD.
     """
     from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import run
@@ -143,9 +168,9 @@ def replay(
     required = parse_all(require)
     site = machine(scenario_file, settings, seed=seed, **options)
     if options["depth"] is not None and site.replay.mode != "closed":
-        raise UsageError("--depth is of a replay at a queue depth: say --mode closed too")
+        raise UsageError("--depth requires --mode closed")
     if ssd_kept and not warm_start:
-        raise UsageError("--ssd-kept says how to begin with a saved cache: give it by --warm-start")
+        raise UsageError("--ssd-kept requires a saved cache: --warm-start FILE")
     load = Trace.read(trace, format_, device, use_dispatch)
     run(
         load if seed is None else load.seeded(seed),

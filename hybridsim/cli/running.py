@@ -1,4 +1,4 @@
-"""Long work at the terminal: progress while it runs, then the report."""
+"""Run long work at the terminal: progress while it runs, then the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hybridsim.studies.replay import Progress, Report
     from hybridsim.traces.trace import Trace
 
-QUIET_S = 1.0  # a replay that is over sooner shows no progress
+QUIET_S = 1.0  # shorter work shows no progress
 
 
 def run(
@@ -32,10 +32,11 @@ def run(
     seeds: int | None = None,
     **how: Any,
 ) -> None:
-    """Replay, and write the report to standard output, the JSON and the HTML where wanted.
+    """Replay, and write the report to standard output, and JSON and HTML to files if named.
 
-    It is repeated with so many `seeds`.  `how` it begins and what is saved of it goes to the replay
-    as it is.
+    With `seeds`, the replay is repeated with that many seeds.  `how` are further parameters of
+    `replay`: the start of the cache, and what is saved.  Raises RequirementError if a requirement
+    is not met.
     """
     from hybridsim.show import write
     from hybridsim.studies.repeated import repeated
@@ -43,7 +44,7 @@ def run(
 
     for file in (json_file, html_file, how.get("save_cache")):
         check_folder(file)
-    say_if_compiling()
+    note_compiling()
     with progress() as report:
         if seeds:
             result = repeated(trace, scenario, seeds, report, **how)
@@ -53,7 +54,7 @@ def run(
         from hybridsim.studies.what_if import with_curve
 
         result = with_curve(result, trace, scenario.cache.page_bytes)
-    # Files first: who reads the text may go away before its end, as `head` does.
+    # Files first: the reader of standard output may close it early, as `head` does.
     if json_file and json_file != "-":
         write_file(json_file, result.to_json() + "\n")
     if html_file:
@@ -66,7 +67,7 @@ def run(
 
 
 def write_file(name: str, text: str) -> None:
-    """Write a file and say so; raise UsageError where that is not possible."""
+    """Write a file and report it on standard error; raise UsageError if it cannot be written."""
     from hybridsim.foundation.writing import write_text
 
     write_text(name, text)
@@ -74,7 +75,7 @@ def write_file(name: str, text: str) -> None:
 
 
 def write_json(data: dict[str, Any], name: str) -> None:
-    """Write a result's dictionary as JSON to a file, or to standard output for `-`."""
+    """Write the dictionary of a result as JSON to a file, or to standard output for `-`."""
     from hybridsim.answers.result import plain
 
     text = json.dumps(plain(data), indent=2, allow_nan=False)
@@ -85,50 +86,50 @@ def write_json(data: dict[str, Any], name: str) -> None:
 
 
 def write_html(data: dict[str, Any], name: str) -> None:
-    """Write a result's dictionary as a report of one HTML file."""
+    """Write the dictionary of a result as an HTML report in one file."""
     from hybridsim.show.html import of
 
     write_file(name, of(data, shell_line(["hybridsim", *sys.argv[1:]])))
 
 
 def write_answer(
-    found: Any,
+    answer: Any,
     text: Callable[[Any, bool], str],
     json_file: str | None,
     html_file: str | None = None,
 ) -> None:
-    """Print what was found in words, unless JSON goes there; write files where they are wanted."""
+    """Print an answer as text, unless JSON goes to standard output; write files if named."""
     from hybridsim.show.page import is_ascii
 
     if html_file:
-        write_html(found.to_dict(), html_file)
+        write_html(answer.to_dict(), html_file)
     if json_file:
-        write_json(found.to_dict(), json_file)
+        write_json(answer.to_dict(), json_file)
     if json_file != "-":
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
+        click.echo(text(answer, is_ascii(sys.stdout)), nl=False)
 
 
 def check_folder(file: str | None) -> None:
-    """Raise UsageError now for a file that could not be written at the end."""
+    """Raise UsageError at the start if a file could not be written at the end."""
     if file == "" or (file and Path(file).is_dir()):
-        raise UsageError(f"cannot write {file!r}: name a file")
+        raise UsageError(f"cannot write {file!r}: specify the name of a file")
     if file and file != "-" and not Path(file).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {file}: there is no such folder")
+        raise UsageError(f"cannot write {file}: no such folder")
 
 
 def stages() -> Callable[[str], None]:
-    """Return what says on standard error which step is done, if that is a terminal."""
+    """Return a callback that shows the current step on standard error, if that is a terminal."""
 
-    def say(text: str) -> None:
+    def show_step(text: str) -> None:
         if sys.stderr.isatty():
             show(f"{text} ...")
             click.echo(err=True)
 
-    return say
+    return show_step
 
 
-def say_if_compiling() -> None:
-    """Say on standard error that the first run takes a while."""
+def note_compiling() -> None:
+    """Report on standard error that the first run compiles the simulator."""
     from hybridsim.jit import cache_folder, compiled
 
     if compiled and not any(cache_folder().rglob("loops.run-*.nbi")):
@@ -137,7 +138,7 @@ def say_if_compiling() -> None:
 
 @contextmanager
 def progress() -> Iterator[Report | None]:
-    """Show a line of progress on standard error, if that is a terminal and it takes long."""
+    """Yield a callback that shows progress on standard error; None if that is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -148,11 +149,11 @@ def progress() -> Iterator[Report | None]:
         nonlocal shown, begun
         clock = time.monotonic()
         if not now.of_requests:
-            begun = clock  # of the replay: when the trace has been read once
+            begun = clock  # the replay starts after one pass over the trace
         if clock - started < QUIET_S:
             return
         shown = True
-        show(_told(now, max(clock - begun, 1e-3)))
+        show(_progress_line(now, max(clock - begun, 1e-3)))
 
     try:
         yield report
@@ -161,7 +162,7 @@ def progress() -> Iterator[Report | None]:
             clear()
 
 
-def _told(now: Progress, passed_s: float) -> str:
+def _progress_line(now: Progress, passed_s: float) -> str:
     if not now.of_requests:
         return f"reading the trace: {now.requests:,} requests"
     left = passed_s * (now.of_requests - now.requests) / max(now.requests, 1)
@@ -174,21 +175,23 @@ def _told(now: Progress, passed_s: float) -> str:
 
 @contextmanager
 def progress_of_jobs() -> Iterator[Callable[[int, int], None]]:
-    """Say on standard error how far jobs are: of a compilation always, else at a terminal."""
+    """Yield a callback that shows the progress of jobs on standard error, if that is a terminal.
+
+    The note about a compilation is always written.
+    """
     begun = time.monotonic()
     shown = False
 
-    def tell(done: int, now_ns: int) -> None:
+    def report(done: int, now_ns: int) -> None:
         nonlocal shown
         if not done:
-            say_if_compiling()
+            note_compiling()
         elif sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
             shown = True
-            said = f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated"
-            show(said)
+            show(f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated")
 
     try:
-        yield tell
+        yield report
     finally:
         if shown:
             clear()

@@ -24,13 +24,11 @@ def scenario() -> None:
 
 @scenario.command(epilog=SHOW_EXAMPLES)
 @click.argument("file", required=False)
-@click.option("--preset", metavar="NAME", help="Begin from a system of the catalog.")
+@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
 def show(file: str | None, preset: str | None) -> None:
-    """Print a scenario, every default filled in.
+    """Print a scenario with all defaults, and the source of each value.
 
-    Each value says where it came from.
-
-    Without FILE, print the default scenario: a file to start from.
+    Without FILE, print the default scenario, as a file to start from.
     """
     from hybridsim.scenario import Scenario
 
@@ -42,18 +40,18 @@ def show(file: str | None, preset: str | None) -> None:
 @scenario.command(epilog=CHECK_EXAMPLES)
 @click.argument("file")
 def check(file: str) -> None:
-    """Check a scenario file and report all that is wrong in one pass."""
+    """Check a scenario file and report all errors in one pass."""
     from hybridsim.scenario import Scenario
 
-    found = Scenario.load(file)
-    click.echo(f"{file}: ok ({_words(found)})")
+    checked = Scenario.load(file)
+    click.echo(f"{file}: ok ({_words(checked)})")
 
 
-def _words(found: object) -> str:
+def _words(machine: object) -> str:
     from hybridsim.scenario import Scenario
 
-    assert isinstance(found, Scenario)
-    backing, cache = found.backing, found.cache
+    assert isinstance(machine, Scenario)
+    backing, cache = machine.backing, machine.cache
     tier = f"{backing.members} x {backing.drive.name or 'own drive'}, {backing.kind}"
     if cache.kind == "none":
         return f"{tier}; no cache"

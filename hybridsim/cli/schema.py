@@ -1,4 +1,4 @@
-"""`hybridsim schema`: what is in the JSON that other commands write."""
+"""`hybridsim schema`: the schemas of the JSON that other commands write."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hybridsim.cli.trace_arguments import examples
 def schema(name: str | None) -> None:
     """Print the JSON Schema of the document NAME, with the unit of every value.
 
-    A document's key `schema` says its name and version: "hybridsim.result/1" is result.  Without
-    NAME, list all of them.
+    The key `schema` of a document is its name and version: "hybridsim.result/1" is version 1 of
+    result.  Without NAME, list all schemas.
     """
     from hybridsim.show import schemas
 
@@ -23,5 +23,6 @@ def schema(name: str | None) -> None:
         click.echo(json.dumps(schemas.load(name), indent=2, ensure_ascii=False))
         return
     for each in schemas.names():
-        known = schemas.load(each)
-        click.echo(f"{known['properties']['schema']['const']:<24}{known['title']}")
+        document = schemas.load(each)
+        const = document["properties"]["schema"]["const"]
+        click.echo(f"{const:<24}{document['title']}")

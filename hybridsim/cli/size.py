@@ -26,7 +26,7 @@ from hybridsim.foundation.errors import RequirementError
 @require_option
 @machine_options
 @cache_option(CACHES)
-@mode_option("see `replay --help`.")
+@mode_option("see `hybridsim replay --help`.")
 @json_option
 @html_option
 def size(
@@ -42,16 +42,16 @@ def size(
     json_file: str | None,
     html_file: str | None,
 ) -> None:
-    """Find the smallest SSD with which the machine meets all that is required, replaying TRACE.
+    """Find the smallest SSD with which the machine meets all requirements, by replaying TRACE.
 
-    The miss-ratio curve tells where to look; replays at full detail, without the cache and with
-    caches of several sizes, decide.  A size is four steps to a doubling.  Exit code 4: no size
-    meets it.
+    The miss-ratio curve gives the first sizes to try; full replays, without a cache and with
+    caches of several sizes, decide.  There are four sizes per doubling.  Exit code 4: no size
+    meets the requirements.
     """
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import check_folder, progress, say_if_compiling, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
     from hybridsim.show.size import text
-    from hybridsim.studies.size import size as find
+    from hybridsim.studies.size import size as smallest
     from hybridsim.traces.trace import Trace
 
     parse_all(require)
@@ -59,9 +59,11 @@ def size(
     check_folder(html_file)
     site = machine(scenario_file, preset=preset, cache=cache, mode=mode)
     trace = Trace.read(paths, format, device, use_dispatch)
-    say_if_compiling()
+    note_compiling()
     with progress() as report:
-        found = find(trace, site, require, report, stages())
-    write_answer(found, text, json_file, html_file)
-    if found.answer is None and not found.needs_no_ssd:
-        raise RequirementError("no size meets " + " and ".join(each.text for each in found.require))
+        sizing = smallest(trace, site, require, report, stages())
+    write_answer(sizing, text, json_file, html_file)
+    if sizing.answer is None and not sizing.needs_no_ssd:
+        raise RequirementError(
+            "no size meets " + " and ".join(each.text for each in sizing.require)
+        )

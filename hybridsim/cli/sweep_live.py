@@ -1,4 +1,4 @@
-"""How far a sweep is: a live table at a terminal, now and then a line elsewhere."""
+"""Progress of a sweep: a live table at a terminal, otherwise a line now and then."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ BEST_SHOWN = 5
 
 
 @contextmanager
-def telling(plan: Plan) -> Iterator[Tell]:
-    """Return what hears of each point."""
+def live_progress(plan: Plan) -> Iterator[Tell]:
+    """Yield a callback for each settled point, which shows the progress on standard error."""
     if not sys.stderr.isatty():
-        yield Lines().tell
+        yield Lines().on_point
         return
     from rich.console import Console
     from rich.live import Live
@@ -37,39 +37,39 @@ def telling(plan: Plan) -> Iterator[Tell]:
     console = Console(file=cast("TextIO", Steered(sys.stderr)))
     with Live(console=console, transient=True, auto_refresh=False) as live:
 
-        def tell(progress: Progress, settled: Settled | None) -> None:
-            if table.hear(settled) or progress.done == progress.total > 0:
+        def on_point(progress: Progress, settled: Settled | None) -> None:
+            if table.on_point(settled) or progress.done == progress.total > 0:
                 live.update(table.drawn(progress), refresh=True)
 
-        yield tell
+        yield on_point
 
 
 class Lines:
-    """A line now and then, on standard error."""
+    """Writes a line of progress to standard error now and then."""
 
     def __init__(self) -> None:
-        self._told = time.monotonic()
+        self._written_s = time.monotonic()
 
-    def tell(self, progress: Progress, settled: Settled | None) -> None:
-        """Say how far it is, if nothing was said for a while."""
+    def on_point(self, progress: Progress, settled: Settled | None) -> None:
+        """Write a line if the last one is LINE_EVERY_S old; report a failure at once."""
         if settled is not None and settled.row is None:
             click.echo(f"failed: {settled.point.command}: {settled.why}", err=True)
-        if time.monotonic() - self._told >= LINE_EVERY_S:
-            self._told = time.monotonic()
+        if time.monotonic() - self._written_s >= LINE_EVERY_S:
+            self._written_s = time.monotonic()
             click.echo(words(progress), err=True)
 
 
 class BestSoFar:
-    """The best points by the first objective."""
+    """The live table: the best points so far by the first objective."""
 
     def __init__(self, plan: Plan) -> None:
-        """Look at the first objective of a plan."""
+        """Rank by the first objective of a plan."""
         self._objectives = plan.objectives
         self._best: list[tuple[float, str, list[float | None]]] = []
         self._drawn = 0.0
 
-    def hear(self, settled: Settled | None) -> bool:
-        """Take a point; tell whether it is time to draw."""
+    def on_point(self, settled: Settled | None) -> bool:
+        """Add a point; return whether the table is due to be drawn."""
         if settled is not None and settled.row is not None:
             figures, site = settled.row["figures"], settled.point.scenario
             values = [each.value(figures, site) for each in self._objectives]
@@ -84,7 +84,7 @@ class BestSoFar:
         return is_due
 
     def drawn(self, progress: Progress) -> Any:
-        """Return what is shown."""
+        """Return the bar and the table for rich."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -103,13 +103,13 @@ class BestSoFar:
 
 
 def words(progress: Progress) -> str:
-    """Return how far it is, as a line."""
+    """Return the progress as a line."""
     if progress.planned < progress.to_plan:
         return f"{progress.planned:,} of {progress.to_plan:,} settings planned"
     left = NONE if progress.left_s is None else span(round(progress.left_s) * 1e9)
     parts = [
         f"{progress.done:,} of {progress.total:,} replays",
-        f"{progress.known:,} known" if progress.known else "",
+        f"{progress.known:,} reused" if progress.known else "",
         f"{progress.failed:,} failed" if progress.failed else "",
         progress.crew,
         f"{left} to go" if progress.done < progress.total else "",

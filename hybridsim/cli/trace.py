@@ -1,4 +1,4 @@
-"""`hybridsim trace`: look at a trace before trusting it."""
+"""`hybridsim trace`: inspect a trace before using it, convert, record or generate one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ DOCTOR = "hybridsim.doctor/1"
     )
 )
 def trace() -> None:
-    """Look at a trace: what is in it, is it sound, its requests as CSV; or record or make one.
+    """Inspect, check or convert a trace; record or generate one.
 
     TRACE is a file (.gz, .zst, .xz and .bz2 too), any one of blktrace's per-CPU files, their
-    prefix or directory, or - for standard input; or a workload to make, as in `trace gen`.
+    prefix or directory, or - for standard input; or a workload to generate, as in `trace gen`.
     """
 
 
@@ -52,7 +52,7 @@ trace.add_command(record)
 @trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool, **options: Any) -> None:
-    """Show what is in a trace: requests, bytes, span, devices."""
+    """Show a summary of a trace: requests, bytes, time span, devices."""
     from hybridsim.cli.trace_text import info_text
 
     opened, summary = summarized(**options)
@@ -71,9 +71,9 @@ def info(as_json: bool, **options: Any) -> None:
 @trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(as_json: bool, **options: Any) -> None:
-    """Say whether a trace is sound, and how to mend what is not.
+    """Check whether a trace is sound, and report how to fix its problems.
 
-    Exit code 0: usable, perhaps with reservations; 3: nothing in it can be replayed.
+    Exit code 0: usable, perhaps with reservations; 3: it contains nothing that can be replayed.
     """
     from hybridsim.cli.trace_text import diagnose, doctor_text
     from hybridsim.foundation.errors import TraceError
@@ -102,7 +102,9 @@ def doctor(as_json: bool, **options: Any) -> None:
     )
 )
 @trace_options
-@click.option("-n", "rows", default=10, show_default=True, type=click.IntRange(1), help="Rows.")
+@click.option(
+    "-n", "rows", default=10, show_default=True, type=click.IntRange(1), help="Number of requests."
+)
 def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
     """Show the first requests of a trace."""
     from hybridsim.cli.trace_text import head_text
@@ -127,13 +129,14 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
 def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None:
     """Write the requests of a trace in another format.
 
-    The last path is what is written, compressed if it ends with .gz, .zst, .xz or .bz2; or -.
+    The last path is the output file, compressed if it ends with .gz, .zst, .xz or .bz2; - is
+    standard output.
 
-    Columns of .csv: arrival_ns,op,offset,length,dispatch_ns,complete_ns; op is R, W, D (discard),
-    F (flush) or Z (write zeroes); times are from the first event, empty if unknown.
-    Processes are not kept: think times of the CSV are those of all requests as one process.
-    Other formats (--as) keep less: msr and spc reads and writes alone, spc no completions,
-    oracle-general not even whether it is a read.
+    Columns of CSV: arrival_ns,op,offset,length,dispatch_ns,complete_ns.  op is R, W, D (discard),
+    F (flush) or Z (write zeroes); times are in ns since the first event, empty if unknown.
+    Process ids are dropped, so think times computed from the CSV treat all requests as those of one
+    process.  Other formats (--as) keep less: msr and spc only reads and writes, spc no
+    completions, oracle-general not the direction either.
     """
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural
@@ -141,7 +144,7 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
 
     *inputs, output = paths
     if not inputs:
-        raise click.UsageError("give a trace and the file to write, or - for standard output")
+        raise click.UsageError("specify a trace and the output file, or - for standard output")
     opened = Trace.read(inputs, **options)
     rows = convert_to(opened, inputs, output, written)
     if output != "-":
@@ -149,17 +152,17 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
 
 
 def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
-    """Open a trace and read it once."""
-    from hybridsim.cli.trace_convert import watched
+    """Open a trace, read it once, and return it with its summary."""
+    from hybridsim.cli.trace_convert import with_progress
     from hybridsim.traces.trace import Trace
 
     opened = Trace.read(paths, **options)
-    return opened, opened.summary(watched)
+    return opened, opened.summary(with_progress)
 
 
 def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:
-    """Return what is known of a trace as JSON; null where it does not tell."""
+    """Return the facts of a trace as a JSON object; null where the trace has none."""
     about = {"name": opened.name, "format": opened.format, "origin_unix_ns": opened.origin}
     figures = asdict(summary)
-    del figures["address_map"]  # a picture
+    del figures["address_map"]  # a grid for the HTML report, not a figure
     return about | figures

@@ -1,4 +1,4 @@
-"""The arguments that name a trace, and how examples stand in a help text."""
+"""Options shared by commands that read a trace, and the examples at the end of a help text."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from hybridsim.traces.formats import FORMATS, WRITTEN
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-FORMAT_HELP = f"Force a format: {', '.join(FORMATS)}."
+FORMAT_HELP = f"Format of the trace, if it is not detected: {', '.join(FORMATS)}."
 COLUMNS_HELP = (
-    "Of any other table, which column means what: time=ts:us,offset=lba:sectors,length=bytes "
-    "and so on: op=rw:R/W, device=vol, latency=rt:ms; a column is a name, or a number from 1; "
-    "or a TOML file that says so."
+    "Columns of any other table of requests: time=ts:us,offset=lba:sectors,length=bytes, and "
+    "optionally op=rw:R/W, device=vol, latency=rt:ms; a column is a name or a number from 1. Or a "
+    "TOML file with these keys."
 )
 DEVICE_HELP = (
-    "Which device of the trace, as `info` lists them; default: most bytes; of traces of many "
-    "volumes also all: one behind the other."
+    "Device of the trace, as `trace info` lists them; default: the one with most bytes. all: all "
+    "volumes of the trace, concatenated."
 )
-DISPATCH_HELP = "Take requests as issued to the device, after merging and scheduling."
+DISPATCH_HELP = "Use the requests as issued to the device, after merging and scheduling."
 
 
 def trace_options(function: Command) -> Command:
-    """Add the arguments that name a trace."""
+    """Add the arguments that select a trace."""
     function = click.option("--use-dispatch", is_flag=True, help=DISPATCH_HELP)(function)
     function = click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)(function)
     function = format_option("format", FORMAT_HELP)(function)
@@ -33,21 +33,22 @@ def trace_options(function: Command) -> Command:
 
 
 def require_option(function: Command) -> Command:
-    """Add the option that says what must be reached."""
+    """Add the option for requirements."""
     text = (
-        "What must be reached: mean, max, p50, p99.9 ... (of .reads or .writes), hit, busy, iops, "
-        "each .warm, .cold or .whole; dwpd, years, warmup. Several make all of them."
+        "Requirement: a measure, one of < <= > >=, a value.  Measures: mean, max, p50, p99.9 ... "
+        "(.reads or .writes), hit, busy, iops (each .warm, .cold or .whole); dwpd, years, warmup. "
+        "Repeatable: all must be met."
     )
     name = "'p99.warm<8ms'"
     return click.option("--require", multiple=True, metavar=name, help=text)(function)
 
 
 def format_option(name: str, text: str) -> Callable[[Command], Command]:
-    """Return what adds --format, and --columns, which is said of a format: `columns:SAID`."""
+    """Return a decorator that adds --format and --columns; both give one value: `columns:SPEC`."""
 
     def add(function: Command) -> Command:
         function = click.option(
-            "--columns", metavar="SAID", help=COLUMNS_HELP, is_eager=True, expose_value=False,
+            "--columns", metavar="SPEC", help=COLUMNS_HELP, is_eager=True, expose_value=False,
             callback=_keep_columns,
         )(function)  # fmt: skip
         return click.option(
@@ -60,29 +61,29 @@ def format_option(name: str, text: str) -> Callable[[Command], Command]:
 COLUMNS_KEY = "hybridsim.columns"
 
 
-def _keep_columns(ctx: click.Context, parameter: click.Parameter, said: str | None) -> None:
-    ctx.meta[COLUMNS_KEY] = said
+def _keep_columns(ctx: click.Context, parameter: click.Parameter, spec: str | None) -> None:
+    ctx.meta[COLUMNS_KEY] = spec
 
 
 def _with_columns(ctx: click.Context, parameter: click.Parameter, format: str | None) -> str | None:
-    said = ctx.meta.get(COLUMNS_KEY)
-    if said is None:
+    spec = ctx.meta.get(COLUMNS_KEY)
+    if spec is None:
         return format
     if format not in (None, "columns", "parquet"):
-        raise click.UsageError(f"--columns says what a table means; {format} needs no columns")
-    return f"{format or 'columns'}:{said}"
+        raise click.UsageError(f"--columns applies to tables only, not to --format {format}")
+    return f"{format or 'columns'}:{spec}"
 
 
 def as_option(function: Command) -> Command:
     """Add the option that chooses the format to write."""
     text = (
-        "Format to write: csv; fio-iolog (version 3), which fio's read_iolog takes; msr; spc; "
-        "oracle-general, of 4 KiB pages; parquet.  Default: as the name ends (OUT.spc, "
+        "Output format: csv; fio-iolog (version 3), for fio's read_iolog; msr; spc; "
+        "oracle-general, in pages of 4 KiB; parquet.  Default: by the file's suffix (OUT.spc, "
         "OUT.parquet), else csv."
     )
     return click.option("--as", "written", type=click.Choice(WRITTEN), help=text)(function)
 
 
 def examples(*lines: str) -> str:
-    """Return the end of a help text."""
+    """Return example commands as the end of a help text."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,4 +1,4 @@
-"""Writing a trace, whole or not at all; and progress for the patient."""
+"""Write a trace file completely or not at all, and show progress while reading."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from hybridsim.traces.formats.files import zstd
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Requests, Trace
 
-PATIENCE_S = 1.0
-NAMED = {"iolog": "fio-iolog"}  # by how names of files end
+QUIET_S = 1.0  # shorter work shows no progress
+BY_SUFFIX = {"iolog": "fio-iolog"}  # other suffixes equal the name of their format
 PACKED: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0),
     ".zst": partial(zstd.ZstdFile, mode="wb"),
@@ -33,27 +33,27 @@ PACKED: dict[str, Callable[[IO[bytes]], Any]] = {
 
 
 def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | None = None) -> int:
-    """Write `opened` to `output` in a format, by default as it is named; return how many."""
+    """Write `opened` to `output`, by default in the format of its suffix; return the requests."""
     write = writer(format or format_of(output))
     if output == "-":
-        return write(watched(opened.chunks()), _to_stdout)
+        return write(with_progress(opened.chunks()), _to_stdout)
     target = Path(output)
     for name in inputs:
         if target.exists() and Path(name).exists() and target.samefile(name):
-            raise UsageError(f"{output}: is also the input; choose another name")
+            raise UsageError(f"{output} is also the input: choose another name")
     with whole_file(output) as raw, _packed(raw, target.suffix) as file:
-        return write(watched(opened.chunks()), lambda part: file.write(as_bytes(part)))
+        return write(with_progress(opened.chunks()), lambda part: file.write(as_bytes(part)))
 
 
 def format_of(output: str) -> str:
-    """Return the format that the end of a file's name says, before that of its compression."""
+    """Return the format of a file's suffix, the one before that of its compression; else csv."""
     suffixes = [each[1:] for each in Path(output).suffixes if each not in PACKED]
-    said = NAMED.get(suffixes[-1], suffixes[-1]) if suffixes else ""
-    return said if said in WRITTEN else "csv"
+    name = BY_SUFFIX.get(suffixes[-1], suffixes[-1]) if suffixes else ""
+    return name if name in WRITTEN else "csv"
 
 
 def as_bytes(part: str | bytes) -> bytes:
-    """Return what a format writes, a text or bytes, as bytes."""
+    """Return the output of a writer, text or bytes, as bytes."""
     return part.encode() if isinstance(part, str) else part
 
 
@@ -68,14 +68,14 @@ def _packed(raw: IO[bytes], suffix: str) -> Any:
     return PACKED[suffix](raw) if suffix in PACKED else contextlib.nullcontext(raw)
 
 
-def watched(chunks: Iterator[Requests]) -> Iterator[Requests]:
-    """Pass chunks on; show how far it is on a terminal, after a second."""
+def with_progress(chunks: Iterator[Requests]) -> Iterator[Requests]:
+    """Yield the chunks; on a terminal, show the progress after QUIET_S."""
     begun = time.monotonic()
     rows = 0
     shown = False
     for chunk in chunks:
         rows += chunk.rows
-        if sys.stderr.isatty() and time.monotonic() - begun > PATIENCE_S:
+        if sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
             at_s = int(chunk.arrival_ns[-1]) / 1e9
             show(f"{rows:,} requests, {at_s:,.0f} s of the trace")
             shown = True

@@ -1,4 +1,4 @@
-"""`hybridsim trace fit`: a stand-in for a capture that may not leave the house."""
+"""`hybridsim trace fit`: a shareable stand-in for a confidential capture."""
 
 from __future__ import annotations
 
@@ -24,8 +24,14 @@ SCHEMA = "hybridsim.likeness/1"
     )
 )
 @trace_options
-@click.option("-o", "--output", metavar="FILE", help="Write the stand-in: a workload, in TOML.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Its seed.")
+@click.option("-o", "--output", metavar="FILE", help="Write the stand-in, a workload in TOML.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Random seed of the stand-in.",
+)
 @click.option("--no-check", is_flag=True, help="Do not compare the stand-in with the capture.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def fit(
@@ -36,13 +42,13 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Make a stand-in for TRACE that can be shared.
+    """Fit a stand-in for TRACE: a synthetic workload that can be shared.
 
-    It holds distributions, no addresses and no times.  It is a workload: every command that takes
-    a trace takes its file, and makes requests that hit and miss caches about as those of TRACE do.
-    How nearly is printed: misses of LRU caches of several sizes and pages, the hit ratio over
-    time, sizes and directions.  It knows no think times: replay it at its arrivals (--mode open)
-    or at a depth (--mode closed).
+    The stand-in contains distributions, but no addresses and no times of TRACE.  Every command that
+    reads a trace accepts its file, and generates requests with about the cache hits and misses of
+    TRACE.  A comparison is printed: misses of LRU caches of several sizes and pages, the hit ratio
+    over time, request sizes and directions.  A stand-in has no think times: replay it with --mode
+    open or --mode closed.
     """
     from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.writing import write_text
@@ -50,7 +56,7 @@ def fit(
     from hybridsim.traces.trace import Trace
 
     if output and not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {output}: there is no such folder")
+        raise UsageError(f"cannot write {output}: no such folder")
     trace = Trace.read(paths, **options)
     fitted = fit(trace, seed, not no_check)
     if fitted.likeness and as_json:
@@ -59,33 +65,33 @@ def fit(
         click.echo(text(fitted.likeness))
     if output:
         write_text(output, fitted.to_toml(seed))
-        click.echo(f"wrote {output}: its first lines say what it reveals", err=True)
+        click.echo(f"wrote {output}: its first lines list what it reveals", err=True)
 
 
-def text(found: Likeness) -> str:
-    """Return the comparison for a person at a terminal."""
+def text(likeness: Likeness) -> str:
+    """Return the comparison as a report for a terminal."""
     from hybridsim.studies.trace_fit import SHARES
 
     lines = [f"{'':14}{'capture':>12}{'stand-in':>12}"]
-    columns = _figures(found.capture), _figures(found.stand_in)
+    columns = _figures(likeness.capture), _figures(likeness.stand_in)
     lines += [f"{name:14}{columns[0][name]:>12}{columns[1][name]:>12}" for name in columns[0]]
     shares = "".join(f"{share:>7.0%}" for share in SHARES)
-    lines += ["", "misses of LRU, %, by the cache's share of the data; apart in points"]
-    lines += [f"{'page':>7}{'':11}{shares}  apart"]
-    for each in found.curves:
+    lines += ["", "LRU misses in %, by cache size as a share of the data; difference in points"]
+    lines += [f"{'page':>7}{'':11}{shares}  difference"]
+    for each in likeness.curves:
         first, second = (
             "".join(f"{ratio * 100:>7.1f}" for ratio in row)
             for row in (each.capture, each.stand_in)
         )
         lines.append(f"{each.page:>7}  {'capture':>9}{first}")
-        apart = f"{each.mean * 100:.1f}, at most {each.largest * 100:.1f}"
-        lines.append(f"{'':7}  {'stand-in':>9}{second}  {apart}")
-    warm = [_warm(each) for each in found.warm_ups]
+        difference = f"{each.mean * 100:.1f}, at most {each.largest * 100:.1f}"
+        lines.append(f"{'':7}  {'stand-in':>9}{second}  {difference}")
+    warm = [_warm(each) for each in likeness.warm_ups]
     lines += [
         "",
-        "warm-up of LRU, 10% of the data, 64 KiB pages: hit ratios over time are",
-        f"{found.hits_apart * 100:.1f} points apart;",
-        f"90% of the way: {warm[0]} of the accesses in the capture, {warm[1]} in the stand-in",
+        "warm-up of LRU, 10% of the data, 64 KiB pages: the hit ratios over time differ by",
+        f"{likeness.hits_apart * 100:.1f} points;",
+        f"90% warm after {warm[0]} of the accesses in the capture, {warm[1]} in the stand-in",
     ]
     return "\n".join(lines)
 
@@ -108,9 +114,9 @@ def _figures(tally: Tally) -> dict[str, str]:
         "requests": human_count(tally.requests),
         "time": human_time(tally.span_ns),
         "reads": human_count(reads),
-        "of": human_size(tally.bytes[Op.READ] / max(reads, 1)),
+        "mean read": human_size(tally.bytes[Op.READ] / max(reads, 1)),
         "writes": human_count(writes),
-        "of ": human_size(tally.bytes[Op.WRITE] / max(writes, 1)),
+        "mean write": human_size(tally.bytes[Op.WRITE] / max(writes, 1)),
         "flushes": human_count(tally.count[Op.FLUSH]),
         "sequential": f"{sequential:.0%}",
         "touched": human_size(tally.footprint.bytes),

@@ -1,4 +1,4 @@
-"""`hybridsim trace gen`: requests that nobody captured."""
+"""`hybridsim trace gen`: generate the requests of a synthetic workload."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
 @as_option
 @click.option("--keys", is_flag=True, help="List the kinds of load and their keys.")
 def gen(workload: str | None, output: str | None, written: str | None, keys: bool) -> None:
-    """Make requests nobody captured, of a WORKLOAD.
+    """Generate the requests of a synthetic WORKLOAD.
 
     OUTPUT is a file, compressed if it ends with .gz, .zst, .xz or .bz2, or - for standard output.
 
-    WORKLOAD is a TOML file with one [[load]] or more, a configuration file of Iometer (.icf), whose
-    tests follow one another, or a line: KIND,key=value,... Several loads
-    are joined with +: they run side by side, so their rates are the mix.  The kinds: random,
-    hot-spot (which may move), zipf, zoned, sequential, iometer, sysbench.
+    WORKLOAD is a TOML file with one or more [[load]] tables; a configuration file of Iometer
+    (.icf), whose tests run one after another; or a line KIND,key=value,...  Loads joined with + run
+    concurrently, each at its own rate.  The kinds are random, hot-spot (which may move), zipf,
+    zoned, sequential, iometer, sysbench.
 
-    The same seed gives the same requests.  Every command that takes a trace takes a workload too:
-    its file, or the line with `gen:` before it.
+    The same seed generates the same requests.  Every command that reads a trace also accepts a
+    workload: its file, or the line with the prefix `gen:`.
     """
     if keys:
         from hybridsim.cli.trace_gen_keys import keys_text
@@ -44,21 +44,21 @@ def gen(workload: str | None, output: str | None, written: str | None, keys: boo
         click.echo(keys_text())
         return
     if workload is None or output is None:
-        raise click.UsageError("give a workload and the file to write, or - for standard output")
+        raise click.UsageError("specify a workload and the output file, or - for standard output")
 
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural
     from hybridsim.traces.trace import Trace
 
-    rows = convert_to(Trace.read(as_said(workload)), [], output, written)
+    rows = convert_to(Trace.read(trace_name(workload)), [], output, written)
     if output != "-":
         click.echo(f"{output}: {plural(rows, 'request')}")
 
 
-def as_said(workload: str) -> str:
-    """Return what names a workload: a file where there is one, else a line."""
+def trace_name(workload: str) -> str:
+    """Return the trace name of a workload: the file if there is one, else the line with `gen:`."""
     from pathlib import Path
 
-    is_named = workload.endswith((".toml", ".icf")) and "=" not in workload
-    is_line = not (is_named or workload == "-" or Path(workload).exists())
+    is_file_name = workload.endswith((".toml", ".icf")) and "=" not in workload
+    is_line = not (is_file_name or workload == "-" or Path(workload).exists())
     return workload if not is_line or workload.startswith("gen:") else f"gen:{workload}"

@@ -1,4 +1,4 @@
-"""The kinds of load and their keys, as a terminal shows them."""
+"""The list of load kinds and their keys, for `trace gen --keys`."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from hybridsim.workloads.stand_in import StandIn
 from hybridsim.workloads.workload import TABLES, Workload
 
 MEANINGS = {
-    "seed": "the same seed, the same requests",
-    "requests": "how many, as 500, 100k or 10M; 100k where nothing else ends it",
-    "duration": "or how long, as 10m",
-    "name": "for people",
-    "at": "where its part of the volume begins",
-    "span": "how large that part is",
-    "size": "of requests: 4k, or weighted: 4k/70:64k/30",
-    "read": "share of requests that read; the others write",
-    "align": "offsets are multiples of it",
-    "rate": "requests a second",
-    "arrivals": "poisson or even",
-    "burst_every": "from the beginning of one burst to that of the next",
-    "burst_lasts": "how long a burst lasts",
-    "burst_rate": "requests a second while it lasts",
-    "begin": "when the load begins",
-    "end": "when it ends",
-    "depth": "requests outstanding, as 32, or doubled step by step, as 1-512: replay --mode think",
-    "step": "how long a depth lasts at the load's rate",
-    "flush_every": "a FLUSH after so many requests, if any of them writes; 0: none",
-    "hot": "how large the hot spot is: a size or a share of the span",
-    "share": "of the requests that go to it",
-    "where": "scattered, start, middle or end",
-    "unit": "what is popular or not as a whole",
-    "theta": "unit i is asked for in proportion to i^-theta",
-    "every": "the hot spot moves after each such time",
-    "moved": "share of it that is replaced then",
-    "zones": "per cent of the requests / per cent of the span, in order of address",
-    "streams": "how many take turns",
-    "run": "bytes until a stream begins somewhere else; of iometer, how long a depth is measured",
+    "seed": "random seed: the same seed generates the same requests",
+    "requests": "number of requests: 500, 100k, 10M; default 100k if nothing else ends the load",
+    "duration": "length of the load, as 10m",
+    "name": "a comment",
+    "at": "offset of its range on the volume",
+    "span": "size of its range",
+    "size": "request size: 4k, or weighted: 4k/70:64k/30",
+    "read": "share of reads; the other requests are writes",
+    "align": "offsets are multiples of this",
+    "rate": "requests per second",
+    "arrivals": "arrival times: poisson or even",
+    "burst_every": "time from the start of one burst to the start of the next",
+    "burst_lasts": "length of a burst",
+    "burst_rate": "requests per second during a burst",
+    "begin": "start time of the load",
+    "end": "end time of the load",
+    "depth": "queue depth: 32, or doubled step by step, as 1-512: use replay --mode think",
+    "step": "time per depth at the load's rate",
+    "flush_every": "a FLUSH after every N requests, if any of them is a write; 0: none",
+    "hot": "size of the hot spot: bytes or a share of the span",
+    "share": "share of requests to the hot spot",
+    "where": "place of the hot spot: scattered, start, middle or end",
+    "unit": "block size of the popularity distribution",
+    "theta": "unit i is requested in proportion to i^-theta",
+    "every": "interval at which the hot spot moves",
+    "moved": "share of the hot spot that is replaced at each move",
+    "zones": "percent of requests / percent of the span, in order of address",
+    "streams": "number of streams, served round-robin",
+    "run": "bytes until a stream jumps to another offset; iometer: measured time per depth",
     "access": "lines of size,% of size,% reads,% random,delay,burst,align,reply; / for , on a line",
-    "icf": "Iometer's own file, which says access, depth, ramp, run, begin, end, at and span",
-    "spec": "one access specification of that file by name, instead of its tests",
-    "ramp": "how long a depth runs before it is measured",
-    "test_mode": "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
-    "total_size": "of all files",
-    "block_size": "of a request",
-    "rw_ratio": "reads to writes of rndrw",
-    "fsync_freq": "requests from one FLUSH to the next; 0: none",
-    "threads": "requests outstanding",
+    "icf": "Iometer's file, which sets access, depth, ramp, run, begin, end, at and span",
+    "spec": "name of one access specification in that file, instead of its tests",
+    "ramp": "time per depth before measuring",
+    "test_mode": "sysbench test: seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
+    "total_size": "total size of all files",
+    "block_size": "request size",
+    "rw_ratio": "ratio of reads to writes in rndrw",
+    "fsync_freq": "requests between two FLUSHes; 0: none",
+    "threads": "number of threads: requests outstanding",
 }
 HIDDEN = {"kind", "load"}
 
 
 def keys_text() -> str:
-    """Return all kinds with what each adds to the keys that they have in common."""
-    lines = ["of the workload as a whole", *_rows(Workload, HIDDEN), "", "of every load"]
+    """Return the common keys, then each kind with its additional keys and changed defaults."""
+    lines = ["keys of the workload", *_rows(Workload, HIDDEN), "", "keys of every load"]
     lines += _rows(Load, HIDDEN)
     for name, table in zip(KINDS, TABLES):
         if table is StandIn:
@@ -83,7 +83,7 @@ def _rows(table: Any, hidden: Iterable[str]) -> list[str]:
 
 
 def _shown(key: str, value: Any) -> str:
-    """Return a default as it would be written."""
+    """Return a default value in the notation of a workload file."""
     if value is None or value == "":
         return "-"
     if key in ("burst_lasts", "begin", "step", "ramp", "run") and isinstance(value, int):

@@ -1,4 +1,4 @@
-"""`hybridsim trace record`: what does a disk really do?"""
+"""`hybridsim trace record`: capture the requests of a disk."""
 
 from __future__ import annotations
 
@@ -26,32 +26,46 @@ SCHEMA = "hybridsim.recording/1"
     )
 )
 @click.argument("device", metavar="DEV")
-@click.option("-o", "--output", metavar="NAME", help="Of the files: NAME.blktrace.0.zst, ...")
-@click.option("--time", "duration", default="10m", show_default=True, help="How long.")
+@click.option(
+    "-o", "--output", metavar="NAME", help="Prefix of the files: NAME.blktrace.0.zst, ..."
+)
+@click.option(
+    "--time",
+    "duration",
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="Length of the recording.",
+)
 @click.option(
     "--via",
     type=click.Choice(["auto", "blktrace", "tracefs"]),
     default="auto",
-    help="By blktrace(8), or by the kernel's `blk` tracer, where lockdown denies blktrace its "
-    "files; auto: the one that works.",
+    help="blktrace(8), or tracefs: the kernel's `blk` tracer, for kernels whose lockdown denies "
+    "blktrace its files; auto: the one that works.",
 )
 @click.option(
-    "--buffer", default="4MiB", show_default=True, metavar="SIZE", help="Of each CPU, in memory."
+    "--buffer",
+    default="4MiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Size of the trace buffer of each CPU.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def record(
     device: str, output: str | None, duration: str, via: str, buffer: str, as_json: bool
 ) -> None:
-    """Record what a disk really does.
+    """Record the requests of the disk DEV.
 
-    The files are a trace that every command takes.  Nothing is written to DEV, and tracing is left
-    as it was found.  Recorded are requests queued, issued and completed: places, sizes, times,
-    processes; never any data.  Ctrl-C ends it early and keeps what there is.  Record while the
-    disk does what matters to you: ten minutes of the busiest hour say more than a night.
+    The files are a trace that every command can read.  Nothing is written to DEV, and the settings
+    of the kernel's tracing are restored.  The recording contains the queue, issue and completion
+    events of requests: offsets, sizes, times, process ids; never any data.  Ctrl-C ends it early
+    and keeps the events so far.  Record under the load that matters: ten minutes of the busiest
+    hour are worth more than a quiet night.
 
-    The last line says whether the recording is whole.  Exit code 0: it is, or Ctrl-C ended it;
-    3: it ended before its time or events are missing, and what there is was kept; 2: nothing was
-    recorded.
+    The last line reports whether the recording is complete.  Exit code 0: it is complete, or Ctrl-C
+    ended it; 3: it ended early for another reason or events are missing, the rest was kept; 2:
+    nothing was recorded.
     """
     from hybridsim.studies.record import prepare
     from hybridsim.studies.record import record as run
@@ -69,22 +83,24 @@ def record(
 
 
 def is_whole(recorded: Recording) -> bool:
-    """Tell whether all came that was to come; one that was told to end is whole."""
+    """Return whether no events are missing; a recording that the user ended is complete."""
     return not recorded.failed and not lost(recorded)
 
 
 def last_line(recorded: Recording) -> str:
-    """Return whether the recording is whole, and if not, why."""
+    """Return a line with whether the recording is complete, and if not, why."""
     from hybridsim.cli.trace_text import plural
 
     missing = lost(recorded)
     why = [recorded.failed] if recorded.failed else []
     if missing:
         events = plural(missing, "event")
-        why.append(f"dropped {events}: results will be off; record again with a larger --buffer")
+        why.append(
+            f"dropped {events}: results will be inaccurate; record again with a larger --buffer"
+        )
     if why:
         return "incomplete: " + "; ".join(why)
-    return "complete" + (": ended early, as you wanted" if recorded.was_stopped else "")
+    return "complete" + (": ended early, as requested" if recorded.was_stopped else "")
 
 
 def seconds_of(duration: str) -> int:
@@ -110,26 +126,26 @@ def bytes_of(buffer: str) -> int:
 
 
 def plan_text(prepared: Prepared) -> str:
-    """Say what is about to happen."""
+    """Return the plan of the recording as text."""
     from hybridsim.cli.trace_text import duration, size
 
     expected = prepared.estimate
     lines = [
         f"recording {prepared.disk.path} by {prepared.via} for "
-        f"{duration(prepared.seconds * 1e9)}; Ctrl-C ends it early and keeps what there is",
-        f"now {expected.requests_per_second:,.0f} requests a second: about "
-        f"{size(expected.bytes)} before compression; {size(expected.free_bytes)} are free",
+        f"{duration(prepared.seconds * 1e9)}; Ctrl-C ends it early and keeps the events so far",
+        f"currently {expected.requests_per_second:,.0f} requests per second: about "
+        f"{size(expected.bytes)} before compression; {size(expected.free_bytes)} free",
     ]
     if prepared.is_on_disk:
         lines.append(
-            f"warning: the recording lies on {prepared.disk.name} itself, and will be in it: "
-            "give a place elsewhere with -o"
+            f"warning: the recording is written to {prepared.disk.name} itself, and will contain "
+            "its own writes: choose a place on another disk with -o"
         )
     return "\n".join(lines)
 
 
 def tick_of(prepared: Prepared) -> Any:
-    """Return what shows how far it is, on a terminal."""
+    """Return a callback that shows the progress on a terminal."""
 
     def tick(passed_s: float) -> None:
         if sys.stderr.isatty():
@@ -140,19 +156,19 @@ def tick_of(prepared: Prepared) -> Any:
 
 
 def lost(recorded: Recording) -> int:
-    """Return how many events are missing, as the kernel says or as the records show."""
-    found = recorded.summary.warnings if recorded.summary else []
-    shown = sum(each.count for each in found if each.code == "dropped")
+    """Return the number of missing events, as counted by the kernel or from the records."""
+    warnings = recorded.summary.warnings if recorded.summary else []
+    shown = sum(each.count for each in warnings if each.code == "dropped")
     return max(recorded.dropped, shown)
 
 
 def answer_text(prepared: Prepared, recorded: Recording) -> str:
-    """Say what was recorded, and what to do with it."""
+    """Return the result of the recording and the next commands as text."""
     from hybridsim.cli.trace_text import duration, plural, share, size
 
     summary = recorded.summary
     if summary is None:
-        none = f"no request came to {prepared.disk.path} in this time: record while it works"
+        none = f"no requests to {prepared.disk.path} in this time: record while it is under load"
         return f"{none}\n{last_line(recorded)}"
     first = recorded.files[0]
     lines = [
@@ -171,7 +187,7 @@ def answer_text(prepared: Prepared, recorded: Recording) -> str:
 
 
 def as_object(prepared: Prepared, recorded: Recording) -> dict[str, Any]:
-    """Return the same for programs."""
+    """Return the result as a JSON object."""
     summary = recorded.summary
     return {
         "device": prepared.disk.path,

@@ -1,4 +1,4 @@
-"""What the trace commands print, in human units."""
+"""The reports of the trace commands, in human units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LETTERS = "RWDFZ"
 HARMLESS = {"several-devices", "passthrough", "zone-management", "issued-only", "no-times"}
 HARMLESS |= {"whole-seconds", "all-reads"}
-AT_THE_ENDS = {"incomplete", "unmatched"}  # of requests under way when a capture begins and ends
+AT_THE_ENDS = {"incomplete", "unmatched"}  # requests outstanding at the start or end of a capture
 FEW = 0.001  # of the requests
 DEVICES_SHOWN = 8
 FLAGS = {
@@ -46,11 +46,11 @@ def size(amount: float) -> str:
 
 
 def duration(time_ns: float) -> str:
-    """Return a time in the unit a person would use."""
+    """Return a time in the unit that a person would use."""
     if time_ns < 0:
         return "-"
     for unit, factor in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
-        if time_ns < 999.5 * factor:  # what is more would be rounded to 1000
+        if time_ns < 999.5 * factor:  # a larger one would be rounded to 1000
             return f"{time_ns / factor:.3g} {unit}"
     seconds = time_ns / 1e9
     if seconds < 120:
@@ -61,12 +61,12 @@ def duration(time_ns: float) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a part in per cent."""
+    """Return a part in percent of the whole; '-' if the whole is 0."""
     return f"{100 * part / whole:.0f}%" if whole else "-"
 
 
 def info_text(opened: Trace, summary: Summary) -> str:
-    """Return the answer of `trace info`."""
+    """Return the report of `trace info`."""
     lines = [
         ("trace", f"{opened.name} ({opened.format})"),
         ("requests", f"{summary.requests:,} in {duration(summary.span_ns)}{_since(opened)}"),
@@ -90,9 +90,9 @@ def info_text(opened: Trace, summary: Summary) -> str:
     about = "" if summary.footprint_is_exact else "about "
     lines.append(("footprint", f"{about}{size(summary.footprint_bytes)} in units of 64 KiB"))
     lines.append(("reaches to", size(summary.max_end_bytes)))
-    has_none = 0 < summary.requests == summary.incomplete  # most formats have no room for any
+    has_none = 0 < summary.requests == summary.incomplete  # most formats record none
     if has_none:
-        lines.append(("completions", "none in it: latencies are not known"))
+        lines.append(("completions", "none: latencies are unknown"))
     for word, count in (
         ("incomplete", 0 if has_none else summary.incomplete),
         ("errors", summary.errors),
@@ -102,15 +102,15 @@ def info_text(opened: Trace, summary: Summary) -> str:
             lines.append((word, f"{count:,} ({share(count, summary.requests)})"))
     several = not all(device.chosen for device in summary.devices)
     for device in shown_devices(summary.devices):
-        mark = "  <- this one" if device.chosen and several else ""
+        mark = "  <- used" if device.chosen and several else ""
         amount = f"{plural(device.requests, 'request')}, {size(device.bytes)}"
         lines.append(("device", f"{device.name}  {amount}{mark}"))
     if len(summary.devices) > DEVICES_SHOWN:
         others = len(summary.devices) - DEVICES_SHOWN
         lines.append(("", f"and {plural(others, 'other')}; --json lists them all"))
     if summary.warnings:
-        found = ", ".join(f"{each.code} ({each.count:,})" for each in summary.warnings)
-        lines.append(("warnings", f"{found}; see `hybridsim trace doctor`"))
+        codes = ", ".join(f"{each.code} ({each.count:,})" for each in summary.warnings)
+        lines.append(("warnings", f"{codes}; see `hybridsim trace doctor`"))
     return "\n".join(f"{word:<11} {text}" for word, text in lines)
 
 
@@ -131,30 +131,30 @@ def _since(opened: Trace) -> str:
 
 
 def diagnose(summary: Summary) -> str:
-    """Return the verdict on a trace."""
+    """Return the verdict on a trace: unusable, usable with reservations, or sound."""
     if not summary.reads + summary.writes:
         return "unusable"
     few = FEW * summary.requests
-    found = [
+    serious = [
         each
         for each in summary.warnings
         if each.code not in HARMLESS and not (each.code in AT_THE_ENDS and each.count <= few)
     ]
-    return "usable with reservations" if found else "sound"
+    return "usable with reservations" if serious else "sound"
 
 
 def doctor_text(opened: Trace, summary: Summary) -> str:
-    """Return the answer of `trace doctor`."""
+    """Return the report of `trace doctor`."""
     verdict = diagnose(summary)
     lines = [f"{verdict}  {opened.name}: {plural(summary.requests, 'request')} ({opened.format})"]
     if summary.requests and not summary.reads + summary.writes:
-        lines.append("  no read and no write among them: nothing to replay")
+        lines.append("  no reads and no writes: nothing to replay")
     for each in summary.warnings:
         lines += ["", f"{each.code} x {each.count:,}", f"  {each.text}"]
         if each.place:
             lines.append(f"  where  {each.place}")
         if each.fix:
-            lines.append(f"  mend   {each.fix}")
+            lines.append(f"  fix    {each.fix}")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""`hybridsim validate`: handed over to the package of that name, which stands beside this one."""
+"""`hybridsim validate`: calls the package `validate` of the repository."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 
 from hybridsim.foundation.errors import UsageError
 
-PACKAGE = "validate.experiment"  # not another package that is called validate, too
+PACKAGE = "validate.experiment"  # a module of it: another package may also be named validate
 NOT_HERE = (
-    "validate is not in the installed package, only in a clone of the repository: there run\n"
-    "`pip install -e .`, or `python3 -m validate` (build, attach and clean need nothing installed)"
+    "validate is not part of the installed package, only of a clone of the repository. There, run\n"
+    "`pip install -e .`, or `python3 -m validate` (build, attach and clean need no packages)"
 )
 
 
@@ -27,16 +27,16 @@ Examples:
 )
 @click.pass_context
 def validate(ctx: click.Context) -> int:
-    """Hold the simulation against a real kernel cache: build, attach, lab, report."""
+    """Compare the simulation with a real kernel cache: build, attach, lab, report."""
     try:
-        found = importlib.util.find_spec(PACKAGE)
+        package = importlib.util.find_spec(PACKAGE)
     except ModuleNotFoundError:
-        found = None
+        package = None
     words = ctx.args or ["--help"]
-    if found is None and words[0] in ctx.help_option_names:
+    if package is None and words[0] in ctx.help_option_names:
         click.echo(f"{ctx.get_help()}\n\n{NOT_HERE}")
         return 0
-    if found is None:
+    if package is None:
         raise UsageError(NOT_HERE)
     code: int = importlib.import_module("validate.cli").main(words)
     return code

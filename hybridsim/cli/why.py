@@ -1,4 +1,4 @@
-"""`hybridsim why`: why was a page let into the cache, or not?"""
+"""`hybridsim why`: why was a page admitted to the cache, or rejected?"""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SCHEMA = "hybridsim.why/1"
     "offsets",
     multiple=True,
     metavar="OFFSET",
-    help="Where the page lies: 12.5GiB, or bytes; may be said again.  Default: the busiest page.",
+    help="Offset of the page: 12.5GiB, or bytes; repeatable.  Default: the most accessed page.",
 )
 @click.option(
     "--cache-size",
     default="10%",
     show_default=True,
     metavar="SIZE",
-    help="Bytes (64GiB), or a share of the distinct pages (10%).",
+    help="Cache size: bytes (64GiB), or a share of the distinct pages (10%).",
 )
 @page_option("64KiB")
 @click.option(
@@ -39,14 +39,14 @@ SCHEMA = "hybridsim.why/1"
     default="1MiB",
     show_default=True,
     metavar="SIZE",
-    help="Leave longer sequential runs to the disks; 0: none.",
+    help="Do not cache sequential runs beyond this length; 0: no cutoff.",
 )
 @click.option(
     "--write-price",
     type=click.FloatRange(0, 1000),
     default=0.5,
     show_default=True,
-    help="What a fill of 64 KiB costs, in reads of the disks.",
+    help="Cost of a fill of 64 KiB, in disk reads.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why(
@@ -61,22 +61,22 @@ def why(
     write_price: float,
     as_json: bool,
 ) -> None:
-    """Say why the learned policy let a page of TRACE into the cache, or left it out.
+    """Explain why the learned policy admitted a page of TRACE to the cache, or rejected it.
 
-    First how high the threshold stood over the trace, then each access to the page: how often it
-    was accessed, after how many other accesses, how likely it then seemed to come again in time,
-    what that is worth, and what was decided.  As in `hits` there are no devices and no time here.
+    Prints the threshold over the trace, then each access to the page: the number of other
+    accesses since the last one, the estimated chance that the page is used again in time, the
+    expected saving, and the decision.  As in `hits`, no devices and no time are simulated.
     """
     import sys
 
     from hybridsim.show.page import is_ascii
     from hybridsim.show.why import text
-    from hybridsim.studies.why import why as weighed
+    from hybridsim.studies.why import why as explained
     from hybridsim.traces.trace import Trace
 
     trace = Trace.read(paths, format, device, use_dispatch)
-    found = weighed(trace, offsets, cache_size, page, sequential_cutoff, write_price)
+    answer = explained(trace, offsets, cache_size, page, sequential_cutoff, write_price)
     if as_json:
-        echo_document(SCHEMA, {"trace": trace.name, **found.to_dict()})
+        echo_document(SCHEMA, {"trace": trace.name, **answer.to_dict()})
     else:
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
+        click.echo(text(answer, is_ascii(sys.stdout)), nl=False)

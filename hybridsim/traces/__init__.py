@@ -1,9 +1,9 @@
-"""Traces: from bytes of a capture to requests.
+"""Traces: read captures as requests.
 
 trace        an open trace: its requests in chunks, its devices, its warnings
-formats      readers and writers, one file a format
-recording    ways to record a disk of this machine
-summary      what is in a trace: requests, bytes, times, rates
-address_map  where on the volume requests go over time
+formats      readers and writers, one file per format
+recording    record a disk of this machine
+summary      counts, bytes, times and rates of a trace
+address_map  the addresses of requests over time
 example      the capture that ships with hybridsim
 """

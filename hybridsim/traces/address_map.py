@@ -1,4 +1,4 @@
-"""Where on a volume requests go over time: counts on a grid that coarsens as it grows."""
+"""The addresses of requests over time: counts on a grid that coarsens as it grows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 
-COLUMNS, ROWS = 128, 64  # of time and address, at most; half of each at least, once it has grown
+COLUMNS, ROWS = 128, 64  # maximum cells of time and address; at least half once it has grown
 WIDTH_BITS, HEIGHT_BITS = 20, 16  # a cell is 2^20 ns by 64 KiB at first; both double
 KINDS = ("reads", "writes")
-OTHER = len(KINDS)  # what is neither
+OTHER = len(KINDS)  # neither
 _KIND = np.full(len(Op), OTHER, np.int64)
 _KIND[Op.READ] = 0
 _KIND[[Op.WRITE, Op.WRITE_ZEROES]] = 1
 
 
 class AddressMap:
-    """Counts requests by the time of their arrival and where they begin."""
+    """Counts requests by arrival time and first address."""
 
     def __init__(self) -> None:
         self._width_bits, self._height_bits = WIDTH_BITS, HEIGHT_BITS
@@ -42,7 +42,7 @@ class AddressMap:
         self._counts += np.bincount(cells, minlength=self._counts.size).reshape(shape)
 
     def _reach(self, end_ns: int, end_bytes: int) -> None:
-        """Join neighbours until the grid reaches so far."""
+        """Merge neighbouring cells until the grid covers a time and an address."""
         self._end_ns = max(self._end_ns, end_ns)
         self._end_bytes = max(self._end_bytes, end_bytes)
         while self._end_ns > COLUMNS << self._width_bits:
@@ -53,7 +53,7 @@ class AddressMap:
             self._height_bits += 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the part of the grid in use: a text a column, its counts from address 0 up."""
+        """Return the used part of the grid: one text per column, with counts from address 0 up."""
         width_ns, height_bytes = 1 << self._width_bits, 1 << self._height_bits
         columns = max(-(-self._end_ns // width_ns), 1)
         rows = max(-(-self._end_bytes // height_bytes), 1)
@@ -67,7 +67,7 @@ class AddressMap:
 
 
 def _halved(counts: Ints, axis: int) -> Ints:
-    """Join neighbours along an axis; the second half is empty then."""
+    """Merge neighbouring cells along an axis; the second half becomes empty."""
     even, odd = ((slice(None),) * axis + (slice(start, None, 2),) for start in (0, 1))
     joined = counts[even] + counts[odd]
     return np.concatenate([joined, np.zeros_like(joined)], axis=axis)

@@ -1,4 +1,4 @@
-"""Where the capture and the machine of the demo lie."""
+"""The files of the demo: its capture and its machine."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SITE = "site.toml"
 
 
 def demo_file(name: str) -> str:
-    """Return a file of the demo: beside the package in a clone, inside it in a wheel."""
+    """Return the path of a demo file: beside the package in a clone, inside it in a wheel."""
     for folder in (PACKAGE / "traces", PACKAGE.parent / "traces"):
         path = folder / "demo" / name
         if path.is_file():
             relative = os.path.relpath(path)
             return str(path) if relative.startswith("..") else relative
-    raise UsageError(f"the demo's {name} is missing: install hybridsim again")
+    raise UsageError(f"the file {name} of the demo is missing: reinstall hybridsim")

@@ -1,4 +1,4 @@
-"""What one pass over a trace tells: counts, bytes, span, footprint."""
+"""Summary of a trace in one pass: counts, bytes, time span, footprint."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hybridsim.traces.address_map import AddressMap
 UNIT_BYTES = 1 << 16
 UNITS_MARKED = 1 << 24  # one mark each: exact up to 1 TiB
 UNITS_AT_ONCE = 1 << 20
-IDLE_NS = 60 * 10**9  # what of a pause counts as activity: nobody waits longer for I/O
+IDLE_NS = 60 * 10**9  # maximum part of a pause that counts as activity: no I/O takes longer
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A trace in numbers; bytes and times are exact unless said otherwise."""
+    """A trace in numbers; bytes and times are exact except as noted."""
 
     requests: int
     reads: int
@@ -33,11 +33,11 @@ class Summary:
     bytes_written: int
     bytes_discarded: int
     span_ns: int  # from the first arrival to the last arrival or completion
-    active_ns: int  # the same, of each pause between two arrivals IDLE_NS at most
+    active_ns: int  # as span_ns, but each pause between arrivals counts at most IDLE_NS
     max_end_bytes: int  # highest byte touched + 1: the device is at least this large
     footprint_bytes: int  # distinct data read or written, in units of 64 KiB
     footprint_is_exact: bool
-    sequential_reads: int  # begin where the read before ended
+    sequential_reads: int  # start where the previous read ended
     sequential_writes: int
     incomplete: int  # without a completion: latency unknown
     errors: int
@@ -45,7 +45,7 @@ class Summary:
     devices: list[Device]
     warnings: list[TraceWarning]
     address_map: AddressMap
-    requests_sha256: str  # of what is replayed, however it is stored
+    requests_sha256: str  # of the requests, independent of the file format
 
 
 class Footprint:
@@ -61,7 +61,7 @@ class Footprint:
         self.is_exact = True
 
     def add(self, offset_bytes: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
-        """Mark what requests of length > 0 touch."""
+        """Mark the units that requests of length > 0 touch."""
         first = offset_bytes // UNIT_BYTES
         count = (offset_bytes + length_bytes - 1) // UNIT_BYTES - first + 1
         wide = count > UNITS_AT_ONCE // 64
@@ -98,7 +98,7 @@ class Footprint:
 
 
 class RequestsHash:
-    """A hash of requests that does not depend on how they come in chunks."""
+    """A hash of requests that does not depend on their division into chunks."""
 
     COLUMNS = (
         ("arrival_ns", "<i8"),

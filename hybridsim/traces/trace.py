@@ -1,10 +1,10 @@
-"""A captured trace of block requests: read from a file of any known format, as a stream.
+"""A captured trace of block requests: read from a file of any supported format, as a stream.
 
 trace = Trace.read("sda.blktrace.0")
 for requests in trace.chunks():
     requests.arrival_ns, requests.offset_bytes, ...
 
-summary and address_map: what one pass over it tells; pages: those that its requests touch.
+summary and address_map describe it after one pass.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from hybridsim.traces.summary import Summary, Tally, summarize
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
 CHUNK_ROWS = 65_536
-MADE = "workload"  # the format of requests that nobody captured
-GENERATED = "gen:"  # begins a workload that is said in the place of a file
+MADE = "workload"  # the format of generated requests
+GENERATED = "gen:"  # prefix of a workload specified in place of a file
 PathLike = str | os.PathLike[str]
 Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
 
 
 class Trace:
-    """The requests to one device, in order of arrival, with what the trace knows of each.
+    """The requests to one device in order of arrival, with all that the trace records of them.
 
-    Nothing is kept in memory: each call of `chunks` reads the files again.
+    Requests are not kept in memory: each call of `chunks` reads the files again.
     """
 
     def __init__(self, name: str, format: str, reader: Reader) -> None:
         self.name = name
         self.format = format
-        self.arguments = [name]  # the words of a command line that name it
+        self.arguments = [name]  # command-line arguments that select this trace
         self._reader = reader
         self._warnings: list[TraceWarning] | None = None
 
@@ -59,15 +59,15 @@ class Trace:
         input; compressed or not.  It may also be a workload to generate: its TOML file, or a line
         as "gen:hot-spot,span=64GiB,hot=10%".
 
-        `device` is one of the trace's, by default the one with the most bytes queued.  With
-        `use_dispatch` a request is what was issued to the device, after merging and scheduling, and
-        arrives when it was.
+        `device` is a device of the trace; default: the one with the most bytes queued.  With
+        `use_dispatch` the requests are those issued to the device, after merging and scheduling,
+        and arrive at their issue times.  Raises TraceError if a file cannot be read.
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         if not paths:
-            raise TraceError("no trace file given")
-        found = [each for one in paths for each in sources_of(os.fspath(one))]
-        sources = list({(each.name, each.path): each for each in found}.values())
+            raise TraceError("no trace file specified")
+        files = [each for one in paths for each in sources_of(os.fspath(one))]
+        sources = list({(each.name, each.path): each for each in files}.values())
         names = [os.fspath(each) for each in paths]
         trace = cls(
             printable(", ".join(names)), *open_reader(sources, format, device, use_dispatch)
@@ -76,7 +76,7 @@ class Trace:
         return trace
 
     def seeded(self, seed: int) -> Trace:
-        """Return a workload with its requests drawn by another seed; a capture as it is."""
+        """Return a workload with another random seed; a capture unchanged."""
         seeded = getattr(self._reader, "seeded", None)
         if seeded is None:
             return self
@@ -86,7 +86,7 @@ class Trace:
 
     @property
     def is_made(self) -> bool:
-        """Whether its requests are those of a workload, which nobody captured."""
+        """Whether the requests are generated from a workload, not captured."""
         return self.format == MADE
 
     @property
@@ -101,7 +101,7 @@ class Trace:
 
     @property
     def warnings(self) -> list[TraceWarning]:
-        """What is wrong with the trace, as the last full pass found it; makes one if need be."""
+        """Problems of the trace noted in the last full pass; reads the trace if there was none."""
         if self._warnings is None:
             for _ in self.chunks():
                 pass
@@ -125,14 +125,14 @@ class Trace:
             yield from_origin(part, first_ns)
 
     def chunks_apart(self) -> Iterator[Requests]:
-        """Yield the requests of device "all" with the offsets that they have on their volumes."""
+        """Yield the requests of device "all" with offsets relative to their own volumes."""
         volumes = getattr(self._reader, "volumes", None)
         if volumes is None:
-            raise TraceError(f"{self.name}: its format, {self.format}, does not tell volumes apart")
+            raise TraceError(f"{self.name}: format {self.format} does not distinguish volumes")
         yield from (volumes.apart(part) for part in self.chunks())
 
     def summary(self, watch: Watch = iter) -> Summary:
-        """Read the trace once and return it in numbers; `watch` may look at the chunks."""
+        """Read the trace once and return its summary; `watch` wraps the iterator of chunks."""
         tally = summarize(watch(self.chunks()), 0 if self.is_made else None)
         return Summary(
             requests=tally.requests,
@@ -163,7 +163,7 @@ class Trace:
 def arguments(
     paths: Sequence[str], format: str | None, device: str | None, use_dispatch: bool
 ) -> list[str]:
-    """Return the words of a command line that name a trace."""
+    """Return the command-line arguments that select a trace."""
     form, _, columns = (format or "").partition(":")
     words = list(paths)
     words += ["--format", form] if form not in ("", "columns") else []
@@ -175,13 +175,13 @@ def arguments(
 def _failed(tally: Tally) -> list[TraceWarning]:
     if not tally.errors:
         return []
-    text = "requests failed in the trace; they are replayed as if the device had served them"
-    fix = "see the kernel's log of that time for what the device reported"
+    text = "requests failed during the capture; they are replayed as if they had succeeded"
+    fix = "see the kernel log of that time for the device errors"
     return [TraceWarning("errors", text, tally.errors, "", fix)]
 
 
 def sources_of(name: str) -> list[Source]:
-    """Return the files that a path stands for: itself, or the per-CPU files of one capture."""
+    """Return the files of a path: the file itself, or the per-CPU files of one capture."""
     path = Path(name)
     if name == STDIN:
         return [source(name)]
@@ -196,16 +196,16 @@ def sources_of(name: str) -> list[Source]:
         return [source(file) for file in files]
     if path.is_dir():
         raise TraceError(
-            f"{name}: a directory without blktrace's per-CPU files (NAME.blktrace.0, ...)"
+            f"{name}: the directory contains no per-CPU files of blktrace (NAME.blktrace.0, ...)"
         )
     if not exists:
         shown = printable(name)
-        raise TraceError(f"{shown}: no such file, and no {printable(path.name)}.blktrace.0 either")
+        raise TraceError(f"{shown}: no such file, nor {printable(path.name)}.blktrace.0")
     return [source(name)]
 
 
 def check_is_read(trace: object) -> None:
-    """Raise UsageError for a path where a trace is wanted."""
+    """Raise UsageError if a path was passed instead of a Trace."""
     if isinstance(trace, str | os.PathLike):
         path = os.fspath(trace)
-        raise UsageError(f"{path!r} is no trace yet: write Trace.read({path!r})")
+        raise UsageError(f"expected a Trace, not the path {path!r}: use Trace.read({path!r})")

@@ -1,12 +1,12 @@
-"""Workloads that are made, not captured: a family.  A kind is one file and one line in KINDS.
+"""Synthetic workloads: a family.  A kind of load is one file and one line in KINDS.
 
-quantities, load   the tables; what all kinds of load have in common
-draws              numbers by chance, whole columns at once
-icf, icf_loads     Iometer's own files, and the loads that they come to
-parse, imported    a workload from TOML, from one line, or from the file of another tool
-generated          its loads side by side, as one stream of requests
-fio                jobs of fio, as they are
-standin            stand-ins: a capture as distributions, and requests drawn from these
+quantities, load   the tables; the common part of all kinds of load
+draws              random numbers, whole columns at once
+icf, icf_loads     Iometer's files, and their loads
+parse, imported    workloads from TOML, from one line, or from the file of another tool
+generated          the requests of concurrent loads as one stream
+fio                fio jobs
+standin            stand-ins: the distributions of a capture, and requests drawn from them
 """
 
 # name: class of the table

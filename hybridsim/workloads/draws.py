@@ -1,7 +1,7 @@
-"""Numbers by chance for generators: whole columns at once, the same on every machine.
+"""Random numbers for generators: whole columns at once, the same on every machine.
 
-Only raw bits of PCG64 are taken, which numpy promises not to change, and only operations that IEEE
-754 rounds exactly; logarithms and powers enter through tables.
+Only raw bits of PCG64 are used, which numpy promises not to change, and only operations that IEEE
+754 rounds exactly; logarithms and powers come from tables.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 UNIT = 2.0**-53
-STEPS = 4096  # of the table of logarithms: straight lines between, wrong by less than 1e-8
+STEPS = 4096  # of the table of logarithms; linear interpolation, error below 1e-8
 EXACT_RANKS = 1 << 12  # the first ranks of a power law; the others share weights
 RANKS_PER_OCTAVE = 128
 
 
 class Draws:
-    """Draws for one block of one load: a generator of its own, so that blocks are independent."""
+    """Random numbers of one block of a load; each block has an independent generator."""
 
     def __init__(self, *key: int) -> None:
         self._bits = np.random.PCG64(np.random.SeedSequence(key))
 
     def uniform(self, rows: int) -> Floats:
-        """Return numbers from 0 up to 1."""
+        """Return uniform numbers in [0, 1)."""
         shifted = (self._bits.random_raw(rows) >> np.uint64(11)).astype(np.float64)
         shifted *= UNIT
-        found: Floats = shifted
-        return found
+        uniform: Floats = shifted
+        return uniform
 
     def below(self, limits: Ints | int, rows: int) -> Ints:
-        """Return whole numbers from 0 up to each limit, which is below 2^53."""
-        found: Ints = (self.uniform(rows) * limits).astype(np.int64)
-        return found
+        """Return uniform integers in [0, limit); limits are below 2^53."""
+        integers: Ints = (self.uniform(rows) * limits).astype(np.int64)
+        return integers
 
     def happens(self, probability: float | Floats, rows: int) -> NDArray[np.bool_]:
-        """Return true with a probability."""
+        """Return booleans that are true with a probability."""
         return np.asarray(self.uniform(rows) < probability)
 
     def exponential(self, rows: int) -> Floats:
-        """Return numbers of the exponential distribution of mean 1: -log of a uniform number."""
+        """Return exponentially distributed numbers of mean 1: -log of a uniform number."""
         bits = self._bits.random_raw(rows)
         halvings = np.minimum(_leading_zeros(bits), 40)
         rest = self.uniform(rows)
@@ -53,12 +53,12 @@ class Draws:
         index = at.astype(np.int64)
         table = _negative_logs()
         low = table[index]
-        found: Floats = halvings * math.log(2) + low + (table[index + 1] - low) * (at - index)
-        return found
+        drawn: Floats = halvings * math.log(2) + low + (table[index + 1] - low) * (at - index)
+        return drawn
 
 
 def _leading_zeros(bits: NDArray[np.uint64]) -> Ints:
-    """Return how many of the highest 53 bits are zero before the first that is not."""
+    """Return the number of leading zeros in the highest 53 bits."""
     _, exponent = np.frexp((bits >> np.uint64(11)).astype(np.float64))
     return (53 - exponent).astype(np.int64)
 
@@ -70,21 +70,21 @@ def _negative_logs() -> Floats:
 
 
 class Weighted:
-    """A choice between things of given weights."""
+    """A random choice by weights."""
 
     def __init__(self, weights: Sequence[float] | Floats) -> None:
         cumulated = np.cumsum(np.asarray(weights, np.float64))
         self._below = cumulated[:-1] / cumulated[-1]
 
     def choose(self, draws: Draws, rows: int) -> Ints:
-        """Return which thing is chosen, by number."""
+        """Return the indices of random choices."""
         if not len(self._below):
             return np.zeros(rows, np.int64)
         return np.searchsorted(self._below, draws.uniform(rows), "right").astype(np.int64)
 
 
 class PowerLaw:
-    """Ranks from 0 on, of which rank i is chosen in proportion to (i + 1)^-theta.
+    """Random ranks from 0 on; rank i has a probability in proportion to (i + 1)^-theta.
 
     Beyond the first EXACT_RANKS, ranks within 0.5 % of each other share a weight.
     """
@@ -104,7 +104,7 @@ class PowerLaw:
         self._choice = Weighted(weights)
 
     def choose(self, draws: Draws, rows: int) -> Ints:
-        """Return ranks."""
+        """Return random ranks."""
         bin = self._choice.choose(draws, rows)
         begin = self._begins[bin]
         width = self._begins[bin + 1] - begin
@@ -123,10 +123,10 @@ def _sum_of_powers(begin: int, end: int, theta: float) -> float:
 
 
 class Scattered:
-    """A shuffle of the numbers from 0 up to `count`, without a table of them.
+    """A pseudo-random permutation of the numbers below `count`, without a table.
 
-    Multiplications by odd numbers and shifts are one-to-one on a power of two; numbers that leave
-    the range are sent on until they are back in it.
+    Multiplications by odd numbers and shifts are one-to-one on a power of two; numbers outside the
+    range are permuted again until they are inside.
     """
 
     def __init__(self, count: int, seed: int) -> None:
@@ -138,13 +138,13 @@ class Scattered:
         self._rounds = [(odd | np.uint64(1), plus) for odd, plus in zip(raw[:3], raw[3:])]
 
     def __getitem__(self, numbers: Ints) -> Ints:
-        """Return where the numbers go."""
-        found = self._once(numbers.astype(np.uint64))
-        outside = found >= self._count
+        """Return the images of numbers."""
+        images = self._once(numbers.astype(np.uint64))
+        outside = images >= self._count
         while outside.any():
-            found[outside] = self._once(found[outside])
-            outside = found >= self._count
-        return found.astype(np.int64)
+            images[outside] = self._once(images[outside])
+            outside = images >= self._count
+        return images.astype(np.int64)
 
     def _once(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
         for odd, plus in self._rounds:
@@ -154,7 +154,7 @@ class Scattered:
 
 
 def hashed(numbers: Ints, seed: int) -> NDArray[np.uint64]:
-    """Return 64 bits that look random for each number: the finaliser of splitmix64."""
+    """Return a 64-bit hash of each number: the finaliser of splitmix64."""
     mixed = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)

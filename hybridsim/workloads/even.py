@@ -1,4 +1,4 @@
-"""Requests spread evenly at random over the span."""
+"""Requests with uniformly random offsets in the span."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from hybridsim.workloads.load import Load, within_units
 
 
 class Random(Load):
-    """All places alike: a cache is worth what its share of the span is."""
+    """Uniformly random offsets: the hit ratio of a cache is its share of the span."""
 
     kind: Literal["random"] = "random"
 
     def places(self, seed: int) -> Evenly:
-        """Return places anywhere."""
+        """Return uniform offsets."""
         return Evenly(self)
 
 
 class Evenly(NamedTuple):
-    """Places anywhere in the span."""
+    """Uniform offsets in the span."""
 
     load: Load
 

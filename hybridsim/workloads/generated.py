@@ -12,20 +12,20 @@ from hybridsim.workloads.workload import Workload
 
 
 def generate(workload: Workload) -> Iterator[Requests]:
-    """Yield the requests of a workload; parts are of any size."""
+    """Yield the requests of a workload in order of arrival, in parts of any size."""
     streams = [load.requests(workload.seed, number) for number, load in enumerate(workload.loads)]
-    left = workload.requests_max
+    remaining = workload.requests_max
     for part in merged(streams):
         rows = part
         if workload.duration is not None:
             rows = rows.between(0, int(np.searchsorted(rows.arrival_ns, workload.duration)))
         is_last = rows.rows < part.rows
-        if left is not None:
-            rows = rows.between(0, left)
-            left -= rows.rows
+        if remaining is not None:
+            rows = rows.between(0, remaining)
+            remaining -= rows.rows
         if rows.rows:
             yield rows
-        if is_last or left == 0:
+        if is_last or remaining == 0:
             return
 
 
@@ -52,5 +52,5 @@ def merged(streams: list[Iterator[Requests]]) -> Iterator[Requests]:
 
 
 def _is_flat(rows: Requests) -> bool:
-    """Tell whether all rows arrive at once, so that more may arrive with them."""
+    """Return whether all rows arrive at the same time, so that further rows may do so too."""
     return rows.rows == 0 or rows.arrival_ns[0] == rows.arrival_ns[-1]

@@ -1,4 +1,4 @@
-"""A hot spot: a small part of the span gets most of the requests; it may move, as new mail does."""
+"""A hot spot: a small part of the span receives most of the requests; it may move."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Where = Literal["scattered", "start", "middle", "end"]
 
 
 class HotSpot(Load):
-    """`share` of the requests go to `hot` of the span, the others anywhere.
+    """`share` of the requests go to the hot spot, the others anywhere in the span.
 
-    A hot spot that is scattered is made of units, far from each other; else it is in one piece.
-    After each `every`, `moved` of it grows cold and as much that was cold becomes hot: of one
-    piece, what lies behind it, as where new data are appended and the newest are hot.
+    A scattered hot spot consists of separate units; otherwise it is contiguous.  At each `every`,
+    the share `moved` of it becomes cold, and as many cold units become hot: those after it if it is
+    contiguous, as with appended data of which the newest are hot.
     """
 
     kind: Literal["hot-spot"] = "hot-spot"
@@ -30,29 +30,34 @@ class HotSpot(Load):
     share: Share = 0.9
     where: Where = "scattered"
     unit: Align = MIB
-    theta: Rate | None = None  # within: the i-th hottest unit in proportion to i^-theta; else even
+    theta: Rate | None = (
+        None  # popularity within: the i-th hottest unit in proportion to i^-theta; else uniform
+    )
     every: Time | None = Field(None, gt=0)
     moved: Share = 0.1
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse a hot spot that is none."""
+        """Reject impossible sizes of the hot spot."""
         yield from super().contradictions()
         yield from too_many_units(self.span, self.unit)
         if self.hot_units < 1 or self.hot_units > self.span // self.unit:
-            yield "hot", f"a hot spot has from one unit ({format_size(self.unit)}) up to the span"
+            yield (
+                "hot",
+                f"the hot spot must be from one unit ({format_size(self.unit)}) up to the span",
+            )
 
     @property
     def hot_units(self) -> int:
-        """Return how many units are hot."""
+        """Return the number of hot units."""
         return bytes_of(self.hot, self.span) // self.unit
 
     def places(self, seed: int) -> HotPlaces:
-        """Return places in the hot spot and elsewhere."""
+        """Return the offsets in the hot spot and elsewhere."""
         return HotPlaces(self, seed)
 
 
 class HotPlaces:
-    """Where the hot spot is, by time."""
+    """Offsets in the hot spot, by time, and elsewhere."""
 
     def __init__(self, load: HotSpot, seed: int) -> None:
         self._load = load
@@ -73,18 +78,18 @@ class HotPlaces:
         return within_units(unit, load.unit, load, draws, length)
 
     def _replaced(self, rank: Ints, arrival_ns: Ints) -> Ints:
-        """Return how often the unit of a rank has been replaced: one rank after the other is."""
+        """Return how often the unit of a rank was replaced; ranks are replaced in turn."""
         load = self._load
         if load.every is None:
             return rank * 0
         each_time = max(round(load.moved * load.hot_units), 1)
         moves = (arrival_ns - load.begin) // load.every
-        found: Ints = (moves * each_time + load.hot_units - 1 - rank) // load.hot_units
-        return found
+        times: Ints = (moves * each_time + load.hot_units - 1 - rank) // load.hot_units
+        return times
 
 
 class Ordered:
-    """Which unit is which in the order of heat."""
+    """The order of units by heat."""
 
     def __init__(self, count: int, first: int, scattered: Scattered | None) -> None:
         self._count = count
@@ -92,13 +97,13 @@ class Ordered:
         self._scattered = scattered
 
     def units(self, number: Ints) -> Ints:
-        """Return the places of units by number; numbers beyond the last begin anew."""
+        """Return the indices of units by their number in the order; numbers wrap around."""
         at: Ints = (number + self._first) % self._count
         return at if self._scattered is None else self._scattered[at]
 
 
 def ordered(where: Where, units: int, hot_units: int, seed: int) -> Ordered:
-    """Return units in one piece that begins where it is said, or scattered."""
+    """Return an order of contiguous units at the specified place, or of scattered ones."""
     if where == "scattered":
         return Ordered(units, 0, Scattered(units, seed))
     first = {"start": 0, "middle": (units - hot_units) // 2, "end": units - hot_units}[where]
@@ -106,8 +111,8 @@ def ordered(where: Where, units: int, hot_units: int, seed: int) -> Ordered:
 
 
 def too_many_units(span: int, unit: int) -> Iterator[tuple[str, str]]:
-    """Refuse units that are too small to be counted, or larger than the span."""
+    """Yield a problem if there are more than UNITS_MAX units, or a unit exceeds the span."""
     if span // unit > UNITS_MAX:
-        yield "unit", f"too many units: at least {format_size(-(-span // UNITS_MAX))} each"
+        yield "unit", f"too many units: unit must be at least {format_size(-(-span // UNITS_MAX))}"
     if unit > span:
         yield "unit", f"a unit of {format_size(unit)} does not fit into the span"

@@ -1,7 +1,7 @@
-"""Iometer's configuration files (.icf): what each worker is to do, test after test.
+"""Read Iometer's configuration files (.icf): the work of each worker, test by test.
 
-The file is lines of `'comment` that say what the lines after them are; its sections are known by
-the first of these.  Results displays and addresses of managers say nothing about the load.
+In the file, a line `'comment` names the values on the lines that follow; sections are identified by
+their first comment.  Result displays and manager addresses do not concern the load.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from dataclasses import dataclass, field
 
 from hybridsim.foundation.errors import WorkloadError
 from hybridsim.foundation.suggest import nearest
-from hybridsim.foundation.toml.problems import MOST, Problem, report
+from hybridsim.foundation.toml.problems import PROBLEMS_MAX, Problem, report
 
 SECOND = 10**9
 COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")
 EXAMPLE = "4096,100,67,100,0,1,0,0"
 NORMAL, CYCLED = ("NORMAL", "0"), ("CYCLE_OUTSTANDING_IOS", "6")
 NO_DISK = re.compile(r"NETWORK|TCP|VI\b", re.I)
-DEPTH_MAX = 4096  # requests outstanding of a worker, and depths of a cycle
-DIGITS = 15  # of a number: microseconds of 30 years, bytes of a PB
+DEPTH_MAX = 4096  # requests outstanding of a worker, and maximum of a cycle of depths
+DIGITS = 15  # maximum digits of a number: enough for 30 years in us, a PB in bytes
 NUMBER = re.compile(r"(?<!\d)\d+", re.ASCII)
 
 
 def detect(text: str) -> bool:
-    """Tell whether the text is of such a file."""
+    """Return whether the text is a configuration file of Iometer."""
     return text.startswith("Version ") and "\n'" in text
 
 
 @dataclass(frozen=True)
 class Spec:
-    """An access specification: lines as numbers, by COLUMNS."""
+    """An access specification: its lines as numbers, by COLUMNS."""
 
     name: str
     line: int  # of the file
@@ -40,11 +40,11 @@ class Spec:
 
 @dataclass
 class Worker:
-    """One worker: its targets, and what it does in each test."""
+    """One worker: its targets, and its access specification in each test."""
 
     line: int
     outstanding: int = 1
-    most_sectors: int = 0  # of each target; 0: all of it
+    sectors_max: int = 0  # of each target; 0: the whole target
     first_sector: int = 0
     specs: list[tuple[str, int]] = field(default_factory=list)  # name, line
     targets: list[str] = field(default_factory=list)
@@ -52,17 +52,17 @@ class Worker:
 
 @dataclass
 class Icf:
-    """What a file says."""
+    """The contents of a file."""
 
     run_ns: int = 0
     ramp_ns: int = 0
-    depths: tuple[int, ...] = ()  # in place of each worker's own
-    specs: dict[str, Spec] = field(default_factory=dict)  # by name in small letters
+    depths: tuple[int, ...] = ()  # override the workers' own
+    specs: dict[str, Spec] = field(default_factory=dict)  # by lower-case name
     workers: list[Worker] = field(default_factory=list)
 
 
 def read(text: str, name: str) -> Icf:
-    """Return what a file says; raise WorkloadError that names every line that cannot be made."""
+    """Return the contents of a file; raise WorkloadError with every unsupported or wrong line."""
     reading = _Reading(text, name)
     reading.all()
     if reading.problems:
@@ -71,12 +71,12 @@ def read(text: str, name: str) -> Icf:
 
 
 def is_number(word: str) -> bool:
-    """Tell whether a word is a whole number of a size that can be meant."""
+    """Return whether a word is an integer of at most DIGITS digits."""
     return word.isascii() and word.isdigit() and len(word) <= DIGITS
 
 
 class _Reading:
-    """A file, line by line."""
+    """Reads a file line by line, and collects its problems."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text, self._name = text, name
@@ -87,15 +87,15 @@ class _Reading:
         self._worker: Worker | None = None
 
     def wrong(self, line: int, message: str) -> None:
-        """Note what is wrong with a line, counted from 1; of many the first."""
-        if len(self.problems) > MOST:
+        """Add a problem at a line, counted from 1; beyond PROBLEMS_MAX they are ignored."""
+        if len(self.problems) > PROBLEMS_MAX:
             return
         content = self._lines[line - 1]
         column = len(content) - len(content.lstrip()) + 1
         self.problems.append(Problem.at(message, self._text, self._name, line, column))
 
     def all(self) -> None:
-        """Read all of it."""
+        """Read the whole file."""
         for key, line, values in self._entries():
             word = key.split(",")[0].strip().lower()
             if word == "access specification name":
@@ -106,14 +106,14 @@ class _Reading:
                 self._one(word, line + 1, values)
         for spec in self.icf.specs.values():
             if all(spec.access) and sum(row[1] for row in spec.access) != 100:
-                self.wrong(spec.line, "the lines' % of size make 100 together")
+                self.wrong(spec.line, "the % of size of all lines must add up to 100")
         if not self.icf.specs and not self.problems:
-            self.wrong(1, "no access specification is in it")
+            self.wrong(1, "the file contains no access specification")
         for worker in self.icf.workers:
             self._check(worker)
 
     def _entries(self) -> Iterator[tuple[str, int, list[str]]]:
-        """Yield each comment with its line, and the lines that follow it."""
+        """Yield each comment, its line number, and the lines that follow it."""
         at = 0
         while at < len(self._lines):
             line, at = at + 1, at + 1
@@ -127,7 +127,7 @@ class _Reading:
             yield content.removeprefix("'").strip(), line, values
 
     def _one(self, word: str, line: int, values: list[str]) -> None:
-        """Take an entry whose value is one line."""
+        """Read an entry whose value is one line."""
         value = values[0]
         if word.startswith("hours"):
             hours, minutes, seconds = self._numbers(line, value, 3)
@@ -148,19 +148,19 @@ class _Reading:
         if value in CYCLED:
             self.icf.depths = self._cycle
         elif value not in NORMAL:
-            known = f"{NORMAL[0]} and {CYCLED[0]} are"
-            self.wrong(line, f"tests that cycle over workers or targets are not made; {known}")
+            supported = f"supported are {NORMAL[0]} and {CYCLED[0]}"
+            self.wrong(line, f"tests that cycle over workers or targets: {supported}")
 
     def _of_worker(self, worker: Worker, word: str, line: int, values: list[str]) -> None:
         value = values[0]
         if word in ("worker type", "target type") and NO_DISK.match(value):
-            self.wrong(line, f"a network is no disk: take out this {word.split()[0]}")
+            self.wrong(line, f"network workers are not supported: remove this {word.split()[0]}")
         elif word == "number of outstanding ios":
             worker.outstanding = self._numbers(line, value, 1)[0]
             if not 1 <= worker.outstanding <= DEPTH_MAX:
-                self.wrong(line, f"1 to {DEPTH_MAX} requests are outstanding")
+                self.wrong(line, f"outstanding requests must be from 1 to {DEPTH_MAX}")
         elif word == "disk maximum size":
-            worker.most_sectors, worker.first_sector = self._numbers(line, value, 2)
+            worker.sectors_max, worker.first_sector = self._numbers(line, value, 2)
         elif word == "assigned access specs":
             worker.specs = [(each, line + i) for i, each in enumerate(values) if each]
         elif word == "target":
@@ -169,13 +169,15 @@ class _Reading:
     def _name_spec(self, line: int, values: list[str]) -> None:
         name = values[0].rsplit(",", 1)[0].strip() if values else ""
         if not name:
-            self.wrong(line, "a name and its default assignment follow, as 'Web server,NONE'")
+            self.wrong(
+                line, "a name and its default assignment must follow, as in 'Web server,NONE'"
+            )
         self.icf.specs[name.lower()] = Spec(name, min(line + 1, len(self._lines)), ())
 
     def _fill_spec(self, line: int, values: list[str]) -> None:
         name = next(reversed(self.icf.specs), None)
         if name is None:
-            self.wrong(line, "lines of an access specification that has no name")
+            self.wrong(line, "the access specification of these lines has no name")
             return
         rows = [self._row(line + 1 + i, value) for i, value in enumerate(values) if value]
         spec = self.icf.specs[name]
@@ -185,37 +187,40 @@ class _Reading:
         fields = [each.strip() for each in value.split(",")]
         if len(fields) != len(COLUMNS) or not all(map(is_number, fields)):
             columns = ", ".join(COLUMNS).replace("of_size", "% of size")
-            self.wrong(line, f"no line of an access specification ({columns}): {EXAMPLE}")
+            self.wrong(line, f"not a line of an access specification ({columns}), as in {EXAMPLE}")
             return ()
         row = dict(zip(COLUMNS, map(int, fields)))
         if row["size"] < 1 or max(row[each] for each in COLUMNS[1:4]) > 100:
-            self.wrong(line, "a size from 1 byte on, and shares up to 100")
+            self.wrong(line, "a size must be at least 1 byte, and shares at most 100")
         if row["burst"] < 1:
-            self.wrong(line, "a burst is at least one request")
+            self.wrong(line, "a burst must be at least one request")
         if row["reply"]:
-            self.wrong(line, "replies go over a network, which is no disk: reply is 0")
+            self.wrong(line, "replies are for networks and not supported: reply must be 0")
         return tuple(row.values())
 
     def _depths(self, line: int, value: str) -> tuple[int, ...]:
         begin, end, step = self._numbers(line, value, 3)
         is_linear = value.upper().endswith("LINEAR")
         if begin < 1 or end < begin or step < (1 if is_linear else 2):
-            self.wrong(line, "depths go up: start is at least 1, and step leads on to end")
+            self.wrong(
+                line,
+                "depths must increase: start at least 1, end not below it, step positive",
+            )
             return (1,)
         if end > DEPTH_MAX:
-            self.wrong(line, f"depths go up to {DEPTH_MAX}")
+            self.wrong(line, f"depths must be at most {DEPTH_MAX}")
             return (1,)
-        found = [begin]
-        while (more := found[-1] + step if is_linear else found[-1] * step) <= end:
-            found.append(more)
-        return tuple(found)
+        depths = [begin]
+        while (more := depths[-1] + step if is_linear else depths[-1] * step) <= end:
+            depths.append(more)
+        return tuple(depths)
 
     def _numbers(self, line: int, value: str, count: int) -> list[int]:
         words = NUMBER.findall(value)[:count]
         numbers = [int(each) for each in words if is_number(each)]
         if len(numbers) < count:
-            which = "a whole number" if count == 1 else f"{count} whole numbers"
-            self.wrong(line, f"{which} of at most {DIGITS} digits must stand here")
+            what = "an integer" if count == 1 else f"{count} integers"
+            self.wrong(line, f"expected {what} of at most {DIGITS} digits")
             numbers += [1] * count
         return numbers[:count]
 
@@ -225,8 +230,8 @@ class _Reading:
             if spec is None and name.lower() != "idle":
                 near = nearest(name, [each.name for each in self.icf.specs.values()])
                 meant = f": did you mean {near!r}?" if near else ""
-                self.wrong(line, f"no access specification {name!r} is in the file{meant}")
-            most_bytes = worker.most_sectors * 512
+                self.wrong(line, f"the file contains no access specification {name!r}{meant}")
+            max_bytes = worker.sectors_max * 512
             sizes = [row[0] for row in spec.access if row] if spec else []
-            if most_bytes and max(sizes, default=0) > most_bytes:
-                self.wrong(line, f"a request does not fit into {worker.most_sectors} sectors")
+            if max_bytes and max(sizes, default=0) > max_bytes:
+                self.wrong(line, f"a request does not fit into {worker.sectors_max} sectors")

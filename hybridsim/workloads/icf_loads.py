@@ -1,7 +1,7 @@
-"""The loads that a configuration file of Iometer comes to: a table for each worker and test.
+"""The loads of a configuration file of Iometer: a table for each worker and test.
 
-Tests follow one another, each as long as ramp and run say, once for each depth.  Targets lie one
-behind the other.
+Tests run one after another, each for ramp + run at every depth.  Targets are concatenated on the
+volume.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from hybridsim.workloads.icf import SECOND, Icf, Spec, Worker
 from hybridsim.workloads.iometer import Iometer
 
 SECTOR = 512
-USUAL_RUN_NS = 60 * SECOND  # where a test runs until somebody stops it
+DEFAULT_RUN_NS = 60 * SECOND  # for tests that run until they are stopped
 
 
-class Made(NamedTuple):
-    """A load, and the line of the file that asks for it."""
+class LoadTable(NamedTuple):
+    """The table of a load, and the line of its access specification in the file."""
 
     table: dict[str, Any]
     line: int
 
 
-def loads(icf: Icf, said: Mapping[str, Any]) -> list[Made]:
-    """Return the loads; what is said beside the file goes over it.
+def loads(icf: Icf, options: Mapping[str, Any]) -> list[LoadTable]:
+    """Return the loads; `options` override the values of the file.
 
-    Raises ValueError where `spec` names none of the file's.
+    Raises ValueError if `spec` is not an access specification of the file.
     """
-    over = {key: value for key, value in said.items() if key not in ("icf", "spec")}
+    over = {key: value for key, value in options.items() if key not in ("icf", "spec")}
     span = over.get("span", Iometer.model_fields["span"].default)
-    workers = icf.workers or [Worker(0)]  # a file of specifications only: one does them all
+    workers = icf.workers or [Worker(0)]  # a file with specifications only: one worker runs them
     places = _Places(workers, span if isinstance(span, int) else parse_size(span))
-    tests = _tests(icf, workers, said.get("spec"))
-    lasts_ns = (icf.ramp_ns + (icf.run_ns or USUAL_RUN_NS)) * max(1, len(icf.depths))
-    found = []
+    tests = _tests(icf, workers, options.get("spec"))
+    lasts_ns = (icf.ramp_ns + (icf.run_ns or DEFAULT_RUN_NS)) * max(1, len(icf.depths))
+    tables = []
     for number, test in enumerate(tests):
         times = {
             "begin": format_time(number * lasts_ns),
@@ -45,21 +45,21 @@ def loads(icf: Icf, said: Mapping[str, Any]) -> list[Made]:
         for worker, spec in test:
             for at, of_span in places.of(worker):
                 table = _table(icf, worker, spec) | {"at": at, "span": of_span}
-                found.append(Made(table | times | over, spec.line))
-    return found
+                tables.append(LoadTable(table | times | over, spec.line))
+    return tables
 
 
 def _tests(
     icf: Icf, workers: Sequence[Worker], name: str | None
 ) -> list[list[tuple[Worker, Spec]]]:
-    """Return who does what in each test."""
+    """Return for each test the workers with their access specifications."""
     if name is not None:
         if name.lower() not in icf.specs:
-            known = [spec.name for spec in icf.specs.values()]
-            raise ValueError(f"no access specification {name!r}: {hint(name, known)}")
+            names = [spec.name for spec in icf.specs.values()]
+            raise ValueError(f"no access specification {name!r}: {hint(name, names)}")
         return [[(worker, icf.specs[name.lower()]) for worker in workers]]
     assigned = [[each for each, _ in worker.specs] for worker in workers]
-    if not any(assigned):  # nobody is told to do anything: all of them, one after the other
+    if not any(assigned):  # no assignments: run all specifications, one after another
         assigned = [[spec.name for spec in icf.specs.values()]] * len(workers)
     return [
         [
@@ -78,12 +78,12 @@ def _table(icf: Icf, worker: Worker, spec: Spec) -> dict[str, Any]:
         "access": [",".join(map(str, row)) for row in spec.access],
         "depth": list(icf.depths or (worker.outstanding,)),
         "ramp": format_time(icf.ramp_ns),
-        "run": format_time(icf.run_ns or USUAL_RUN_NS),
+        "run": format_time(icf.run_ns or DEFAULT_RUN_NS),
     }
 
 
 class _Places:
-    """Where targets lie: each begins where the one before ends."""
+    """The places of targets: each starts at the end of the preceding one."""
 
     def __init__(self, workers: Sequence[Worker], span_bytes: int) -> None:
         self._span_bytes = span_bytes
@@ -98,13 +98,13 @@ class _Places:
             begin += extent
 
     def _span(self, worker: Worker) -> int:
-        return worker.most_sectors * SECTOR or self._span_bytes
+        return worker.sectors_max * SECTOR or self._span_bytes
 
     def _extent(self, worker: Worker) -> int:
         return worker.first_sector * SECTOR + self._span(worker)
 
     def of(self, worker: Worker) -> Iterator[tuple[str, str]]:
-        """Yield where the part of each of its targets begins, and how large it is."""
+        """Yield the offset and the size of the range of each target of a worker."""
         for target in worker.targets or [""]:
             at = self._begin[target] + worker.first_sector * SECTOR
             yield format_size(at), format_size(self._span(worker))

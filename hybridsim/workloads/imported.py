@@ -1,4 +1,4 @@
-"""Loads that another tool's file says: they take the place of the table that names the file."""
+"""Loads from the files of other tools: they replace the table that names the file."""
 
 from __future__ import annotations
 
@@ -9,54 +9,54 @@ from hybridsim.foundation.errors import WorkloadError
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.toml.problems import Locates, Path, Problem
 from hybridsim.workloads import icf
-from hybridsim.workloads.icf_loads import Made, loads
+from hybridsim.workloads.icf_loads import LoadTable, loads
 
 
 class OfIcf:
-    """Where such a file says things."""
+    """Locates loads in such a file."""
 
-    def __init__(self, text: str, name: str, made: Sequence[Made]) -> None:
-        self._text, self._name, self._made = text, name, made
+    def __init__(self, text: str, name: str, tables: Sequence[LoadTable]) -> None:
+        self._text, self._name, self._tables = text, name, tables
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem with the line of its load's access specification."""
+        """Return a problem at the line of a load's access specification."""
         number = path[1] if len(path) > 1 else 0
-        line = self._made[number].line if isinstance(number, int) and self._made else 1
+        line = self._tables[number].line if isinstance(number, int) and self._tables else 1
         return Problem.at(message, self._text, self._name, line, 2)
 
 
 class Renumbered:
-    """Where loads were said that are several now."""
+    """Locates loads that were expanded from one table."""
 
     def __init__(self, origin: Locates, numbers: Sequence[int]) -> None:
         self._origin, self._numbers = origin, numbers
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem with the place of its load."""
+        """Return a problem at the place of the original table."""
         if len(path) > 1 and isinstance(path[1], int):
             path = (path[0], self._numbers[path[1]], *path[2:])
         return self._origin.problem(path, message, of)
 
 
 def of_icf(text: str, name: str) -> tuple[dict[str, Any], Locates]:
-    """Return the loads of a file's tests, and where they are said."""
-    made = loads(icf.read(text, name), {})
-    return {"load": [each.table for each in made]}, OfIcf(text, name, made)
+    """Return the loads of a file's tests, and their locator."""
+    tables = loads(icf.read(text, name), {})
+    return {"load": [each.table for each in tables]}, OfIcf(text, name, tables)
 
 
-def with_files(said: Mapping[str, Any], origin: Locates) -> tuple[Mapping[str, Any], Locates]:
-    """Return what was said, with the loads of files in it."""
-    given = said.get("load")
-    if not isinstance(given, list):
-        return said, origin
+def with_files(workload: Mapping[str, Any], origin: Locates) -> tuple[Mapping[str, Any], Locates]:
+    """Return a workload in which tables that name a file are replaced by the file's loads."""
+    specified = workload.get("load")
+    if not isinstance(specified, list):
+        return workload, origin
     tables: list[Any] = []
     numbers: list[int] = []
-    for number, table in enumerate(given):
+    for number, table in enumerate(specified):
         is_file = isinstance(table, dict) and table.get("kind") == "iometer" and table.get("icf")
-        found = _of_file(table, number, origin) if is_file else [table]
-        tables += found
-        numbers += [number] * len(found)
-    return {**said, "load": tables}, Renumbered(origin, numbers)
+        expanded = _of_file(table, number, origin) if is_file else [table]
+        tables += expanded
+        numbers += [number] * len(expanded)
+    return {**workload, "load": tables}, Renumbered(origin, numbers)
 
 
 def _of_file(table: Mapping[str, Any], number: int, origin: Locates) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _of_file(table: Mapping[str, Any], number: int, origin: Locates) -> list[dic
     except WorkloadError as error:
         raise WorkloadError(str(origin.problem(("load", number, "icf"), str(error)))) from None
     if not icf.detect(text):
-        message = f"{path} is no configuration file of Iometer: those begin with 'Version'"
+        message = f"{path} is not a configuration file of Iometer, which begins with 'Version'"
         raise WorkloadError(str(origin.problem(("load", number, "icf"), message)))
     try:
         return [each.table for each in loads(icf.read(text, path), table)]

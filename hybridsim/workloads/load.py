@@ -1,7 +1,7 @@
-"""One load of a workload: what all kinds have in common, and how its requests come to be.
+"""One load of a workload: the common part of all kinds, and the generation of requests.
 
-Requests are made in blocks of BLOCK_ROWS, each from draws of its own (seed, load, block), so that
-the stream is the same however it is cut afterwards.
+Requests are generated in blocks of BLOCK_ROWS, each from its own random stream (seed, load, block),
+so the requests do not depend on how they are divided later.
 """
 
 from __future__ import annotations
@@ -34,60 +34,63 @@ from hybridsim.workloads.quantities import (
 BLOCK_ROWS = 1 << 16
 SECOND = 10**9
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-WORKER_BITS = 16  # of a request's stream; the load's number is above
+WORKER_BITS = 16  # low bits of `stream`; the upper ones are the number of the load
 LATEST_NS = 1 << 61
 
 
 class Places(Protocol):
-    """Where requests go; asked once a block, in order."""
+    """The offsets of requests; called once per block, in order."""
 
     def offsets(self, draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
-        """Return offsets from the beginning of the load's span."""
+        """Return offsets from the start of the load's span, in bytes."""
 
 
 class Load(Part, ABC):
-    """When requests come, how large they are, how many of them read; a kind says where they go."""
+    """Times, sizes and directions of requests; a kind (subclass) adds their offsets."""
 
     name: str = ""
-    at: Size = 0  # where its part of the volume begins
-    span: Size = Field(16 * GIB, gt=0)  # how large that part is
+    at: Size = 0  # offset of its range on the volume
+    span: Size = Field(16 * GIB, gt=0)  # size of that range
     size: Sizes = ((4 * KIB, 100.0),)
     read: Share = 0.7
     align: Align = 4 * KIB
-    rate: Rate = 100.0  # requests a second
+    rate: Rate = 100.0  # requests per second
     arrivals: Literal["poisson", "even"] = "poisson"
-    burst_every: Time | None = None  # from the beginning of one burst to that of the next
+    burst_every: Time | None = None  # from the start of one burst to the start of the next
     burst_lasts: Time = SECOND
-    burst_rate: Rate = 1000.0  # requests a second while it lasts
+    burst_rate: Rate = 1000.0  # requests per second in a burst
     begin: Time = 0
     end: Time | None = None
     depth: Depths | None = None  # requests outstanding, one worker each; '1-512' doubles
-    step: Time = 60 * SECOND  # how long a depth lasts, at the load's rate
-    flush_every: Often = 0  # requests, of which some write, before a FLUSH; 0: never
+    step: Time = 60 * SECOND  # time per depth, at the load's rate
+    flush_every: Often = 0  # requests between FLUSHes, if any of them is a write; 0: never
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse what leaves no room or no time."""
+        """Reject values that leave no space or no time for requests."""
         largest = max(size for size, _ in self.size)
         if largest > self.span:
             yield "size", f"a request of {format_size(largest)} does not fit into the span"
         if self.burst_every is not None and self.burst_every <= self.burst_lasts:
-            yield "burst_lasts", f"a burst of {format_time(self.burst_lasts)} never ends"
+            yield (
+                "burst_lasts",
+                f"a burst of {format_time(self.burst_lasts)} must be shorter than burst_every",
+            )
         if self.end is not None and self.end <= self.begin:
             yield "end", "the load ends before it begins"
         if self.depth is not None and self.burst_every is not None:
-            yield "burst_every", "workers at a depth wait for their requests: they have no bursts"
+            yield "burst_every", "burst_every and depth exclude each other"
 
     @property
     def ends(self) -> bool:
-        """Tell whether the load ends by itself."""
+        """Return whether the load has an end of its own."""
         return self.end is not None or (self.depth is not None and len(self.depth) > 1)
 
     @abstractmethod
     def places(self, seed: int) -> Places:
-        """Return where requests go, from the beginning."""
+        """Return the source of offsets, at its start."""
 
     def requests(self, seed: int, number: int) -> Iterator[Requests]:
-        """Yield the load's requests in order of arrival, without end unless it has one."""
+        """Yield the requests in order of arrival; infinite if the load has no end."""
         blocks = self._blocks(seed, number)
         yield from blocks if self.depth is None else in_workers(blocks, self, self._steps())
 
@@ -114,7 +117,7 @@ class Load(Part, ABC):
                 return
 
     def fill(self, rows: Requests, places: Places, draws: Draws) -> None:
-        """Say how large requests are, what they do and where; their arrivals are known."""
+        """Fill in the sizes, operations and offsets of requests with given arrivals."""
         choice = Weighted([weight for _, weight in self.size])
         sizes = np.array([size for size, _ in self.size], np.int64)
         rows.length_bytes[:] = sizes[choice.choose(draws, rows.rows)]
@@ -122,11 +125,11 @@ class Load(Part, ABC):
         rows.offset_bytes[:] = places.offsets(draws, rows.arrival_ns, rows.length_bytes)
 
     def paused_ns(self, number: Ints) -> Ints:
-        """Return how long pauses before each request last, together; they are counted from 0."""
+        """Return the total of all pauses before each request, in ns; requests count from 0."""
         return np.zeros_like(number)
 
     def _times(self, done: Floats) -> Ints:
-        """Return when so many requests are due."""
+        """Return the times in ns at which cumulative numbers of requests are due."""
         if self.burst_every is None:
             steady: Ints = np.rint(done * (SECOND / self.rate)).astype(np.int64)
             return steady
@@ -140,7 +143,7 @@ class Load(Part, ABC):
         return bursting
 
     def _steps(self) -> Ints:
-        """Return when each depth ends; one that is alone does not."""
+        """Return the end times of all depths; a single depth has no end."""
         if self.depth is None or len(self.depth) == 1:
             return np.array([LATEST_NS])
         ends: Ints = self.begin + self.step_ns * np.arange(1, len(self.depth) + 1)
@@ -148,20 +151,20 @@ class Load(Part, ABC):
 
     @property
     def step_ns(self) -> int:
-        """Return how long a depth lasts."""
+        """Return the time per depth in ns."""
         return self.step
 
 
 class Flushes:
-    """Adds a FLUSH after so many requests, if any of them writes."""
+    """Adds a FLUSH after every `every` requests, if any of them is a write."""
 
     def __init__(self, every: int) -> None:
         self._every = every
-        self._before = 0  # requests since the last place for one
+        self._before = 0  # requests since the last possible FLUSH
         self._written = 0  # writes among them
 
     def among(self, rows: Requests) -> Requests:
-        """Return the requests with what follows them."""
+        """Return the requests with FLUSHes inserted."""
         if not self._every or not rows.rows:
             return rows
         writes = np.concatenate([[0], np.cumsum(rows.op == Op.WRITE)]) + self._written
@@ -178,11 +181,11 @@ class Flushes:
 
 
 def in_workers(blocks: Iterator[Requests], load: Load, ends_ns: Ints) -> Iterator[Requests]:
-    """Deal requests to as many workers as are outstanding at a time, each with one at a time.
+    """Distribute requests over as many workers as the depth; each has one request at a time.
 
-    A request's recorded completion is its worker's next arrival, or when it pauses before that: a
-    replay after think times lets the worker issue it as soon as the machine has completed the one
-    before, and the pause is over.
+    The recorded completion of a request is the worker's next arrival less its pause.  So a replay
+    with think times issues the next request when the machine has completed this one and the pause
+    is over.
     """
     depths = load.depth or (1,)
     held: Requests | None = None
@@ -219,8 +222,8 @@ def _completed(held: Requests, after: Requests, load: Load, ends_ns: Ints, befor
 def within_units(
     unit: Ints, unit_bytes: int, load: Load, draws: Draws, length: Ints
 ) -> NDArray[np.int64]:
-    """Return aligned places in units of the span: inside one, if a request fits."""
+    """Return aligned random offsets in units of the span, inside a unit if the request fits."""
     slots = np.maximum((unit_bytes - length) // load.align + 1, 1)
     offset = unit * unit_bytes + draws.below(slots, len(unit)) * load.align
-    found: NDArray[np.int64] = np.minimum(offset, load.span - length)
-    return found
+    limited: NDArray[np.int64] = np.minimum(offset, load.span - length)
+    return limited

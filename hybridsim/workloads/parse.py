@@ -1,7 +1,7 @@
-"""A workload from a TOML text, or from one line; what is wrong with it is told with its place.
+"""Parse a workload from a TOML text or from one line; report errors with their place.
 
-A line is `gen:KIND,key=value,...`, several loads joined with `+`.  Keys of the workload as a whole
-(seed, requests, duration) may stand in any of them.
+A line is `gen:KIND,key=value,...`, with several loads joined by `+`.  The keys of the workload
+itself (seed, requests, duration) may be in any of the loads.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ from hybridsim.workloads.imported import of_icf, with_files
 from hybridsim.workloads.workload import TABLES, Workload
 
 SCHEME = "gen:"
-LINE = "workload"  # how errors call it
+LINE = "workload"  # the name of a line in errors
 WHOLE = ("seed", "requests", "duration")
 
 
 def read(text: str, name: str) -> Workload:
-    """Return the workload that a text says."""
+    """Return the workload of a text; raise WorkloadError with all problems."""
     if text.startswith(SCHEME):
         line = text.strip()
-        place = LINE if name.startswith(SCHEME) else name  # a line may stand in a file
-        said, places = _of_line(line, place)
-        return _checked(*with_files(said, OfLine(line, places, place)))
+        place = LINE if name.startswith(SCHEME) else name  # a line may be in a file
+        tables, places = _of_line(line, place)
+        return _checked(*with_files(tables, OfLine(line, places, place)))
     text = cleaned(text)
     if icf.detect(text):
         return _checked(*of_icf(text, name))
     return _checked(*with_files(parsed(text, name, WorkloadError), OfToml(text, name)))
 
 
-def _checked(said: Mapping[str, Any], origin: Locates) -> Workload:
+def _checked(tables: Mapping[str, Any], origin: Locates) -> Workload:
     problems = []
-    loads = said.get("load")
+    loads = tables.get("load")
     for number, load in enumerate(loads if isinstance(loads, list) else []):
         if isinstance(load, dict) and load.get("kind") not in KINDS:
             path: Path = ("load", number, "kind")
             word = load.get("kind")
-            what = "say the kind of load" if word is None else f"no kind of load {word!r}"
+            what = "specify the kind of load" if word is None else f"no kind of load {word!r}"
             problems.append(origin.problem(path, f"{what}: {hint(str(word), KINDS)}"))
     if problems:
         raise WorkloadError(report(problems, "workload"))
     try:
-        return Workload.model_validate(said)
+        return Workload.model_validate(tables)
     except ValidationError as error:
-        found = explain(error, origin, known_keys, path_in_text)
-        raise WorkloadError(report(dict.fromkeys(found), "workload")) from None
+        problems = explain(error, origin, known_keys, path_in_text)
+        raise WorkloadError(report(dict.fromkeys(problems), "workload")) from None
 
 
 class OfToml:
-    """Where a TOML text says things."""
+    """Locates paths in a TOML text."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text = text
@@ -65,20 +65,20 @@ class OfToml:
         self._places = Places(text)
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem with its line."""
+        """Return a problem at the line and column of a path."""
         line, column = self._places.line_column(path, of)
         return Problem.at(message, self._text, self._name, line, column)
 
 
 class OfLine:
-    """Where a line says things."""
+    """Locates paths in a line."""
 
     def __init__(self, text: str, places: Mapping[Path, int], name: str = LINE) -> None:
         self._text, self._name = text, name
         self._places = places
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem with its column."""
+        """Return a problem at the column of a path."""
         while path and path not in self._places:
             path = path[:-1]
         column = self._places.get(path, len(SCHEME)) + 1
@@ -86,8 +86,8 @@ class OfLine:
 
 
 def _of_line(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
-    """Return what a line says as tables, and where each key stands."""
-    said: dict[str, Any] = {"load": []}
+    """Return the tables of a line, and the position of each key."""
+    tables: dict[str, Any] = {"load": []}
     places: dict[Path, int] = {}
     at = len(SCHEME)
     for number, load in enumerate(text[len(SCHEME) :].split("+")):
@@ -100,15 +100,15 @@ def _of_line(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
                 path, key, value = ("load", number, "kind"), "kind", key
             elif not equals:
                 problem = Problem.at(
-                    f"{field!r} says nothing: write key=value", text, name, 1, at + 1
+                    f"{field!r} is not of the form key=value", text, name, 1, at + 1
                 )
                 raise WorkloadError(str(problem))
             places[path] = at
-            (said if key in WHOLE else table)[key] = value.strip()
+            (tables if key in WHOLE else table)[key] = value.strip()
             at += len(field) + 1
         places["load", number] = at - len(load) - 1
-        said["load"].append(table)
-    return said, places
+        tables["load"].append(table)
+    return tables, places
 
 
 def known_keys(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the tables of a workload are made of: shares, counts, weighted lists, in people's words."""
+"""The types of quantities in a workload: shares, counts, weighted lists, as users write them."""
 
 from __future__ import annotations
 
@@ -28,100 +28,98 @@ __all__ = [
     "bytes_of",
 ]
 
-DEEPEST = 4096
+DEPTH_MAX = 4096
 COUNT_MAX = 2**63 - 1
-SHOWN = 30  # letters of what makes no sense
+SHOWN = 30  # characters of an invalid value in a message
 COUNTS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 Weight = TypeVar("Weight")
 
 
-def parse_share(said: object) -> float:
-    """Return the share that '70%' is."""
-    if not isinstance(said, str):
-        raise ValueError(f"a share is written with its sign: '{said}%'")
-    share = float(parse_percent(said))
+def parse_share(value: object) -> float:
+    """Return the share of a text as '70%'."""
+    if not isinstance(value, str):
+        raise ValueError(f"a share needs a percent sign: '{value}%'")
+    share = float(parse_percent(value))
     if share > 1:
-        raise ValueError(f"{said} is more than all: at most 100%")
+        raise ValueError(f"{value} must be at most 100%")
     return share
 
 
-def parse_count(said: object) -> int:
-    """Return the number that '10M' or 500 is."""
-    if isinstance(said, int) and not isinstance(said, bool):
-        number: float = said
+def parse_count(value: object) -> int:
+    """Return the integer of a text as '10M', or a number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        number: float = value
     else:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMG]?)", str(said).replace("_", ""))
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMG]?)", str(value).replace("_", ""))
         number = float(match[1]) * COUNTS[match[2]] if match else 0.5
     if abs(number) > COUNT_MAX or number != int(number):
-        raise ValueError(f"{_short(said)} is no count: write for instance 500, 100k or 10M")
+        raise ValueError(f"{_short(value)} is not a count, as 500, 100k or 10M")
     return int(number)
 
 
-def parse_number(said: object) -> float:
-    """Return a number that may stand in quotes, as it does on the command line."""
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        number = float(said) if abs(said) < COUNT_MAX else math.inf
+def parse_number(value: object) -> float:
+    """Return a number, or the number of a text as '2k'."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value) if abs(value) < COUNT_MAX else math.inf
     else:
-        match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([kMG]?)", str(said))
+        match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([kMG]?)", str(value))
         number = float(match[1]) * COUNTS[match[2]] if match else math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{_short(said)} is no number: write for instance 0.9, 150 or 2k")
+        raise ValueError(f"{_short(value)} is not a number, as 0.9, 150 or 2k")
     return number
 
 
-def _short(said: object) -> str:
-    return repr(said if len(str(said)) <= SHOWN else str(said)[:SHOWN] + "...")
+def _short(value: object) -> str:
+    return repr(value if len(str(value)) <= SHOWN else str(value)[:SHOWN] + "...")
 
 
-def parse_size_or_share(said: object) -> int | float:
-    """Return bytes (an integer) or a share (a float) of what is around it."""
-    if isinstance(said, str) and said.endswith("%"):
-        return parse_share(said)
-    if isinstance(said, str | int):
-        return parse_size(said)
-    raise ValueError(f"{said!r} is neither a size nor a share: write '2GiB' or '10%'")
+def parse_size_or_share(value: object) -> int | float:
+    """Return bytes (an integer) or a share (a float)."""
+    if isinstance(value, str) and value.endswith("%"):
+        return parse_share(value)
+    if isinstance(value, str | int):
+        return parse_size(value)
+    raise ValueError(f"{value!r} is neither a size nor a share, as '2GiB' or '10%'")
 
 
 def weighted(
     text: object, first: Callable[[str], Weight], example: str
 ) -> tuple[tuple[Weight, float], ...]:
-    """Return the pairs of 'a/70:b/30'; what has no weight gets an equal part of what is left."""
+    """Return the pairs of 'a/70:b/30'; items without a weight share the rest up to 100 equally."""
     if not isinstance(text, str) or not text:
-        raise ValueError(f"{text!r} is no list: write for instance '{example}'")
+        raise ValueError(f"{text!r} is not a weighted list, as '{example}'")
     parts = [each.partition("/") for each in text.split(":")]
-    said = [parse_number(weight) if slash else None for _, slash, weight in parts]
-    left = max(100 - sum(each or 0 for each in said), 0) / max(said.count(None), 1)
-    weights = [left if each is None else each for each in said]
-    found = [(first(name), weight) for (name, _, _), weight in zip(parts, weights)]
-    if any(weight < 0 for _, weight in found) or not sum(weight for _, weight in found):
-        raise ValueError(f"weights are 0 or more, and not all 0: '{example}'")
-    return tuple(found)
+    specified = [parse_number(weight) if slash else None for _, slash, weight in parts]
+    rest = max(100 - sum(each or 0 for each in specified), 0)
+    default = rest / max(specified.count(None), 1)
+    weights = [default if each is None else each for each in specified]
+    pairs = [(first(name), weight) for (name, _, _), weight in zip(parts, weights)]
+    if any(weight < 0 for _, weight in pairs) or not sum(weight for _, weight in pairs):
+        raise ValueError(f"weights must be 0 or more, and not all 0, as in '{example}'")
+    return tuple(pairs)
 
 
-def _sizes(said: Any) -> tuple[tuple[int, float], ...]:
-    if isinstance(said, int):
-        said = str(said)
-    found = weighted(said, parse_size, "4KiB/70:64KiB/30")
-    if min(size for size, _ in found) < 1:
-        raise ValueError("a request has at least 1 byte")
-    return found
+def _sizes(value: Any) -> tuple[tuple[int, float], ...]:
+    if isinstance(value, int):
+        value = str(value)
+    sizes = weighted(value, parse_size, "4KiB/70:64KiB/30")
+    if min(size for size, _ in sizes) < 1:
+        raise ValueError("a request must have at least 1 byte")
+    return sizes
 
 
-def _depths(said: Any) -> tuple[int, ...]:
-    """Return the depths that '8' or '1-512' is: from the first, doubled up to the last.
-
-    A list names them.
-    """
-    if isinstance(said, list) and said:
-        depths = tuple(parse_count(each) for each in said)
-        if not all(1 <= depth <= DEEPEST for depth in depths):
-            raise ValueError(f"{said!r}: a depth is from 1 to {DEEPEST}")
+def _depths(value: Any) -> tuple[int, ...]:
+    """Return the depths of '8', of '1-512' (doubled from the first to the last), or of a list."""
+    if isinstance(value, list) and value:
+        depths = tuple(parse_count(each) for each in value)
+        if not all(1 <= depth <= DEPTH_MAX for depth in depths):
+            raise ValueError(f"{value!r}: a depth must be from 1 to {DEPTH_MAX}")
         return depths
-    first, dash, last = str(said).partition("-")
+    first, dash, last = str(value).partition("-")
     low = parse_count(first)
     high = parse_count(last) if dash else low
-    if not 1 <= low <= high <= DEEPEST:
-        raise ValueError(f"{said!r} is no depth: write for instance 32 or '1-512'")
+    if not 1 <= low <= high <= DEPTH_MAX:
+        raise ValueError(f"{value!r} is not a depth, as 32 or '1-512'")
     return tuple(low << power for power in range(20) if low << power <= high)
 
 
@@ -136,6 +134,6 @@ Depths = Annotated[tuple[int, ...], BeforeValidator(_depths)]
 Align = Annotated[Size, Field(ge=1)]
 
 
-def bytes_of(said: int | float, whole_bytes: int) -> int:
-    """Return a size, or the bytes that a share of the whole is."""
-    return int(said * whole_bytes) if isinstance(said, float) else said
+def bytes_of(value: int | float, whole_bytes: int) -> int:
+    """Return a size in bytes; a share (a float) is of `whole_bytes`."""
+    return int(value * whole_bytes) if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""Streams that go through the span in order, together or one after the other."""
+"""Sequential streams through the span."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from hybridsim.workloads.quantities import Count, Share, Size, Sizes
 
 
 class Sequential(Load):
-    """`streams` take turns; each goes on where it was, and after `run` begins somewhere else."""
+    """Sequential streams, served round-robin; after `run` bytes a stream jumps elsewhere."""
 
     kind: Literal["sequential"] = "sequential"
     size: Sizes = ((128 * KIB, 100.0),)
     read: Share = 1.0
     streams: Count = 1
-    run: Size | None = None  # bytes; without it the whole span, again and again
+    run: Size | None = None  # bytes; default: the whole span, repeatedly
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse runs that are none."""
+        """Reject impossible runs and streams."""
         yield from super().contradictions()
         if self.run is not None and not self.size[0][0] <= self.run <= self.span:
-            yield "run", "a run is at least one request, and at most the span"
+            yield "run", "a run must be at least one request, and at most the span"
         if self.streams > self.span // max(size for size, _ in self.size):
-            yield "streams", "more streams than the span has requests"
+            yield "streams", "there are more streams than requests in the span"
 
     def places(self, seed: int) -> Streams:
-        """Return places in order."""
+        """Return the offsets of the streams."""
         return Streams(self, seed)
 
 
 class Streams:
-    """How far each stream is."""
+    """The offsets of streams; holds the position of each."""
 
     def __init__(self, load: Sequential, seed: int) -> None:
         self._load = load
@@ -45,16 +45,16 @@ class Streams:
 
     def offsets(self, draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
         """Return offsets."""
-        found = np.empty(len(length), np.int64)
+        offsets = np.empty(len(length), np.int64)
         streams = self._load.streams
         for first in range(min(streams, len(length))):
             stream = (self._turn + first) % streams
             mine = slice(first, None, streams)
             ends = self._done[stream] + np.cumsum(length[mine])
-            found[mine] = self._placed(stream, ends - length[mine], length[mine])
+            offsets[mine] = self._placed(stream, ends - length[mine], length[mine])
             self._done[stream] = ends[-1]
         self._turn = (self._turn + len(length)) % streams
-        return found
+        return offsets
 
     def _placed(self, stream: int, done: Ints, length: Ints) -> Ints:
         load = self._load

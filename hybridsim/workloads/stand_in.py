@@ -1,4 +1,4 @@
-"""A stand-in for a capture, as `hybridsim trace fit` writes it: distributions, nothing else."""
+"""A stand-in for a capture, as written by `hybridsim trace fit`: distributions only."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class StandIn(Distributions):
 
     @property
     def ends(self) -> bool:
-        """Tell that it has an end."""
+        """Return True: the load has an end."""
         return True
 
     def load(self) -> StandIn:
-        """Return what makes the requests."""
+        """Return the source of the requests."""
         return self
 
     def requests(self, seed: int, number: int) -> Iterator[Requests]:
-        """Yield the requests; all of them are made before the first, 200 bytes each or so."""
+        """Yield the requests; all are generated before the first, some 200 bytes each."""
         from hybridsim.workloads.standin.making import generated  # SciPy takes a while to import
 
         rows = generated(self, seed, number)

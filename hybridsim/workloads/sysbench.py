@@ -1,9 +1,9 @@
-"""What `sysbench fileio` asks of its files: modes seqwr, seqrewr, seqrd, rndrd, rndwr and rndrw.
+"""The I/O of `sysbench fileio`: modes seqwr, seqrewr, seqrd, rndrd, rndwr and rndrw.
 
-Facts of sysbench 1.0's fileio test: random places are uniform; rndrw keeps reads to writes at
-file-rw-ratio (here by chance); while something is written, an fsync is due after each
-file-fsync-freq requests.  It then fsyncs all files, one by one: here that is one FLUSH.  The files
-lie one behind the other, and requests by-pass the page cache as with file-extra-flags=direct.
+As in the fileio test of sysbench 1.0: random offsets are uniform; rndrw has a ratio of reads to
+writes of file-rw-ratio (here on average); modes that write call fsync after each file-fsync-freq
+requests, for all files one by one, which is one FLUSH here.  The files are concatenated, and
+requests bypass the page cache as with file-extra-flags=direct.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Ratio = Annotated[float, BeforeValidator(parse_number), Field(ge=0, le=1e6)]
 
 
 class Sysbench(Part):
-    """The options that matter, by sysbench's names without `file-`; a worker for each thread."""
+    """I/O of sysbench fileio; options have sysbench's names without `file-`."""
 
     kind: Literal["sysbench"] = "sysbench"
     name: str = ""
@@ -49,15 +49,15 @@ class Sysbench(Part):
     threads: Count = 1
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse blocks that are no part of the files."""
+        """Reject blocks larger than the files."""
         if self.block_size > self.total_size:
-            yield "block-size", "a block is larger than the total-size"
+            yield "block-size", "block-size must be at most total-size"
 
     def load(self) -> Load:
-        """Return the load that these options mean."""
+        """Return the equivalent load."""
         reads = {"seqrd": 1.0, "rndrd": 1.0, "rndrw": self.rw_ratio / (1 + self.rw_ratio)}
         common = self.model_dump(include={"name", "at", "rate", "begin", "end"})
-        meant = common | {
+        values = common | {
             "span": self.total_size,
             "size": str(self.block_size),
             "align": self.block_size,
@@ -66,4 +66,4 @@ class Sysbench(Part):
             "flush_every": self.fsync_freq,
         }
         kind = Sequential if self.test_mode.startswith("seq") else Random
-        return kind.model_validate(meant)
+        return kind.model_validate(values)

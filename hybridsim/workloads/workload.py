@@ -1,4 +1,4 @@
-"""A whole workload: its loads, which run side by side, and when it ends."""
+"""A workload: its loads, which run concurrently, and its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hybridsim.workloads.quantities import Count, Part, Seed, Time
 
 
 class Source(Protocol):
-    """What makes the requests of one load."""
+    """The source of the requests of one load."""
 
     @property
     def begin(self) -> int: ...  # noqa: D102
@@ -29,33 +29,33 @@ class Source(Protocol):
         """Yield its requests in order of arrival."""
 
 
-USUAL_REQUESTS = 100_000
+DEFAULT_REQUESTS = 100_000
 
 TABLES = tuple(Registry(KINDS).values())
 AnyLoad: Any = Annotated[reduce(or_, TABLES), Field(discriminator="kind")]
 
 
 class Workload(Part):
-    """All that a workload says; it ends after so many requests or so much time."""
+    """The keys of a workload; it ends after `requests` or `duration`."""
 
     seed: Seed = 1
-    requests: Count | None = None  # without either: as many as are usual, if a load has no end
+    requests: Count | None = None  # without either: DEFAULT_REQUESTS if a load has no end
     duration: Time | None = Field(None, gt=0)
     load: list[AnyLoad] = Field(min_length=1)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse what gives no request."""
+        """Reject a workload without requests."""
         if self.duration is not None and all(load.begin >= self.duration for load in self.loads):
             yield "duration", "the workload ends before a load begins"
 
     @property
     def loads(self) -> list[Source]:
-        """Return the loads in plain terms."""
+        """Return the sources of requests of all loads."""
         return [load if isinstance(load, Load) else load.load() for load in self.load]
 
     @property
     def requests_max(self) -> int | None:
-        """Return how many requests there are at most, if that ends it."""
+        """Return the maximum number of requests, None if there is none."""
         if self.requests is not None or self.duration is not None:
             return self.requests
-        return None if all(load.ends for load in self.loads) else USUAL_REQUESTS
+        return None if all(load.ends for load in self.loads) else DEFAULT_REQUESTS

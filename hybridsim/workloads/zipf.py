@@ -1,4 +1,4 @@
-"""Zipf's law: the i-th most popular unit is asked for in proportion to i^-theta."""
+"""Zipf's law: the i-th most popular unit is requested in proportion to i^-theta."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.workloads.quantities import Align, Rate
 
 
 class Zipf(Load):
-    """Every unit has its popularity; the popular ones are scattered, or lie first."""
+    """Popularity by Zipf's law; popular units are scattered or adjacent."""
 
     kind: Literal["zipf"] = "zipf"
     theta: Rate = 0.9
@@ -20,17 +20,17 @@ class Zipf(Load):
     where: Where = "scattered"
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse units that cannot be counted."""
+        """Reject too many units."""
         yield from super().contradictions()
         yield from too_many_units(self.span, self.unit)
 
     def places(self, seed: int) -> ZipfPlaces:
-        """Return places by popularity."""
+        """Return the offsets by popularity."""
         return ZipfPlaces(self, seed)
 
 
 class ZipfPlaces:
-    """Units by popularity."""
+    """Offsets in units by popularity."""
 
     def __init__(self, load: Zipf, seed: int) -> None:
         self._load = load

@@ -15,17 +15,17 @@ from hybridsim.workloads.quantities import parse_number, weighted
 EXAMPLE = "50/5:30/15:20/80"
 
 
-def _zones(said: Any) -> tuple[tuple[float, float], ...]:
-    found = weighted(said, parse_number, EXAMPLE)
-    if sum(size for _, size in found) > 100 + 1e-9:
-        raise ValueError(f"the zones are more than 100 % of the span: '{EXAMPLE}'")
-    if min(accesses for accesses, _ in found) < 0 or not sum(accesses for accesses, _ in found):
-        raise ValueError(f"shares of the requests are 0 or more, and not all 0: '{EXAMPLE}'")
-    return found
+def _zones(value: Any) -> tuple[tuple[float, float], ...]:
+    zones = weighted(value, parse_number, EXAMPLE)
+    if sum(size for _, size in zones) > 100 + 1e-9:
+        raise ValueError(f"the zones exceed 100 % of the span; an example: '{EXAMPLE}'")
+    if min(accesses for accesses, _ in zones) < 0 or not sum(accesses for accesses, _ in zones):
+        raise ValueError(f"shares must be 0 or more, and not all 0, as in '{EXAMPLE}'")
+    return zones
 
 
 class Zoned(Load):
-    """Zones in order of address: per cent of the requests / per cent of the span."""
+    """Zones in order of address: percent of the requests / percent of the span."""
 
     kind: Literal["zoned"] = "zoned"
     zones: Annotated[tuple[tuple[float, float], ...], BeforeValidator(_zones)] = (
@@ -35,19 +35,19 @@ class Zoned(Load):
     )
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse zones without room."""
+        """Reject zones smaller than a request."""
         yield from super().contradictions()
         smallest = min(size for accesses, size in self.zones if accesses) / 100 * self.span
         if smallest < max(size for size, _ in self.size):
             yield "zones", "a zone is smaller than a request"
 
     def places(self, seed: int) -> ZonedPlaces:
-        """Return places by zone."""
+        """Return the offsets by zone."""
         return ZonedPlaces(self)
 
 
 class ZonedPlaces:
-    """Zones, each even."""
+    """Offsets by zone, uniform in each."""
 
     def __init__(self, load: Zoned) -> None:
         self._load = load
@@ -63,5 +63,5 @@ class ZonedPlaces:
         last = np.minimum(self._slots[zone + 1] * load.align, load.span) - length
         slots = np.maximum(last // load.align + 1 - low, 1)
         offset = (low + draws.below(slots, len(length))) * load.align
-        found: Ints = np.minimum(offset, load.span - length)
-        return found
+        limited: Ints = np.minimum(offset, load.span - length)
+        return limited

@@ -1,3 +1,1 @@
-"""TOML that users write, as scenarios and workloads: where in it something is wrong, and how to
-mend it.
-"""
+"""TOML written by users (scenarios, workloads, sweeps): parsing, errors with place and fix."""

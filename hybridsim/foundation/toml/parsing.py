@@ -1,4 +1,4 @@
-"""From a text to tables, or to the one error that says where it is no TOML."""
+"""Parse TOML text into tables, or raise one error that names the place of the mistake."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.toml.problems import Problem
 
-DEEPEST = 64  # tables and lists in each other; no text of ours needs ten
-LARGEST = 1 << 24  # characters; no text of ours has a thousandth of it
-# What may hold dots that part no keys.  Nothing is tried twice: the text need not be TOML.
+DEPTH_MAX = 64  # nested tables and lists; no valid text needs ten
+LENGTH_MAX = 1 << 24  # characters; no valid text has a thousandth of it
+# Strings and comments: their dots do not separate keys.  No backtracking: the text may be anything.
 _STRING_OR_COMMENT = re.compile(
     r"#[^\n]*+"
     r'|"""(?:[^"\\]|\\[\s\S]|"(?!""))*+(?:""")?'
@@ -25,25 +25,27 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def cleaned(text: str) -> str:
-    """Return a text without what editors on other systems add: a mark in front, other line ends."""
+    """Return a text without a byte order mark and with line feeds as line ends."""
     return text.removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
 
 
 def parsed(text: str, name: str, error: type[HybridsimError]) -> dict[str, Any]:
-    """Return the tables of a text; raise `error` where it has none."""
-    if len(text) > LARGEST:
-        raise error(f"{printable(name)}: longer than {LARGEST:,} characters: this is another file")
-    if _has_long_key(text):  # tomllib takes time by the square of a key's parts
+    """Return the tables of a TOML text; raise `error` with the place if it is not valid TOML."""
+    if len(text) > LENGTH_MAX:
+        raise error(
+            f"{printable(name)}: longer than {LENGTH_MAX:,} characters: not a file of this kind"
+        )
+    if _has_long_key(text):  # tomllib takes quadratic time in the parts of a key
         raise error(_too_deep(name))
     try:
-        said = tomllib.loads(text)
-    except ValueError as wrong:  # also of a number with more digits than Python takes
+        tables = tomllib.loads(text)
+    except ValueError as wrong:  # also raised for a number with more digits than Python accepts
         raise error(str(Problem.of_syntax(str(wrong), text, name))) from None
     except RecursionError:
         raise error(_too_deep(name)) from None
-    if _is_deep(said):
+    if _is_deep(tables):
         raise error(_too_deep(name))
-    return said
+    return tables
 
 
 def _too_deep(name: str) -> str:
@@ -51,15 +53,15 @@ def _too_deep(name: str) -> str:
 
 
 def _has_long_key(text: str) -> bool:
-    """Tell whether dots part a key into more tables than there may be."""
-    return text.count(".") > DEEPEST and any(
-        part.count(".") > DEEPEST for part in _NEXT.split(_STRING_OR_COMMENT.sub("_", text))
+    """Return whether a dotted key has more parts than DEPTH_MAX."""
+    return text.count(".") > DEPTH_MAX and any(
+        part.count(".") > DEPTH_MAX for part in _NEXT.split(_STRING_OR_COMMENT.sub("_", text))
     )
 
 
-def _is_deep(said: dict[str, Any]) -> bool:
-    level: list[Any] = [said]
-    for _ in range(DEEPEST):
+def _is_deep(tables: dict[str, Any]) -> bool:
+    level: list[Any] = [tables]
+    for _ in range(DEPTH_MAX):
         inner = [each for one in level for each in (one.values() if isinstance(one, dict) else one)]
         level = [each for each in inner if isinstance(each, dict | list)]
     return bool(level)

@@ -1,7 +1,7 @@
-"""Where the keys and values of a TOML text stand, which `tomllib` does not tell.
+"""The positions of the keys and values of a TOML text, which `tomllib` does not report.
 
-The text has been accepted by `tomllib`, so this reader only has to know where things begin and
-end: headers, dotted and quoted keys, inline tables, arrays, arrays of tables, strings of all kinds.
+The text was accepted by `tomllib`, so this reader only determines where each element begins and
+ends: headers, dotted and quoted keys, inline tables, arrays, arrays of tables, all strings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Places:
         self._read()
 
     def line_column(self, path: Path, of: Literal["key", "value"] = "value") -> tuple[int, int]:
-        """Return where the path stands, from 1; where it does not, its innermost table's place."""
+        """Return (line, column) of a path, from 1; if absent, of its innermost table."""
         wanted = self.values if of == "value" else self.keys
         while path and path not in wanted and path not in self.keys:
             path = path[:-1]
@@ -63,7 +63,7 @@ class Places:
             self._blank()
 
     def _header(self, bracket: str) -> Path:
-        """Read a header; a name that stands for an array of tables means its last table."""
+        """Read a table header; the name of an array of tables means its last table."""
         self._skip(bracket)
         path: Path = ()
         parts = self._dotted()

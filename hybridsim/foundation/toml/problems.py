@@ -1,4 +1,4 @@
-"""What is wrong with a text of tables: where, the line itself, and how to mend it."""
+"""Errors in a TOML text: the place, the source line, and how to fix it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 
-SHOWN = 200  # characters of a line on either side of what is wrong, and of a long message
-LONGEST = 4000  # message that is shown whole: the names of all drives are shorter
-MOST = 50  # problems that are explained; each costs a look at the whole text
+SHOWN = 200  # characters shown on either side of the error, and of each end of a long message
+MESSAGE_MAX = 4000  # characters of a message shown whole: the names of all drives are shorter
+PROBLEMS_MAX = 50  # problems that are explained; each costs a pass over the text
 
 
 class Problem(NamedTuple):
-    """One thing to mend."""
+    """One error: its message, its place, and the source line."""
 
     message: str
     place: str  # file:line:column, or the option
@@ -31,21 +31,21 @@ class Problem(NamedTuple):
 
     @classmethod
     def at(cls, message: str, text: str, name: str, line: int, column: int) -> Problem:
-        """Return a problem at a line and column of a file."""
+        """Return the problem at a line and column (from 1) of the file `name`."""
         content = text.split("\n")[line - 1] if text else ""
-        before, behind = content[: column - 1], content[column - 1 :]
+        before, after = content[: column - 1], content[column - 1 :]
         if len(before) > SHOWN:
             before = f"... {before[-SHOWN:]}"
-        if len(behind) > SHOWN:
-            behind = f"{behind[:SHOWN]} ..."
+        if len(after) > SHOWN:
+            after = f"{after[:SHOWN]} ..."
         under = "".join("\t" if c == "\t" else " " for c in printable(before, "\t"))
-        number, shown = str(line), printable(before + behind, "\t")
+        number, shown = str(line), printable(before + after, "\t")
         source = f"  {number} | {shown}\n  {' ' * len(number)} | {under}^"
         return cls(message, f"{printable(name)}:{line}:{column}", source, line, column)
 
     @classmethod
     def of_syntax(cls, error: str, text: str, name: str) -> Problem:
-        """Return the problem that `tomllib` found."""
+        """Return the problem that an error message of `tomllib` describes."""
         place = re.search(r" \(at line (\d+), column (\d+)\)$", error)
         what = re.sub(r" \(at [^()]*\)$", "", error)
         lines = text.split("\n")
@@ -57,38 +57,38 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         message = self.message
-        if len(message) > LONGEST:
+        if len(message) > MESSAGE_MAX:
             message = f"{message[:SHOWN]} ... {message[-SHOWN:]}"
         return f"{self.place}: {printable(message)}" + (f"\n{self.source}" if self.source else "")
 
 
 def _remedy_of_syntax(line: str) -> str:
-    """Say what is meant where a line looks like the commonest mistake."""
+    """Return the fix for a line that looks like the most common mistake, an unquoted string."""
     key, equals, rest = line.partition("=")
     key, value = key.strip(), rest.partition("#")[0].strip()
     is_bare = bool(equals and value) and not any(mark in value for mark in "\"'[{")
     if not is_bare or value in ("true", "false") or not re.fullmatch(r"[\w-]+", key):
         return ""
     if re.search(r"[^\W\d_]|%|\d-\d", value):
-        return f': words and numbers with units stand in quotes: {key} = "{value}"'
+        return f': words and numbers with units need quotes: {key} = "{value}"'
     return ""
 
 
 class Locates(Protocol):
-    """Knows where a path of tables and keys was said."""
+    """Locates a path of tables and keys in its source, a file or options."""
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem with the place of its path."""
+        """Return a problem at the place of a path."""
         ...
 
 
 def report(problems: Iterable[Problem], what: str = "scenario") -> str:
-    """Return the problems as one text, in the order of the file: at most MOST of them."""
+    """Return the problems as one text in the order of the file, at most PROBLEMS_MAX of them."""
     ordered = sorted(problems, key=lambda problem: (problem.line, problem.column))
     if len(ordered) == 1:
         return str(ordered[0])
-    count = len(ordered) if len(ordered) <= MOST else f"more than {MOST}"
-    return "\n".join([f"{count} problems in the {what}", *map(str, ordered[:MOST])])
+    count = len(ordered) if len(ordered) <= PROBLEMS_MAX else f"more than {PROBLEMS_MAX}"
+    return "\n".join([f"{count} problems in the {what}", *map(str, ordered[:PROBLEMS_MAX])])
 
 
 def explain(
@@ -97,13 +97,14 @@ def explain(
     known: Callable[[Path], list[str]],
     path_of: Callable[[Path], Path],
 ) -> list[Problem]:
-    """Return the problems of a failed validation, in the text's own words.
+    """Return the problems of a failed validation, with the names that the text uses.
 
-    `known` tells the keys of the table that a path lies in, `path_of` where in the text it is.
+    `known` returns the keys of the table of a path, `path_of` the path in the text for a
+    location of pydantic's.
     """
     details = [(path_of(detail["loc"]), detail) for detail in error.errors()]
     missed = [one for one in details if one[1]["type"] == "missing"]
-    details = missed + [one for one in details if one[1]["type"] != "missing"][: MOST + 1]
+    details = missed + [one for one in details if one[1]["type"] != "missing"][: PROBLEMS_MAX + 1]
     missing = {path for path, detail in details if detail["type"] == "missing"}
     problems = []
     for path, detail in details:
@@ -118,7 +119,7 @@ def explain(
 
 
 def _unknown(path: Path, missing: set[Path], origin: Locates, known: list[str]) -> Problem:
-    """Explain an unknown key; one that is nearly a missing key is that key, mistyped."""
+    """Explain an unknown key; one similar to a missing key is assumed to be that key, mistyped."""
     key = str(path[-1])
     meant = nearest(key, [str(other[-1]) for other in missing if other[:-1] == path[:-1]])
     if meant:
@@ -131,13 +132,13 @@ def _unknown(path: Path, missing: set[Path], origin: Locates, known: list[str]) 
 
 
 def _wrong(path: Path, detail: ErrorDetails, origin: Locates) -> list[Problem]:
-    """Explain a value that cannot be."""
+    """Explain an invalid value."""
     from hybridsim.foundation.toml.table import ContradictionError
 
     context = detail.get("ctx", {})
     cause = context.get("error")
     if isinstance(cause, ContradictionError):
-        return [origin.problem((*path, key), message) for key, message in cause.found]
+        return [origin.problem((*path, key), message) for key, message in cause.contradictions]
     if detail["type"] == "value_error":
         return [origin.problem(path, str(cause))]
     if detail["type"] == "union_tag_invalid":
@@ -146,21 +147,21 @@ def _wrong(path: Path, detail: ErrorDetails, origin: Locates) -> list[Problem]:
 
 
 def _message(key: str, detail: ErrorDetails, context: dict[str, Any]) -> str:
-    given = repr(detail["input"]) if not isinstance(detail["input"], dict) else "a table"
+    value = repr(detail["input"]) if not isinstance(detail["input"], dict) else "a table"
     kind = detail["type"]
     if kind in ("literal_error", "union_tag_invalid"):
         expected = context.get("expected", context.get("expected_tags", ""))
         choices = re.findall(r"'([^']*)'", str(expected))
         if kind == "union_tag_invalid":
-            given = repr(context.get("tag"))
-        near = nearest(given.strip("'"), choices)
+            value = repr(context.get("tag"))
+        near = nearest(value.strip("'"), choices)
         meant = f": did you mean {near!r}?" if near else ""
-        return f"{key} cannot be {given[:40]}{meant or f': one of {expected}'}"
+        return f"{key} cannot be {value[:40]}{meant or f': one of {expected}'}"
     if kind in _WANTED:
-        return f"{key} must be {_WANTED[kind]}, not {given[:40]}"
+        return f"{key} must be {_WANTED[kind]}, not {value[:40]}"
     if kind in _BOUNDS:
         (bound,) = context.values()
-        return f"{key} must be {_BOUNDS[kind]} {bound}, not {given[:40]}"
+        return f"{key} must be {_BOUNDS[kind]} {bound}, not {value[:40]}"
     return f"{key}: {detail['msg']}"
 
 

@@ -1,4 +1,4 @@
-"""What every table of a scenario has in common, and the quantities that tables are made of."""
+"""The base class of all tables of a scenario, and their types of quantities."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Rate = Annotated[int, BeforeValidator(parse_rate), PlainSerializer(format_rate),
 
 
 class ContradictionError(ValueError):
-    """Values that are each possible but not together: (key to mend, what is wrong)."""
+    """Values that are valid each by itself but not together: (key to change, what is wrong)."""
 
-    def __init__(self, found: list[tuple[str, str]]) -> None:
-        super().__init__("; ".join(message for _, message in found))
-        self.found = found
+    def __init__(self, contradictions: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(message for _, message in contradictions))
+        self.contradictions = contradictions
 
 
 class Part(BaseModel):
@@ -35,12 +35,12 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Yield (key, what is wrong) for values that do not go together."""
+        """Yield (key, what is wrong) for values that contradict each other."""
         yield from ()
 
     @model_validator(mode="after")
     def _agree(self) -> Part:
-        found = list(self.contradictions())
-        if found:
-            raise ContradictionError(found)
+        contradictions = list(self.contradictions())
+        if contradictions:
+            raise ContradictionError(contradictions)
         return self

@@ -1,4 +1,4 @@
-"""The trace formats: a family.  A reader is one file and one line in FORMATS."""
+"""Trace formats: a family.  A format is one file and one line in FORMATS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hybridsim.requests.rows import Device, Findings, Requests
     from hybridsim.traces.formats.files import Source
 
-# name: module with detect(head) and Reader; in the order in which they are asked
+# name: module with detect(head) and Reader; in the order of detection
 FORMATS = {
     "blktrace": "hybridsim.traces.formats.blktrace",
     "fio-iolog": "hybridsim.traces.formats.fio_iolog",
@@ -35,37 +35,38 @@ FORMATS = {
     "workload": "hybridsim.traces.formats.workload",
 }
 
-# those that can be written too: the module has write(chunks, put)
+# formats that can also be written: the module has write(chunks, put)
 WRITTEN = ("csv", "fio-iolog", "msr", "spc", "oracle-general", "parquet")
-Put = Callable[[Any], object]  # takes texts of a text format, else bytes
+Put = Callable[[Any], object]  # accepts str for text formats, else bytes
 Write: TypeAlias = "Callable[[Iterator[Requests], Put], int]"
-MAPPED = ("columns", "parquet")  # those that take what is said of columns, after a colon
+MAPPED = ("columns", "parquet")  # formats that accept a column mapping, after a colon
 
 
 class Reader(Protocol):
-    """An open trace; each call of `requests` is a pass from the beginning."""
+    """An open trace; each call of `requests` is a pass from the start."""
 
     devices: list[Device]
     origin_unix_ns: int | None
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Yield all requests in order of arrival, and note what is wrong with the trace."""
+        """Yield all requests in order of arrival, and add the problems of the trace."""
 
 
 def open_reader(
     sources: list[Source], format: str | None, device: str | None, use_dispatch: bool
 ) -> tuple[str, Reader]:
-    """Return the format's name and a reader; the format is recognised if not given.
+    """Return the name of the format and a reader; detect the format if it is not specified.
 
-    `columns:SAID` says what the columns of a table mean, see traces/formats/mapping.py.
+    `columns:SPEC` specifies the meaning of the columns of a table, see traces/formats/mapping.py.
+    Raises UsageError for an unknown format.
     """
-    name, _, said = (format or "").partition(":")
-    if (name and name not in FORMATS) or (said and name not in MAPPED):
-        raise UsageError(f"--format {format}: not known; there is {', '.join(FORMATS)}")
-    if said:
+    name, _, spec = (format or "").partition(":")
+    if (name and name not in FORMATS) or (spec and name not in MAPPED):
+        raise UsageError(f"--format {format}: unknown; supported: {', '.join(FORMATS)}")
+    if spec:
         if _module("parquet").detect(sources[0].head()):
             name = "parquet"
-        mapped: Reader = _module(name).Reader(sources, device, use_dispatch, said)
+        mapped: Reader = _module(name).Reader(sources, device, use_dispatch, spec)
         return name, mapped
     name = name or recognise(sources)
     reader: Reader = _module(name).Reader(sources, device, use_dispatch)
@@ -73,32 +74,32 @@ def open_reader(
 
 
 def writer(format: str) -> Write:
-    """Return the function that writes requests in a format and tells how many they were."""
+    """Return the function that writes requests in a format, and returns their number."""
     assert format in WRITTEN, format
     write: Write = _module(format).write
     return write
 
 
 def recognise(sources: list[Source]) -> str:
-    """Return the name of the format that the first bytes show."""
+    """Return the name of the format detected from the first bytes; raise TraceError if unknown."""
     heads = [(each.name, head) for each in sources if (head := each.head())]
     if not heads:
-        raise TraceError(f"{sources[0].name}: empty, there is nothing to read")
+        raise TraceError(f"{sources[0].name}: the file is empty")
     for _, head in heads:
         fitting = [name for name in FORMATS if _module(name).detect(head)]
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
             raise TraceError(
-                f"{heads[0][0]}: could be {' or '.join(fitting)}; say which with --format"
+                f"{heads[0][0]}: could be {' or '.join(fitting)}: specify it with --format"
             )
     if any(_module("blktrace").holds_records(head) for _, head in heads):
         return "blktrace"
     name, head = heads[0]
     raise TraceError(
         f"{name}: format not recognised; it begins with {_glimpse(head)}. "
-        f"Known are {', '.join(FORMATS)}; force one with --format, "
-        "or say of any other table what its columns are with --columns"
+        f"Supported: {', '.join(FORMATS)}. Specify one with --format, "
+        "or the columns of any other table with --columns"
     )
 
 
@@ -107,7 +108,7 @@ def _module(name: str) -> Any:
 
 
 def _glimpse(head: bytes) -> str:
-    """Show the first line of a text, or the first bytes of anything else."""
+    """Return the first line of a text, or the first bytes of other data, for a message."""
     line = head.split(b"\n", 1)[0].strip()[:60]
     if line and all(32 <= byte < 127 or byte == 9 for byte in line):
         return repr(line.decode())

@@ -27,6 +27,6 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE

@@ -43,12 +43,12 @@ OPS = {b"D": Op.DISCARD, b"DE": Op.DISCARD, b"W": Op.WRITE, b"R": Op.READ, b"N":
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether one of the first lines is blkparse's; nothing else looks like them."""
+    """Return whether one of the first lines is from blkparse; no other format has such lines."""
     return any(LINE.match(line) for line in head.split(b"\n")[:DETECT_LINES])
 
 
 def parse_rwbs(text: bytes) -> tuple[int, int] | None:
-    """Return op and flags of blkparse's letters, such as FWFSM."""
+    """Return op and flags of blkparse's rwbs letters, such as FWFSM; None if invalid."""
     match = RWBS.fullmatch(text)
     if match is None or match["op"] not in OPS:
         return None
@@ -57,10 +57,10 @@ def parse_rwbs(text: bytes) -> tuple[int, int] | None:
 
 
 class Lines(EventLines):
-    """One pass over blkparse's lines."""
+    """One pass over the lines of blkparse."""
 
     def events(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of EVENT for each line that matters."""
+        """Yield the fields of EVENT for each relevant line."""
         for number, line in self._lines:
             match = LINE.match(line)
             if match is None:
@@ -83,7 +83,7 @@ class Lines(EventLines):
                 yield event
 
     def _event(self, match: re.Match[bytes], action: int) -> tuple[int, ...] | None:
-        """Return the fields of EVENT, () for an event that does not count, None for nonsense."""
+        """Return the fields of EVENT, () for an irrelevant event, None for a malformed one."""
         tail = TAIL.fullmatch(match["rest"])
         if tail is None:
             if b"(" in match["rest"]:  # bytes of a command in place of a sector
@@ -109,7 +109,7 @@ class Lines(EventLines):
 
 
 class Reader(TextReader):
-    """The text of one capture; each pass reads it anew."""
+    """The text of one capture; each pass reads it again."""
 
     format = "blkparse text"
     lines = Lines

@@ -1,4 +1,4 @@
-"""blktrace's binary files: one a CPU, a merged `blkparse -d` dump, or the stream of `-o -`."""
+"""Binary files of blktrace: one per CPU, a merged `blkparse -d` dump, or the stream of `-o -`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MAGICS = tuple((MAGIC | v).to_bytes(4, order) for v in VERSIONS for order in ("l
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether a file begins with a blktrace record, of whatever version."""
+    """Return whether a file begins with a blktrace record of any version."""
     return len(head) >= 4 and (head[1:4] == b"tae" or head[:3] == b"eat")
 
 
 def holds_records(head: bytes) -> bool:
-    """Tell whether there is a record further on, as in a file whose beginning is damaged."""
+    """Return whether the head contains a record, as in a file with a damaged start."""
     return any(magic in head for magic in MAGICS)
 
 
@@ -47,7 +47,7 @@ def device_name(number: int) -> str:
 
 
 class Reader:
-    """A blktrace capture; each pass reads the files anew."""
+    """A blktrace capture; each pass reads the files again."""
 
     format = "blktrace"
 
@@ -94,7 +94,7 @@ class Reader:
             findings_of_blktrace.report_issued_only(findings)
 
     def _lanes(self, wanted: int, log: Log, findings: Findings) -> list[Lane]:
-        """Open every file; several files are one a CPU, a single one may hold many CPUs."""
+        """Open every file; several files are one per CPU, a single one may contain several CPUs."""
         return [
             Lane(
                 each.open(findings),
@@ -107,9 +107,10 @@ class Reader:
         ]
 
     def _survey(self, device: str | None) -> Log:
-        """See which devices there are: in the first block of each file, or in all if need be.
+        """Return the log of a first pass, which lists the devices.
 
-        All is read if the first blocks show several devices, or not the one asked for, or none.
+        Only the first block of each file is read, unless these blocks contain several devices, no
+        requests, or not the device that was specified.
         """
         log = new_log()
         lanes = self._lanes(-1, log, Findings())
@@ -130,32 +131,32 @@ class Reader:
         return log
 
     def _choose(self, log: Log, device: str | None) -> int:
-        """Return the number of the device asked for, or of the one with most bytes queued."""
+        """Return the number of the specified device, or of the one with most bytes queued."""
         names = [device_name(number) for number in self._numbers]
         if device is not None:
             if device not in names:
                 raise TraceError(
-                    f"{self._sources[0].name}: no device {device!r} in it; there is "
+                    f"{self._sources[0].name}: contains no device {device!r}, only "
                     + ", ".join(names)
                 )
             return self._numbers[names.index(device)]
         seen = log.devices[: len(self._numbers)]
         if not seen[:, [Of.QUEUED, Of.ISSUED]].any():
             raise TraceError(
-                f"{self._sources[0].name}: {int(log.tally[Tally.RECORDS]):,} records, but none "
-                "queues or issues a request; capture with `blktrace -a queue -a issue -a complete`"
+                f"{self._sources[0].name}: {int(log.tally[Tally.RECORDS]):,} records, but no queue "
+                "or issue events; capture with `blktrace -a queue -a issue -a complete`"
             )
         weight = seen[:, Of.ISSUED_BYTES if self.by_issue else Of.QUEUED_BYTES]
         count = seen[:, Of.ISSUED if self.by_issue else Of.QUEUED]
         if not count.any():
             raise TraceError(
-                f"{self._sources[0].name}: --use-dispatch, but the trace has no issue events"
+                f"{self._sources[0].name}: --use-dispatch needs issue events; there are none"
             )
         ranked = sorted(range(len(seen)), key=lambda i: (-weight[i], -count[i], i))
         return self._numbers[ranked[0]]
 
     def _devices(self, log: Log) -> list[Device]:
-        """Return what is known of the devices, in the order of the survey, later ones last."""
+        """Return the devices with their counts, in the order of the first pass, later ones last."""
         seen = {int(row[Of.NUMBER]): row for row in log.devices[: int(log.tally[Tally.DEVICES])]}
         self._numbers += [number for number in seen if number not in self._numbers]
         count, size = (
@@ -173,26 +174,26 @@ class Reader:
 
 
 def check_version(name: str, head: bytes) -> None:
-    """Refuse what looks like blktrace but is not, by name."""
+    """Raise TraceError for versions of blktrace records that cannot be read."""
     if not detect(head):
         return
     order: Literal["little", "big"] = "little" if head[1:4] == b"tae" else "big"
     version = head[0] if order == "little" else head[3]
     if version not in VERSIONS:
         raise TraceError(
-            f"{name}: blktrace records of version {version}; known are 7 and 8. "
-            "Is there a newer hybridsim?"
+            f"{name}: blktrace records of version {version}; supported are 7 and 8. "
+            "A newer release of hybridsim may read them"
         )
     if version == 7 and _is_cut_v8(head, order):
         raise TraceError(
             f"{name}: malformed records of the ftrace `blk` tracer in `bin` mode (kernel 6.19 or "
-            "later puts version 8 fields behind a version 7 magic and cuts off the rest). "
+            "later writes version 8 fields after a version 7 magic, truncated). "
             "Capture with blktrace(8) instead"
         )
 
 
 def _is_cut_v8(head: bytes, order: Literal["little", "big"]) -> bool:
-    """Tell whether the action lies where version 8 has it: at 32, eight bytes long."""
+    """Return whether the action is where version 8 has it: at offset 32, eight bytes long."""
 
     def number(at: int, size: int) -> int:
         return int.from_bytes(head[at : at + size], order)
@@ -205,14 +206,14 @@ def _is_cut_v8(head: bytes, order: Literal["little", "big"]) -> bool:
 
 
 def wall_clock_ns(log: Log, swapped: bool) -> int | None:
-    """Return the Unix time of the first event, if the trace has a note that tells it."""
+    """Return the Unix time of the first event in ns; None without a note of the wall clock."""
     tally = log.tally
     if tally[Tally.STAMP_NS] < 0 or tally[Tally.LAST_NS] < 0:
         return None
-    told = np.array([tally[Tally.WALL_S], tally[Tally.WALL_NS]], np.uint32)
+    clock = np.array([tally[Tally.WALL_S], tally[Tally.WALL_NS]], np.uint32)
     if swapped:
-        told.byteswap(inplace=True)
-    if told[1] >= 10**9:  # the payload was left as it was when the headers were turned round
-        told.byteswap(inplace=True)
-    wall = int(told[0]) * 10**9 + int(told[1])
+        clock.byteswap(inplace=True)
+    if clock[1] >= 10**9:  # the payload was not swapped with the headers
+        clock.byteswap(inplace=True)
+    wall = int(clock[0]) * 10**9 + int(clock[1])
     return wall + int(tally[Tally.FIRST_NS]) - int(tally[Tally.STAMP_NS])

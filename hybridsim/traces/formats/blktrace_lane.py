@@ -1,4 +1,4 @@
-"""One file of blktrace records, decoded block by block, across damage."""
+"""One file of blktrace records, decoded block by block; damaged parts are skipped."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Lane:
     def __init__(self, stream: ByteStream, cpu: int, wanted: int, log: Log, block_bytes: int):
         self.stream = stream
         self.skipped: list[tuple[int, int]] = []  # (byte offset, bytes)
-        self.cut_at = -1  # byte offset of a record that is cut off by the end
+        self.cut_at = -1  # byte offset of a truncated last record
         self.ended = False
-        self.swapped = False  # written by a machine of other byte order
+        self.swapped = False  # written by a machine of the other byte order
         self.cpu = cpu
         self._wanted = wanted
         self._log = log
@@ -25,10 +25,10 @@ class Lane:
         self._last_ns = np.full(1, -1, np.int64)
         self._held = 0  # bytes of the block that belong to the next record
         self._base = 0  # byte offset of the block in the file
-        self._lost_at = -1  # byte offset where a record should have begun
+        self._lost_at = -1  # byte offset at which a record was expected
 
     def fill(self, events: Events) -> int:
-        """Fill `events` with those of the next block; 0 at the end of the file."""
+        """Fill `events` from the next block; return their number, 0 at the end of the file."""
         while not self.ended:
             room = memoryview(self._block)[self._held :]  # type: ignore[arg-type]
             got = self.stream.readinto(room)
@@ -40,7 +40,7 @@ class Lane:
         return 0
 
     def _decode(self, stop: int, events: Events) -> int:
-        """Decode the block up to `stop`, across damage; keep the rest for the next block."""
+        """Decode the block up to `stop`, skipping damage; keep the rest for the next block."""
         at = count = 0
         while True:
             if self._lost_at >= 0:
@@ -64,7 +64,7 @@ class Lane:
             if status != LOST:
                 if not self.ended or at == stop:
                     break
-                # The last record is cut off, or its length is wrong and records follow.
+                # The last record is truncated, or its length is wrong and records follow.
                 resume, found = self._resync(at + 1, stop)
                 if not found:
                     self.cut_at = self._base + at
@@ -86,6 +86,6 @@ class Lane:
     def _skip_to(self, offset: int) -> None:
         if offset > self._lost_at:
             self.skipped.append((self._lost_at, offset - self._lost_at))
-            # What was in these bytes is not to be reported as dropped by the kernel too.
+            # Do not also report the skipped records as dropped by the kernel.
             self._log.sequence[:, self.cpu if self.cpu >= 0 else slice(None)] = 0
         self._lost_at = -1

@@ -1,7 +1,7 @@
 """The binary records of blktrace, versions 7 and 8 in either byte order, as compiled code.
 
-A record is a header of 48 (version 7) or 64 bytes and `pdu` bytes of payload; there is no file
-header and no alignment.  Offsets and bits are those of the kernel's blktrace_api.h.
+A record is a header of 48 (version 7) or 64 bytes, followed by `pdu` bytes of payload; there is no
+file header and no alignment.  Offsets and bits are those of the kernel's blktrace_api.h.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hybridsim.jit import kernel, loop, method, state_machine
 from hybridsim.traces.formats.events import Action
 
 MAGIC = 0x65617400
-SWAPPED_MAGIC = 0x00746165  # and the version is its highest byte
+SWAPPED_MAGIC = 0x00746165  # its highest byte is the version
 HEADER_BYTES = 48
 HEADER_BYTES_V8 = 64
 HOUR_NS = 3_600_000_000_000
@@ -27,7 +27,7 @@ ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 DEVICES_MAX = 64
 CPUS_MAX = 4096
 
-# Bits of the category, which is the action's upper part.
+# Bits of the category, the upper half of the action.
 TC_READ, TC_WRITE, TC_FLUSH, TC_SYNC = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 TC_PASSTHROUGH, TC_NOTIFY, TC_AHEAD, TC_META = 1 << 9, 1 << 10, 1 << 11, 1 << 12
 TC_DISCARD, TC_FUA = 1 << 13, 1 << 15
@@ -69,7 +69,7 @@ MORE, LOST = int(Status.MORE), int(Status.LOST)
 
 
 class Tally(IntEnum):
-    """Which number of `Log.tally` means what."""
+    """Indices into `Log.tally`."""
 
     RECORDS = 0
     FIRST_NS = 1
@@ -81,11 +81,11 @@ class Tally(IntEnum):
     ABSURD = 7
     DEVICES = 8
     OTHER_DEVICES = 9  # records of devices beyond DEVICES_MAX
-    STAMP_NS = 10  # a record that tells the wall clock: its time, and what it tells
+    STAMP_NS = 10  # the note with the wall-clock time: its own time, and its payload
     WALL_S = 11
     WALL_NS = 12
     GAPS = 13  # runs of missing sequence numbers
-    MISSING = 14  # and how many are missing in all
+    MISSING = 14  # missing records in all gaps
 
 
 RECORDS, FIRST_NS, LAST_NS, BAD_TIME, UNKNOWN_ACTION, PASSTHROUGH, ZONE, ABSURD = range(8)
@@ -93,7 +93,7 @@ DEVICES, OTHER_DEVICES, STAMP_NS, WALL_S, WALL_NS, GAPS, MISSING = range(8, 15)
 
 
 class Of(IntEnum):
-    """Which column of `Log.devices` means what."""
+    """Columns of `Log.devices`."""
 
     NUMBER = 0
     QUEUED = 1
@@ -107,18 +107,18 @@ NUMBER, QUEUED, QUEUED_BYTES, ISSUED, ISSUED_BYTES = range(5)
 
 @state_machine
 class Log(NamedTuple):
-    """What one pass over a trace has seen; shared by all its files."""
+    """Counts and devices of one pass over a trace; shared by all its files."""
 
     tally: Any  # int64, see Tally
     devices: Any  # int64 [device, Of]
-    sequence: Any  # int64 [device, CPU]: the last one seen, 0 = none
-    missing: Any  # int64 [CPU]: records that sequence numbers show to be missing
+    sequence: Any  # int64 [device, CPU]: the last sequence number, 0 = none
+    missing: Any  # int64 [CPU]: missing records, from gaps of sequence numbers
     missing_at: Any  # int64 [CPU]: time of the last record before the first such gap
     cpus: Any  # bool [CPU]: seen
 
     @method
     def device(self, number):
-        """Index of a device, which may be new; DEVICES_MAX if there are too many."""
+        """Return the index of a device, adding a new one; DEVICES_MAX if there are too many."""
         known = self.tally[DEVICES]
         for index in range(known):
             if self.devices[index, NUMBER] == number:
@@ -130,7 +130,7 @@ class Log(NamedTuple):
 
     @method
     def check_sequence(self, device, cpu, sequence, time):
-        """Compare a sequence number with the one before it on this CPU."""
+        """Compare a sequence number with the previous one of this CPU, and count a gap."""
         if sequence == 0 or cpu >= CPUS_MAX or device >= DEVICES_MAX:
             return
         before = self.sequence[device, cpu]
@@ -146,7 +146,7 @@ class Log(NamedTuple):
 
 
 def new_log() -> Log:
-    """Return the log of a pass that has seen nothing."""
+    """Return an empty log."""
     tally = np.zeros(len(Tally), np.int64)
     tally[[Tally.FIRST_NS, Tally.LAST_NS, Tally.STAMP_NS]] = TIME_MAX_NS, -1, -1
     return Log(
@@ -161,14 +161,14 @@ def new_log() -> Log:
 
 @kernel
 def u16(block, at):
-    """Two bytes as a number."""
+    """Return two bytes as a number."""
     i = np.uint64(at)
     return np.int64(block[i + ONE]) << 8 | np.int64(block[i])
 
 
 @kernel
 def u32(block, at):
-    """Four bytes as a number; written so that it becomes one load (an unsigned index, say)."""
+    """Return four bytes as a number; written so that it compiles to one load."""
     i = np.uint64(at)
     low = np.int64(block[i + ONE]) << 8 | np.int64(block[i])
     high = np.int64(block[i + THREE]) << 8 | np.int64(block[i + TWO])
@@ -177,7 +177,7 @@ def u32(block, at):
 
 @kernel
 def u32_big(block, at):
-    """Four bytes as a number, the highest first."""
+    """Return four bytes as a number, most significant byte first."""
     i = np.uint64(at)
     high = np.int64(block[i]) << 8 | np.int64(block[i + ONE])
     low = np.int64(block[i + TWO]) << 8 | np.int64(block[i + THREE])
@@ -186,13 +186,13 @@ def u32_big(block, at):
 
 @kernel
 def u64(block, at):
-    """Eight bytes as a number; the largest ones come out negative."""
+    """Return eight bytes as a number; values from 2^63 on become negative."""
     return u32(block, at + 4) << 32 | u32(block, at)
 
 
 @kernel
 def header_of(block, at):
-    """Length of the header that begins here, or 0 if none does."""
+    """Return the length of the header at this offset, 0 if there is none."""
     magic = u32(block, at)
     if magic == MAGIC | 7:
         return HEADER_BYTES
@@ -201,7 +201,7 @@ def header_of(block, at):
 
 @kernel
 def op_of(category):
-    """What a request of this category does."""
+    """Return the operation (codes.Op) of a category."""
     if category & TC_WRITE_ZEROES:
         return WRITE_ZEROES
     if category & TC_DISCARD:
@@ -211,7 +211,7 @@ def op_of(category):
 
 @kernel
 def flags_of(category):
-    """What else is known of a request of this category."""
+    """Return the flags (codes.Flag) of a category."""
     flags = 0
     if category & TC_SYNC:
         flags |= SYNC
@@ -228,13 +228,13 @@ def flags_of(category):
 
 @kernel
 def near(time, other):
-    """Whether two times are within an hour."""
+    """Return whether two times differ by at most an hour."""
     return -HOUR_NS <= time - other <= HOUR_NS
 
 
 @kernel
 def is_misplaced(block, time, last, following, stop):
-    """Whether a record's time is hours away from those before and after it: then it is wrong."""
+    """Return whether a record's time is hours from those before and after it, and so wrong."""
     if time < 0 or time >= TIME_MAX_NS:
         return True
     if following + HEADER_BYTES > stop or header_of(block, following) == 0:
@@ -247,11 +247,11 @@ def is_misplaced(block, time, last, following, stop):
 
 @loop
 def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
-    """Turn the records of block[at:stop] into events of the wanted device (-1: of any).
+    """Convert the records of block[at:stop] into events of the wanted device (-1: all devices).
 
-    Returns (where it stopped, the last whole header's end, the number of events, Status).
-    A record of another CPU than the wanted one (-1: of any) is taken for damage.  `last` is one
-    number: the time of the last record.
+    Returns (offset where it stopped, end of the last complete header, number of events, Status).
+    A record of another CPU than the wanted one (-1: any) counts as damage.  `last` is an array of
+    one element: the time of the last record.
     """
     tally = log.tally
     count = 0
@@ -323,7 +323,7 @@ def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
             tally[OTHER_DEVICES if device >= DEVICES_MAX else ABSURD] += 1
             continue
         if action == SPLIT and following - resume >= 8:
-            # The payload, always big-endian, is where the rest begins.
+            # The payload, always big-endian, is the first sector of the remainder.
             rest = u32_big(block, following - 8) << 32 | u32_big(block, following - 4)
             length = rest * 512 - sector * 512 if sector <= rest < SECTOR_MAX else length
         if action == QUEUE:
@@ -352,7 +352,7 @@ def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
 
 @kernel
 def header_of_swapped(block, at):
-    """Length of the header that begins here in the other byte order, or 0 if none does."""
+    """Return the length of the header here in the other byte order, 0 if there is none."""
     magic = u32(block, at)
     if magic == SWAPPED_MAGIC | 7 << 24:
         return HEADER_BYTES
@@ -361,7 +361,7 @@ def header_of_swapped(block, at):
 
 @kernel
 def swap_header(block, at, header):
-    """Change a header's byte order, in place."""
+    """Reverse the byte order of a header in place."""
     field = at
     for i in range(len(SIZES)):
         if header == HEADER_BYTES:
@@ -378,7 +378,7 @@ def swap_header(block, at, header):
 
 @loop
 def unswap(block, at, stop):
-    """Turn the headers of block[at:stop] that are of other byte order into this machine's."""
+    """Convert the headers of block[at:stop] in the other byte order to this machine's."""
     while at + HEADER_BYTES <= stop:
         header = header_of(block, at)
         if header == 0:
@@ -393,9 +393,9 @@ def unswap(block, at, stop):
 
 @loop
 def resync(block, at, stop, ended, last_ns, cpu):
-    """Find the next offset where a record of this CPU (-1: of any) surely begins.
+    """Find the next offset at which a record of this CPU (-1: any) certainly begins.
 
-    Returns (offset, whether it was found).  If not found, no record begins before the offset.
+    Returns (offset, whether it was found).  If it was not, no record begins before the offset.
     """
     while at + HEADER_BYTES <= stop:
         swapped = header_of_swapped(block, at)
@@ -421,7 +421,7 @@ def resync(block, at, stop, ended, last_ns, cpu):
 
 @kernel
 def plausible_end(block, at, header, last_ns, cpu):
-    """Where the record ends that seems to begin here, or 0 if it makes no sense."""
+    """Return the end of the apparent record at this offset, 0 if its fields are invalid."""
     if header == HEADER_BYTES:
         device_at = at + 36
         code = u32(block, at + 28)
@@ -449,5 +449,5 @@ def plausible_end(block, at, header, last_ns, cpu):
 
 
 def rows_of(block_bytes: int) -> int:
-    """How many events a block can hold at most."""
+    """Return the maximum number of events in a block."""
     return block_bytes // HEADER_BYTES + 1

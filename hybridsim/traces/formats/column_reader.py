@@ -1,4 +1,4 @@
-"""Reading text formats of one request a line, by a table of their columns."""
+"""Read text formats with one request per line, by a table of their columns."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from hybridsim.traces.formats.ordering import (
     origin_of,
     spread_seconds,
 )
-from hybridsim.traces.formats.request_cache import MOST_BYTES, UNTOLD, Kept
+from hybridsim.traces.formats.request_cache import CACHE_BYTES_MAX, OPTIONAL, Kept
 from hybridsim.traces.formats.text import Malformed, no_dispatch
 from hybridsim.traces.formats.volumes import Volumes
 
 BLOCK_BYTES = 1 << 20
-LINE_BYTES = 24  # about; shorter ones take a turn more
+LINE_BYTES = 24  # an estimate; shorter lines take another pass of the loop
 TAIL_BYTES = 4096
 WINDOW_MIN = 1 << 14
 SURVEY_BYTES = 4 * BLOCK_BYTES
@@ -43,10 +43,11 @@ HEADER = re.compile(rb'[\s"]*[A-Za-z_]')
 
 
 class ColumnReader:
-    """A trace of one request a line, in one file or several.
+    """A trace with one request per line, in one or several files.
 
-    Which volumes there are is known at its end.  What was read to find out is kept on disk; if it
-    is too long for that, or a beginning was enough, each pass reads the files anew.
+    The list of volumes is complete only at the end of the files.  The requests read for it are
+    cached on disk; if they are too many, or the start of the file was enough, each pass reads the
+    files again.
     """
 
     table: Table
@@ -56,9 +57,11 @@ class ColumnReader:
         self._name = ", ".join(each.name for each in sources)
         no_dispatch(self._name, use_dispatch)
         self.origin_unix_ns: int | None = None
-        self._found = Findings()
-        self._known, *_ = self._files = self._opened(self._found, nothing_seen())
-        self._kept = [Kept(never_told(self.table), MOST_BYTES // len(sources)) for _ in sources]
+        self._survey_findings = Findings()
+        self._known, *_ = self._files = self._opened(self._survey_findings, nothing_seen())
+        self._kept = [
+            Kept(absent_columns(self.table), CACHE_BYTES_MAX // len(sources)) for _ in sources
+        ]
         for lines, kept in zip(self._files, self._kept):
             self._survey(lines, kept, device)
         if not self._known.names:
@@ -67,7 +70,7 @@ class ColumnReader:
         self.devices = self.volumes.devices
 
     def _survey(self, lines: Lines, kept: Kept, device: str | None) -> None:
-        """Read a file and keep its requests, or its beginning and none."""
+        """Read a file and cache its requests; or, if that is enough, its start, and cache none."""
         for part in lines.parts():
             kept.add(part)
             is_enough = lines.read_bytes >= SURVEY_BYTES and len(self._files) == 1
@@ -80,7 +83,7 @@ class ColumnReader:
         wanted = self.volumes.wanted
         if all(each.is_whole for each in self._kept):
             files = self._files
-            findings.take(self._found)
+            findings.take(self._survey_findings)
             unsorted = [each.parts(wanted) for each in self._kept]
         else:
             files = self._opened(findings, nothing_seen(self._known.seen, again=True))
@@ -101,7 +104,7 @@ class ColumnReader:
         self._report(files, findings)
 
     def _opened(self, findings: Findings, seen: Seen) -> list[Lines]:
-        """Return all files anew, which have the same devices."""
+        """Open all files again; they share one list of devices."""
         names = list(self._known.names) if seen.known[0] else []
         shared = [seen, *(nothing_seen(seen) for _ in self._sources[1:])]
         return [
@@ -116,11 +119,11 @@ class ColumnReader:
                 raise each.malformed.too_many(int(lines), self.table.name)
             each.malformed.report(findings)
         for what, code, text, fix in (
-            (Tally.EMPTY, "empty", "requests without length were left out", "none needed"),
+            (Tally.EMPTY, "empty", "requests of length 0 were skipped", "none needed"),
             (
                 Tally.NO_DIRECTION,
                 "no-direction",
-                "lines say neither read nor write and were left out",
+                "lines without a direction (read or write) were skipped",
                 "none needed for a few",
             ),
         ):
@@ -131,37 +134,41 @@ class ColumnReader:
         if absurd:
             findings.add(
                 "absurd-latency",
-                "response times are longer than an hour; these requests count as incomplete",
+                "response times exceed an hour; these requests count as incomplete",
                 count=absurd,
                 fix="none needed for a few",
             )
         self.volumes.report(findings)
-        for code, text, fix in untold(self.table):
+        for code, text, fix in limitations(self.table):
             findings.add(code, text, fix=fix)
 
 
-def untold(table: Table) -> Iterator[tuple[str, str, str]]:
-    """Yield what a format does not tell: (code, text, mend)."""
+def limitations(table: Table) -> Iterator[tuple[str, str, str]]:
+    """Yield (code, text, fix) for data that a format does not contain."""
     if not table.has(To.TIME):
         yield (
             "no-times",
-            "there is no column of times: all requests arrive at once",
-            "replay it with --mode closed; hits and mrc need no times",
+            "there is no column of times: all requests arrive at time 0",
+            "replay with --mode closed; hits and mrc need no times",
         )
     if not table.has(To.OP) and not table.has(To.LOW_BIT):
-        yield ("all-reads", "there is no column of directions: all are reads", "none needed")
+        yield (
+            "all-reads",
+            "there is no column of directions: all requests are reads",
+            "none needed",
+        )
     if table.whole_seconds:
         yield (
             "whole-seconds",
-            "times are whole seconds: the requests of each are spread evenly over it",
-            "replay it with --mode closed; hits and mrc need no times",
+            "times have a resolution of 1 s: the requests of each second are spread evenly over it",
+            "replay with --mode closed; hits and mrc need no times",
         )
 
 
-def never_told(table: Table) -> set[str]:
-    """Return the columns of requests of which a format says nothing."""
-    telling = {"stream": To.PROCESS, "complete_ns": To.RESPONSE}
-    return {name for name in UNTOLD if name not in telling or not table.has(telling[name])}
+def absent_columns(table: Table) -> set[str]:
+    """Return the columns of Requests that a format does not contain."""
+    sources = {"stream": To.PROCESS, "complete_ns": To.RESPONSE}
+    return {name for name in OPTIONAL if name not in sources or not table.has(sources[name])}
 
 
 class Lines:
@@ -176,7 +183,9 @@ class Lines:
         names: list[str] | None = None,
     ) -> None:
         self.malformed = Malformed(source)
-        self.names = [] if names is None else names  # of the devices, by the parser's indices
+        self.names = (
+            [] if names is None else names
+        )  # of the devices, in the order of the parser's indices
         self.seen = seen or nothing_seen()
         self.read_bytes = 0
         self._source = source
@@ -187,9 +196,9 @@ class Lines:
         self._block = np.empty(BLOCK_BYTES + 1 + BEYOND, np.uint8)
 
     def parts(self, wanted: int = -1) -> Iterator[Requests]:
-        """Yield the requests of the wanted device (an index; -1: of all), times as they are.
+        """Yield the requests of the wanted device (an index; -1: all), with unchanged times.
 
-        A part is a block of the file, so that no choice of the reader tells on their order.
+        Each part is a block of the file, so that the order does not depend on the caller.
         """
         with self._source.open(self._findings) as stream:
             while stop := self._fill(stream):
@@ -202,9 +211,9 @@ class Lines:
                 self._block[: self._held] = self._block[stop : stop + self._held].copy()
 
     def _fill(self, stream: ByteStream) -> int:
-        """Fill the block behind what it holds; return the end of its last line, 0 at the end.
+        """Fill the rest of the block; return the end of its last line, 0 at the end of the file.
 
-        What is longer than a block without being a line, and the end of the file, become one.
+        A line longer than a block is cut at the block's end; the end of the file ends a line.
         """
         room = memoryview(self._block)[self._held : BLOCK_BYTES]  # type: ignore[arg-type]
         got = stream.readinto(room)
@@ -221,37 +230,37 @@ class Lines:
         return self._held
 
     def _after_mark(self) -> int:
-        """Return where the lines of the block begin: behind the byte order mark of the first."""
+        """Return the start of the first line: after the byte order mark in the first block."""
         is_first = self.seen.tally[Tally.LINES] == 0
         return len(BOM) if is_first and self._block[: len(BOM)].tobytes() == BOM else 0
 
     def _end_of_lines(self) -> int:
         for begin in (max(self._held - TAIL_BYTES, 0), 0):
-            found = self._block[begin : self._held].tobytes().rfind(b"\n")
-            if found >= 0:
-                return begin + found + 1
+            newline = self._block[begin : self._held].tobytes().rfind(b"\n")
+            if newline >= 0:
+                return begin + newline + 1
         return 0
 
     def _parse(self, at: int, stop: int, wanted: int) -> tuple[int, Requests]:
         tally = self.seen.tally
         before = tally.copy()
         out = room_for((stop - at) // LINE_BYTES + 1)
-        with np.errstate(over="ignore"):  # of hashes, where the parser is not compiled
+        with np.errstate(over="ignore"):  # in hashes, if the parser is not compiled
             at, rows = parse(self._block, at, stop, self._plan, self.seen, wanted, out)
         bad = int(tally[Tally.MALFORMED] - before[Tally.MALFORMED])
         if bad:
             self._show(int(before[Tally.MALFORMED]), bad)
         if tally[Tally.OVER]:
             raise TraceError(
-                f"{self._source.name}: more than {DEVICES_MAX:,} devices as {self._table.name}; "
-                "is it another format, or another column?"
+                f"{self._source.name}: more than {DEVICES_MAX:,} devices as {self._table.name}: "
+                "try another --format, or another column"
             )
         for index in range(len(self.names), int(self.seen.known[0])):
             row = self.seen.devices[index]
             self.names.append(self._name(self._block[row[Of.FIRST_AT] : row[Of.FIRST_END]]))
         room = len(out.arrival_ns)
         out = out.between(0, rows)
-        if rows < room // 2:  # do not keep room that is not used
+        if rows < room // 2:  # release unused memory
             out = Requests._make(column.copy() for column in out)
         return at, out
 
@@ -273,7 +282,7 @@ class Lines:
 
 
 def room_for(rows: int) -> Requests:
-    """Return rows to be filled by the parser."""
+    """Return empty rows for the parser to fill."""
     out = Requests._make(np.empty(rows, dtype) for dtype in DTYPES)
     out.flags[:] = 0
     out.dispatch_ns[:] = UNKNOWN
@@ -281,5 +290,5 @@ def room_for(rows: int) -> Requests:
 
 
 def _is_clear(names: list[str], device: str | None) -> bool:
-    """Tell whether the rest of the file need not be known to choose a device."""
+    """Return whether a device can be selected without reading the rest of the file."""
     return device in names if device is not None else len(names) == 1

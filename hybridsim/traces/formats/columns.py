@@ -1,4 +1,4 @@
-"""What stands in which column of a text format: a table that makes a format a few lines."""
+"""Tables of the columns of text formats, which make the definition of a format a few lines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hybridsim.foundation.codes import Op
 
 LINES_SEEN = 20
 COMMENT = b"#"
-BOM = b"\xef\xbb\xbf"  # Windows programs begin a text with it
+BOM = b"\xef\xbb\xbf"  # Windows programs write it at the start of a text
 
 
 class To(IntEnum):
-    """What a field of a line says; the first of them are numbers."""
+    """The meaning of a field of a line; TIME to PROCESS are numbers."""
 
     NOTHING = 0
     TIME = 1
@@ -25,7 +25,7 @@ class To(IntEnum):
     PROCESS = 5
     OP = 6  # a word of Table.ops
     LOW_BIT = 7  # a hexadecimal number, odd for a read
-    DEVICE = 8  # several are one name, and stand side by side
+    DEVICE = 8  # adjacent fields of this kind form one name
 
 
 NUMBERS = (To.TIME, To.OFFSET, To.LENGTH, To.RESPONSE, To.PROCESS)
@@ -33,7 +33,7 @@ NUMBERS = (To.TIME, To.OFFSET, To.LENGTH, To.RESPONSE, To.PROCESS)
 
 @dataclass(frozen=True)
 class Field:
-    """One field: a number is `(number - zero) * scale` nanoseconds or bytes, a fraction too."""
+    """One field; a number means `(number - zero) * scale` nanoseconds or bytes, with decimals."""
 
     to: To
     scale: int = 1
@@ -48,11 +48,11 @@ BLANKS = " "  # as a separator: any run of blanks and tabs
 
 @dataclass(frozen=True)
 class Table:
-    """A text format with one request a line.
+    """A text format with one request per line.
 
-    `line` is what a line looks like, to recognise the format by.  Of the fields, `elastic` may
-    hold separators: it is found from the right.  A line may have more fields unless `exact`.
-    Words of `ops` are of any case; None: such a line is no request.
+    `line` is the regular expression of a line, for detection.  The field with index `elastic` may
+    contain separators: it is delimited from the right.  A line may have more fields unless `exact`.
+    The words of `ops` match in any case; a word with None marks a line that is not a request.
     """
 
     name: str
@@ -63,18 +63,18 @@ class Table:
     ops: Mapping[str, Op | None] = field(default_factory=lambda: OPS)
     elastic: int = -1
     exact: bool = True
-    since_1970: bool | None = False  # None: if the times are late enough to be that
-    whole_seconds: bool = False  # requests of one second are spread evenly over it
-    joined_by: str = "_"  # the fields of a device's name
+    since_1970: bool | None = False  # None: decided by the magnitude of the times
+    whole_seconds: bool = False  # the requests of a second are spread evenly over it
+    joined_by: str = "_"  # between the fields of a device name
 
     def has(self, what: To) -> bool:
-        """Tell whether a field says this."""
+        """Return whether a field has this meaning."""
         return any(each.to == what for each in self.fields)
 
     def detects(self, head: bytes) -> bool:
-        """Tell whether the first lines are of this format, after a header and comments.
+        """Return whether the first lines are of this format, after a header and comments.
 
-        A header alone is one too: of a trace without requests.
+        A header alone is a trace without requests.
         """
         first = head.removeprefix(BOM).split(b"\n")[: LINES_SEEN + 1]
         whole = first[:-1] if len(first) > 1 else first

@@ -29,26 +29,26 @@ TABLE = Table(
     line=rb"\d+\.\d+(\s+\d+){3}\s+[0-9a-fA-F]+",
 )
 WHOLE = replace(TABLE, line=rb"\d+(\s+\d+){3}\s+[01]")
-"""Lines with whole times: MQSim's, which are nanoseconds, or DiskSim's."""
+"""Lines with integer times: MQSim's nanoseconds, or DiskSim's."""
 LINE_TIME = re.compile(rb"^[ \t]*(\d{1,18})\s", re.MULTILINE)
-FEWEST = 0.5  # requests a second: fewer are hardly a trace
+RATE_MIN = 0.5  # requests per second: a trace has more
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether times have decimals; whole ones may be MQSim's nanoseconds as well."""
+    """Return whether times have decimals, or are integers that cannot be MQSim's nanoseconds."""
     if WHOLE.detects(head):
-        return requests_per_second(head, MILLISECOND_NS) >= FEWEST
+        return requests_per_second(head, MILLISECOND_NS) >= RATE_MIN
     return TABLE.detects(head)
 
 
 def requests_per_second(head: bytes, unit_ns: int) -> float:
-    """Return how many requests a second come in the first lines, if times have this unit."""
-    found = LINE_TIME.findall(head)  # the last line may be cut off, but not within its time
-    times = [int(each) for each in found[:1] + found[-1:]]
-    return 10**9 * len(found) / max((times[1] - times[0]) * unit_ns, 1) if times else 0.0
+    """Return the requests per second of the first lines, if times have this unit."""
+    matches = LINE_TIME.findall(head)  # the last line may be cut off, but not within its time
+    times = [int(each) for each in matches[:1] + matches[-1:]]
+    return 10**9 * len(matches) / max((times[1] - times[0]) * unit_ns, 1) if times else 0.0
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE

@@ -1,7 +1,7 @@
-"""Eight bytes of a text at once, as compiled code: 64 bits hold them, the first one lowest.
+"""Process eight bytes of a text at once, as compiled code: in 64 bits, the first byte lowest.
 
-A mark is the top bit of a byte.  Marks are right up to the first one: what carries beyond it may
-set others, and nobody looks at these.  A kernel takes every integer as signed: U() takes it back.
+A mark is the top bit of a byte.  Only the first mark is valid: a carry beyond it may set further
+ones, which are ignored.  A kernel receives every integer as signed: U() converts it back.
 See H. Warren, "Hacker's Delight", 6-1, and D. Lemire, "Quickly parsing eight digits", 2018.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from hybridsim.jit import kernel
 
 U = np.uint64
-BEYOND = 7  # bytes that are read behind a byte
+BEYOND = 7  # bytes that are read beyond a byte
 ONES, TOPS = U(0x0101010101010101), U(0x8080808080808080)
 NONE, ONE, EIGHT, TEN = U(0), U(1), U(8), U(10)
 BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7 = U(16), U(24), U(32), U(40), U(48), U(56)
@@ -26,7 +26,7 @@ EIGHT_DIGITS = U(10**8)
 
 @kernel
 def eight(block, i):
-    """The eight bytes from place `i`: one load, the compiler finds."""
+    """Return the eight bytes from index `i`; compiles to one load."""
     low = U(block[U(i)]) | U(block[U(i) + ONE]) << EIGHT
     low |= U(block[U(i) + AT_2]) << BYTE_2 | U(block[U(i) + AT_3]) << BYTE_3
     high = U(block[U(i) + AT_4]) << BYTE_4 | U(block[U(i) + AT_5]) << BYTE_5
@@ -34,38 +34,38 @@ def eight(block, i):
 
 
 @kernel
-def marks_below(eight_bytes, least):
-    """Marks of the bytes that are less than `least` times ONES."""
-    return (U(eight_bytes) - U(least)) & ~U(eight_bytes) & TOPS
+def marks_below(eight_bytes, limits):
+    """Return marks of the bytes below a limit; `limits` is the limit times ONES."""
+    return (U(eight_bytes) - U(limits)) & ~U(eight_bytes) & TOPS
 
 
 @kernel
 def marks_of(eight_bytes, letter):
-    """Marks of the bytes that are a letter, times ONES."""
+    """Return marks of the bytes that equal a letter; `letter` is the letter times ONES."""
     return marks_below(U(eight_bytes) ^ U(letter), ONES)
 
 
 @kernel
 def first(marks):
-    """The first of some marks."""
+    """Return the first mark alone."""
     return U(marks) & (~U(marks) + ONE)
 
 
 @kernel
 def all_before(mark):
-    """All bits of the bytes before one mark."""
+    """Return all bits of the bytes before a mark."""
     return (U(mark) >> AT_7) - ONE
 
 
 @kernel
 def before(mark):
-    """How many bytes are before one mark."""
+    """Return the number of bytes before a mark."""
     return (((U(mark) - ONE) & ONES) * ONES >> BYTE_7) - ONE
 
 
 @kernel
 def digits(block, at):
-    """The whole number that begins here, and the place after it; of 20 digits or more, any."""
+    """Return the integer at this index, and the index after it; from 20 digits on, any value."""
     i = U(at)
     value = NONE
     word = eight(block, i) ^ ZEROS
@@ -82,7 +82,7 @@ def digits(block, at):
 
 @kernel
 def worth(word):
-    """What eight digits are worth, the first one most."""
+    """Return the value of eight decimal digits, the first one most significant."""
     word = U(word) * TEN + (U(word) >> EIGHT)
     word = (word & PAIRS) * FIRST_AND_THIRD + (word >> BYTE_2 & PAIRS) * SECOND_AND_FOURTH
     return word >> BYTE_4

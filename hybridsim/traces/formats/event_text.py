@@ -1,4 +1,4 @@
-"""Captures as text, one event a line: what their readers have in common."""
+"""The common part of the readers of text captures with one event per line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.pairing import Pairer
 from hybridsim.traces.formats.text import Malformed, lines, only
 
-BATCH = 4096  # events that are put into columns at a time
+BATCH = 4096  # events converted to columns at a time
 SURVEY_LINES = 1 << 14
 SECTOR_BYTES = 512
 SECTOR_MAX = 1 << 51
@@ -26,14 +26,14 @@ MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M")
 
 
 def error_of(action: int, last: bytes | None) -> int:
-    """Return -1 where the number at a line's end, in brackets, says that the request failed."""
+    """Return -1 if the number in brackets at the end of a line is an error code, else 0."""
     number = (last or b"").strip(b"-")  # of any length, in a damaged file
     is_error = action in WITH_ERROR and number.isdigit() and number.strip(b"0")
     return -1 if is_error else 0
 
 
 class TextReader:
-    """The text of one capture; each pass reads it anew."""
+    """The text of one capture; each pass reads it again."""
 
     origin_unix_ns = None
     format: str
@@ -56,14 +56,14 @@ class TextReader:
         weights = survey.issued if self.by_issue else survey.queued
         if not weights:
             raise TraceError(
-                f"{self._source.name}: --use-dispatch, but the trace has no issue events"
+                f"{self._source.name}: --use-dispatch needs issue events; there are none"
             )
         self._chosen = device or max(weights, key=lambda name: weights[name][1])
         self._asked = device is not None
         self._names = list(survey.first_seen)
         if self._chosen not in self._names:
             raise TraceError(
-                f"{self._source.name}: no device {device!r} in it; there is "
+                f"{self._source.name}: contains no device {device!r}, only "
                 + ", ".join(self._names)
             )
         self.devices = self._devices(survey)
@@ -90,7 +90,7 @@ class TextReader:
 
 
 class EventLines(ABC):
-    """One pass over the lines: events of the wanted device, and what was seen on the way."""
+    """One pass over the lines: events of the wanted device, and counts of all devices."""
 
     def __init__(self, source: Source, wanted: str | None, findings: Findings) -> None:
         self.malformed = Malformed(source)
@@ -105,10 +105,10 @@ class EventLines(ABC):
 
     @abstractmethod
     def events(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of EVENT for each line that matters."""
+        """Yield the fields of EVENT for each relevant line."""
 
     def fill(self, events: Events) -> int:
-        """Fill `events` with those of the next lines; 0 at the end."""
+        """Fill `events` from the next lines; return their number, 0 at the end."""
         batch = []
         for event in self._events:
             batch.append(event)
@@ -118,24 +118,24 @@ class EventLines(ABC):
         return len(batch)
 
     def report(self, findings: Findings) -> None:
-        """Add what was left out."""
+        """Add the skipped lines to the findings."""
         self.malformed.report(findings)
         if self.passthrough:
             findings.add(
                 "passthrough",
-                "commands sent past the block layer (SG_IO and the like) are not replayed",
+                "passthrough commands (SG_IO and similar) are not replayed",
                 count=self.passthrough,
                 fix="none needed",
             )
 
     def see(self, seconds: bytes, decimals: bytes) -> int:
-        """Return the time that a line tells, in nanoseconds."""
+        """Return the time of a line in nanoseconds."""
         time_ns = int(seconds) * 10**9 + int(decimals.ljust(9, b"0"))
         self.first_ns = min(self.first_ns, time_ns)
         return time_ns
 
     def is_wanted(self, device: str, action: int, length: int) -> bool:
-        """Count an event for its device; tell whether it is one of the wanted device."""
+        """Count an event for its device; return whether the device is wanted."""
         if action in (Action.QUEUE, Action.ISSUE):
             self.first_seen.setdefault(device)
             seen = self.queued if action == Action.QUEUE else self.issued

@@ -1,4 +1,4 @@
-"""The events of a block trace that make requests, and how a stream of them is put in order."""
+"""The events of a block trace that form requests, and their ordering."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class Action(IntEnum):
-    """What happened, by the numbers of the kernel's block tracer; all others are skipped."""
+    """Actions, numbered as in the kernel's block tracer; all others are skipped."""
 
     QUEUE = 1
     REQUEUE = 6
@@ -24,13 +24,13 @@ EVENT = np.dtype(
     [
         ("time_ns", np.int64),
         ("offset_bytes", np.int64),
-        ("length_bytes", np.int64),  # of a SPLIT, its front part
+        ("length_bytes", np.int64),  # of a SPLIT: its front part
         ("pid", np.int32),
         ("error", np.int16),
         ("cpu", np.uint16),
         ("action", np.uint8),
         ("op", np.uint8),  # codes.Op
-        ("marks", np.uint8),  # codes.Flag; of an internal flush PREFLUSH, and length 0
+        ("marks", np.uint8),  # codes.Flag; an internal flush has PREFLUSH and length 0
     ],
     align=True,
 )
@@ -38,20 +38,20 @@ Events: TypeAlias = Any  # a recarray of EVENT: events[row].time_ns
 
 
 def room_for(rows: int) -> Events:
-    """Return room for events; memory is only taken as it is used."""
+    """Return an array for events; memory is allocated on first use."""
     return np.zeros(rows, EVENT).view(np.recarray)
 
 
-WINDOW = 1 << 18  # events; one CPU's share of a stream may be this far behind another's
+WINDOW = 1 << 18  # events by which one CPU may lag behind another in a stream
 
-Fill = Callable[[Events], int]  # fills columns from the start; returns rows, 0 at the end
+Fill = Callable[[Events], int]  # fills rows from the start; returns their number, 0 at the end
 
 
 class InOrder:
-    """Put a stream of events in order of (time, CPU) within a window of WINDOW events.
+    """Sorts a stream of events by (time, CPU) within a window of WINDOW events.
 
-    An event that comes later than that keeps its place; pairing counts it and moves it to the
-    time of the event before.
+    A later event keeps its position; pairing counts it and moves it to the time of the preceding
+    event.
     """
 
     def __init__(self, fill: Fill, batch: int) -> None:
@@ -62,7 +62,7 @@ class InOrder:
         self._ended = False
 
     def fill(self, events: Events) -> int:
-        """Fill `events` with the next ones in order."""
+        """Fill `events` with the next ones in order; return their number, 0 at the end."""
         while not self._ended and self._count <= WINDOW:
             got = self._fill(self._held[self._count :])
             self._count += got
@@ -85,7 +85,7 @@ def whole(events: Events) -> NDArray[Any]:
 
 
 def _order(events: Events) -> NDArray[np.int64] | None:
-    """Return the order of the rows by (time, CPU), or None if they are in it."""
+    """Return the order of the rows by (time, CPU), or None if they are sorted."""
     time, cpu = events.time_ns, events.cpu
     if np.all((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (cpu[1:] >= cpu[:-1]))):
         return None

@@ -1,4 +1,4 @@
-"""Bytes of files: plain, compressed (even twice) or from standard input, in bounded memory."""
+"""Read bytes of files: plain, compressed (also twice) or standard input, in bounded memory."""
 
 from __future__ import annotations
 
@@ -31,15 +31,19 @@ __all__ = ["STDIN", "ByteStream", "Source", "source", "zstd"]
 STDIN = "-"
 HEAD_BYTES = 1 << 16
 NESTING_MAX = 4
-UNPACK = "unpack it first; gz, bz2, xz and zst are read as they are"
-UNREAD = (  # what many files are that are no traces yet: how they begin, what it is, the mend
+UNPACK = "unpack it first; gz, bz2, xz and zst need no unpacking"
+UNREAD = (  # formats that are recognised but not read: first bytes, name, fix
     (rb"PK\x03\x04", "a zip archive", UNPACK),
     (rb"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", UNPACK),
     (rb"Rar!\x1a\x07", "a RAR archive", UNPACK),
     (rb"\x04\x22\x4d\x18", "compressed with lz4", UNPACK),
-    (rb"(?s).{257}ustar", "a tar archive", "unpack it, or: tar xOf IT FILE | hybridsim ... -"),
-    (rb"\xff\xfe([ -~\t\r\n]\0){9}", "UTF-16", "write it as UTF-8: iconv -f utf-16 -t utf-8"),
-    (rb"\xf0\xde\xbc\x9a\x78\x56\x34\x12", "libCacheSim's lcs", "make it oracleGeneral: traceConv"),
+    (rb"(?s).{257}ustar", "a tar archive", "unpack it, or: tar xOf ARCHIVE FILE | hybridsim ... -"),
+    (rb"\xff\xfe([ -~\t\r\n]\0){9}", "UTF-16", "convert it to UTF-8: iconv -f utf-16 -t utf-8"),
+    (
+        rb"\xf0\xde\xbc\x9a\x78\x56\x34\x12",
+        "libCacheSim's lcs",
+        "convert it to oracleGeneral with traceConv",
+    ),
 )
 UNREAD_BYTES = 262
 
@@ -58,14 +62,14 @@ CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """A file that can be read again from its beginning; standard input is spooled to one."""
+    """A file that can be read repeatedly; standard input is spooled to a temporary file."""
 
-    name: str  # as messages say it
+    name: str  # as shown in messages
     path: Path | None
     spool: IO[bytes] | None = None
 
     def open(self, findings: Findings) -> ByteStream:
-        """Open the file anew, decompressed."""
+        """Open the file from its start, decompressed."""
         try:
             if self.spool is not None:
                 raw: Any = io.BufferedReader(_FromStart(self.spool), 1 << 17)
@@ -98,12 +102,12 @@ def source(path: str | os.PathLike[str]) -> Source:
 
 
 def inline(text: str) -> Source:
-    """Return the source of a text that stands in the place of a file's name."""
+    """Return the source of a text specified in place of a file name."""
     return Source(text, None, _spooled(io.BytesIO(text.encode())))
 
 
 def _spooled(stream: IO[bytes]) -> IO[bytes]:
-    """Copy a stream to a file without a name; it is gone when the trace is."""
+    """Copy a stream to an unnamed temporary file, which is removed with the trace."""
     spool = tempfile.TemporaryFile(prefix="hybridsim-")  # noqa: SIM115
     shutil.copyfileobj(stream, spool, 1 << 20)
     spool.flush()
@@ -111,7 +115,7 @@ def _spooled(stream: IO[bytes]) -> IO[bytes]:
 
 
 class ByteStream:
-    """Decompressed bytes of a file; a damaged end is noted and ends the stream."""
+    """Decompressed bytes of a file; damaged compression ends the stream, with a finding."""
 
     def __init__(self, raw: IO[bytes], name: str, findings: Findings) -> None:
         self.name = name
@@ -122,7 +126,7 @@ class ByteStream:
         self._unwrap()
 
     def _unwrap(self) -> None:
-        """Put a decompressor on top for each compression that the first bytes show."""
+        """Add a decompressor for each compression detected from the first bytes."""
         for _ in range(NESTING_MAX):
             self._ahead = self._take(6)
             codec = next((c for magic, c in CODECS.items() if self._ahead.startswith(magic)), None)
@@ -132,14 +136,14 @@ class ByteStream:
             below = io.BufferedReader(_Joined(self._ahead, self._layers[-1]), 1 << 17)
             self._layers.append(codec(below))
             self._ahead = b""
-        raise TraceError(f"{self.name}: compressed more than {NESTING_MAX} times over")
+        raise TraceError(f"{self.name}: compressed more than {NESTING_MAX} times")
 
     def _refuse_unread(self) -> None:
-        """Raise TraceError if the first bytes show what is known not to be read."""
+        """Raise TraceError if the first bytes show a format of UNREAD."""
         self._ahead = self._take(UNREAD_BYTES)
-        for beginning, what, mend in UNREAD:
+        for beginning, what, fix in UNREAD:
             if re.match(beginning, self._ahead):
-                raise TraceError(f"{self.name}: {what}, which is not read: {mend}")
+                raise TraceError(f"{self.name}: {what}, which is not supported: {fix}")
 
     def _take(self, size: int) -> bytes:
         parts = [self._ahead]
@@ -150,14 +154,14 @@ class ByteStream:
         return b"".join(parts)
 
     def _read_some(self, size: int) -> bytes:
-        """Read at most `size` bytes, b"" at the end or where the compressed data are damaged."""
+        """Read at most `size` bytes; b"" at the end or if the compressed data are damaged."""
         if self._broken:
             return b""
         top = self._layers[-1]
         try:
             return bytes(top.read1(size) if hasattr(top, "read1") else top.read(size))
         except EOFError:
-            self._note("truncated", "the compressed file ends too early")
+            self._note("truncated", "the compressed file is truncated")
         except (zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
             self._note("damaged", f"the compressed data are damaged ({error})")
         except OSError as error:
@@ -170,7 +174,7 @@ class ByteStream:
         self._broken = True
         self._findings.add(
             f"compressed-{code}",
-            f"{text}; what could be decompressed before is used",
+            f"{text}; the data before that are used",
             place=self.name,
             fix="copy or compress the file again",
         )
@@ -182,7 +186,7 @@ class ByteStream:
         return data
 
     def readinto(self, target: memoryview) -> int:
-        """Fill `target`; fewer bytes only at the end."""
+        """Fill `target` and return the number of bytes, fewer only at the end."""
         if len(self._layers) == 1 and not self._ahead:
             return self._read_plain(target)
         held = 0
@@ -212,7 +216,7 @@ class ByteStream:
 
 
 class _FromStart(io.RawIOBase):
-    """A file from its beginning, with a position of its own."""
+    """Reads a file from its start, with a position of its own."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -228,7 +232,7 @@ class _FromStart(io.RawIOBase):
 
 
 class _Joined(io.RawIOBase):
-    """Bytes already taken from a file, then the rest of the file."""
+    """Returns bytes already read from a file, then the rest of the file."""
 
     def __init__(self, first: bytes, rest: Any) -> None:
         self._first = first

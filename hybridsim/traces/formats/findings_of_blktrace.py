@@ -1,4 +1,4 @@
-"""What a pass over a blktrace capture has to say about it."""
+"""The findings of a pass over a blktrace capture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CAPTURE_AGAIN = "capture again with larger buffers: `blktrace -b 2048 -n 8`"
 
 
 def report(findings: Findings, log: Log, lanes: Sequence[Lane], pairer: Pairer) -> None:
-    """Add everything that the pass has noticed."""
+    """Add all findings of a pass."""
     for lane in lanes:
         report_damage(findings, lane)
     report_gaps(findings, log)
@@ -30,7 +30,7 @@ def report(findings: Findings, log: Log, lanes: Sequence[Lane], pairer: Pairer) 
 
 
 def report_damage(findings: Findings, lane: Lane) -> None:
-    """Add what could not be decoded of one file."""
+    """Add the parts of a file that could not be decoded."""
     for offset, size in lane.skipped:
         findings.add(
             "corrupt",
@@ -42,20 +42,20 @@ def report_damage(findings: Findings, lane: Lane) -> None:
     if lane.cut_at >= 0:
         findings.add(
             "truncated",
-            "the last record is cut off; everything before it is used",
+            "the last record is truncated; all records before it are used",
             place=f"{lane.stream.name} byte {lane.cut_at:,}",
             fix="stop blktrace before copying its files",
         )
 
 
 def report_gaps(findings: Findings, log: Log) -> None:
-    """Add what sequence numbers show to be missing."""
+    """Add the records missing according to sequence numbers."""
     for cpu in np.flatnonzero(log.missing):
         after = (int(log.missing_at[cpu]) - int(log.tally[Tally.FIRST_NS])) / 1e9
         findings.add(
             "dropped",
             "events are missing (dropped by the kernel, or filtered out of a dump); requests "
-            "that lost their queue event are absent, others have no completion",
+            "without their queue event are absent, others have no completion",
             count=int(log.missing[cpu]),
             place=f"CPU {cpu} from {after:.3f} s",
             fix=CAPTURE_AGAIN,
@@ -63,18 +63,18 @@ def report_gaps(findings: Findings, log: Log) -> None:
 
 
 def report_missing_files(findings: Findings, log: Log, lanes: Sequence[Lane]) -> None:
-    """Add CPUs whose file is not there."""
+    """Add the CPUs whose file is missing."""
     present = {lane.cpu for lane in lanes}
     seen = {int(cpu) for cpu in np.flatnonzero(log.cpus)}
     if len(lanes) == 1 and seen == {cpu_of(Path(lanes[0].stream.name))}:
-        present = seen  # not a dump or a stream of all CPUs, which any file may be named like
+        present = seen  # not a dump of all CPUs that is named like the file of one
     if -1 in present:
         return
     absent = sorted((set(range(max(present))) | seen) - present)
     if absent:
         findings.add(
             "cpu-file-missing",
-            "there is no file for these CPUs; what they queued or completed is missing",
+            "the files of these CPUs are missing, with the requests that they queued or completed",
             count=len(absent),
             place="CPU " + ", ".join(map(str, absent[:8])) + (" ..." if len(absent) > 8 else ""),
             fix="copy all files of the capture: blktrace writes one for each CPU, even if empty",
@@ -82,30 +82,30 @@ def report_missing_files(findings: Findings, log: Log, lanes: Sequence[Lane]) ->
 
 
 def report_records(findings: Findings, log: Log) -> None:
-    """Add records that were left out on purpose."""
+    """Add the records that were skipped on purpose."""
     for what, code, text, fix in (
         (
             Tally.BAD_TIME,
             "corrupt-time",
-            "records with an impossible time were left out",
+            "records with an impossible time were skipped",
             "copy the file again from where it was captured",
         ),
         (
             Tally.ABSURD,
             "corrupt-sector",
-            "records with an impossible sector were left out",
+            "records with an impossible sector were skipped",
             "copy the file again from where it was captured",
         ),
         (
             Tally.UNKNOWN_ACTION,
             "unknown-action",
-            "records of an unknown kind were left out",
-            "none needed unless they are many",
+            "records of an unknown kind were skipped",
+            "none needed for a few",
         ),
         (
             Tally.PASSTHROUGH,
             "passthrough",
-            "commands sent past the block layer (SG_IO and the like) are not replayed",
+            "passthrough commands (SG_IO and similar) are not replayed",
             "none needed",
         ),
         (
@@ -117,7 +117,7 @@ def report_records(findings: Findings, log: Log) -> None:
         (
             Tally.OTHER_DEVICES,
             "too-many-devices",
-            "records of further devices were not looked at",
+            "records of further devices were ignored",
             "capture fewer devices at a time",
         ),
     ):
@@ -127,7 +127,7 @@ def report_records(findings: Findings, log: Log) -> None:
 
 
 def report_pairing(findings: Findings, pairer: Pairer) -> None:
-    """Add what pairing events to requests has noticed."""
+    """Add the findings of pairing events into requests."""
     for what, code, text, fix in (
         (
             At.INCOMPLETE,
@@ -138,19 +138,19 @@ def report_pairing(findings: Findings, pairer: Pairer) -> None:
         (
             At.UNMATCHED,
             "unmatched",
-            "completions belong to no request that the trace has seen begin",
+            "completions match no request in the trace",
             f"none needed for a few at the beginning; otherwise {OTHER_FILES} `-a queue` too",
         ),
         (
             At.DISORDER,
             "disorder",
-            "events are earlier than one before them and were moved to its time",
+            "events are earlier than a preceding one and were moved to its time",
             "none needed for a few; many mean that the CPUs' clocks differ",
         ),
         (
             At.EMPTY,
             "empty",
-            "requests without length that are no flush were left out",
+            "requests of length 0 that are not flushes were skipped",
             "none needed",
         ),
     ):
@@ -160,7 +160,7 @@ def report_pairing(findings: Findings, pairer: Pairer) -> None:
 
 
 def report_devices(findings: Findings, devices: Sequence[Device], asked: bool) -> None:
-    """Add that there are several devices, and which one is replayed."""
+    """Add a finding that there are several devices, and which one is replayed."""
     used = [device for device in devices if device.requests]
     if len(used) < 2:
         return
@@ -169,7 +169,8 @@ def report_devices(findings: Findings, devices: Sequence[Device], asked: bool) -
     if not asked:
         findings.add(
             "several-devices",
-            f"only {chosen.name} is replayed; devices are not added up, as one may lie on another",
+            f"only {chosen.name} is replayed; devices are not combined, as one may be stacked on "
+            "another",
             count=len(used),
             place=f"also in the trace: {others}",
             fix="choose another with --device",
@@ -177,21 +178,21 @@ def report_devices(findings: Findings, devices: Sequence[Device], asked: bool) -
 
 
 def report_lead(findings: Findings, first_ns: int) -> None:
-    """Add that the capture begins long before the first request, as two captures in one do."""
+    """Add a finding if the first request is late, as in two captures that were mixed up."""
     if first_ns >= LONG_NS:
         findings.add(
             "late-start",
             f"the first request comes {span(first_ns)} after the first event of the capture, "
-            "which counts as time without load",
-            fix="if these are captures of different times or devices, name one: FOLDER/PREFIX",
+            "and the time before it counts as idle",
+            fix="if the folder holds several captures, specify one: FOLDER/PREFIX",
         )
 
 
 def report_issued_only(findings: Findings) -> None:
-    """Add that requests begin where the driver got them."""
+    """Add a finding that requests arrive at their issue to the driver."""
     findings.add(
         "issued-only",
-        "the trace has no queue events: requests arrive when they were issued to the device, "
-        "after merging and scheduling",
-        fix="capture `-a queue` too if the cache is to sit above the scheduler",
+        "the trace has no queue events: requests arrive at their issue to the device, after "
+        "merging and scheduling",
+        fix="capture `-a queue` too if the cache is above the scheduler",
     )

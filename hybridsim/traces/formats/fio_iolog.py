@@ -34,14 +34,14 @@ NUMBER_MAX = 1 << 61
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the file begins as an I/O log of fio."""
+    """Return whether the file begins with the first line of a fio I/O log."""
     return FIRST_LINE.match(head) is not None
 
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
-    """Write requests as a log of version 3 to one file named FILE; return how many.
+    """Write requests as a log of version 3 for one file named FILE; return their number.
 
-    fio's own replay_redirect tells which device it stands for.
+    With fio, replay_redirect selects the device to replay it on.
     """
     put(f"fio version 3 iolog\n0 {FILE} add\n0 {FILE} open\n")
     rows = last_us = 0
@@ -60,7 +60,7 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
 
 
 class Reader:
-    """A log; each pass reads the file anew.  Its files are the devices."""
+    """A log; each pass reads the file again.  Its files are the devices."""
 
     origin_unix_ns = None
 
@@ -72,7 +72,7 @@ class Reader:
         if self._version not in (2, 3):
             raise TraceError(
                 f"{self._source.name}: fio I/O log of version {self._version or 'unknown'}; "
-                "known are 2 and 3"
+                "supported are 2 and 3"
             )
         survey = Lines(self._source, self._version, Findings())
         for _ in survey.requests():
@@ -83,7 +83,7 @@ class Reader:
         self._chosen = device or max(names, key=lambda name: survey.seen[name][1])
         if self._chosen not in names:
             raise TraceError(
-                f"{self._source.name}: no file {device!r} in it; there is {', '.join(names)}"
+                f"{self._source.name}: contains no file {device!r}, only {', '.join(names)}"
             )
         self._asked = device is not None
         self.devices = [Device(name, *survey.seen[name], name == self._chosen) for name in names]
@@ -108,15 +108,15 @@ class Reader:
         if self._version == 2:
             findings.add(
                 "no-times",
-                "version 2 logs hold no times but waits; requests between two waits arrive at once",
-                fix="replay it with --mode closed, or log with fio 3.30 or later (version 3)",
+                "version 2 logs record waits, not times; requests between waits arrive together",
+                fix="replay with --mode closed, or log with fio 3.30 or later (version 3)",
             )
         if log.disorder:
             findings.add(
                 "disorder",
-                "requests are earlier than one before them and were moved to its time",
+                "requests are earlier than a preceding one and were moved to its time",
                 count=log.disorder,
-                fix="none needed for a few: threads wrote the log together",
+                fix="none needed for a few: several threads wrote the log",
             )
         others = [device.name for device in self.devices if not device.chosen]
         if others and not self._asked:
@@ -166,7 +166,7 @@ class Lines:
             yield self._request(name, OPS[action], *values)
 
     def _advance(self, fields: list[bytes]) -> bool:
-        """Take the time off a version 3 line; tell whether enough is left."""
+        """Remove the time from a version 3 line; return whether enough fields remain."""
         if self._version == 3:
             stamp = fields.pop(0)
             if not stamp.isdigit() or len(stamp) > 15:

@@ -1,7 +1,8 @@
-"""FIU's traces (IODedup, SRCMap): `ns pid process block blocks W|R major minor md5`, by blanks.
+"""FIU's traces (IODedup, SRCMap): `ns pid process block blocks W|R major minor md5`.
 
 R. Koller, R. Rangaswami, "I/O Deduplication", FAST 2010; A. Verma et al., "SRCMap", FAST 2010;
-SNIA IOTTA.  Block and size in 512 bytes.  A process name may hold blanks.  A device is MAJ,MIN.
+SNIA IOTTA.  Fields are separated by blanks; block and size in units of 512
+bytes.  A process name may contain blanks.  A device is MAJ,MIN.
 """
 
 from __future__ import annotations
@@ -33,6 +34,6 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE

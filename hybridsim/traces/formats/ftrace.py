@@ -1,7 +1,7 @@
 """Block events as ftrace and `perf script` print them: `... SEC.USEC: block_rq_issue: 8,0 R ...`.
 
-Events and fields are those of the kernel's trace/events/block.h, of any age: with an I/O priority
-or without.
+Events and fields are those of the kernel's trace/events/block.h in all versions, with or without an
+I/O priority.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hybridsim.traces.formats.event_text import (
 )
 from hybridsim.traces.formats.events import Action
 
-DETECT_LINES = 100  # a header of ftrace comes first
+DETECT_LINES = 100  # ftrace writes a header first
 LINE_BYTES_MAX = 1000
 EVENT = b"block_"
 
-# Each run of blanks is taken whole or not at all: tried in all parts, a line of them takes hours.
+# Possessive quantifiers: with backtracking, a line of blanks would take hours.
 EVENT_LINE = re.compile(
     rb"(?<=\s)(?P<s>\d{1,9})\.(?P<us>\d{6,9}):\s++(?:block:)?block_(?P<event>\w++):\s++(?P<rest>.*)"
 )
@@ -56,31 +56,31 @@ OPS = {
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether one of the first lines is a block event; nothing else looks like them."""
+    """Return whether one of the first lines is a block event; no other format has them."""
     return any(event_of(line) for line in head.split(b"\n")[:DETECT_LINES])
 
 
 def event_of(line: bytes) -> re.Match[bytes] | None:
-    """Return the parts of a line that tells a block event."""
+    """Return the match of a line with a block event, or None."""
     return EVENT_LINE.search(line) if EVENT in line and len(line) < LINE_BYTES_MAX else None
 
 
 def task_of(before: bytes) -> tuple[bytes, int]:
-    """Return the task and the CPU (0 where it is not told) of what stands before the time."""
+    """Return the task and the CPU (0 if absent) from the text before the time."""
     before = before.rstrip()
-    found = CPU.search(before)
-    if found is None and (flags := BEFORE_FLAGS.search(before)):
+    cpu = CPU.search(before)
+    if cpu is None and (flags := BEFORE_FLAGS.search(before)):
         before = before[: flags.start()]
-        found = CPU.search(before)
-    if found is None:
+        cpu = CPU.search(before)
+    if cpu is None:
         return before.strip(), 0
-    return before[: found.start()].strip(), int(found["cpu"])
+    return before[: cpu.start()].strip(), int(cpu["cpu"])
 
 
 def parse_rwbs(text: bytes, sectors: int) -> tuple[int, int] | None:
-    """Return op and flags of the tracepoints' letters; None for what is no request.
+    """Return op and flags of a tracepoint's rwbs letters; None if it is not a request.
 
-    FF is the flush that a request machinery sends by itself; N with sectors writes zeroes.
+    FF is a flush sent by the block layer itself; N with sectors writes zeroes.
     """
     match = RWBS.fullmatch(text)
     if match is None:
@@ -93,10 +93,10 @@ def parse_rwbs(text: bytes, sectors: int) -> tuple[int, int] | None:
 
 
 class Lines(EventLines):
-    """One pass over the lines of block events; those of other events count for nothing."""
+    """One pass over the lines of block events; lines of other events are ignored."""
 
     def events(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of EVENT for each line that matters."""
+        """Yield the fields of EVENT for each relevant line."""
         for number, line in self._lines:
             match = event_of(line)
             if match is None:
@@ -113,7 +113,7 @@ class Lines(EventLines):
                 yield event
 
     def _event(self, match: re.Match[bytes], action: int) -> tuple[int, ...] | None:
-        """Return the fields of EVENT, () for an event that does not count, None for nonsense."""
+        """Return the fields of EVENT, () for an irrelevant event, None for a malformed one."""
         tail = TAIL.fullmatch(match["rest"])
         if tail is None:
             return None
@@ -121,14 +121,14 @@ class Lines(EventLines):
             self.passthrough += action == Action.ISSUE
             return ()
         sector, count = int(tail["sector"]), int(tail["count"])
-        if sector == (1 << 64) - 1:  # of a flush without a place
+        if sector == (1 << 64) - 1:  # a flush without an address
             sector = 0
         if tail["mark"] == b"/":
             count -= sector
-        told = parse_rwbs(tail["rwbs"], count)
-        if told is None or sector > SECTOR_MAX or not 0 <= count <= SECTOR_MAX:
+        rwbs = parse_rwbs(tail["rwbs"], count)
+        if rwbs is None or sector > SECTOR_MAX or not 0 <= count <= SECTOR_MAX:
             return None
-        op, flags = told
+        op, flags = rwbs
         device, length = tail["device"].decode(), count * SECTOR_BYTES
         time_ns = self.see(match["s"], match["us"])
         if not self.is_wanted(device, action, length):
@@ -142,7 +142,7 @@ class Lines(EventLines):
 
 
 class Reader(TextReader):
-    """The text of one capture; each pass reads it anew."""
+    """The text of one capture; each pass reads it again."""
 
     format = "ftrace text"
     lines = Lines

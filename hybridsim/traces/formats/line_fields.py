@@ -1,8 +1,8 @@
-"""The fields of a line, as compiled code: each takes one from a block of bytes.
+"""Parse the fields of a line, as compiled code: each function parses one field of a byte block.
 
-Every line of the block ends with a newline, so that no field needs to look at the block's end.
-Branches that a processor cannot foresee cost more than all else, so that words are taken eight
-bytes at once, whatever their length, and compared without one.
+Every line of the block ends with a newline, so no function needs to check for the block's end.
+Mispredicted branches cost most, so words are read eight bytes at once, whatever their length, and
+compared without branches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hybridsim.traces.formats.eight_bytes import (
 
 NEWLINE, RETURN, BLANK, TAB, QUOTE, POINT, ZERO, HASH = b'\n\r \t".0#'
 DIGITS_MAX = 19
-PLACES = 9  # of decimals; more are left out
+PLACES = 9  # decimal places; further ones are ignored
 BILLION = 10**PLACES
 ONE = np.uint64(1)
 SMALL, QUOTES, NEWLINES = BLANK * ONES, QUOTE * ONES, NEWLINE * ONES
@@ -43,7 +43,7 @@ READ, WRITE = int(Op.READ), int(Op.WRITE)
 
 @kernel
 def after_blanks(block, at, separator):
-    """Place of the next letter that is no blank, no quote, and no separator but a blank."""
+    """Return the index of the next byte that is no blank and no quote; a tab separator counts."""
     i = np.uint64(at)
     letter = block[i]
     while letter <= QUOTE and (
@@ -59,7 +59,7 @@ def after_blanks(block, at, separator):
 
 @kernel
 def billionths(block, at):
-    """What the decimals that begin here are worth, and the place after them."""
+    """Return the decimals at this index in billionths, and the index after them."""
     value, end = digits(block, at)
     places = end - at
     if places <= PLACES:
@@ -70,7 +70,7 @@ def billionths(block, at):
 
 @kernel
 def number(block, at, scale, zero, limit):
-    """A decimal number, scaled, and the place after it, or BAD."""
+    """Return a decimal number, scaled, and the index after it, or BAD."""
     value, end = digits(block, at)
     long = end - at
     value -= zero
@@ -85,7 +85,7 @@ def number(block, at, scale, zero, limit):
 
 @kernel
 def word(block, at, separator, words, codes):
-    """What a word says of a request, and the place after it, or BAD."""
+    """Return the code of a word, and the index after it, or BAD."""
     letters = eight(block, np.uint64(at))
     ends = marks_below(letters, WORD_ENDS) | marks_of(letters, np.uint64(separator) * ONES)
     mark = first(ends)
@@ -100,7 +100,7 @@ def word(block, at, separator, words, codes):
 
 @kernel
 def low_bit(block, at, separator):
-    """Read if the hexadecimal number is odd, else write; and the place after it, or BAD."""
+    """Return READ if the hexadecimal number is odd, else WRITE; and the index after it, or BAD."""
     end = at
     last = np.int64(0)
     while block[end] > BLANK and block[end] != separator and block[end] != QUOTE:
@@ -115,13 +115,13 @@ def low_bit(block, at, separator):
 
 @kernel
 def ends_of(letters, separator):
-    """Marks of the letters that end a field: its separator, any control."""
+    """Return marks of the bytes that end a field: separators and control characters."""
     return marks_below(letters, CONTROLS) | marks_of(letters, np.uint64(separator) * ONES)
 
 
 @kernel
 def skipped(block, at, separator):
-    """Place after a field; one in quotes may hold separators."""
+    """Return the index after a field; a quoted one may contain separators."""
     if at > 0 and block[at - 1] == QUOTE and separator != BLANK and block[at] != separator:
         while block[at] != QUOTE and block[at] != NEWLINE:
             at += 1
@@ -135,13 +135,13 @@ def skipped(block, at, separator):
 
 @kernel
 def is_between(letter):
-    """Whether a letter stands between fields that blanks separate; quotes do as well."""
+    """Return whether a byte is between fields that are separated by blanks: blank or quote."""
     return letter <= BLANK or letter == QUOTE
 
 
 @kernel
 def stretched(block, at, after):
-    """Place after a field that has `after` fields behind it, found from the right, or BAD."""
+    """Return the index after a field that is followed by `after` fields, from the right, or BAD."""
     end = end_of_line(block, at)
     for _ in range(after):
         while end > at and is_between(block[end - 1]):
@@ -155,7 +155,7 @@ def stretched(block, at, after):
 
 @kernel
 def after_separator(block, at, separator):
-    """Place of the next field, or BAD."""
+    """Return the index of the next field, or BAD."""
     if block[np.uint64(at)] == separator:
         return at + 1
     after = after_blanks(block, at, separator)
@@ -166,7 +166,7 @@ def after_separator(block, at, separator):
 
 @kernel
 def after_last(block, at, separator, exact):
-    """Place of the line's end after the last field; BAD if there are more and must not be."""
+    """Return the index of the line's end after the last field; BAD if `exact` and more follow."""
     after = after_blanks(block, at, separator)
     if block[after] == NEWLINE:
         return after
@@ -176,7 +176,7 @@ def after_last(block, at, separator, exact):
 
 @kernel
 def named(block, at, separator, key):
-    """Hash of a name, and the place after it; names of less than eight bytes never share one."""
+    """Return the hash of a name, unique below eight bytes, and the index after the name."""
     i = np.uint64(at)
     letters = eight(block, i)
     ends = ends_of(letters, separator) | marks_of(letters, QUOTES)
@@ -191,14 +191,14 @@ def named(block, at, separator, key):
 
 @kernel
 def mixed(key):
-    """A key whose every bit tells on the highest ones."""
+    """Return a hash in which every bit of the key affects the highest bits."""
     product = np.uint64(key) * HASH_FACTOR
     return np.int64(product ^ product >> HASH_SHIFT)
 
 
 @kernel
 def end_of_line(block, at):
-    """Place of the newline that ends this line."""
+    """Return the index of the newline that ends this line."""
     i = np.uint64(at)
     ends = marks_of(eight(block, i), NEWLINES)
     while ends == NONE:

@@ -1,4 +1,4 @@
-"""Lines of columns to requests, as compiled code: one pass over the bytes, no object per line."""
+"""Parse lines of columns into requests, as compiled code: one pass, no object per line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hybridsim.traces.formats.line_fields import (
 
 NUMBER_MAX = 1 << 61
 LENGTH_MAX = 1 << 40
-RESPONSE_MAX_NS = 3_600_000_000_000  # a longer one is a fault of the trace
+RESPONSE_MAX_NS = 3_600_000_000_000  # a longer one is an error of the trace
 DEVICES_MAX = 0xFFFF
 SLOTS = 1 << 17  # of open addressing
 HIGHEST = 64 - 17  # bits
@@ -42,7 +42,7 @@ LAST_NUMBER = max(NUMBERS)
 
 
 class Tally(IntEnum):
-    """Which number of `Seen.tally` means what."""
+    """Indices into `Seen.tally`."""
 
     LINES = 0
     MALFORMED = 1
@@ -56,13 +56,13 @@ LINES, MALFORMED, EMPTY, NO_DIRECTION, OVER, BLANK_LINES = range(6)
 
 
 class Of(IntEnum):
-    """Which column of `Seen.devices` means what."""
+    """Columns of `Seen.devices`."""
 
     REQUESTS = 0
     BYTES = 1
     END = 2
-    FIRST_AT = 3  # its name, in the block in which it was first seen
-    FIRST_END = 4
+    FIRST_AT = 3  # start of its name in the block with its first line
+    FIRST_END = 4  # end of its name
     ABSURD = 5  # response times
 
 
@@ -70,13 +70,13 @@ REQUESTS, BYTES, END, FIRST_AT, FIRST_END, ABSURD = range(6)
 
 
 class Plan(NamedTuple):
-    """A Table as numbers."""
+    """A Table as arrays of numbers."""
 
     to: Any  # int64 [field]
     scale: Any  # int64 [field]
     zero: Any  # int64 [field]
     limit: Any  # int64 [field]: of (number - zero)
-    words: Any  # int64: up to seven small letters, the first one lowest
+    words: Any  # int64: up to seven lower-case letters, the first one lowest
     codes: Any  # int64, of the words
     separator: int
     elastic: int
@@ -85,17 +85,17 @@ class Plan(NamedTuple):
 
 @state_machine
 class Seen(NamedTuple):
-    """What one pass over a file has seen; what is known of devices is that of all files."""
+    """Counts of one pass over a file; the devices are shared by all files of the trace."""
 
     tally: Any  # int64, see Tally
     bad: Any  # int64 [SHOWN, 3]: line (of this block), begin, end
-    slots: Any  # int64 [SLOTS, 2]: hash of a device's name; its index and one, 0: free
-    known: Any  # int64 [1]: how many devices there are
+    slots: Any  # int64 [SLOTS, 2]: hash of a device name; its index + 1, 0: free
+    known: Any  # int64 [1]: number of devices
     devices: Any  # int64 [device, Of]
 
     @method
     def device(self, key, begin, end):
-        """Index of a device, which may be new; DEVICES_MAX if there are too many."""
+        """Return the index of a device, adding a new one; DEVICES_MAX if there are too many."""
         slot = key >> HIGHEST & SLOTS - 1
         while self.slots[slot, 1] != 0:
             if self.slots[slot, 0] == key:
@@ -112,7 +112,7 @@ class Seen(NamedTuple):
 
     @method
     def malformed(self, line, begin, end):
-        """Count a line that makes no sense, and keep the place of the first ones."""
+        """Count a malformed line, and keep the positions of the first ones."""
         known = self.tally[MALFORMED]
         if known < SHOWN:
             self.bad[known, 0] = line
@@ -122,7 +122,7 @@ class Seen(NamedTuple):
 
 
 def plan_of(table: Table) -> Plan:
-    """Return a table as numbers."""
+    """Return a table as arrays of numbers."""
     fields = table.fields
     known = list(table.ops.items())
     small = [bytes(letter | 32 for letter in word.encode()) for word, _ in known]
@@ -140,15 +140,15 @@ def plan_of(table: Table) -> Plan:
 
 
 def limit_of(to: To) -> int:
-    """Return the largest number that makes sense."""
+    """Return the largest valid number of a field."""
     return {To.LENGTH: LENGTH_MAX, To.PROCESS: (1 << 31) - 1}.get(to, NUMBER_MAX)
 
 
 def nothing_seen(other: Seen | None = None, again: bool = False) -> Seen:
-    """Return the beginning of a pass over a file: the first, one of several, or one made again.
+    """Return the empty state of a pass: the first, of a further file, or a repeated one.
 
-    With another one it shares what is known of devices; `again` keeps their names and order, and
-    counts anew.
+    With `other`, the devices are shared with it; with `again`, their names and order are copied
+    and their counts start at 0.
     """
     tally, bad = np.zeros(len(Tally), np.int64), np.zeros((SHOWN, 3), np.int64)
     if other is None:
@@ -172,10 +172,10 @@ def nothing_seen(other: Seen | None = None, again: bool = False) -> Seen:
 
 @loop
 def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, out: Requests):
-    """Parse the lines of block[at:stop], the last byte of which ends a line.
+    """Parse the lines of block[at:stop], whose last byte ends a line.
 
-    Requests of the wanted device (an index; -1: of all) go to `out`, times as they are.  Returns
-    (where it stopped: at `stop` or where `out` is full, the rows of `out`).
+    Requests of the wanted device (an index; -1: all) go to `out`, with unchanged times.  Returns
+    (index where it stopped: `stop`, or earlier if `out` is full; the number of rows in `out`).
     """
     tally, devices = seen.tally, seen.devices
     separator, fields, exact = plan.separator, len(plan.to), plan.exact

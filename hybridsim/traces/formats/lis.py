@@ -1,7 +1,7 @@
-"""Lists of block accesses as of the ARC paper: `start count ignored number`, in 512-byte blocks.
+"""Block access lists of the ARC paper: `start count ignored number`, in 512-byte blocks.
 
 N. Megiddo, D. S. Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003: OLTP, P1
-to P14 and others.  They tell no times and no direction: all are reads, at time 0.
+to P14 and others.  They contain no times and no directions: all are reads, at time 0.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LINES_SEEN = 20
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the first lines are four numbers each, separated by single blanks."""
+    """Return whether each of the first lines is four numbers, separated by blanks."""
     first = head.split(b"\n")[: LINES_SEEN + 1]
     whole = [line for line in first[:-1] if line.strip()]
     return bool(whole) and all(parse(line) is not None for line in whole)
 
 
 def parse(line: bytes) -> tuple[int, int] | None:
-    """Return start and count in blocks, or None if the line makes no sense."""
+    """Return start and count in blocks, or None if the line is malformed."""
     fields = line.split()
     if len(fields) != FIELDS or not all(f.isdigit() and len(f) <= DIGITS_MAX for f in fields):
         return None
@@ -40,7 +40,7 @@ def parse(line: bytes) -> tuple[int, int] | None:
 
 
 class Reader:
-    """A list; each pass reads the file anew."""
+    """A list; each pass reads the file again."""
 
     origin_unix_ns = None
 
@@ -75,13 +75,13 @@ class Reader:
         malformed.report(findings)
         findings.add(
             "no-times",
-            "the list holds no times and no directions: all are reads, and arrive at once",
-            fix="replay it with --mode closed; hits and mrc need no times",
+            "the list has no times and no directions: all requests are reads and arrive at time 0",
+            fix="replay with --mode closed; hits and mrc need no times",
         )
 
 
 def in_columns(blocks: NDArray[np.int64]) -> Requests:
-    """Turn rows of start and count into requests."""
+    """Convert rows of start and count into requests."""
     requests = no_requests(len(blocks))
     requests.offset_bytes[:] = blocks[:, 0] * BLOCK_BYTES
     requests.length_bytes[:] = blocks[:, 1] * BLOCK_BYTES

@@ -1,4 +1,4 @@
-"""Any text table with one request a line, its columns as `--columns` says: the generic mapper."""
+"""Any text table with one request per line, with the columns specified by `--columns`."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ COLUMNS_MAX = 1000
 
 
 def detect(head: bytes) -> bool:
-    """Tell no file by itself: what its columns mean has to be said."""
+    """Never auto-detected: the columns must be specified."""
     return False
 
 
 class Reader(ColumnReader):
-    """A table whose columns were said."""
+    """A table whose columns the user specified."""
 
     def __init__(
-        self, sources: list[Source], device: str | None, use_dispatch: bool, said: str = ""
+        self, sources: list[Source], device: str | None, use_dispatch: bool, spec: str = ""
     ) -> None:
-        if not said:
-            raise ColumnsError(f"--format columns: say which is what, as in --columns {EXAMPLE}")
-        self.table = table_of(read(said), sources[0])
+        if not spec:
+            raise ColumnsError(f"--format columns: specify the columns, as in --columns {EXAMPLE}")
+        self.table = table_of(read(spec), sources[0])
         super().__init__(sources, device, use_dispatch)
 
 
 def table_of(mapping: Mapping, source: Source) -> Table:
-    """Return the table of a mapping, with the file's own header and separator."""
+    """Return the table of a mapping, with the header and separator of the file."""
     lines = [line for line in source.head().splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(COMMENT)), b"")
     text = first.decode("utf-8", "backslashreplace").lstrip("\ufeff")
@@ -57,13 +57,13 @@ def table_of(mapping: Mapping, source: Source) -> Table:
 
 
 def _likely(line: str) -> str:
-    """Return the separator that stands in a line most often; blanks if none does."""
+    """Return the most frequent separator in a line; blanks if there is none."""
     most = max(SNIFFED, key=line.count)
     return most if most in line else BLANKS
 
 
 def _place(column: str, names: Sequence[str], widest: int, file: str) -> int:
-    """Return the index of a column; a number is one, even if the first line holds it."""
+    """Return the index of a column; a number is an index from 1, even if a column has that name."""
     if column.isdigit():
         if 1 <= int(column) <= min(widest, COLUMNS_MAX):
             return int(column) - 1

@@ -1,4 +1,4 @@
-"""Which column of a table means what, as its owner says it: `time=ts:us,offset=lba:sectors,...`."""
+"""The user's mapping of the columns of a table: `time=ts:us,offset=lba:sectors,...`."""
 
 from __future__ import annotations
 
@@ -32,46 +32,46 @@ EXAMPLE = "time=ts:us,offset=lba:sectors,length=bytes,op=rw"
 
 @dataclass(frozen=True)
 class Mapping:
-    """What was said: for each role its column (a name, or a number from 1) and its field."""
+    """A parsed mapping: for each role its column (a name, or a number from 1) and its field."""
 
     columns: dict[To, tuple[str, Field]]
     ops: dict[str, Op | None] = field(default_factory=lambda: dict(OPS))
     separator: str | None = None
 
 
-def read(said: str) -> Mapping:
-    """Return a mapping said in a line, or in a TOML file with the same keys and values.
+def read(spec: str) -> Mapping:
+    """Return the mapping of a line, or of a TOML file with the same keys and values.
 
-    Raises ColumnsError for a role, column or unit that makes no sense.
+    Raises ColumnsError for an invalid role, column or unit.
     """
-    pairs = _of_toml(said) if said.endswith(".toml") else _of_line(said)
+    pairs = _of_toml(spec) if spec.endswith(".toml") else _of_line(spec)
     columns: dict[To, tuple[str, Field]] = {}
     ops: dict[str, Op | None] = dict(OPS)
     separator = pairs.pop("separator", None)
     for key, value in pairs.items():
         name = ALIASES.get(key, key)
         if name not in ROLES:
-            raise ColumnsError(f"--columns: no {key!r}: {hint(key, [*ROLES, 'separator'])}")
+            raise ColumnsError(f"--columns: no role {key!r}: {hint(key, [*ROLES, 'separator'])}")
         column, _, unit = value.partition(":")
         if not column:
-            raise ColumnsError(f"--columns: {key}: which column?  Write for instance {EXAMPLE}")
+            raise ColumnsError(f"--columns: {key}: the column is missing, as in {EXAMPLE}")
         to = ROLES[name]
         columns[to] = column, _field(key, to, unit)
         if to == To.OP and unit:
             ops = _ops(unit)
     for needed in ("offset", "length"):
         if ROLES[needed] not in columns:
-            raise ColumnsError(f"--columns: no {needed}; write for instance {EXAMPLE}")
+            raise ColumnsError(f"--columns: {needed} is missing, as in {EXAMPLE}")
     return Mapping(columns, ops, _separator(separator) if separator else None)
 
 
-def _of_line(said: str) -> dict[str, str]:
+def _of_line(line: str) -> dict[str, str]:
     pairs = {}
-    for each in said.split(","):
+    for each in line.split(","):
         key, equals, value = each.partition("=")
         if not equals:
             raise ColumnsError(
-                f"--columns: {each!r} is no ROLE=COLUMN; write for instance {EXAMPLE}"
+                f"--columns: {each!r} is not of the form ROLE=COLUMN, as in {EXAMPLE}"
             )
         pairs[key.strip()] = value.strip()
     return pairs
@@ -79,8 +79,8 @@ def _of_line(said: str) -> dict[str, str]:
 
 def _of_toml(name: str) -> dict[str, str]:
     text = cleaned(whole_text(name, ColumnsError))
-    found = parsed(text, name, ColumnsError)
-    return {key: str(value) for key, value in found.items()}
+    pairs = parsed(text, name, ColumnsError)
+    return {key: str(value) for key, value in pairs.items()}
 
 
 def _field(key: str, to: To, unit: str) -> Field:
@@ -91,8 +91,8 @@ def _field(key: str, to: To, unit: str) -> Field:
             return Field(to, TICK_NS, TICKS_TO_1970 if to == To.TIME else 0)
         if unit not in TIME_UNITS:
             raise ColumnsError(
-                f"--columns: {key}: a time needs a unit: {', '.join(TIME_UNITS)} or filetime, "
-                f"as in {key}=COLUMN:us"
+                f"--columns: {key}: specify the unit of the time: {', '.join(TIME_UNITS)} or "
+                f"filetime, as in {key}=COLUMN:us"
             )
         return Field(to, TIME_UNITS[unit])
     if unit in ("", "B", "bytes"):
@@ -103,25 +103,25 @@ def _field(key: str, to: To, unit: str) -> Field:
         return Field(to, parse_size(unit if unit[0].isdigit() else f"1{unit}"))
     except ValueError:
         raise ColumnsError(
-            f"--columns: {key}: no unit {unit!r}: bytes, sectors, KiB, or what one is: 4KiB"
+            f"--columns: {key}: no unit {unit!r}: must be bytes, sectors, KiB, or a size: 4KiB"
         ) from None
 
 
 def _ops(unit: str) -> dict[str, Op | None]:
-    """Return what words mean: those for read, write, discard and flush, in this order."""
+    """Return the operations of the words for read, write, discard and flush, in this order."""
     words = unit.split("/")
     if not 2 <= len(words) <= len(WORDS_OF) or any(len(word) > 7 for word in words):
         raise ColumnsError(
-            f"--columns: op: {unit!r} is not READ/WRITE: write the words for a read and a write, "
-            "as in op=COLUMN:0/1 (then those for discard and flush)"
+            f"--columns: op: {unit!r} is not of the form READ/WRITE: specify the words for a read "
+            "and a write, as in op=COLUMN:0/1 (optionally followed by those for discard and flush)"
         )
     return {word.lower(): op for word, op in zip(words, WORDS_OF)}
 
 
-def _separator(said: str) -> str:
-    separator = SEPARATORS.get(said, said)
+def _separator(value: str) -> str:
+    separator = SEPARATORS.get(value, value)
     if len(separator) != 1 or separator.isalnum() or ord(separator) > 127:
         raise ColumnsError(
-            f"--columns: separator: one of {', '.join(SEPARATORS)}, or one character"
+            f"--columns: separator must be one of {', '.join(SEPARATORS)}, or one character"
         )
     return separator

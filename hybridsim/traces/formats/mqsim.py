@@ -1,4 +1,4 @@
-"""MQSim's ascii traces: DiskSim's form with times in whole nanoseconds.
+"""MQSim's ASCII traces: DiskSim's format with times in integer nanoseconds.
 
 A. Tavakkol et al., "MQSim: a framework for enabling realistic studies of modern multi-queue SSD
 devices", FAST 2018: `time device sector sectors type`, type 1 for a read.
@@ -12,17 +12,17 @@ from hybridsim.traces.formats import disksim
 from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, To
 
-MOST = 10**7  # requests a second: more are hardly of a device
+RATE_MAX = 10**7  # requests per second: no device serves more
 
 TABLE = replace(disksim.WHOLE, name="mqsim", fields=(Field(To.TIME), *disksim.FIELDS[1:]))
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether times are whole, and may be nanoseconds; few requests a second: they are."""
-    return TABLE.detects(head) and disksim.requests_per_second(head, 1) <= MOST
+    """Return whether times are integers and, as nanoseconds, give a possible request rate."""
+    return TABLE.detects(head) and disksim.requests_per_second(head, 1) <= RATE_MAX
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE

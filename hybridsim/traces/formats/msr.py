@@ -40,13 +40,13 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE
 
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
-    """Write reads and writes, of disk 0 of a host named trace, from 1970 on; return how many.
+    """Write reads and writes, as disk 0 of host `trace` from 1970 on; return their number.
 
     A request without a completion gets the response time 0.
     """

@@ -1,9 +1,9 @@
 """libCacheSim's oracleGeneral traces: 24-byte records of accesses to objects, in whole seconds.
 
-As its documentation tells the layout, lowest byte first and without gaps: seconds (32 bits), object
-(64), bytes (32), number of the object's next access (64; none: -1).  Each object is taken for a
-page of 4 KiB, at its number; there are no directions: all are reads.  Accesses of no bytes are left
-out, as libCacheSim does (ignore_size_zero_req).
+Layout from its documentation, little-endian, packed: seconds (32 bits), object (64), bytes (32),
+number of the object's next access (64; none: -1).  Each object becomes a page of 4 KiB at the
+address of its number; all accesses become reads.  Accesses of 0 bytes are skipped, as in
+libCacheSim (ignore_size_zero_req).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from hybridsim.traces.formats.text import no_dispatch, one_device, only
 
 RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
 PAGE_BYTES = 4096
-OBJECTS = 1 << 48  # numbers of objects beyond this wrap around: they are hashes
+OBJECTS = 1 << 48  # larger object numbers, which are hashes, wrap around
 NEVER = (-1, np.iinfo(np.int64).max)
-ACCESSES = 1 << 48  # more are in no trace
+ACCESSES = 1 << 48  # no trace has more
 CHECKED_MIN = 3
 BATCH = 1 << 16
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the records of the head know where their objects come again, and are right.
+    """Return whether the records of the head name the next accesses of their objects correctly.
 
-    Numbers count from 0 or from 1; both are tried.  Times do not fall.
+    Access numbers count from 0 or from 1; both are tried.  Times must not decrease.
     """
     records = np.frombuffer(head, RECORD, len(head) // RECORD.itemsize)
     if len(records) < CHECKED_MIN or (np.diff(records["second"].astype(np.int64)) < 0).any():
@@ -48,12 +48,12 @@ def _agrees(
     objects: NDArray[np.uint64], following: NDArray[np.int64], never: NDArray[np.bool_]
 ) -> bool:
     inside = ~never & (following < len(objects)) & (following >= 0)
-    found = objects[following[inside]] == objects[inside]
-    return len(found) >= CHECKED_MIN and bool(found.all())
+    matches = objects[following[inside]] == objects[inside]
+    return len(matches) >= CHECKED_MIN and bool(matches.all())
 
 
 class Reader:
-    """A trace; each pass reads the file anew."""
+    """A trace; each pass reads the file again."""
 
     origin_unix_ns: int | None = None
 
@@ -65,7 +65,7 @@ class Reader:
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""
-        self._empty = self._nonsense = rows = 0
+        self._empty = self._malformed = rows = 0
         origin_ns: int | None = None
         for part in spread_seconds(in_order(self._records(findings), findings)):
             if origin_ns is None:
@@ -73,29 +73,31 @@ class Reader:
             rows += part.rows
             yield from_origin(part, origin_ns)
         if not rows:
-            raise TraceError(f"{self._source.name}: no request found in it as oracle-general")
-        if self._nonsense > rows // 2:
             raise TraceError(
-                f"{self._source.name}: {self._nonsense:,} of {rows:,} records make no sense as "
-                "oracle-general; is it another --format?"
+                f"{self._source.name}: contains no request in the format oracle-general"
+            )
+        if self._malformed > rows // 2:
+            raise TraceError(
+                f"{self._source.name}: {self._malformed:,} of {rows:,} records are malformed as "
+                "oracle-general; try another --format"
             )
         self.devices = [Device("0", rows, rows * PAGE_BYTES, chosen=True)]
         if self._empty:
             findings.add(
                 "empty",
-                "accesses of no bytes were left out",
+                "accesses of 0 bytes were skipped",
                 count=self._empty,
-                fix="none needed: libCacheSim leaves them out too",
+                fix="none needed: libCacheSim skips them too",
             )
         findings.add(
             "whole-seconds",
-            "times are whole seconds: the requests of each are spread evenly over it",
-            fix="replay it with --mode closed; hits and mrc need no times",
+            "times have a resolution of 1 s: the requests of each second are spread evenly over it",
+            fix="replay with --mode closed; hits and mrc need no times",
         )
         findings.add(
             "all-reads",
-            "objects have no place, size and direction: each is a page of 4 KiB, that is read",
-            fix="hits and mrc with --page 4KiB say what libCacheSim says",
+            "objects have no address, size or direction: each access is a read of a page of 4 KiB",
+            fix="none needed: hits and mrc with --page 4KiB give the results of libCacheSim",
         )
 
     def _records(self, findings: Findings) -> Iterator[Requests]:
@@ -105,13 +107,13 @@ class Reader:
                 if len(data) % RECORD.itemsize:
                     findings.add(
                         "truncated",
-                        "the file ends within a record, which was left out",
+                        "the file ends within a record, which was skipped",
                         place=self._source.name,
                         fix="copy the file again",
                     )
                 following = records["next"]
                 possible = np.isin(following, NEVER) | (following >= 0) & (following < ACCESSES)
-                self._nonsense += int((~possible).sum())
+                self._malformed += int((~possible).sum())
                 self._empty += int((records["bytes"] == 0).sum())
                 records = records[records["bytes"] > 0]
                 if len(records):
@@ -119,7 +121,7 @@ class Reader:
 
 
 def in_columns(seconds: NDArray[np.uint32], objects: NDArray[np.uint64]) -> Requests:
-    """Turn records into requests."""
+    """Convert records into requests."""
     requests = no_requests(len(seconds))
     requests.arrival_ns[:] = seconds.astype(np.int64) * SECOND_NS
     requests.offset_bytes[:] = objects.astype(np.int64) * PAGE_BYTES
@@ -133,7 +135,7 @@ def in_columns(seconds: NDArray[np.uint32], objects: NDArray[np.uint64]) -> Requ
 def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:
     """Write an access for each page of 4 KiB that a read or write touches; return the requests.
 
-    As each access tells its object's next one, all are held in memory: some 40 bytes each.
+    Each access names the next one to its object, so all are held in memory: some 40 bytes each.
     """
     seconds, pages, rows = [], [], 0
     for chunk in chunks:

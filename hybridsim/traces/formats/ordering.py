@@ -1,4 +1,4 @@
-"""Requests of traces that are not quite in order of time, put in order; and ties, spread."""
+"""Sort requests that are not quite in order of time, and spread those of equal times."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from hybridsim.requests.rows import Findings, Requests, joined
 
-WINDOW = 1 << 18  # requests: one may be this far from its place
+WINDOW = 1 << 18  # requests by which one may be out of order
 SECOND_NS = 10**9
-EPOCH_NS = 10**18  # September 2001: a later number of nanoseconds is one since 1970
+EPOCH_NS = 10**18  # September 2001: larger numbers of nanoseconds are times since 1970
 
 
 def in_order(
     parts: Iterable[Requests], findings: Findings, window: int = WINDOW
 ) -> Iterator[Requests]:
-    """Yield requests in order of arrival; those of one time in order of the trace.
+    """Yield requests in order of arrival, those of equal times in the order of the trace.
 
-    One that comes more than `window` requests too late is moved to the time of the one before,
+    A request that is more than `window` requests late is moved to the time of the preceding one,
     and counted.
     """
     held: deque[Requests] = deque()
@@ -47,7 +47,7 @@ def in_order(
 
 
 def merged(streams: Sequence[Iterator[Requests]]) -> Iterator[Requests]:
-    """Yield the requests of several streams, each in order, in order; of one time the first's."""
+    """Merge sorted streams by arrival; of equal times, the first stream's comes first."""
     heads = [(part, stream) for stream in streams if (part := next(stream, None)) is not None]
     while len(heads) > 1:
         until_ns = min(int(part.arrival_ns[-1]) for part, _ in heads)
@@ -79,13 +79,13 @@ def _cut(part: Requests, at: int) -> list[Requests]:
 
 
 def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:
-    """Move requests that are earlier than `last_ns` to it."""
+    """Move requests that are earlier than `last_ns` to that time."""
     if part.arrival_ns[0] >= last_ns:
         return part
     late = int(np.searchsorted(part.arrival_ns, last_ns))
     findings.add(
         "disorder",
-        "requests are much earlier than those before them and were moved to the time of these",
+        "requests are much earlier than preceding ones and were moved to their time",
         count=late,
         fix="sort the file by time",
     )
@@ -96,7 +96,7 @@ def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:
 
 
 def spread_seconds(parts: Iterable[Requests]) -> Iterator[Requests]:
-    """Spread requests in order of whole seconds evenly over these: nothing else is known.
+    """Spread requests with times in whole seconds evenly over each second.
 
     Memory: the requests of the busiest second.
     """
@@ -125,20 +125,23 @@ def _spread(part: Requests) -> Requests:
 
 
 def origin_of(since_1970: bool | None, first_ns: int) -> int | None:
-    """Return the Unix time of the first request, if times are such; None: if they look it."""
+    """Return the Unix time of the first request, or None if times are not since 1970.
+
+    With `since_1970` None, that is decided by their magnitude.
+    """
     absolute = first_ns >= EPOCH_NS if since_1970 is None else since_1970
     return first_ns if absolute else None
 
 
 def from_origin(part: Requests, origin_ns: int) -> Requests:
-    """Return requests with times from the first one's."""
+    """Return requests with times relative to `origin_ns`."""
     if not origin_ns:
         return part
     part = part._replace(arrival_ns=part.arrival_ns - origin_ns)
     for name in ("dispatch_ns", "complete_ns"):
         column = getattr(part, name)
         known = column >= 0
-        if known.any():  # a time before the first arrival makes no sense, but is known
+        if known.any():  # a time before the first arrival is invalid: it becomes 0
             moved = np.where(known, np.maximum(column - origin_ns, 0), column)
             part = part._replace(**{name: moved})
     return part

@@ -1,9 +1,9 @@
-"""From events to requests: which completion ends which request.
+"""Pair events into requests: assign each completion to its request.
 
-The block layer splits, merges, requeues and completes in parts, so flags and lengths do not
-identify a request.  Coverage does: a queued request is one piece of its device, a split cuts
-the piece, an issue or completion walks the pieces it covers.  A request is done when all its
-bytes are; the host sees a write with FUA end at a later, empty completion at the same place.
+The block layer splits, merges, requeues and completes requests in parts, so flags and lengths do
+not identify a request.  Its range does: a queued request is one piece (a range of the device), a
+split divides the piece, an issue or completion applies to all pieces that it covers.  A request is
+complete when all its bytes are; a write with FUA ends at a later, empty completion at its offset.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from hybridsim.jit import loop, method, state_machine
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Requests
 from hybridsim.traces.formats.events import Action, Fill, room_for
 
-PENDING_MAX = 1 << 18  # requests; one that is behind this many younger ones is given up
+PENDING_MAX = 1 << 18  # requests; one with this many younger ones is abandoned
 LAST = PENDING_MAX - 1
 PIECES_MAX = PENDING_MAX + (1 << 12)
 BUCKETS = 1 << 14
-TAIL = 9  # the class of a piece that waits for the empty completion of a write with FUA
-NATIVE_AFTER = 64  # this many such writes without one: the device does FUA itself
-RECENT = 1024  # requests among which the begin of a rest is looked for
+TAIL = 9  # kind of a piece that waits for the empty completion of a write with FUA
+NATIVE_AFTER = 64  # after this many such writes without one, the device implements FUA
+RECENT = 1024  # requests searched for the start of a remainder
 NONE = -1
 
 QUEUE, REQUEUE, ISSUE, COMPLETE, SPLIT = (
@@ -46,19 +46,19 @@ FUA, PREFLUSH, ERROR, REQUEUED, PARTIAL = (
 
 
 class At(IntEnum):
-    """Which number of `Pairing.at` means what."""
+    """Indices into `Pairing.at`."""
 
-    OLDEST = 0  # number of the oldest request not handed out
-    SETTLED = 1  # all before this number are done
+    OLDEST = 0  # number of the oldest request not yet returned
+    SETTLED = 1  # all requests before this number are complete
     NEXT = 2  # number of the next request
     NOW = 3
-    FREE = 4  # first of the free pieces; the list ends at the first that was never used
-    UNUSED = 5  # which is this one
+    FREE = 4  # head of the list of free pieces, which ends at UNUSED
+    UNUSED = 5  # the first piece that was never used
     FUA_DONE = 6
     FUA_TAILS = 7
-    DISORDER = 8  # events earlier than one before them
-    UNMATCHED = 9  # completions of requests that began before the trace, or were lost
-    EMPTY = 10  # queued without length, and no flush
+    DISORDER = 8  # events earlier than a preceding one
+    UNMATCHED = 9  # completions of requests from before the trace, or whose events were lost
+    EMPTY = 10  # queued without length, not a flush
     REQUEUES = 11
     ERRORS = 12
     INCOMPLETE = 13
@@ -72,7 +72,7 @@ FUA_DONE, FUA_TAILS, DISORDER, UNMATCHED, EMPTY, REQUEUES, ERRORS, INCOMPLETE, R
 ROW = np.dtype(
     [
         *((name.replace("flags", "marks"), dtype) for name, dtype in zip(Requests._fields, DTYPES)),
-        ("left", np.int64),  # bytes not yet complete; a FLUSH counts as one
+        ("left", np.int64),  # bytes not yet complete; a FLUSH counts as one byte
     ],
     align=True,
 )
@@ -80,7 +80,7 @@ PIECE = np.dtype(
     [
         ("start", np.int64),
         ("end", np.int64),
-        ("request", np.int64),  # its number
+        ("request", np.int64),  # number of its request
         ("after", np.int64),  # the next piece in its bucket, or in the list of free ones
         ("kind", np.uint8),  # codes.Op, or TAIL
         ("issued", np.bool_),
@@ -91,23 +91,23 @@ PIECE = np.dtype(
 
 @state_machine
 class Pairing(NamedTuple):
-    """The requests in the making, and the pieces of the device that they wait for."""
+    """The pending requests, and the pieces of the device that they wait for."""
 
     at: Any  # int64, see At
-    by_issue: bool  # requests begin when they are issued, after merging
-    rows: Any  # ROW, a ring: request n is in row n % PENDING_MAX
+    by_issue: bool  # requests arrive at their issue, after merging
+    rows: Any  # ROW, a ring buffer: request n is in row n % PENDING_MAX
     pieces: Any  # PIECE
     bucket: Any  # int64: the first piece of each bucket
 
     @method
     def place(self, kind, start):
-        """The bucket of the pieces of a kind that begin at a byte."""
+        """Return the bucket of the pieces of a kind that start at a byte."""
         mixed = ((start >> 9) + kind * 77) * 0x9E3779B1
         return (mixed ^ (mixed >> 17)) & (BUCKETS - 1)
 
     @method
     def add(self, kind, start, end, request, issued):
-        """Add a piece; there is room, see `pair`."""
+        """Add a piece; `pair` ensures that there is room."""
         number = self.at[FREE]
         piece = self.pieces[number]
         if number == self.at[UNUSED]:
@@ -126,7 +126,7 @@ class Pairing(NamedTuple):
 
     @method
     def remove(self, number):
-        """Take a piece out and free it."""
+        """Remove a piece from its bucket and free it."""
         piece = self.pieces[number]
         where = self.place(piece.kind, piece.start)
         before = self.bucket[where]
@@ -141,7 +141,7 @@ class Pairing(NamedTuple):
 
     @method
     def find(self, kind, start, length, issued):
-        """The piece at `start`: rather one issued or not, rather of this length, the oldest."""
+        """Return the best piece at `start`: matching `issued`, then this length, then oldest."""
         best = NONE
         best_score = -1
         best_request = 0
@@ -159,7 +159,7 @@ class Pairing(NamedTuple):
 
     @method
     def youngest(self, kind, start, end):
-        """The youngest piece that begins at `start` and ends after `end`."""
+        """Return the youngest piece that starts at `start` and ends after `end`, or NONE."""
         best = NONE
         best_request = -1
         number = self.bucket[self.place(kind, start)]
@@ -174,7 +174,7 @@ class Pairing(NamedTuple):
 
     @method
     def begin(self, time, op, offset, length, flags, pid):
-        """Begin a request that arrives now, whole in one piece; return its row."""
+        """Add a request that arrives now, as one piece."""
         number = self.at[NEXT]
         self.at[NEXT] += 1
         row = self.rows[number & LAST]
@@ -191,10 +191,10 @@ class Pairing(NamedTuple):
 
     @method
     def begin_issued(self, time, op, offset, length, flags, pid):
-        """An issue where issues are what counts: a new request, or a requeued one again."""
-        found = self.find(op, offset, length, False)
-        if found != NONE:
-            piece = self.pieces[found]
+        """Handle an issue with by_issue: add a request, or mark a requeued one as issued again."""
+        number = self.find(op, offset, length, False)
+        if number != NONE:
+            piece = self.pieces[number]
             if not piece.issued and piece.end == offset + length:
                 piece.issued = True
                 self.rows[piece.request & LAST].dispatch_ns = time
@@ -203,13 +203,13 @@ class Pairing(NamedTuple):
 
     @method
     def issue(self, time, op, offset, length, issued):
-        """The driver takes over what lies in this range, or (issued False) gives it back."""
+        """Mark the pieces of this range as issued to the driver, or (issued False) as requeued."""
         end = offset + length
         while offset < end:
-            found = self.find(op, offset, end - offset, not issued)
-            if found == NONE:
+            number = self.find(op, offset, end - offset, not issued)
+            if number == NONE:
                 return
-            piece = self.pieces[found]
+            piece = self.pieces[number]
             piece.issued = issued
             row = self.rows[piece.request & LAST]
             if not issued:
@@ -221,7 +221,10 @@ class Pairing(NamedTuple):
 
     @method
     def begin_of_rest(self, op, offset, end):
-        """Where a recent request begins of which only the rest is said to be complete, or NONE."""
+        """Return the start of a recent request that ends at `end` and covers `offset`, or NONE.
+
+        For completions that report only the remainder of a split request.
+        """
         number = self.at[NEXT] - 1
         last = max(self.at[SETTLED], number - RECENT)
         while number >= last:
@@ -234,23 +237,23 @@ class Pairing(NamedTuple):
 
     @method
     def complete(self, time, op, offset, length, error):
-        """The device has done what lies in this range."""
+        """Complete the pieces of this range."""
         end = offset + length
         rest = self.at[RESTS] > 0
         while offset < end:
-            found = self.find(op, offset, end - offset, True)
-            if found == NONE and rest:
+            number = self.find(op, offset, end - offset, True)
+            if number == NONE and rest:
                 begin = self.begin_of_rest(op, offset, end)
                 if begin != NONE:
                     offset = begin
-                    found = self.find(op, offset, end - offset, True)
+                    number = self.find(op, offset, end - offset, True)
             rest = False
-            if found == NONE:
+            if number == NONE:
                 self.at[UNMATCHED] += 1
                 return
-            request = self.pieces[found].request
-            piece_end = self.pieces[found].end
-            self.remove(found)
+            request = self.pieces[number].request
+            piece_end = self.pieces[number].end
+            self.remove(number)
             if piece_end > end:
                 self.add(op, end, piece_end, request, True)
             self.finish(time, request, min(piece_end, end) - offset, error)
@@ -258,7 +261,7 @@ class Pairing(NamedTuple):
 
     @method
     def finish(self, time, request, length, error):
-        """Some bytes of a request are done; perhaps the request is."""
+        """Complete `length` bytes of a request, and the request if none are left."""
         row = self.rows[request & LAST]
         if error != 0:
             self.at[ERRORS] += not row.marks & ERROR
@@ -276,37 +279,37 @@ class Pairing(NamedTuple):
 
     @method
     def complete_empty(self, time, offset, internal, error):
-        """A completion without bytes: the end of a flush, or of a write with FUA."""
+        """Handle a completion without bytes: the end of a flush, or of a write with FUA."""
         if internal != self.by_issue:
             return
-        found = NONE
+        number = NONE
         if not internal:
-            found = self.youngest(TAIL, offset, offset - 1)
-        if found != NONE:
+            number = self.youngest(TAIL, offset, offset - 1)
+        if number != NONE:
             self.at[FUA_TAILS] += 1
         elif offset == 0:
-            found = self.find(FLUSH, 0, 0, internal)
-        if found == NONE:
+            number = self.find(FLUSH, 0, 0, internal)
+        if number == NONE:
             self.at[UNMATCHED] += 1
             return
-        row = self.rows[self.pieces[found].request & LAST]
+        row = self.rows[self.pieces[number].request & LAST]
         row.complete_ns = time
         row.left = 0
         if error != 0:
             self.at[ERRORS] += not row.marks & ERROR
             row.marks |= ERROR
-        self.remove(found)
+        self.remove(number)
 
     @method
     def take(self, event):
-        """Let one event change the requests in the making."""
+        """Apply one event to the pending requests."""
         time = self.at[NOW]
         op = np.int64(event.op)
         flags = np.int64(event.marks)
         pid = np.int64(event.pid)
         offset = event.offset_bytes
         length = event.length_bytes
-        # The flushes that the block layer sends itself are reads; those of a caller are writes.
+        # Flushes sent by the block layer itself are marked as reads, those of a caller as writes.
         internal = flags & PREFLUSH != 0 and op == READ
         if event.action == COMPLETE:
             if length > 0:
@@ -331,22 +334,22 @@ class Pairing(NamedTuple):
             else:
                 self.at[EMPTY] += 1
         elif event.action == SPLIT and length == 0:
-            # A stacked driver has sent the front part on; it will report the rest as complete.
+            # A stacked driver passed the front part on; it will report the remainder as complete.
             self.at[RESTS] += 1
         elif event.action == SPLIT:
-            found = self.youngest(op, offset, offset + length)
-            if found != NONE:
-                end = self.pieces[found].end
-                self.pieces[found].end = offset + length
-                self.add(op, offset + length, end, self.pieces[found].request, False)
+            number = self.youngest(op, offset, offset + length)
+            if number != NONE:
+                end = self.pieces[number].end
+                self.pieces[number].end = offset + length
+                self.add(op, offset + length, end, self.pieces[number].request, False)
 
 
 @loop
 def pair(pairing, events, position, end, live):
-    """Merge the lanes of events by time and pair them, until a live lane or the room runs out.
+    """Merge the lanes of events by time and pair them, until a live lane or the space runs out.
 
     `position` and `end` delimit each lane's rows in `events`.  Returns the lane that needs
-    more events, NONE when there is no more room, and the number of lanes when all are done.
+    more events, NONE if there is no more space, and the number of lanes at the end of all.
     """
     at = pairing.at
     lanes = len(position)
@@ -382,7 +385,7 @@ def pair(pairing, events, position, end, live):
 
 @loop
 def give_up(pairing, requests):
-    """Stop waiting for the oldest requests, and forget their pieces."""
+    """Abandon the oldest requests: stop waiting for them and remove their pieces."""
     at = pairing.at
     oldest = at[SETTLED] + requests
     for number in range(at[SETTLED], oldest):
@@ -393,19 +396,19 @@ def give_up(pairing, requests):
                 row.marks |= PARTIAL
         row.left = 0
     for where in range(BUCKETS):
-        found = pairing.bucket[where]
-        while found != NONE:
-            following = pairing.pieces[found].after
-            if pairing.pieces[found].request < oldest:
-                pairing.remove(found)
-            found = following
+        number = pairing.bucket[where]
+        while number != NONE:
+            following = pairing.pieces[number].after
+            if pairing.pieces[number].request < oldest:
+                pairing.remove(number)
+            number = following
     while oldest < at[NEXT] and pairing.rows[oldest & LAST].left == 0:
         oldest += 1
     at[SETTLED] = oldest
 
 
 def new_pairing(by_issue: bool) -> Pairing:
-    """Return an empty state; its memory is only taken as it is used."""
+    """Return an empty state; its memory is allocated on first use."""
     return Pairing(
         at=np.zeros(len(At), np.int64),
         by_issue=by_issue,
@@ -416,7 +419,7 @@ def new_pairing(by_issue: bool) -> Pairing:
 
 
 class Pairer:
-    """Reads lanes of events, each in order, and hands out requests in order of arrival."""
+    """Reads lanes of events, each in order, and yields requests in order of arrival."""
 
     def __init__(self, lanes: Sequence[Fill], batch: int, *, by_issue: bool) -> None:
         self._lanes = lanes
@@ -428,7 +431,7 @@ class Pairer:
         return int(self._pairing.at[what])
 
     def requests(self, device: int, origin_ns: Any) -> Iterator[Requests]:
-        """Yield all requests; `origin_ns()` is asked once every lane has been begun."""
+        """Yield all requests; `origin_ns()` is called once every lane has delivered events."""
         at, batch, lanes = self._pairing.at, self._batch, len(self._lanes)
         events = room_for(batch * lanes)
         position = np.arange(lanes, dtype=np.int64) * batch
@@ -447,12 +450,12 @@ class Pairer:
                 give_up(self._pairing, min(PENDING_MAX // 8, int(at[NEXT] - at[SETTLED])))
             if at[SETTLED] - at[OLDEST] >= PENDING_MAX // 4 or lane == NONE:
                 origin = origin_ns() if origin is None else origin
-                yield self._hand_out(device, origin)
+                yield self._settled(device, origin)
         give_up(self._pairing, int(at[NEXT] - at[SETTLED]))
         if at[NEXT] > at[OLDEST]:
-            yield self._hand_out(device, origin_ns() if origin is None else origin)
+            yield self._settled(device, origin_ns() if origin is None else origin)
 
-    def _hand_out(self, device: int, origin_ns: int) -> Requests:
+    def _settled(self, device: int, origin_ns: int) -> Requests:
         """Return the settled requests and free their rows."""
         at = self._pairing.at
         first, stop = int(at[OLDEST]) % PENDING_MAX, int(at[SETTLED]) % PENDING_MAX

@@ -1,6 +1,6 @@
-"""Apache Parquet files of requests, one a row: needs pyarrow, the extra `hybridsim[parquet]`.
+"""Apache Parquet files with one request per row; needs pyarrow (`hybridsim[parquet]`).
 
-Columns are taken by the names that they have in the CSV of `trace convert`; or as `--columns` says.
+The columns are named as in the CSV of `trace convert`, or specified by `--columns`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAGIC = b"PAR1"
 BATCH = 1 << 16
 GROUP_ROWS = 1 << 20
 COMPLETE = "complete_ns"
-OURS = Mapping(
+DEFAULT = Mapping(
     columns={
         To.TIME: ("arrival_ns", Field(To.TIME)),
         To.OFFSET: ("offset", Field(To.OFFSET)),
@@ -41,12 +41,12 @@ OURS = Mapping(
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the file begins as Parquet does."""
+    """Return whether the file begins with the magic bytes of Parquet."""
     return head.startswith(MAGIC)
 
 
 def pyarrow(name: str) -> Any:
-    """Return pyarrow, with its Parquet part; raise TraceError where it is not installed."""
+    """Return pyarrow with its Parquet module; raise TraceError if it is not installed."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -59,7 +59,7 @@ def pyarrow(name: str) -> Any:
 
 @contextlib.contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Say of a file that pyarrow cannot read why that is, as a TraceError."""
+    """Raise errors of pyarrow in reading a file as TraceError, with the reason."""
     arrow = pyarrow(name)
     try:
         yield
@@ -67,20 +67,20 @@ def readable(name: str) -> Iterator[None]:
         why = str(error).split("\n")[0]
         raise TraceError(
             f"{name}: cannot be read as Parquet: {printable(why)}; it is damaged, or compressed "
-            "once more: then decompress it first"
+            "as a whole: then decompress it first"
         ) from None
 
 
 class Reader:
-    """A file; each pass reads it anew, a group of rows at a time."""
+    """A file; each pass reads it again, in batches of rows."""
 
     def __init__(
-        self, sources: list[Source], device: str | None, use_dispatch: bool, said: str = ""
+        self, sources: list[Source], device: str | None, use_dispatch: bool, spec: str = ""
     ) -> None:
         self._source = only(sources, "parquet")
         self.origin_unix_ns: int | None = None
         no_dispatch(self._source.name, use_dispatch)
-        self._mapping = read(said) if said else OURS
+        self._mapping = read(spec) if spec else DEFAULT
         with readable(self._source.name):
             self._file = self._opened()
             have = self._file.schema_arrow.names
@@ -89,9 +89,9 @@ class Reader:
         if missing:
             raise ColumnsError(
                 f"{self._source.name}: no column {missing[0]!r}; it has {', '.join(have)}; "
-                f"say which is what, as in --columns {EXAMPLE}"
+                f"specify the columns, as in --columns {EXAMPLE}"
             )
-        self._columns = wanted + [COMPLETE] * (self._mapping is OURS and COMPLETE in have)
+        self._columns = wanted + [COMPLETE] * (self._mapping is DEFAULT and COMPLETE in have)
         survey = Rows(self._mapping)
         named = [column for to, (column, _) in self._mapping.columns.items() if to == To.DEVICE]
         if named:
@@ -122,17 +122,17 @@ class Reader:
                 self.origin_unix_ns = origin_of(None, origin_ns)
             yield from_origin(self.volumes.laid_out(part), origin_ns)
         if not rows.names:
-            raise TraceError(f"{self._source.name}: no request found in it as parquet")
+            raise TraceError(f"{self._source.name}: contains no request in the format parquet")
         self.volumes.count(rows.names, rows.devices)
         self.devices = self.volumes.devices
         self.volumes.report(findings)
         if rows.bad:
             findings.add(
                 "malformed",
-                "rows make no sense (nothing, or too large a number) and were left out",
+                "malformed rows (empty, or numbers out of range) were skipped",
                 count=rows.bad,
                 place=self._source.name,
-                fix="none needed for a few; otherwise say other --columns",
+                fix="none needed for a few; otherwise correct --columns",
             )
 
 
@@ -147,7 +147,7 @@ class Rows:
         self._ops = {_plain(word): op for word, op in mapping.ops.items()}
 
     def requests(self, batches: Iterator[Any], wanted: int) -> Iterator[Requests]:
-        """Yield the requests of the wanted device (an index; -1: of all), times as they are."""
+        """Yield the requests of the wanted device (an index; -1: all), with unchanged times."""
         for batch in batches:
             part, sound = self._converted(batch)
             self.bad += int((~sound).sum())
@@ -197,7 +197,7 @@ class Rows:
         text = str(name)
         if text not in self.names:
             if len(self.names) == 0xFFFF:
-                raise TraceError("more than 65,535 devices: is it another column?")
+                raise TraceError("more than 65,535 devices: try another column for the device")
             self.names.append(text)
         return self.names.index(text)
 
@@ -218,18 +218,18 @@ def _plain(word: object) -> str:
 
 
 def _numbers(values: Any, field: Field) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return a column of numbers, scaled, and which of them make sense."""
-    found = values.to_numpy(zero_copy_only=False)
-    if found.dtype.kind == "M":
-        found = found.astype("datetime64[ns]").astype(np.int64)
-        return found, found >= 0
-    if found.dtype.kind not in "iuf":
-        raise ColumnsError(f"--columns: a column of {values.type} holds no numbers")
+    """Return a column of numbers, scaled, and which of them are in range."""
+    numbers = values.to_numpy(zero_copy_only=False)
+    if numbers.dtype.kind == "M":
+        numbers = numbers.astype("datetime64[ns]").astype(np.int64)
+        return numbers, numbers >= 0
+    if numbers.dtype.kind not in "iuf":
+        raise ColumnsError(f"--columns: a column of type {values.type} does not contain numbers")
     top = NUMBER_MAX // field.scale
     with np.errstate(invalid="ignore"):
-        fine = (found >= field.zero) & (found <= top + field.zero)
-    kept = np.where(fine, found, field.zero)
-    if found.dtype.kind == "f":
+        fine = (numbers >= field.zero) & (numbers <= top + field.zero)
+    kept = np.where(fine, numbers, field.zero)
+    if numbers.dtype.kind == "f":
         return np.rint((kept - field.zero) * field.scale).astype(np.int64), fine
     return (kept.astype(np.int64) - field.zero) * field.scale, fine
 
@@ -237,17 +237,17 @@ def _numbers(values: Any, field: Field) -> tuple[NDArray[np.int64], NDArray[np.b
 def _looked_up(
     values: Any, code_of: Callable[[object], int | None]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the code of each value, each distinct one looked up once, and which have one."""
+    """Return the code of each value, and which have one; look up each distinct value once."""
     encoded = values.dictionary_encode() if not hasattr(values, "dictionary") else values
     codes = [code_of(word) for word in encoded.dictionary.to_pylist()]
     table = np.array([-1 if code is None else code for code in codes] + [-1], np.int64)
     index = encoded.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
-    found = table[index]
-    return np.maximum(found, 0), found >= 0
+    matched = table[index]
+    return np.maximum(matched, 0), matched >= 0
 
 
 def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:
-    """Write requests with the columns of the CSV; return how many."""
+    """Write requests with the columns of the CSV; return their number."""
     arrow = pyarrow("the output")
     names = HEADER.split(",")
     letters = arrow.array([LETTERS[op] for op in sorted(LETTERS)])
@@ -282,7 +282,7 @@ def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:
 
 
 class _Sink:
-    """What pyarrow takes for a file to write to."""
+    """A file object for pyarrow that passes its data on."""
 
     closed = False
 
@@ -300,7 +300,7 @@ class _Sink:
         return self._at
 
     def flush(self) -> None:
-        """All is written at once."""
+        """Do nothing: there is no buffer."""
 
     def close(self) -> None:
-        """The file is closed by its owner."""
+        """Do nothing: the owner closes the file."""

@@ -1,4 +1,4 @@
-"""The CSV that `hybridsim trace convert` writes: one line a request."""
+"""The CSV format of `hybridsim trace convert`: one line per request."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NUMBER_MAX = 1 << 61
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the file begins with the header line."""
+    """Return whether the file begins with the header line."""
     return head.split(b"\n", 1)[0].strip() == HEADER.encode()
 
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
-    """Write requests as CSV; return how many."""
+    """Write requests as CSV; return their number."""
     put(HEADER + "\n")
     rows = 0
     letters = [LETTERS[op] for op in sorted(LETTERS)]
@@ -58,7 +58,7 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
 
 
 class Reader:
-    """A converted trace; each pass reads the file anew."""
+    """A converted trace; each pass reads the file again."""
 
     origin_unix_ns = None
 
@@ -97,14 +97,14 @@ class Reader:
         if disorder:
             findings.add(
                 "disorder",
-                "requests are earlier than one before them and were moved to its time",
+                "requests are earlier than a preceding one and were moved to its time",
                 count=disorder,
                 fix="sort the file by its first column",
             )
 
 
 def parse(line: bytes) -> tuple[int, ...] | None:
-    """Return the columns of Requests for a line, or None if it makes no sense."""
+    """Return the columns of Requests for a line, or None if it is malformed."""
     fields = line.strip().split(b",")
     if len(fields) != 6 or fields[1] not in OPS:
         return None
@@ -118,5 +118,5 @@ def parse(line: bytes) -> tuple[int, ...] | None:
 
 
 def in_columns(batch: Sequence[tuple[int, ...]]) -> Requests:
-    """Turn rows into columns."""
+    """Convert rows into columns."""
     return Requests._make(np.array(column, dtype) for column, dtype in zip(zip(*batch), DTYPES))

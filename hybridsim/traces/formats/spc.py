@@ -1,7 +1,7 @@
-"""Traces in the Storage Performance Council's form: `ASU,LBA,Size,Opcode,Timestamp`.
+"""Traces in the Storage Performance Council's format: `ASU,LBA,Size,Opcode,Timestamp`.
 
 As of the UMass trace repository (Financial1, WebSearch1, ...): LBA in blocks of 512 bytes, size in
-bytes, seconds from the beginning; fields of the user's own may follow.  A device is an ASU.
+bytes, seconds from the start; user-defined fields may follow.  A device is an ASU.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE
 
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
-    """Write reads and writes, of ASU 0, to the nanosecond; return how many."""
+    """Write reads and writes as ASU 0, with nanoseconds; return their number."""
     rows = 0
     for chunk in chunks:
         moves = np.isin(chunk.op, list(LETTERS))

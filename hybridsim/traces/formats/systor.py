@@ -2,7 +2,7 @@
 
 C. Lee et al., "Understanding storage traffic characteristics on enterprise virtual desktop
 infrastructure", SYSTOR 2017; SNIA IOTTA.  Seconds since 1970 with decimals; lines are in order of
-completion, and a type may be missing.
+completion, and the type may be missing.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE

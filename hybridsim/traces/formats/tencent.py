@@ -1,7 +1,7 @@
 """Tencent's cloud block storage traces of 2018: `Timestamp,Offset,Size,IOType,VolumeID`.
 
-Y. Zhang et al., "OSCA", USENIX ATC 2020; SNIA IOTTA.  Offset and size in sectors, whole seconds
-since 1970, over which a second's requests are spread evenly; 0 is a read, 1 a write.
+Y. Zhang et al., "OSCA", USENIX ATC 2020; SNIA IOTTA.  Offset and size in sectors; times in integer
+seconds since 1970, over which the requests are spread evenly; 0 is a read, 1 a write.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ detect = TABLE.detects
 
 
 class Reader(ColumnReader):
-    """A trace in this form."""
+    """A trace in this format."""
 
     table = TABLE

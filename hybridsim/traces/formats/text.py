@@ -1,4 +1,4 @@
-"""Lines of text traces: read in blocks, numbered, malformed ones counted and shown."""
+"""Lines of text traces: read in blocks and numbered; malformed lines are counted and shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Parsed = TypeVar("Parsed")
 
 
 def lines(source: Source, findings: Findings) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, line without its end); over-long lines come in pieces of the limit."""
+    """Yield (number, line without its end); lines beyond LINE_BYTES_MAX come in pieces."""
     number = 0
     with source.open(findings) as stream:
         rest = b""
@@ -34,7 +34,7 @@ def lines(source: Source, findings: Findings) -> Iterator[tuple[int, bytes]]:
 
 
 class Malformed:
-    """Counts lines that make no sense, and keeps the first three."""
+    """Counts malformed lines, and keeps the first three."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -57,39 +57,39 @@ class Malformed:
         if self._count:
             findings.add(
                 "malformed",
-                "lines make no sense and were left out",
+                "malformed lines were skipped",
                 count=self._count,
                 place=f"{self._source.name} " + "; ".join(self._shown),
                 fix="none needed for a few; otherwise try another --format",
             )
 
     def refuse(self, format: str) -> TraceError:
-        """Return the error of a file of which no line at all makes sense."""
+        """Return the error for a file without a valid line."""
         seen = f", for instance {self._shown[0]}" if self._shown else ""
-        return TraceError(f"{self._source.name}: no request found in it as {format}{seen}")
+        return TraceError(f"{self._source.name}: contains no request in the format {format}{seen}")
 
     def too_many(self, lines: int, format: str) -> TraceError:
-        """Return the error of a file of which most lines make no sense."""
+        """Return the error for a file in which most lines are malformed."""
         return TraceError(
-            f"{self._source.name}: {self._count:,} of {lines:,} lines make no sense as {format}, "
-            f"for instance {self._shown[0]}; is it another --format?"
+            f"{self._source.name}: {self._count:,} of {lines:,} lines are malformed as {format}, "
+            f"for instance {self._shown[0]}; try another --format"
         )
 
 
 def only(sources: list[Source], format: str) -> Source:
     """Return the one source of a text format."""
     if len(sources) != 1:
-        raise TraceError(f"{sources[1].name}: of {format} one file at a time is read")
+        raise TraceError(f"{sources[1].name}: the format {format} is read from one file at a time")
     return sources[0]
 
 
 def one_device(name: str, what: str, device: str | None) -> None:
-    """Refuse any device but the one, which is named 0; `what` is what has but one."""
+    """Raise TraceError for any device but 0; `what` names the kind of trace."""
     if device not in (None, "0"):
         raise TraceError(f"{name}: {what} has one device, named 0")
 
 
 def no_dispatch(name: str, use_dispatch: bool) -> None:
-    """Refuse to take requests as issued where only arrivals are known."""
+    """Raise TraceError for --use-dispatch with a format that has no issue events."""
     if use_dispatch:
         raise TraceError(f"{name}: --use-dispatch needs a capture with issue events")

@@ -1,4 +1,4 @@
-"""The volumes of a trace of many: which one is meant, or all of them, one behind the other."""
+"""The volumes of a multi-volume trace: selects one of them, or concatenates all."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NAMED_MAX = 8
 
 
 class Volumes:
-    """The volumes that a survey found, and the choice: a name, ALL, or that with most bytes.
+    """The volumes of a trace and the selection: a name, ALL, or the one with most bytes.
 
-    ALL lays them out one behind the other, in the order in which they first appear, each as far
-    as its requests reach, and a MiB rounded up.
+    ALL concatenates them in the order of their first appearance; the size of each is the end of
+    its requests, rounded up to a MiB.
     """
 
     def __init__(
@@ -29,36 +29,36 @@ class Volumes:
         most = max(range(len(names)), key=lambda i: (seen[i, Of.BYTES], -i))
         self._chosen = names[most] if asked is None or self._all else asked
         if self._chosen not in names:
-            known = ", ".join(names[:NAMED_MAX]) + (", ..." if len(names) > NAMED_MAX else "")
-            raise TraceError(f"{file}: no device {asked!r} in it; there is {known}, or all")
+            listed = ", ".join(names[:NAMED_MAX]) + (", ..." if len(names) > NAMED_MAX else "")
+            raise TraceError(f"{file}: contains no device {asked!r}, only {listed}; or specify all")
         self.wanted = -1 if self._all else names.index(self._chosen)  # -1: all
         self._begin_bytes: NDArray[np.int64] | None = None
         if self._all:
             ends = seen[: len(names), Of.END]
             sizes = (ends + ALIGN_BYTES - 1) // ALIGN_BYTES * ALIGN_BYTES
             if sum(sizes.tolist()) > NUMBER_MAX:
-                raise TraceError(f"{file}: its volumes are too large to lie one behind the other")
+                raise TraceError(f"{file}: its volumes are too large to be concatenated")
             self._begin_bytes = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self.count(names, seen)
 
     def laid_out(self, part: Requests) -> Requests:
-        """Return requests with their offsets where their volumes lie."""
+        """Return requests with their offsets in the concatenation."""
         if self._begin_bytes is None:
             return part
         return part._replace(offset_bytes=part.offset_bytes + self._begin_bytes[part.device])
 
     def apart(self, part: Requests) -> Requests:
-        """Return requests that were laid out with the offsets of their own volumes."""
+        """Return requests of the concatenation with the offsets on their own volumes."""
         if self._begin_bytes is None:
             return part
         return part._replace(offset_bytes=part.offset_bytes - self._begin_bytes[part.device])
 
     def of_chosen(self, counts: NDArray[np.int64]) -> int:
-        """Return the sum of a count of each device over the chosen ones."""
+        """Return the sum of a per-device count over the selected devices."""
         return int(counts.sum() if self._all else counts[self.wanted])
 
     def count(self, names: list[str], seen: NDArray[np.int64]) -> None:
-        """Take the numbers of a pass."""
+        """Set the devices from the counts of a pass."""
         self.devices = [
             Device(
                 name,
@@ -70,7 +70,7 @@ class Volumes:
         ]
 
     def report(self, findings: Findings) -> None:
-        """Add that there are several volumes, and which one is replayed."""
+        """Add a finding that there are several volumes, and which one is replayed."""
         others = sorted(
             (each for each in self.devices if not each.chosen), key=lambda each: -each.bytes
         )
@@ -79,11 +79,11 @@ class Volumes:
         more = f", ... ({len(others):,} in all)" if len(others) > NAMED_MAX else ""
         findings.add(
             "several-devices",
-            f"only {self._chosen} is replayed, the one with most bytes",
+            f"only {self._chosen}, the device with most bytes, is replayed",
             count=len(self.devices),
             place="also in the trace: "
             + ", ".join(each.name for each in others[:NAMED_MAX])
             + more,
-            fix="choose another with --device, or all with --device all: "
-            "one behind the other, as on one array",
+            fix="choose another with --device, or all, concatenated as on one array, with "
+            "--device all",
         )

@@ -1,10 +1,10 @@
-"""VMware's vscsi traces, versions 1 and 2: records of 32 and 40 bytes, lowest byte first.
+"""VMware's vscsi traces, versions 1 and 2: records of 32 and 40 bytes, little-endian.
 
-The layout is as libCacheSim's documentation of its vscsi reader tells it.  Version 1, as in the
+The layout is from libCacheSim's documentation of its vscsi reader.  Version 1, as in the
 CloudPhysics corpus: serial number, bytes, scatter-gather entries (32 bits each), SCSI command,
 version (16 bits), block, microseconds (64).  Version 2: command, version, serial number, bytes,
 entries, block, microseconds, and the response time in microseconds (64).  The version is the
-higher byte of its field.
+upper byte of its field.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RECORD_2 = np.dtype(
 )
 RECORDS = {2: RECORD_2, 1: RECORD}  # by version, in the order in which they are tried
 BLOCK_BYTES = 512
-# READ, WRITE, WRITE AND VERIFY of 6, 10, 12 and 16 bytes, as the SCSI block commands number them
+# READ, WRITE, WRITE AND VERIFY of 6, 10, 12 and 16 bytes: operation codes of the SCSI standard
 READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A, 0x2E, 0xAE, 0x8E)
 BATCH = 1 << 16
 BLOCK_MAX = 1 << 52
@@ -54,12 +54,12 @@ RESPONSE_MAX_US = 3_600_000_000
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the first records are of one version, and one of them moves data."""
+    """Return whether the first records are of one version, with at least one read or write."""
     return version_of(head) is not None
 
 
 def version_of(head: bytes) -> int | None:
-    """Return the version of the first records, by the layout that they fit; None: of none."""
+    """Return the version whose layout the first records fit, or None."""
     for version, layout in RECORDS.items():
         records = np.frombuffer(head, layout, min(len(head) // layout.itemsize, 16))
         is_data = np.isin(records["command"], READS + WRITES)
@@ -69,7 +69,7 @@ def version_of(head: bytes) -> int | None:
 
 
 class Reader:
-    """A trace; each pass reads the file anew."""
+    """A trace; each pass reads the file again."""
 
     origin_unix_ns = None
 
@@ -91,13 +91,13 @@ class Reader:
                 if len(data) % layout.itemsize:
                     findings.add(
                         "truncated",
-                        "the file ends within a record, which was left out",
+                        "the file ends within a record, which was skipped",
                         place=self._source.name,
                         fix="copy the file again",
                     )
-                known = is_sound(records, self._version)
-                others += int((~known).sum())
-                records = records[known]
+                sound = is_sound(records, self._version)
+                others += int((~sound).sum())
+                records = records[sound]
                 if not len(records):
                     continue
                 if origin_us < 0:
@@ -110,7 +110,7 @@ class Reader:
                 size += int(records["length"].sum(dtype=np.int64))
                 yield in_columns(records, ordered)
         if not rows:
-            raise TraceError(f"{self._source.name}: no request found in it as vscsi")
+            raise TraceError(f"{self._source.name}: contains no request in the format vscsi")
         self.devices = [Device("0", rows, size, chosen=True)]
         _report(findings, others, disorder)
 
@@ -119,28 +119,28 @@ def _report(findings: Findings, others: int, disorder: int) -> None:
     if others:
         findings.add(
             "other-commands",
-            "records are no reads or writes, or damaged, and were left out",
+            "records that are not reads or writes, or are damaged, were skipped",
             count=others,
             fix="none needed for a few",
         )
     if disorder:
         findings.add(
             "disorder",
-            "requests are earlier than one before them and were moved to its time",
+            "requests are earlier than a preceding one and were moved to its time",
             count=disorder,
             fix="none needed for a few",
         )
 
 
 def is_sound(records: NDArray[np.void], version: int) -> NDArray[np.bool_]:
-    """Tell which records are reads or writes at a possible place and time."""
+    """Return which records are reads or writes with a valid address and time."""
     sound = np.isin(records["command"], READS + WRITES)
     sound &= (records["version"] >> 8 == version) & (records["block"] < BLOCK_MAX)
     return sound & (records["time_us"] < SECONDS_MAX * 10**6)
 
 
 def in_columns(records: NDArray[np.void], time_ns: NDArray[np.int64]) -> Requests:
-    """Turn records into requests."""
+    """Convert records into requests."""
     requests = no_requests(len(records))
     requests.arrival_ns[:] = time_ns
     requests.offset_bytes[:] = records["block"].astype(np.int64) * BLOCK_BYTES
@@ -149,7 +149,7 @@ def in_columns(records: NDArray[np.void], time_ns: NDArray[np.int64]) -> Request
     for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
         column[:] = UNKNOWN
     if "response_us" in (records.dtype.names or ()):
-        told = records["response_us"] < RESPONSE_MAX_US
-        response_ns = np.where(told, records["response_us"], 0).astype(np.int64) * 1000
-        requests.complete_ns[told] = (time_ns + response_ns)[told]
+        valid = records["response_us"] < RESPONSE_MAX_US
+        response_ns = np.where(valid, records["response_us"], 0).astype(np.int64) * 1000
+        requests.complete_ns[valid] = (time_ns + response_ns)[valid]
     return requests

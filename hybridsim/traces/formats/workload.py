@@ -1,4 +1,4 @@
-"""A workload to be generated, as if it had been captured: a TOML file, Iometer's, a `gen:` line."""
+"""A workload read as a trace: a TOML file, a file of Iometer, or a `gen:` line."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LOAD = re.compile(rb"(?m)^[ \t]*+\[\[load\]\]")
 
 
 def detect(head: bytes) -> bool:
-    """Tell whether the text says a workload."""
+    """Return whether the text is a workload."""
     is_of_iometer = head.startswith(b"Version ") and b"\n'" in head
     return head.startswith(b"gen:") or is_of_iometer or LOAD.search(head) is not None
 
 
 class Reader:
-    """A workload; each pass generates the same requests anew."""
+    """A workload; each pass generates the same requests again."""
 
     origin_unix_ns = None
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        from hybridsim.workloads import parse as said
+        from hybridsim.workloads import parse
 
         source = only(sources, "workload")
         self.devices = [Device("0", 0, 0, chosen=True)]
@@ -36,12 +36,12 @@ class Reader:
         with source.open(Findings()) as stream:
             text = stream.read(SIZE_MAX)
         try:
-            self._workload = said.read(text.decode().replace("\r\n", "\n"), source.name)
+            self._workload = parse.read(text.decode().replace("\r\n", "\n"), source.name)
         except UnicodeDecodeError as error:
             raise TraceError(f"{source.name} is not UTF-8 text (byte {error.start})") from None
 
     def seeded(self, seed: int) -> Reader:
-        """Return the same workload, drawn by another seed."""
+        """Return the same workload with another random seed."""
         other = copy.copy(self)
         other._workload = self._workload.model_copy(update={"seed": seed})
         return other

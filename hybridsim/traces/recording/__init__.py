@@ -1,4 +1,4 @@
-"""Ways to record what a disk really does: a family.  A way is one file and one line in WAYS."""
+"""Methods of recording a disk: a family.  A method is one file and one line in WAYS."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ WAYS = {
     "blktrace": "hybridsim.traces.recording.blktrace",
     "tracefs": "hybridsim.traces.recording.tracefs",
 }
-Tick = Callable[[float], None]  # told the seconds that have passed, now and then
+Tick = Callable[[float], None]  # called now and then with the elapsed seconds
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be recorded, and where to."""
+    """The parameters of a recording."""
 
     disk: Disk
     prefix: Path  # of the files: PREFIX.blktrace.CPU.zst
     seconds: int
     buffer_bytes: int  # in the kernel, for each CPU
     host: Host
-    stop: Event  # set: end early, and keep what there is
+    stop: Event  # when set: end early, and keep the events so far
     tick: Tick
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a recording went."""
+    """The result of a recording."""
 
-    dropped: int  # events that the kernel had no room for
-    failed: str = ""  # why it is not whole; nothing where it is, or was told to stop
+    dropped: int  # events lost because the kernel's buffers were full
+    failed: str = ""  # why it is incomplete; empty if it is complete or was stopped
 
 
 class Way(Protocol):
-    """A module that records."""
+    """A module that implements a method of recording."""
 
     def check(self, disk: Disk, host: Host) -> None:
-        """Raise RecordingError if it cannot be done here."""
+        """Raise RecordingError if the method does not work on this machine."""
 
     def record(self, order: Order) -> Outcome:
-        """Record, and leave the system as it was; what there is stays, also where it fails."""
+        """Record, then restore all settings; the events so far are kept, also after a failure."""
 
 
 def way(name: str) -> Way:
-    """Return the module of a way."""
+    """Return the module of a method."""
     module: Way = importlib.import_module(WAYS[name])
     return module

@@ -1,4 +1,4 @@
-"""The disk to be recorded, as sysfs shows it; nothing is ever written to it."""
+"""The disk to be recorded, from sysfs; it is never written to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCKED = ("[integrity]", "[confidentiality]")
 
 @dataclass(frozen=True)
 class Host:
-    """The machine; tests give another."""
+    """The machine; tests substitute another."""
 
     sys: Path = Path("/sys")
     uid: int = field(default_factory=os.geteuid)
@@ -52,7 +52,7 @@ class Disk:
         return (self.folder / "dev").read_text().strip()
 
     def requests_done(self) -> tuple[int, int]:
-        """Return how many requests were completed since boot, and merged into others."""
+        """Return the numbers of requests completed and merged since boot."""
         fields = [int(word) for word in (self.folder / "stat").read_text().split()]
 
         def total(of: tuple[int, ...]) -> int:
@@ -61,7 +61,7 @@ class Disk:
         return total(COMPLETED), total(MERGED)
 
     def holds(self, folder: Path) -> bool:
-        """Tell whether a folder lies on this disk, or on a partition of it."""
+        """Return whether a folder is on this disk or one of its partitions."""
         device = os.stat(folder).st_dev
         number = f"{os.major(device)}:{os.minor(device)}"
         parts = [self.folder, *(each.parent for each in self.folder.glob("*/partition"))]
@@ -76,14 +76,14 @@ def find(device: str, host: Host) -> Disk:
     if not folder.is_dir():
         known = sorted(each.name for each in (host.sys / "class/block").glob("*"))
         like = nearest(name, known)
-        seen = f"did you mean {like}?" if like else f"there is {', '.join(known) or 'none'}"
-        raise RecordingError(f"{device}: no block device: {seen}")
+        seen = f"did you mean {like}?" if like else f"available: {', '.join(known) or 'none'}"
+        raise RecordingError(f"{device}: not a block device: {seen}")
     return Disk(name, str(path), folder)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a recording will take, if the disk goes on as in the last second."""
+    """The expected size of a recording, if the load stays as in the last second."""
 
     requests_per_second: float
     bytes: int  # uncompressed
@@ -91,7 +91,7 @@ class Estimate:
 
 
 def estimate(disk: Disk, seconds: int, folder: Path, host: Host) -> Estimate:
-    """Watch a disk's counters for a moment, and say how large a recording will become."""
+    """Sample the counters of a disk for a second, and estimate the size of a recording."""
     done, merged = disk.requests_done()
     begun = time.monotonic()
     time.sleep(host.sample_s)

@@ -1,4 +1,4 @@
-"""Compressing recorded files, one at a time: at no moment is anything lost."""
+"""Compress recorded files one at a time, without a moment at which data could be lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def files_of(prefix: Path) -> list[Path]:
 
 
 def pack(prefix: Path) -> None:
-    """Compress the files of a recording, each beside itself, and remove it then."""
+    """Compress each file of a recording to a new file beside it, then remove the original."""
     for plain in files_of(prefix):
         if plain.suffix == PACKED:
             continue

@@ -1,4 +1,4 @@
-"""Signals that end a recording early: they are noted, so that all can be put back in order."""
+"""Signals that end a recording early: they are noted, so that all settings can be restored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def on_signals() -> Iterator[Event]:
-    """Yield an event that is set by the first signal; what signals did before comes back."""
+    """Yield an event that the first signal sets; restore the signal handlers at the end."""
     stop = Event()
 
     def note(*_: Any) -> None:

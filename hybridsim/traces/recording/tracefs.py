@@ -1,7 +1,7 @@
 """Recording with the kernel's `blk` tracer, which writes blktrace's records to tracefs.
 
-For kernels whose lockdown denies blktrace its debugfs files.  Only tracing files are touched, and
-each is put back as it was, whatever happens.
+For kernels whose lockdown denies blktrace its debugfs files.  Only files of tracefs are changed,
+and each is restored in all cases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ACTIONS = "queue,issue,complete,requeue"
 READ_BYTES = 1 << 16
 IDLE_S = 0.02
 TICK_S = 0.2
-FIRST_BROKEN = (6, 19)  # its tracer puts version 8 fields into version 7 records, and cuts them
+FIRST_BROKEN = (6, 19)  # writes version 8 fields into version 7 records, truncated
 IDLE = "nop"
 # magic, sequence, time, sector, bytes, action, pid, device, cpu, error, payload bytes
 HEADER = struct.Struct("=IIQQIIIIIHH")
@@ -36,12 +36,12 @@ LOST = re.compile(r"^(?:overrun|dropped events): (\d+)", re.MULTILINE)
 
 
 def check(disk: Disk, host: Host) -> None:
-    """Raise RecordingError where the tracer is missing, broken, or at work for somebody else."""
+    """Raise RecordingError if the tracer is missing, broken, or in use by another program."""
     version = tuple(int(word) for word in re.findall(r"\d+", host.release)[:2])
     if version >= FIRST_BROKEN:
         raise RecordingError(
-            f"the `blk` tracer of kernel {host.release} writes malformed records (6.19 and later "
-            "do): record with --via blktrace"
+            f"the `blk` tracer of kernel {host.release} writes malformed records (kernels from "
+            "6.19 on): record with --via blktrace"
         )
     root = place(host)
     if "blk" not in _read(root / "available_tracers").split():
@@ -49,26 +49,28 @@ def check(disk: Disk, host: Host) -> None:
     tracer = _read(root / "current_tracer")
     if tracer != IDLE:
         raise RecordingError(
-            f"the kernel's tracer is in use ({tracer}): end that first, or "
+            f"the kernel's tracer is in use ({tracer}): stop that first, or "
             f"echo {IDLE} > {root / 'current_tracer'}"
         )
     if _read(disk.folder / "trace/enable") != "0":
-        raise RecordingError(f"{disk.path}: somebody traces it already: blktrace -d {disk.path} -k")
+        raise RecordingError(
+            f"{disk.path} is already being traced; stop that with blktrace -d {disk.path} -k"
+        )
 
 
 def place(host: Host) -> Path:
-    """Return where tracefs is."""
+    """Return the mount point of tracefs; raise RecordingError if it is not mounted."""
     for each in PLACES:
         if (host.sys / each / "current_tracer").exists():
             return host.sys / each
     raise RecordingError(
-        "tracefs is not mounted: mount -t tracefs none /sys/kernel/tracing (it takes root, and a "
-        "lockdown that is not `confidentiality`)"
+        "tracefs is not mounted: mount -t tracefs none /sys/kernel/tracing (as root; impossible "
+        "under the lockdown `confidentiality`)"
     )
 
 
 def record(order: Order) -> Outcome:
-    """Record until the time is over, or until told to stop."""
+    """Record until the time is over or `order.stop` is set."""
     root = place(order.host)
     cpus = {int(each.name[3:]): each for each in root.glob("per_cpu/cpu[0-9]*")}
     lost_before = _lost(root)
@@ -95,7 +97,7 @@ def record(order: Order) -> Outcome:
 
 @contextlib.contextmanager
 def _pipes(cpus: dict[int, Path], prefix: Path) -> Iterator[dict[int, tuple[int, Any]]]:
-    """Yield the pipe of each CPU, and the file that what comes out of it goes to."""
+    """Yield for each CPU its pipe and the file that its events are written to."""
     with ExitStack() as files:
         yield {
             cpu: (
@@ -109,11 +111,11 @@ def _pipes(cpus: dict[int, Path], prefix: Path) -> Iterator[dict[int, tuple[int,
 
 
 def _ended_by_others(root: Path, disk: Disk) -> str:
-    """Tell whether somebody else changed what was set, so that requests are missing."""
+    """Return an error if another program changed the settings, so that requests are missing."""
     enable, tracer, on = disk.folder / "trace/enable", root / "current_tracer", root / "tracing_on"
     for path, wanted in ((enable, "1"), (tracer, "blk"), (on, "1")):
-        if (found := chosen(_read(path))) != wanted:
-            return f"somebody else ended the kernel's tracing: {path} is {found}, not {wanted}"
+        if (value := chosen(_read(path))) != wanted:
+            return f"another program ended the kernel's tracing: {path} is {value}, not {wanted}"
     return ""
 
 
@@ -128,7 +130,7 @@ def _watch(pipes: dict[int, tuple[int, Any]], order: Order) -> None:
 
 
 def _drain(pipes: dict[int, tuple[int, Any]]) -> int:
-    """Write what the kernel has to the files, once for each CPU; return the bytes."""
+    """Write the pending events of each CPU to its file, one read each; return the bytes."""
     total = 0
     for pipe, file in pipes.values():
         try:
@@ -154,9 +156,9 @@ def _pipe(path: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def settings() -> Iterator[Any]:
-    """Yield a function that writes a tracing file; at the end each is as it was, last one first.
+    """Yield a function that writes a tracing file; restore all files at the end, last one first.
 
-    One that cannot be put back does not keep the others from it; it is reported at the end.
+    A file that cannot be restored does not stop the others; it is reported at the end.
     """
     before: list[tuple[Path, str]] = []
 
@@ -176,18 +178,18 @@ def settings() -> Iterator[Any]:
             except RecordingError:
                 failed.append(f"echo {old} > {path}")
         if failed:
-            raise RecordingError("these could not be put back: " + "; ".join(failed))
+            raise RecordingError("these settings could not be restored: " + "; ".join(failed))
 
 
 def chosen(text: str) -> str:
-    """Return the value that a tracing file has: of a list the one in brackets."""
+    """Return the value of a tracing file; of a list, the item in brackets."""
     bracketed = re.search(r"\[([\w-]+)\]", text)
     expanded = re.search(r"expanded: (\d+)", text)
     return bracketed[1] if bracketed else expanded[1] if expanded else text
 
 
 def wall_clock(number: str, cpu: int) -> bytes:
-    """Return a note of what time it is, as blktrace writes one at the beginning."""
+    """Return a note record with the wall-clock time, as blktrace writes one at the start."""
     major, minor = map(int, number.split(":"))
     now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
     seconds, rest_ns = divmod(wall_ns, 10**9)
