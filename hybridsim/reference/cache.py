@@ -1,22 +1,23 @@
 """The page cache (2.3): keeps pages of the slow tier on the fast tier."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
-from hybridsim.reference.cleaner import Cleaner
+from hybridsim.foundation.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.fills import Fills
-from hybridsim.reference.page import Page, Piece, Sizes, Slots, State
-from hybridsim.reference.parameters import CacheParameters
+from hybridsim.reference.limits import Bucket
+from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs
+from hybridsim.reference.parameters import CacheParameters, LimitParameters
 from hybridsim.reference.policies import Admission, Replacement
-from hybridsim.reference.preloader import Preloader
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
 
 DRAWS_MAX = 8  # how often replacement is asked for a page that can go
+BURST_NS = 10**8
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Job:
     length: int
     flags: int
     done: Done
-    cache: "PageCache"
+    cache: PageCache
     reserved: list[Page] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -398,3 +399,373 @@ class PageCache:
         page.forget(page.granules)
         page.state = State.ABSENT
         page.reason = reason
+
+
+class Fills:
+    """Begins fills as far as their number and their rate allow, and ends them."""
+
+    def __init__(self, cache: PageCache) -> None:
+        self.cache = cache
+        self.parameters = cache.parameters
+        self.piggyback = cache.parameters.fill == Fill.PIGGYBACK
+        self.under_way = 0
+        self.bucket: Bucket | None = None
+        if cache.parameters.fill_rate:
+            self.bucket = Bucket(
+                LimitParameters([Op.READ], 1, cache.parameters.fill_rate, BURST_NS)
+            )
+
+    def may_begin(self, piece: Piece) -> bool:
+        """Tell whether a fill for a piece may begin, which is then paid for."""
+        if self.under_way >= self.parameters.fills_max:
+            return False
+        if self.bucket is not None:
+            now, size = self.cache.clock.now, self.parameters.page_bytes
+            if self.bucket.free > now:
+                self.cache.counters["fills_over_rate"] += 1
+                return False
+            if self.parameters.sub_page:
+                size = len(piece.touched) * self.cache.sizes.granule_bytes
+            self.bucket.charge(now, size)
+        return True
+
+    def begin(self, job: Job, piece: Piece) -> None:
+        """Reserve what is to be filled; the request does it when it is complete."""
+        page = piece.page
+        wanted = piece.touched if self.parameters.sub_page else page.granules
+        page.filling = wanted - page.valid
+        page.is_being_filled = True
+        job.reserved.append(page)
+        self.under_way += 1
+        self.cache.counters["fills_started"] += 1
+
+    def complete(self, job: Job, piece: Piece) -> None:
+        """Fill what a present page lacks, if that may be."""
+        if not piece.page.is_being_filled and self.may_begin(piece):
+            self.begin(job, piece)
+
+    def fill(self, page: Page, job: Job, done: Done) -> None:
+        """Fill a page, with the data in hand if they are all that it takes."""
+
+        def write() -> None:
+            self.write(page, done)
+
+        if not page.filling or (self.piggyback and job.op == Op.READ):
+            write()
+            return
+        start, end = page.range_of(min(page.filling), max(page.filling))
+        if job.offset <= start and end <= job.offset + job.length:
+            write()
+        else:
+            self.read(page, start, write)
+
+    def read(self, page: Page, start: int, done: Done) -> None:
+        """Read what is still to be filled from a place on, piece by piece."""
+        end = page.range_of(max(page.filling), max(page.filling))[1] if page.filling else 0
+        if start >= end:
+            done()
+            return
+        length = min(end - start, self.parameters.fill_piece_bytes or end - start)
+
+        def go_on() -> None:
+            self.read(page, start + length, done)
+
+        self.cache.slow.submit(Op.READ, start, length, go_on)
+
+    def write(self, page: Page, done: Done) -> None:
+        """Write what is still to be filled to the slot."""
+
+        def ended() -> None:
+            self.end(page)
+            done()
+
+        if not page.filling:
+            ended()
+            return
+        assert self.cache.fast is not None
+        parts = Parts(ended)
+        for first, last in runs(page.filling):
+            start = self.cache.sizes.granule_start(first)
+            size = self.cache.sizes.granule_start(last + 1) - start
+            self.cache.fast.submit(Op.WRITE, page.at + start, size, parts.another())
+
+    def end(self, page: Page) -> None:
+        """Take what was filled as valid, unless it was overwritten meanwhile."""
+        is_doomed = not page.filling
+        if page.is_being_preloaded:
+            self.cache.counters["preloads_doomed" if is_doomed else "pages_preloaded"] += 1
+        else:
+            self.under_way -= 1
+            self.cache.counters["fills_doomed" if is_doomed else "fills_completed"] += 1
+        page.is_being_filled = page.is_being_preloaded = False
+        page.valid |= page.filling
+        page.filling = set()
+        if is_doomed:
+            self.cache.let_go(page)
+            return
+        if page.state == State.FILLING:
+            page.state = State.PRESENT
+            self.cache.replacement.admit(page.number)
+
+
+class Cleaner:
+    """Knows the dirty pages, and writes them to the slow tier in the background."""
+
+    def __init__(self, cache: PageCache) -> None:
+        self.cache = cache
+        self.clock = cache.clock
+        self.parameters = cache.parameters
+        self.dirty: set[int] = set()  # pages
+        self.waiting: dict[int, Page] = {}  # those of which no clean is under way, oldest first
+        self.under_way = 0
+        self.is_limited = False
+        self.last = 0  # when the last request came
+        self.position = 0
+        self.timers: set[str] = set()
+        self.bucket: Bucket | None = None
+        if cache.parameters.clean_rate:
+            self.bucket = Bucket(LimitParameters([Op.WRITE], 1, cache.parameters.clean_rate))
+
+    def has_dirtied(self, page: Page) -> None:
+        """Hear that granules of a page became dirty."""
+        if page.number not in self.dirty:
+            self.dirty.add(page.number)
+            self.is_limited |= len(self.dirty) >= self.parameters.dirty_high
+        if not page.is_being_cleaned and page.number not in self.waiting:
+            self.waiting[page.number] = page
+
+    def has_cleaned(self, page: Page) -> None:
+        """Hear that granules of a page may no longer be dirty."""
+        if page.number in self.dirty and not page.dirty:
+            self.dirty.remove(page.number)
+            self.waiting.pop(page.number, None)
+            self.is_limited &= len(self.dirty) > self.parameters.dirty_low
+
+    @property
+    def has_reason(self) -> bool:
+        """Whether it is time to clean: many pages wait, or nothing else is to be done."""
+        is_idle = self.clock.now - self.last >= self.parameters.idle_ns
+        return is_idle or len(self.waiting) > self.parameters.clean_above
+
+    @property
+    def allowed_from(self) -> int:
+        """When the rate allows the next clean."""
+        return self.clock.now if self.bucket is None else max(self.clock.now, self.bucket.free)
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether a page waits and not too many are under way."""
+        return bool(self.waiting) and self.under_way < self.parameters.cleans_max
+
+    def go_on(self) -> None:
+        """Begin what may be begun; see to it that this is looked at again."""
+        while self.can_begin and self.has_reason and self.allowed_from <= self.clock.now:
+            self.begin(self.choose())
+        if self.can_begin:
+            if self.has_reason:
+                self.set_timer("rate", self.allowed_from)
+            else:
+                self.set_timer("idle", self.last + self.parameters.idle_ns)
+
+    def set_timer(self, name: str, time: int) -> None:
+        """Go on at that time, unless such a timer is set."""
+        if name in self.timers:
+            return
+        self.timers.add(name)
+
+        def come() -> None:
+            self.timers.remove(name)
+            self.go_on()
+
+        self.clock.at(time, come)
+
+    def choose(self) -> Page:
+        """Choose the next in disk order among those that have waited for longest."""
+        oldest = list(self.waiting.values())[: self.parameters.clean_window]
+        ahead = [page for page in oldest if page.number >= self.position]
+        return min(ahead or oldest, key=lambda page: page.number)
+
+    def clean_at_once(self, page: Page) -> None:
+        """Clean a page that is in the way."""
+        if page.number in self.waiting and self.under_way < self.parameters.cleans_max:
+            self.begin(page)
+
+    def with_neighbours(self, page: Page) -> list[Page]:
+        """The page with those before and behind it that can be written in one go."""
+        pages = [page]
+        while len(pages) < self.parameters.merge_pages:
+            before = self.waiting.get(pages[0].number - 1)
+            if before is None or not self.are_joined(before, pages[0]):
+                break
+            pages.insert(0, before)
+        while len(pages) < self.parameters.merge_pages:
+            behind = self.waiting.get(pages[-1].number + 1)
+            if behind is None or not self.are_joined(pages[-1], behind):
+                break
+            pages.append(behind)
+        return pages
+
+    def are_joined(self, page: Page, next_page: Page) -> bool:
+        """Tell whether both are dirty where they meet."""
+        return max(page.granules) in page.dirty and 0 in next_page.dirty
+
+    def begin(self, page: Page) -> None:
+        """Begin a clean: read what is dirty from the fast tier."""
+        fast = self.cache.fast
+        assert fast is not None
+        pages = self.with_neighbours(page)
+        self.under_way += 1
+        self.position = pages[-1].number + 1
+        for each in pages:
+            del self.waiting[each.number]
+            each.is_being_cleaned = True
+            each.flying = set(each.dirty)
+        if self.bucket is not None:
+            granules = sum(len(each.flying) for each in pages)
+            self.bucket.charge(self.clock.now, granules * self.cache.sizes.granule_bytes)
+        parts = Parts(lambda: self.write(pages))
+        for each in pages:
+            for first, last in runs(each.flying):
+                start, end = each.range_of(first, last)
+                fast.submit(Op.READ, each.at + start - each.start, end - start, parts.another())
+
+    def write(self, pages: list[Page]) -> None:
+        """Write what was not overwritten since, in as few pieces as it takes."""
+        ranges: list[list[int]] = []
+        for page in pages:
+            for first, last in runs(page.flying):
+                start, end = page.range_of(first, last)
+                if ranges and ranges[-1][1] == start:
+                    ranges[-1][1] = end
+                else:
+                    ranges.append([start, end])
+        if not ranges:
+            self.end(pages)
+            return
+        parts = Parts(lambda: self.end(pages))
+        for start, end in ranges:
+            self.cache.counters["write_backs"] += 1
+            self.cache.counters["cleaned_bytes"] += end - start
+            self.cache.slow.submit(Op.WRITE, start, end - start, parts.another())
+
+    def end(self, pages: list[Page]) -> None:
+        """Take what was written, and not overwritten since, as clean."""
+        self.under_way -= 1
+        for page in pages:
+            page.is_being_cleaned = False
+            page.dirty -= page.flying
+            page.flying = set()
+            self.has_cleaned(page)
+            if page.dirty:
+                self.waiting[page.number] = page
+            self.cache.let_go(page)
+        self.go_on()
+
+
+class Preloader:
+    """Loads the pages of a list in the background, if there is one."""
+
+    def __init__(self, cache: PageCache) -> None:
+        self.cache = cache
+        self.clock = cache.clock
+        self.parameters = cache.parameters
+        self.left = list(cache.parameters.preload)
+        self.bucket: Bucket | None = None
+        if cache.parameters.preload_rate:
+            self.bucket = Bucket(LimitParameters([Op.READ], 1, cache.parameters.preload_rate))
+
+    def start(self) -> None:
+        """Have what was kept, and see to it that the rest is loaded."""
+        cache = self.cache
+        for number, valid in self.parameters.kept:
+            page = cache.page(number)
+            page.valid = {granule for granule in range(64) if valid >> granule & 1}
+            page.slot = cache.slots.take()
+            page.state = State.PRESENT
+            page.is_fresh = True
+            cache.counters["pages_kept"] += 1
+            cache.replacement.missed(number)
+            cache.replacement.admit(number)
+        if self.left:
+            self.clock.at(self.parameters.preload_idle_ns, self.go_on)
+
+    @property
+    def quiet(self) -> int:
+        """From when on the time counts as idle, unless a request comes."""
+        return self.cache.cleaner.last + self.parameters.preload_idle_ns
+
+    def go_on(self) -> None:
+        """Begin a round if that may be, or look again later."""
+        now = self.clock.now
+        if self.cache.slow.is_idle and self.quiet <= now:
+            self.begin()
+        elif self.bucket is not None and self.bucket.free <= now:
+            length = self.begin()
+            if length:
+                self.bucket.charge(now, length)
+        else:
+            again = self.quiet if self.quiet > now else now + self.parameters.preload_idle_ns
+            if self.bucket is not None:
+                again = min(again, self.bucket.free)
+            self.clock.at(again, self.go_on)
+
+    def begin(self) -> int:
+        """Begin a round of reads; returns how many bytes, 0 if it is over."""
+        round_pages: list[Page] = []
+        parts = Parts(lambda: self.write(round_pages))
+        total = 0
+        for _ in range(self.parameters.preload_reads):
+            pages = self.next_pages()
+            if not pages:
+                break
+            round_pages += pages
+            start = pages[0].start
+            length = pages[-1].sizes.page_end(pages[-1].number) - start
+            total += length
+            self.cache.counters["preload_reads"] += 1
+            self.cache.counters["preload_bytes"] += length
+            self.read(pages, start, length, parts.another())
+        return total
+
+    def next_pages(self) -> list[Page]:
+        """Take the next pages that have no slot and can be read in one go."""
+        pages: list[Page] = []
+        while self.left:
+            page = self.cache.page(self.left[0])
+            if page.state == State.ABSENT:
+                if pages and not self.joins(pages, page):
+                    break
+                if not self.cache.slots.have_one:
+                    break
+                self.take(page)
+                pages.append(page)
+            self.left.pop(0)
+        return pages
+
+    def joins(self, pages: list[Page], page: Page) -> bool:
+        """Tell whether a page can be read in one go with some before it."""
+        size = self.parameters.page_bytes
+        hole = (page.number - pages[-1].number - 1) * size
+        whole = (page.number - pages[0].number + 1) * size
+        return (
+            0 <= hole <= self.parameters.preload_gap_bytes
+            and whole <= self.parameters.preload_chunk_bytes
+        )
+
+    def take(self, page: Page) -> None:
+        """Give a page a slot, to be filled by a read that begins."""
+        self.cache.replacement.missed(page.number)
+        page.slot = self.cache.slots.take()
+        page.state = State.FILLING
+        page.filling = page.granules
+        page.is_being_filled = page.is_being_preloaded = page.is_fresh = True
+
+    def read(self, pages: list[Page], start: int, length: int, done: Done) -> None:
+        """Read a range that has these pages."""
+        self.cache.slow.submit(Op.READ, start, length, done)
+
+    def write(self, pages: list[Page]) -> None:
+        """Write what was not overwritten since to the slots; then go on."""
+        for page in pages:
+            self.cache.fills.write(page, lambda: None)
+        self.go_on()

@@ -1,12 +1,15 @@
 """Open CAS (2.13): lines with sectors, modes, promotion, cutoff and cleaning."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hybridsim.foundation.codes import (
     OP_MASK,
     PREFLUSH,
     CasMode,
+    Cleaning,
     Cutoff,
     Op,
     Path,
@@ -16,7 +19,6 @@ from hybridsim.foundation.codes import (
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.opencas_cleaning import Cleaner, each_of
 from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
 from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
 from hybridsim.reference.opencas_policies import Nhit, Streams
@@ -24,6 +26,8 @@ from hybridsim.reference.parameters import OpenCasParameters
 from hybridsim.reference.tier import Tier
 
 PAGE = 4096
+SECOND = 10**9
+CHUNK_BYTES = 100 * 2**20
 
 
 class OpenCas:
@@ -391,3 +395,128 @@ class OpenCas:
             "pages_present": (dirty + clean) // each,
             "metadata_writes": counts["metadata_writes"],
         }
+
+
+def each_of(submits: Iterable[Callable[[Done], None]], done: Done) -> None:
+    """Submit all, and call `done` with the last; at once if there are none."""
+    parts = Parts(done)
+    last = None
+    for submit in submits:
+        last = parts.another()
+        submit(last)
+    if last is None:
+        done()
+
+
+class Cleaner:
+    """Cleans lines for others, and by itself as its policy says."""
+
+    def __init__(self, cache: OpenCas) -> None:
+        self.cache = cache
+        self.clock = cache.clock
+        self.parameters = cache.parameters
+        self.asleep = True
+        self.evicting = False
+
+    def clean(self, lines: list[Line], done: Done) -> None:
+        """Clean lines that are locked, in order of core lines."""
+        cache, size = self.cache, self.parameters.line_bytes
+
+        def read(line: Line) -> Callable[[Done], None]:
+            return lambda then: cache.to_cache(Op.READ, line.number * size, size, then)
+
+        def write(line: Line, first: int, end: int) -> Callable[[Done], None]:
+            assert line.holds is not None
+            at, length = line.holds * size + first * SECTOR, (end - first) * SECTOR
+
+            def submit(then: Done) -> None:
+                cache.counts["cleaned"] += length
+                cache.to_origin(Op.WRITE, at, length, then)
+
+            return submit
+
+        def write_all() -> None:
+            parts = [write(line, *run) for line in lines for run in runs(line.dirty)]
+            each_of(parts, lambda: cache.slow.submit(Op.FLUSH, 0, 0, end))
+
+        def end() -> None:
+            for line in lines:
+                cache.lines.change(line, line.valid, set())
+            cache.write_metadata(lines, Op.WRITE, done)
+
+        each_of([read(line) for line in lines], write_all)
+
+    def clean_batch(self, lines: list[Line], done: Done) -> None:
+        """Clean lines that nobody has locked yet."""
+        lines = sorted(lines, key=lambda line: line.holds or 0)
+        claim = Claim(lines, False, lambda: None)
+
+        def end() -> None:
+            claim.give_back()
+            done()
+
+        self.clean(lines, end)
+
+    def make_room(self) -> None:
+        """Clean some lines, so that they can be taken another time."""
+        if self.evicting:
+            return
+        lines = self.cache.lines.choose_dirty(32)
+        if lines:
+            self.evicting = True
+            self.clean_batch(lines, self.made_room)
+
+    def made_room(self) -> None:
+        """Be ready to do it again."""
+        self.evicting = False
+
+    # By itself.
+
+    def wake(self) -> None:
+        """A line has become dirty."""
+        if self.asleep and self.parameters.cleaning != Cleaning.NOP:
+            self.asleep = False
+            alru = self.parameters.cleaning == Cleaning.ALRU
+            period = self.parameters.wake_ns if alru else SECOND
+            self.clock.at((self.clock.now // period + 1) * period, self.come)
+
+    def come(self) -> None:
+        """Clean what the policy chooses, if there is something."""
+        if not any(self.cache.lines.dirty):
+            self.asleep = True
+            return
+        if self.parameters.cleaning == Cleaning.ALRU:
+            lines, pause = self.oldest(), 0
+        else:
+            lines, pause = self.densest(), self.parameters.wake_ns
+        if lines:
+            self.clean_batch(lines, lambda: self.come_in(pause))
+        else:
+            self.come_in(self.parameters.wake_ns)
+
+    def come_in(self, pause: int) -> None:
+        """Come again."""
+        self.clock.at(self.clock.now + pause, self.come)
+
+    def oldest(self) -> list[Line]:
+        """What was not written for long, if nothing is going on (ALRU)."""
+        p, now = self.parameters, self.clock.now
+        if now - self.cache.last_io < p.activity_ns:
+            return []
+        stale = self.cache.lines.all_dirty(lambda line: line.made_dirty[0] <= now - p.staleness_ns)
+        return sorted(stale, key=lambda line: line.made_dirty)[: p.flush_lines]
+
+    def densest(self) -> list[Line]:
+        """The first dirty lines of the chunk that has the most (ACP)."""
+        size = self.parameters.line_bytes
+        held = [line.holds or 0 for lines in self.cache.lines.dirty for line in lines]
+        dirty = Counter(core_line * size // CHUNK_BYTES for core_line in held)
+
+        def rank(chunk: int) -> tuple[int, int]:
+            return -(10 * dirty[chunk] // (CHUNK_BYTES // size)), chunk
+
+        chunk = min(dirty, key=rank)
+        lines = self.cache.lines.all_dirty(
+            lambda line: (line.holds or 0) * size // CHUNK_BYTES == chunk
+        )
+        return lines[: self.parameters.flush_lines]

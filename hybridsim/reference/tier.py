@@ -1,15 +1,20 @@
 """Arrays (2.5): equal devices behind one range of bytes."""
 
-from collections import Counter, deque
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
 from hybridsim.reference.member import Health, Member, Range
-from hybridsim.reference.parameters import HddParameters, TierParameters
-from hybridsim.reference.parity import ParityWrites, Segment, row_segments
-from hybridsim.reference.rebuild import Rebuild
+from hybridsim.reference.parameters import HddParameters, RebuildParameters, TierParameters
+
+STRIPE = 4096  # bytes of each member that md treats as one
+SECOND = 10**9
 
 
 class Tier:
@@ -299,3 +304,282 @@ def gathered(pieces: Iterable[Range]) -> Iterator[Range]:
             yield open_range
         opened[piece.member] = Range(piece.member, piece.start, piece.end)
     yield from (opened[member] for member in sorted(opened))
+
+
+# Writes to rows with parity (2.5.3).
+
+
+@dataclass
+class Segment:
+    """The same bytes [start, end) of each chunk of a row, and the data chunks it is about."""
+
+    row: int
+    start: int
+    end: int
+    data: list[int]
+
+
+def row_segments(chunk: int, row: int, a: int, b: int) -> list[Segment]:
+    """Cut the data [a, b) of a row where the set of its chunks changes."""
+    first, x = divmod(a, chunk)
+    last, y = divmod(b - 1, chunk)
+    y += 1
+    if first == last:
+        return [Segment(row, x, y, [first])]
+    result = []
+    for u, v in pairwise(sorted([0, x, y, chunk])):
+        data = list(range(first + 1, last))
+        if u >= x:
+            data.insert(0, first)
+        if v <= y:
+            data.append(last)
+        if u < v and data:
+            result.append(Segment(row, u, v, data))
+    return result
+
+
+@dataclass(eq=False)
+class SegmentWrite:
+    """A segment on its way to the members."""
+
+    op: int
+    segment: Segment
+    done: Done
+    state: str = "waits"  # then "reads", "writes"
+    joined: list[Done] = field(default_factory=list)
+
+
+class ParityWrites:
+    """The segments of a tier that are being written or wait to be."""
+
+    def __init__(self, tier: Tier) -> None:
+        self.tier = tier
+        self.by_row: dict[int, list[SegmentWrite]] = defaultdict(list)  # the oldest first
+
+    def submit(self, op: int, segments: list[Segment], done: Done) -> None:
+        """Write all segments of a request."""
+        parts = Parts(done)
+        for segment in segments:
+            self.take(SegmentWrite(op, segment, parts.another()))
+
+    def take(self, new: SegmentWrite) -> None:
+        """Begin a segment, or let it wait, or let the one before it take it along."""
+        row = self.by_row[new.segment.row]
+        met = [other for other in row if self.meet(new, other)]
+        if met and self.can_join(new, met[-1]):
+            rival = met[-1]
+            rival.segment.data = sorted(rival.segment.data + new.segment.data)
+            rival.op |= new.op
+            rival.joined.append(new.done)
+            return
+        row.append(new)
+        if not met:
+            self.begin(new)
+
+    def meet(self, one: SegmentWrite, other: SegmentWrite) -> bool:
+        """Whether two segments of a row touch a common stripe of the members."""
+        (a, b), (c, d) = self.tier.bytes_of(one.segment), self.tier.bytes_of(other.segment)
+        return a // STRIPE <= (d - 1) // STRIPE and c // STRIPE <= (b - 1) // STRIPE
+
+    def can_join(self, new: SegmentWrite, other: SegmentWrite) -> bool:
+        """Whether the other can write the new one's data too."""
+        one, two = new.segment, other.segment
+        if (one.start, one.end) != (two.start, two.end):
+            return False
+        if one.data[0] != two.data[-1] + 1 and two.data[0] != one.data[-1] + 1:
+            return False
+        together = len(one.data) + len(two.data)
+        return other.state == "waits" or (
+            other.state == "reads" and together == self.tier.data_per_row
+        )
+
+    def begin(self, write: SegmentWrite) -> None:
+        """Read what the parity is computed from, if it needs any of it, then write."""
+        start, end = self.tier.bytes_of(write.segment)
+        sources = self.sources(write.segment, end)
+        if not sources:
+            self.write(write)
+            return
+        write.state = "reads"
+        parts = Parts(lambda: self.write(write))
+        for member in sorted(sources):
+            self.to_member(Op.READ, member, start, end, parts)
+
+    def sources(self, segment: Segment, end: int) -> set[int]:
+        """The members to be read before a segment is written."""
+        tier = self.tier
+        if len(segment.data) == tier.data_per_row:
+            return set()
+        old = self.written_members(segment)
+        others = set(range(len(tier.members))) - old
+        readable = tier.readable_members(end)
+        level = tier.parameters.rmw_level
+        can_modify, can_reconstruct = level > 0 and old <= readable, others <= readable
+        if can_modify and can_reconstruct:
+            saves = len(old) < len(others) or (level == 2 and len(old) == len(others))
+            return old if saves else others
+        if can_modify:
+            return old
+        return others if can_reconstruct else readable
+
+    def written_members(self, segment: Segment) -> set[int]:
+        """The members of a segment's data and parities."""
+        tier = self.tier
+        data = {tier.data_member(segment.row, index) for index in segment.data}
+        return data | tier.parity_members(segment.row)
+
+    def write(self, write: SegmentWrite) -> None:
+        """Write data and parities to the members that are there."""
+        write.state = "writes"
+        start, end = self.tier.bytes_of(write.segment)
+        parts = Parts(lambda: self.complete(write))
+        for member in sorted(self.written_members(write.segment)):
+            if member not in self.tier.parameters.failed:
+                self.to_member(write.op, member, start, end, parts)
+
+    def to_member(self, op: int, member: int, start: int, end: int, parts: Parts) -> None:
+        """Submit the range of a segment to a member."""
+        self.tier.to_member(op, Range(member, start, end), parts.another())
+
+    def complete(self, write: SegmentWrite) -> None:
+        """Tell those that joined, start those that waited, then tell the request."""
+        row = self.by_row[write.segment.row]
+        row.remove(write)
+        for done in write.joined:
+            self.tier.clock.at(self.tier.clock.now, done)
+        for position, other in enumerate(row):
+            if other.state == "waits" and not any(self.meet(other, o) for o in row[:position]):
+                self.begin(other)
+        write.done()
+
+
+# The rebuild of a replaced member (2.5.4).
+
+
+class Rebuild:
+    """Reads what is left and writes it to the new member, piece by piece, at a measured pace."""
+
+    WINDOW = 16
+    PIECE_BYTES = 64 * 1024
+    QUIET_NS = 10_000_000
+
+    def __init__(self, tier: Tier, parameters: RebuildParameters) -> None:
+        self.tier = tier
+        self.clock = tier.clock
+        self.member = parameters.member
+        self.rates = parameters
+        self.pieces = [
+            (row * tier.chunk + start, row * tier.chunk + min(start + self.PIECE_BYTES, tier.chunk))
+            for row in range(tier.rows)
+            for start in range(0, tier.chunk, self.PIECE_BYTES)
+        ]
+        self.chunks = {} if tier.parities else tier.chunks_by_place()
+        self.next = 0
+        self.oldest = 0  # piece that is not written
+        self.written: set[int] = set()  # beyond it
+        self.free = self.due = 0  # of the greatest and the least rate
+        self.quiet_since = 0
+        self.timer: int | None = None
+        self.set_timer(0)
+
+    @property
+    def line(self) -> int:
+        """The byte below which everything is rebuilt."""
+        return self.pieces[self.oldest][0] if not self.is_over else self.pieces[-1][1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all is written."""
+        return self.oldest == len(self.pieces)
+
+    def rest(self) -> None:
+        """Hear that no request is under way from now on."""
+        self.quiet_since = self.clock.now
+        self.look()
+
+    def look(self) -> None:
+        """Begin what may begin now, and see when to look again."""
+        while self.next < len(self.pieces) and self.span < self.WINDOW:
+            wait_until = self.wait_until()
+            if wait_until is not None:
+                if self.timer is None or wait_until < self.timer:
+                    self.set_timer(wait_until)
+                return
+            self.begin()
+
+    @property
+    def span(self) -> int:
+        """How many pieces the next is ahead of the oldest unwritten one."""
+        return self.next - self.oldest
+
+    def wait_until(self) -> int | None:
+        """When the next piece may begin, or None for now."""
+        now = self.clock.now
+        if now < self.free:
+            return self.free
+        times = [self.due]
+        if self.tier.outstanding == 0:
+            times.append(self.quiet_since + self.QUIET_NS)
+        return None if self.span == 0 or now >= min(times) else min(times)
+
+    def set_timer(self, time: int) -> None:
+        """Look again at `time`, unless another timer is set before that."""
+
+        def ring() -> None:
+            if self.timer == self.clock.now:
+                self.timer = None
+                self.look()
+
+        self.timer = time
+        self.clock.at(time, ring)
+
+    def begin(self) -> None:
+        """Read a piece, then write it."""
+        piece = self.next
+        start, end = self.pieces[piece]
+        self.next += 1
+        self.free = self.clock.now + (end - start) * SECOND // self.rates.max_bytes_per_s
+        self.due = min(self.due, self.clock.now)
+        self.due += (end - start) * SECOND // self.rates.min_bytes_per_s
+        sources = self.sources(start, end)
+        parts = Parts(lambda: self.write(piece))
+        for each in sources:
+            self.tier.to_member(Op.READ, each, parts.another())
+        if not sources:
+            self.write(piece)
+
+    def sources(self, start: int, end: int) -> list[Range]:
+        """What a piece is computed from, or copied from."""
+        tier = self.tier
+        whole = [n for n, each in enumerate(tier.members) if each.health == Health.WHOLE]
+        if tier.parities:
+            return [Range(member, start, end) for member in whole]
+        row, within = divmod(start, tier.chunk)
+        chunk = self.chunks.get((self.member, row * tier.chunk))
+        if chunk is None:
+            return []
+        for copy in range(tier.copies):
+            member, base = tier.place(chunk, copy)
+            if member in whole:
+                return [Range(member, base + within, base + within + end - start)]
+        return []
+
+    def write(self, piece: int) -> None:
+        """Write a piece to the new member."""
+        start, end = self.pieces[piece]
+
+        def done() -> None:
+            self.written.add(piece)
+            while self.oldest in self.written:
+                self.written.remove(self.oldest)
+                self.oldest += 1
+            if self.is_over:
+                self.finish()
+            else:
+                self.look()
+
+        self.tier.to_member(Op.WRITE, Range(self.member, start, end), done)
+
+    def finish(self) -> None:
+        """The member is as good as any."""
+        self.tier.members[self.member].health = Health.WHOLE
