@@ -18,7 +18,7 @@ SECOND = 10**9
 
 
 class Tier:
-    """One array; a machine makes it with the devices of its members."""
+    """One array over the devices of its members."""
 
     def __init__(
         self, parameters: TierParameters, devices: Sequence[Device], clock: Clock | None = None
@@ -55,7 +55,7 @@ class Tier:
         return self.outstanding == 0
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take a request, its op with flags, or let it wait while there are too many."""
+        """Begin a request (its op with flags), or queue it at the queue depth limit."""
         self.outstanding += 1
         if self.under_way == self.parameters.queue_depth > 0:
             self.line.append((op, offset, length, done))
@@ -63,7 +63,7 @@ class Tier:
             self.begin(op, offset, length, done)
 
     def begin(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Issue a request to the members; it completes with its last part."""
+        """Issue a request to the members; it completes `path_ns` after its last part."""
         self.under_way += 1
 
         def on_its_way() -> None:
@@ -78,7 +78,7 @@ class Tier:
             if self.line:
                 self.begin(*self.line.popleft())
             if self.outstanding == 0 and self.rebuild is not None:
-                self.rebuild.rest()
+                self.rebuild.array_idle()
             done()
 
         all_written = on_its_way
@@ -101,7 +101,7 @@ class Tier:
             self.write(op, offset, length, all_written)
 
     def to_all(self, op: int, done: Done) -> None:
-        """Send what has no data to every member that is there."""
+        """Send a FLUSH, DISCARD or empty request to every member that has not failed."""
         parts = Parts(done)
         for number, member in enumerate(self.members):
             if member.health != Health.FAILED:
@@ -125,7 +125,7 @@ class Tier:
         member.device.submit(op, where.start, where.end - where.start, complete)
 
     def usage(self) -> dict[str, int]:
-        """How long requests took at the members so far, and these had something to do (2.5.5)."""
+        """Return the summed request times and the summed in-use times of the members (2.5.5)."""
         now, busy = self.clock.now, [member for member in self.members if member.began]
         requests = sum(now - began for member in busy for began in member.began)
         in_use = sum(now - member.idle_until for member in busy)
@@ -135,38 +135,38 @@ class Tier:
         }
 
     def read(self, offset: int, length: int, done: Done) -> None:
-        """Read from where the data are, or from what is left of them."""
+        """Read the data, or what they are reconstructed from where a member is lost."""
         parts = Parts(done)
         for each in self.ranges(offset, length):
             self.to_member(Op.READ, each, parts.another())
 
     def write(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Write to all members that hold the data, or parity of them."""
+        """Write to all members that hold the data or their parity."""
         if self.parities:
             self.parity_writes.submit(op, self.segments(offset, length), done)
             return
         parts = Parts(done)
-        for each in gathered(self.pieces_written(offset, length)):
+        for each in joined_pieces(self.pieces_written(offset, length)):
             self.to_member(op, each, parts.another())
 
     # Where bytes lie.
 
     def parity_member(self, row: int) -> int:
-        """The member that holds P of a row; Q is on the next."""
+        """Return the member that holds P of a row; Q is on the next member."""
         n = len(self.members)
         return (n - 1) - row % n
 
     def parity_members(self, row: int) -> set[int]:
-        """The members that hold the parities of a row."""
+        """Return the members that hold the parities of a row."""
         n = len(self.members)
         return {(self.parity_member(row) + each) % n for each in range(self.parities)}
 
     def data_member(self, row: int, index: int) -> int:
-        """The member that holds a data chunk of a row with parity."""
+        """Return the member that holds a data chunk of a row with parity."""
         return (self.parity_member(row) + self.parities + index) % len(self.members)
 
     def place(self, chunk: int, copy: int = 0) -> tuple[int, int]:
-        """The member on which a copy of a chunk lies, and its first byte there."""
+        """Return the member of a copy of a chunk, and the first byte of the copy there."""
         n = len(self.members)
         if self.parities:
             row, index = divmod(chunk, self.data_per_row)
@@ -182,12 +182,12 @@ class Tier:
         return member, row * self.chunk
 
     def chunks_by_place(self) -> dict[tuple[int, int], int]:
-        """Which chunk lies where, by member and first byte, for arrays of copies."""
+        """Map (member, first byte) to the chunk there, for arrays of copies."""
         chunks = range(self.capacity_bytes // self.chunk)
         return {self.place(k, copy): k for k in chunks for copy in range(self.copies)}
 
     def is_readable(self, number: int, end: int) -> bool:
-        """Whether a member has its data up to this byte."""
+        """Whether a member has valid data up to this byte."""
         health = self.members[number].health
         if health == Health.REBUILDING:
             assert self.rebuild is not None
@@ -197,7 +197,7 @@ class Tier:
     # Reads, and writes without parity.
 
     def chunk_parts(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
-        """The parts of a range that lie in one chunk each: chunk, first byte in it, bytes."""
+        """Split a range at chunk borders; yield (chunk, first byte in it, bytes)."""
         while length > 0:
             chunk, within = divmod(offset, self.chunk)
             size = min(length, self.chunk - within)
@@ -206,18 +206,18 @@ class Tier:
             length -= size
 
     def ranges(self, offset: int, length: int) -> Iterator[Range]:
-        """The ranges that a READ makes on the members, each when it is to be issued."""
+        """Yield the member ranges of a READ, each at the moment when it is issued."""
         if len(self.members) == 1:
             return iter([Range(0, offset, offset + length)])
         if self.parities and any(each.health != Health.WHOLE for each in self.members):
             pieces = list(self.pieces_read(offset, length))
             readable = all(self.is_readable(each.member, each.end) for each in pieces)
             if not (len(pieces) == 1 and readable):
-                return gathered(self.pieces_left(offset, length))
-        return gathered(self.pieces_read(offset, length))
+                return joined_pieces(self.pieces_degraded(offset, length))
+        return joined_pieces(self.pieces_read(offset, length))
 
     def pieces_read(self, offset: int, length: int) -> Iterator[Range]:
-        """One piece for each chunk part, from the copy that is best to read."""
+        """Yield one piece for each chunk part, from the copy chosen for reading."""
         for chunk, within, size in self.chunk_parts(offset, length):
             if self.copies == 1:
                 member, base = self.place(chunk)
@@ -240,7 +240,7 @@ class Tier:
         return chosen
 
     def mirror_cost(self, where: Range) -> tuple[int, int]:
-        """How a mirror ranks: going on where it is, else idle or near, else least busy."""
+        """Rank a mirror, lowest first: sequential, idle, then nearest (disks) or least busy."""
         member = self.members[where.member]
         if where.start in (member.head, member.next_read):
             return 0, 0
@@ -249,15 +249,15 @@ class Tier:
         return (1, 0) if member.under_way == 0 else (2, abs(where.start - member.head))
 
     def pieces_written(self, offset: int, length: int) -> Iterator[Range]:
-        """Every copy of each chunk part, but for members that are gone."""
+        """Yield every copy of each chunk part, except on failed members."""
         for chunk, within, size in self.chunk_parts(offset, length):
             for copy in range(self.copies):
                 member, base = self.place(chunk, copy)
                 if self.members[member].health != Health.FAILED:
                     yield Range(member, base + within, base + within + size)
 
-    def pieces_left(self, offset: int, length: int) -> Iterator[Range]:
-        """What a READ of rows with parity takes where a member is lost."""
+    def pieces_degraded(self, offset: int, length: int) -> Iterator[Range]:
+        """Yield the pieces that a READ of rows with parity needs where a member is lost."""
         for segment in self.segments(offset, length):
             start, end = self.bytes_of(segment)
             wanted = {self.data_member(segment.row, index) for index in segment.data}
@@ -267,18 +267,18 @@ class Tier:
                 yield Range(number, start, end)
 
     def readable_members(self, end: int) -> set[int]:
-        """All members that have their data up to this byte."""
+        """Return all members that have valid data up to this byte."""
         return {n for n in range(len(self.members)) if self.is_readable(n, end)}
 
     # Rows with parity.
 
     def bytes_of(self, segment: Segment) -> tuple[int, int]:
-        """The range of a segment on each member."""
+        """Return the byte range of a segment on each member."""
         base = segment.row * self.chunk
         return base + segment.start, base + segment.end
 
     def segments(self, offset: int, length: int) -> list[Segment]:
-        """The segments of a range, row by row."""
+        """Return the segments of a range, row by row."""
         row_bytes = self.data_per_row * self.chunk
         end = offset + length
         result = []
@@ -289,10 +289,11 @@ class Tier:
         return result
 
 
-def gathered(pieces: Iterable[Range]) -> Iterator[Range]:
-    """Join pieces that go on where the last one of their member ended.
+def joined_pieces(pieces: Iterable[Range]) -> Iterator[Range]:
+    """Join adjacent pieces of the same member.
 
-    A range is issued before the next piece is looked for: what is issued decides between mirrors.
+    Each range is issued before the next piece is requested, because requests already issued
+    influence the choice of the next mirror.
     """
     opened: dict[int, Range] = {}
     for piece in pieces:
@@ -311,7 +312,7 @@ def gathered(pieces: Iterable[Range]) -> Iterator[Range]:
 
 @dataclass
 class Segment:
-    """The same bytes [start, end) of each chunk of a row, and the data chunks it is about."""
+    """The same bytes [start, end) of each chunk of a row, with the data chunks concerned."""
 
     row: int
     start: int
@@ -320,7 +321,7 @@ class Segment:
 
 
 def row_segments(chunk: int, row: int, a: int, b: int) -> list[Segment]:
-    """Cut the data [a, b) of a row where the set of its chunks changes."""
+    """Cut the data [a, b) of a row where the set of chunks concerned changes."""
     first, x = divmod(a, chunk)
     last, y = divmod(b - 1, chunk)
     y += 1
@@ -340,7 +341,7 @@ def row_segments(chunk: int, row: int, a: int, b: int) -> list[Segment]:
 
 @dataclass(eq=False)
 class SegmentWrite:
-    """A segment on its way to the members."""
+    """A segment that is being written or waits."""
 
     op: int
     segment: Segment
@@ -350,11 +351,11 @@ class SegmentWrite:
 
 
 class ParityWrites:
-    """The segments of a tier that are being written or wait to be."""
+    """The segments of a tier that are being written or wait for another segment."""
 
     def __init__(self, tier: Tier) -> None:
         self.tier = tier
-        self.by_row: dict[int, list[SegmentWrite]] = defaultdict(list)  # the oldest first
+        self.by_row: dict[int, list[SegmentWrite]] = defaultdict(list)  # oldest first
 
     def submit(self, op: int, segments: list[Segment], done: Done) -> None:
         """Write all segments of a request."""
@@ -363,26 +364,26 @@ class ParityWrites:
             self.take(SegmentWrite(op, segment, parts.another()))
 
     def take(self, new: SegmentWrite) -> None:
-        """Begin a segment, or let it wait, or let the one before it take it along."""
+        """Begin a segment, or let it wait, or merge it into the segment before it."""
         row = self.by_row[new.segment.row]
-        met = [other for other in row if self.meet(new, other)]
-        if met and self.can_join(new, met[-1]):
-            rival = met[-1]
-            rival.segment.data = sorted(rival.segment.data + new.segment.data)
-            rival.op |= new.op
-            rival.joined.append(new.done)
+        overlapping = [other for other in row if self.overlap(new, other)]
+        if overlapping and self.can_join(new, overlapping[-1]):
+            earlier = overlapping[-1]
+            earlier.segment.data = sorted(earlier.segment.data + new.segment.data)
+            earlier.op |= new.op
+            earlier.joined.append(new.done)
             return
         row.append(new)
-        if not met:
+        if not overlapping:
             self.begin(new)
 
-    def meet(self, one: SegmentWrite, other: SegmentWrite) -> bool:
-        """Whether two segments of a row touch a common stripe of the members."""
+    def overlap(self, one: SegmentWrite, other: SegmentWrite) -> bool:
+        """Whether two segments of a row touch the same stripe of the members."""
         (a, b), (c, d) = self.tier.bytes_of(one.segment), self.tier.bytes_of(other.segment)
         return a // STRIPE <= (d - 1) // STRIPE and c // STRIPE <= (b - 1) // STRIPE
 
     def can_join(self, new: SegmentWrite, other: SegmentWrite) -> bool:
-        """Whether the other can write the new one's data too."""
+        """Whether the other segment can write the data of the new one too."""
         one, two = new.segment, other.segment
         if (one.start, one.end) != (two.start, two.end):
             return False
@@ -394,7 +395,7 @@ class ParityWrites:
         )
 
     def begin(self, write: SegmentWrite) -> None:
-        """Read what the parity is computed from, if it needs any of it, then write."""
+        """Read the members that the parity is computed from, if any, then write."""
         start, end = self.tier.bytes_of(write.segment)
         sources = self.sources(write.segment, end)
         if not sources:
@@ -406,7 +407,7 @@ class ParityWrites:
             self.to_member(Op.READ, member, start, end, parts)
 
     def sources(self, segment: Segment, end: int) -> set[int]:
-        """The members to be read before a segment is written."""
+        """Return the members to read before a segment is written."""
         tier = self.tier
         if len(segment.data) == tier.data_per_row:
             return set()
@@ -423,13 +424,13 @@ class ParityWrites:
         return others if can_reconstruct else readable
 
     def written_members(self, segment: Segment) -> set[int]:
-        """The members of a segment's data and parities."""
+        """Return the members of a segment's data and parities."""
         tier = self.tier
         data = {tier.data_member(segment.row, index) for index in segment.data}
         return data | tier.parity_members(segment.row)
 
     def write(self, write: SegmentWrite) -> None:
-        """Write data and parities to the members that are there."""
+        """Write data and parities to the members that have not failed."""
         write.state = "writes"
         start, end = self.tier.bytes_of(write.segment)
         parts = Parts(lambda: self.complete(write))
@@ -442,13 +443,13 @@ class ParityWrites:
         self.tier.to_member(op, Range(member, start, end), parts.another())
 
     def complete(self, write: SegmentWrite) -> None:
-        """Tell those that joined, start those that waited, then tell the request."""
+        """Complete the joined segments, begin the waiting ones, then complete this one."""
         row = self.by_row[write.segment.row]
         row.remove(write)
         for done in write.joined:
             self.tier.clock.at(self.tier.clock.now, done)
         for position, other in enumerate(row):
-            if other.state == "waits" and not any(self.meet(other, o) for o in row[:position]):
+            if other.state == "waits" and not any(self.overlap(other, o) for o in row[:position]):
                 self.begin(other)
         write.done()
 
@@ -457,7 +458,7 @@ class ParityWrites:
 
 
 class Rebuild:
-    """Reads what is left and writes it to the new member, piece by piece, at a measured pace."""
+    """Reconstructs the new member piece by piece, within a minimum and a maximum rate."""
 
     WINDOW = 16
     PIECE_BYTES = 64 * 1024
@@ -475,30 +476,30 @@ class Rebuild:
         ]
         self.chunks = {} if tier.parities else tier.chunks_by_place()
         self.next = 0
-        self.oldest = 0  # piece that is not written
-        self.written: set[int] = set()  # beyond it
-        self.free = self.due = 0  # of the greatest and the least rate
+        self.oldest = 0  # the first piece that is not written
+        self.written: set[int] = set()  # pieces written beyond it
+        self.free = self.due = 0  # next start by the maximum rate, and by the minimum rate
         self.quiet_since = 0
         self.timer: int | None = None
         self.set_timer(0)
 
     @property
     def line(self) -> int:
-        """The byte below which everything is rebuilt."""
+        """The member offset in bytes below which everything is rebuilt."""
         return self.pieces[self.oldest][0] if not self.is_over else self.pieces[-1][1]
 
     @property
     def is_over(self) -> bool:
-        """Whether all is written."""
+        """Whether all pieces are written."""
         return self.oldest == len(self.pieces)
 
-    def rest(self) -> None:
-        """Hear that no request is under way from now on."""
+    def array_idle(self) -> None:
+        """Note that the array has become idle."""
         self.quiet_since = self.clock.now
         self.look()
 
     def look(self) -> None:
-        """Begin what may begin now, and see when to look again."""
+        """Begin the pieces that may begin now; set a timer for the next one."""
         while self.next < len(self.pieces) and self.span < self.WINDOW:
             wait_until = self.wait_until()
             if wait_until is not None:
@@ -509,11 +510,11 @@ class Rebuild:
 
     @property
     def span(self) -> int:
-        """How many pieces the next is ahead of the oldest unwritten one."""
+        """The distance, in pieces, from the oldest unwritten piece to the next one."""
         return self.next - self.oldest
 
     def wait_until(self) -> int | None:
-        """When the next piece may begin, or None for now."""
+        """Return the time when the next piece may begin; None: it may begin now."""
         now = self.clock.now
         if now < self.free:
             return self.free
@@ -523,7 +524,7 @@ class Rebuild:
         return None if self.span == 0 or now >= min(times) else min(times)
 
     def set_timer(self, time: int) -> None:
-        """Look again at `time`, unless another timer is set before that."""
+        """Call `look` at `time`, unless the timer is set to another time before that."""
 
         def ring() -> None:
             if self.timer == self.clock.now:
@@ -549,7 +550,7 @@ class Rebuild:
             self.write(piece)
 
     def sources(self, start: int, end: int) -> list[Range]:
-        """What a piece is computed from, or copied from."""
+        """Return the ranges that a piece is computed or copied from."""
         tier = self.tier
         whole = [n for n, each in enumerate(tier.members) if each.health == Health.WHOLE]
         if tier.parities:
@@ -581,5 +582,5 @@ class Rebuild:
         self.tier.to_member(Op.WRITE, Range(self.member, start, end), done)
 
     def finish(self) -> None:
-        """The member is as good as any."""
+        """Mark the member as whole."""
         self.tier.members[self.member].health = Health.WHOLE
