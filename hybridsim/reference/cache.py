@@ -179,7 +179,7 @@ class PageCache:
     def discard(self, job: Job, pieces: list[Piece]) -> None:
         """Invalidate the discarded granules; dirty ones only if they are covered entirely."""
         for piece in pieces:
-            self.give_up(piece.page, piece.touched - (piece.page.dirty - piece.covered))
+            self.invalidate(piece.page, piece.touched - (piece.page.dirty - piece.covered))
         self.to_slow(job, Op.DISCARD, job.offset, job.length)
 
     def is_sequential(self, job: Job) -> bool:
@@ -204,7 +204,7 @@ class PageCache:
             return
         for piece in pieces:
             if self.parameters.mode == Mode.READ_ONLY:
-                self.give_up(piece.page, piece.touched)
+                self.invalidate(piece.page, piece.touched)
             else:
                 self.write_through(job, piece, sequential)
         self.to_slow(job, Op.WRITE | job.flags, job.offset, job.length)
@@ -373,16 +373,16 @@ class PageCache:
         self.counters["stalls"] += 1
         return False
 
-    def give_up(self, page: Page, granules: set[int]) -> None:
+    def invalidate(self, page: Page, granules: set[int]) -> None:
         """Invalidate granules of a page; drop the page if it has no valid granule."""
         page.forget(granules)
         self.cleaner.has_cleaned(page)
         if page.state == State.PRESENT and not page.valid:
             self.replacement.remove(page.number)
             page.state = State.FILLING
-            self.let_go(page)
+            self.release(page)
 
-    def let_go(self, page: Page) -> None:
+    def release(self, page: Page) -> None:
         """Free the slot of an empty page, unless a fill or clean of it is under way."""
         if page.state == State.FILLING and page.is_movable:
             at = page.at
@@ -501,7 +501,7 @@ class Fills:
         page.valid |= page.filling
         page.filling = set()
         if is_doomed:
-            self.cache.let_go(page)
+            self.cache.release(page)
             return
         if page.state == State.FILLING:
             page.state = State.PRESENT
@@ -658,7 +658,7 @@ class Cleaner:
             self.has_cleaned(page)
             if page.dirty:
                 self.waiting[page.number] = page
-            self.cache.let_go(page)
+            self.cache.release(page)
         self.go_on()
 
 

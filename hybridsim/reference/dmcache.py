@@ -234,7 +234,7 @@ class DmCache:
             self.marked = False
         if bio.overwrites:
             self.update(bio.overwrites, bio)
-        self.locks.let_go(bio)
+        self.locks.release(bio)
         if bio.accounted:
             self.in_flight -= bio.length
             if self.in_flight == 0:

@@ -44,7 +44,7 @@ class Locks:
         bio.holds = block
         self.holders[block] += 1
 
-    def let_go(self, bio: Bio) -> None:
+    def release(self, bio: Bio) -> None:
         """Release a bio's block; resume work that waits for it."""
         if bio.holds < 0:
             return
