@@ -15,11 +15,8 @@ from scenarios import Scenario
 
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference import Machine, PageCache
-from hybridsim.reference.cache import Job
-from hybridsim.reference.cleaner import Cleaner
-from hybridsim.reference.fills import Fills
+from hybridsim.reference.cache import Cleaner, Fills, Job, Preloader
 from hybridsim.reference.page import Page, Piece, State
-from hybridsim.reference.preloader import Preloader
 
 ANYTHING = -1  # what a discard leaves behind
 GARBAGE = -2  # what nobody has read

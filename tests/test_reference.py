@@ -29,9 +29,9 @@ from hybridsim.reference import source as source_module
 from hybridsim.reference.cache import Runs, Slots
 from hybridsim.reference.hdd_state import Segment as ReadSegment
 from hybridsim.reference.member import Range
-from hybridsim.reference.parity import Segment, row_segments
 from hybridsim.reference.platters import Platters
 from hybridsim.reference.source import parents
+from hybridsim.reference.tier import Segment, row_segments
 
 US, MS = 1000, 1_000_000
 SECTOR, PAGE = 512, 4096

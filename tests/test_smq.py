@@ -127,7 +127,7 @@ class Plain:
         return self.smq.pending.demotions
 
     def hotspot_levels(self):
-        return [entry.level for entry in self.smq.hotspot.known.values()]
+        return [entry.level for entry in self.smq.hotspot.by_number.values()]
 
     def hotspot_size(self):
         hotspot = self.smq.hotspot

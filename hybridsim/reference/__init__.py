@@ -1,29 +1,32 @@
-"""The model of DESIGN.md part 2, a second time: slow, plain SimPy, made to be read and extended.
+"""A second implementation of the model of DESIGN.md part 2: plain SimPy, slow but readable.
 
 It is written from the text alone and shares no code with the compiled engine, which must agree with
 it to the nanosecond. One file per section of the text:
 
-    parameters   what goes in and what comes out
+    parameters, facts  inputs and outputs
     clock        2.1  time and order
     source, jobs 2.2  when requests are issued
-    cache, page, fills, cleaner, preloader
-                 2.3  the page cache
+    cache, page
+                 2.3  the page cache: fills, cleaner, warm start
     policies     2.4  admission and replacement
     learned, classes
                  2.4.1  the learned policy
     budget       2.4.4  a write budget
     runs         2.3, 2.11  sequential runs
-    tier, member, parity, rebuild
-                 2.5  arrays
-    hdd, ssd     2.6, 2.7  devices
+    tier, member
+                 2.5  arrays: parity writes, rebuild
+    hdd, hdd_state, platters, ssd
+                 2.6, 2.7  devices
     flash, nand, ftl  2.8  SSDs in detail
-    volume, host 2.9, 2.10  cloud volumes and what is in front of the cache; both use `limits`
+    volume, host 2.9, 2.10  cloud volumes, and the host in front of the cache; both use `limits`
     controller, link
                  2.11  a RAID controller's DRAM
-    dmcache, smq  2.14  dm-cache with its policy, locks and workers
+    bcache       2.12  bcache with its buckets, index, journal, bypass and write-back
+    opencas      2.13  Open CAS with its lines, streams, promotion and cleaning
+    dmcache, smq 2.14  dm-cache with its policy, locks and workers
     opencas       2.13  Open CAS with its lines, streams, promotion and cleaning
     writecache   2.15  dm-writecache
-    machine      all of it put together; subclass `Machine` to replace a part
+    machine      the assembly; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
 calls `done()` when it is complete: later, from an event, never from within `submit`.

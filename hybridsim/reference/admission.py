@@ -1,4 +1,4 @@
-"""Admission policies (2.4.3) that remember more than counts of touches, plain."""
+"""Admission policies (2.4.3) with more state than counts of touches."""
 
 from collections import OrderedDict, deque
 from fractions import Fraction
@@ -9,33 +9,33 @@ from hybridsim.reference.replacement_by_stack import Frequencies
 
 
 class RejectFirst(Admission):
-    """Wants a page at its second miss, if the first is among those remembered."""
+    """Admits a page at its second miss, if its first miss is still remembered."""
 
     def __init__(self, pages: int) -> None:
-        self.most = pages
+        self.limit = pages
         self.refused: Order = OrderedDict()
-        self.let_in: set[int] = set()
+        self.admitted: set[int] = set()
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Look the page up."""
-        if page in self.let_in:
+        """Return whether the page is admitted; remember a refusal."""
+        if page in self.admitted:
             return True
         if page in self.refused:
             del self.refused[page]
-            self.let_in.add(page)
+            self.admitted.add(page)
             return True
         self.refused[page] = None
-        while len(self.refused) > self.most:
+        while len(self.refused) > self.limit:
             pop_oldest(self.refused)
         return False
 
     def evicted(self, page: int) -> None:
-        """Begin anew."""
-        self.let_in.discard(page)
+        """Make the page miss twice again before it is admitted."""
+        self.admitted.discard(page)
 
 
 class Larc(RejectFirst):
-    """Adapts how many are remembered; sizes in parts of 2^-16 page, rounded down."""
+    """Adapts the number of remembered misses; sizes are in units of 2^-16 page, rounded down."""
 
     ONE = 1 << 16
 
@@ -45,35 +45,35 @@ class Larc(RejectFirst):
         self.cr = self.c // 10
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Adapt, then look the page up."""
-        if page in self.let_in:
+        """Adapt the number remembered, then return whether the page is admitted."""
+        if page in self.admitted:
             self.cr = max(self.cr - self.c * self.ONE // max(self.c - self.cr, 1), self.c // 10)
             return True
         self.cr = min(self.cr + self.c * self.ONE // max(self.cr, 1), self.c * 9 // 10)
-        self.most = max(self.cr // self.ONE, 1)
+        self.limit = max(self.cr // self.ONE, 1)
         return super().consider(now, page, write, full)
 
 
 class TinyLfu(Admission):
-    """Wants what was used more than those that left, on a running mean in 16ths."""
+    """Admits pages used more often than evicted ones, by a running mean in sixteenths."""
 
     def __init__(self, pages: int) -> None:
         self.frequencies = Frequencies(pages)
         self.mean = 0
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Count and compare."""
+        """Count the access and compare it with the mean."""
         if self.frequencies.count(page):
             self.mean //= 2
         return not full or self.frequencies.of(page) > Fraction(self.mean, 16)
 
     def evicted(self, page: int) -> None:
-        """Move the mean a sixteenth of the way."""
+        """Move the mean by a sixteenth of the difference."""
         self.mean += (self.frequencies.of(page) * 16 - self.mean) // 16
 
 
 class SieveStore(Admission):
-    """Wants a page at its third use in the current part of the window and the three before it."""
+    """Admits a page at its third use within the current part of the window and the three before."""
 
     def __init__(self, pages: int) -> None:
         self.part_accesses = max(pages, 64)
@@ -81,7 +81,7 @@ class SieveStore(Admission):
         self.parts: dict[int, deque[tuple[int, int]]] = {}  # page: (part, uses in it up to 15)
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Count and look back."""
+        """Count the access and sum the uses of the last four parts."""
         part = self.accesses // self.part_accesses
         self.accesses += 1
         counts = self.parts.setdefault(page, deque(maxlen=4))
@@ -93,7 +93,7 @@ class SieveStore(Admission):
 
 
 class Probabilistic(Admission):
-    """Wants so many of a million pages; the draws follow from the seed."""
+    """Admits `per_million` of a million pages at random, from a seed."""
 
     def __init__(self, per_million: int, seed: int) -> None:
         self.per_million = per_million
@@ -102,30 +102,30 @@ class Probabilistic(Admission):
 
     @staticmethod
     def mixed(x: int) -> int:
-        """The mixing of 2.4.3."""
+        """Return the 31-bit hash of 2.4.3."""
         x %= 2**31
         x = (x ^ x >> 16) * 0x21F0AAAD % 2**31
         x = (x ^ x >> 15) * 0x735A2D97 % 2**31
         return x ^ x >> 15
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Draw."""
+        """Draw the decision."""
         drawn = self.mixed(self.mixed(self.seed) ^ self.decisions)
         self.decisions += 1
         return drawn * 1_000_000 // 2**31 < self.per_million
 
 
 class RequestSize(Admission):
-    """Wants the pages of requests up to a size."""
+    """Admits the pages of requests of at most `limit_bytes`."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
         self.length = 0
 
     def request(self, offset: int, length: int, write: bool) -> None:
-        """Note the size."""
+        """Record the size of the request."""
         self.length = length
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Compare."""
-        return self.length <= self.most_bytes
+        """Compare the size with the limit."""
+        return self.length <= self.limit_bytes

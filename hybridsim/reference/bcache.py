@@ -28,7 +28,7 @@ SHOWN = [
 
 
 class Kind(Enum):
-    """Whose data are inserted."""
+    """The origin of inserted data."""
 
     FILL = "fill"
     THROUGH = "write-through"
@@ -37,7 +37,7 @@ class Kind(Enum):
 
 @dataclass
 class OpenBucket:
-    """A place where new data go."""
+    """A bucket that is open for new data."""
 
     bucket: Bucket | None = None
     left: int = 0
@@ -47,21 +47,21 @@ class OpenBucket:
 
 @dataclass(eq=False)
 class Insert:
-    """A range that is being put into the cache."""
+    """A range that is being inserted into the cache."""
 
     kind: Kind
     begin: int
     end: int
     task: int
     done: Done
-    waits: bool = False  # for the journal
+    waits: bool = False  # until the journal is written
     keys: int = 0
     pending: int = 0
     parts: list[Key] = field(default_factory=list)
-    dealt_with: int = -1  # up to here
+    next: int = -1  # the first byte not written or skipped yet
 
     def __post_init__(self) -> None:
-        self.dealt_with = self.begin
+        self.next = self.begin
 
 
 @dataclass
@@ -93,13 +93,13 @@ class Bcache:
         self.write_back = WriteBack(clock, parameters, self.buckets, slow, fast)
         self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
         self.counts: Counter[str] = Counter()
-        self.gathered: Counter[str] = Counter()
+        self.pending_counts: Counter[str] = Counter()
         self.shown: Counter[str] = Counter()
         self.timed = False
 
     @property
     def counters(self) -> dict[str, int]:
-        """What sysfs tells, and some more."""
+        """The counters of sysfs, and additional ones."""
         buckets = self.buckets
         names = [*SHOWN, "cache_read_races", "cache_inserts"]
         return (
@@ -122,24 +122,24 @@ class Bcache:
         )
 
     def count(self, name: str, number: int = 1) -> None:
-        """Count what sysfs shows after a while."""
+        """Count an event that sysfs shows after a delay."""
         self.counts[name] += number
-        self.gathered[name] += number
+        self.pending_counts[name] += number
         if not self.timed:
             self.timed = True
             self.clock.at((self.clock.now // INTERVAL + 1) * INTERVAL, self.show)
 
     def show(self) -> None:
-        """Show what has come together."""
+        """Add the pending counts to those that sysfs shows."""
         self.timed = False
-        for name, number in self.gathered.items():
+        for name, number in self.pending_counts.items():
             self.shown[name] += number % 65_536
-        self.gathered.clear()
+        self.pending_counts.clear()
 
     # Requests.
 
     def submit(self, request: Request, done: Done) -> Verdict:
-        """Send a request on its way; the verdict is final when it completes."""
+        """Submit a request; the verdict is final when the request completes."""
         self.write_back.request_comes()
         op, offset, length = request.op, request.offset, request.length
         if op == Op.FLUSH or length == 0:
@@ -161,7 +161,7 @@ class Bcache:
         return Verdict(Path.BYPASS, Reason.WRITE, sectors)
 
     def why_bypassed(self, request: Request) -> Reason | None:
-        """Why a request is bypassed, if it is."""
+        """Return the reason of a bypass; None if the request is not bypassed."""
         mode, block = self.parameters.mode, self.parameters.block_bytes
         if self.buckets.in_use > 95 or request.op == Op.DISCARD:
             return Reason.BUSY
@@ -178,19 +178,19 @@ class Bcache:
     # Reads.
 
     def read(self, request: Request, done: Done, why: Reason | None, sectors: int) -> Verdict:
-        """Walk through the range."""
+        """Read cached parts from the cache and the rest from the backing device."""
         verdict = Verdict(Path.HIT, Reason.NONE, sectors)
         reading = Reading(request, done, verdict, why is not None)
         parts = Parts(lambda: self.read_done(reading))
         at, end = request.offset, request.offset + request.length
         while at < end:
-            found = [key for key in self.keys.overlapping(at, end) if not key.fill]
-            if found and found[0].begin <= at:
-                part = found[0].part(at, min(found[0].end, end))
+            keys = [key for key in self.keys.overlapping(at, end) if not key.fill]
+            if keys and keys[0].begin <= at:
+                part = keys[0].part(at, min(keys[0].end, end))
                 self.read_hit(reading, part, parts.another())
                 at = part.end
                 continue
-            stop = found[0].begin if found else end
+            stop = keys[0].begin if keys else end
             if not reading.missed:
                 reading.missed = True
                 verdict.path = Path.MISS if why is None else Path.BYPASS
@@ -221,7 +221,7 @@ class Bcache:
         self.fast.submit(Op.READ, part.place, part.size, served)
 
     def read_done(self, reading: Reading) -> None:
-        """All parts are there."""
+        """Complete a READ whose parts are all complete; retry a raced one."""
         what = "misses" if reading.missed else "hits"
         self.count(f"cache_bypass_{what}" if reading.bypassed else f"cache_{what}")
         if reading.raced:
@@ -238,7 +238,7 @@ class Bcache:
     # Writes.
 
     def write(self, request: Request, done: Done, bypassed: bool) -> None:
-        """Write to one of the tiers or to both."""
+        """Write to one tier or to both."""
         offset, end = request.offset, request.offset + request.length
         flags = request.flags if request.op == Op.WRITE else 0
         waits = bool(flags & (FUA | PREFLUSH))
@@ -258,7 +258,7 @@ class Bcache:
         self.insert(Insert(kind, offset, end, request.stream, parts.another(), waits))
 
     def is_back(self, flags: int, bypassed: bool) -> bool:
-        """Whether a WRITE is written back."""
+        """Whether a WRITE is written back, by mode and cache use."""
         in_use = self.buckets.in_use
         if self.parameters.mode != BcacheMode.WRITEBACK or bypassed or in_use > 70:
             return False
@@ -274,9 +274,9 @@ class Bcache:
             self.buckets.wait(lambda: self.go_on(insert))
 
     def go_on(self, insert: Insert) -> bool:
-        """Write as much as there is space for; False if it has to wait for more."""
-        while insert.dealt_with < insert.end:
-            at = insert.dealt_with
+        """Write as much as there is space for; return False if the insert must wait for space."""
+        while insert.next < insert.end:
+            at = insert.next
             part = self.space(at, insert.end, insert.task)
             if part:
                 self.write_part(insert, part)
@@ -286,13 +286,13 @@ class Bcache:
             if insert.kind == Kind.THROUGH:
                 insert.keys += 1
                 self.buckets.erase(at, insert.end)
-            insert.dealt_with = insert.end
+            insert.next = insert.end
         if insert.pending == 0:
             self.end(insert)
         return True
 
     def space(self, begin: int, end: int, task: int) -> Key | None:
-        """Space for as much of a range as goes in."""
+        """Allocate space for the first part of a range; None if no bucket is free."""
         place = self.choose(begin, task)
         if place.left == 0:
             bucket = self.buckets.take_for_data()
@@ -309,11 +309,11 @@ class Bcache:
         place.bucket.pins += 1
         if place.left < self.parameters.block_bytes:
             place.left = 0
-            place.bucket.pins -= 1  # the one it came with
+            place.bucket.pins -= 1  # the pin of the open bucket
         return Key(begin, begin + length, at)
 
     def choose(self, begin: int, task: int) -> OpenBucket:
-        """The open bucket for a range."""
+        """Return the open bucket for a range: by address, by task, else the oldest."""
         for place in reversed(self.open):
             if place.end == begin:
                 return place
@@ -325,7 +325,7 @@ class Bcache:
             self.buckets.of(part.place).mark = Mark.DIRTY
         insert.parts.append(part)
         insert.pending += 1
-        insert.dealt_with = part.end
+        insert.next = part.end
         self.counts["cache_inserts"] += 1
         issued = self.clock.now
 
@@ -333,13 +333,13 @@ class Bcache:
             now = self.clock.now
             self.bypass.served(now - issued, now, is_write=True)
             insert.pending -= 1
-            if insert.pending == 0 and insert.dealt_with == insert.end:
+            if insert.pending == 0 and insert.next == insert.end:
                 self.end(insert)
 
         self.fast.submit(Op.WRITE, part.place, part.size, written)
 
     def end(self, insert: Insert) -> None:
-        """All is written: enter the keys."""
+        """Enter the keys of an insert whose data are written."""
         collides = False
         for part in insert.parts:
             end = part.end
@@ -353,7 +353,7 @@ class Bcache:
             else:
                 collides = True
             self.buckets.of(part.place).pins -= 1
-        is_told = False
+        completes_now = False
         if insert.kind == Kind.FILL:
             self.keys.drop_placeholder(insert)
             if collides:
@@ -362,15 +362,15 @@ class Bcache:
             self.buckets.journal.add(insert.keys, insert.done)
         else:
             self.buckets.journal.add(insert.keys)
-            is_told = True
+            completes_now = True
         self.buckets.changed()
         if insert.kind == Kind.BACK:
             self.write_back.dirtied()
-        if is_told:
+        if completes_now:
             insert.done()
 
     def placeholder_end(self, insert: Insert, part: Key) -> int:
-        """Up to where a fill's placeholder reaches without a gap."""
+        """Return the end of a fill's placeholder within a part, up to the first gap."""
         at = part.begin
         for key in self.keys.overlapping(part.begin, part.end):
             if key.fill is not insert or key.begin > at:

@@ -18,7 +18,7 @@ USED_MAX = 8191 * SECTOR
 
 
 class Mark(Enum):
-    """What is known of a bucket since the last gc."""
+    """The state of a bucket as of the last gc."""
 
     EMPTY = "empty"
     CLEAN = "clean"
@@ -28,7 +28,7 @@ class Mark(Enum):
 
 @dataclass
 class Bucket:
-    """A bucket."""
+    """A bucket of the cache device."""
 
     number: int
     prio: int = 0
@@ -39,12 +39,12 @@ class Bucket:
 
     @property
     def reusable(self) -> bool:
-        """Whether what is in it may go."""
+        """Whether the contents may be discarded."""
         return self.mark in (Mark.EMPTY, Mark.CLEAN) and self.pins == 0
 
 
 class FreeList(deque[Bucket]):
-    """Free buckets, up to a number."""
+    """A list of free buckets with a maximum length."""
 
     def __init__(self, room: int) -> None:
         super().__init__()
@@ -52,12 +52,12 @@ class FreeList(deque[Bucket]):
 
     @property
     def full(self) -> bool:
-        """Whether no more go in."""
+        """Whether the list is full."""
         return len(self) >= self.room
 
 
 def list_size(wanted: int) -> int:
-    """What the kernel makes of a wanted size."""
+    """Return the list size that the kernel allocates for a wanted size."""
     if wanted <= 4:
         return wanted
     size = 7
@@ -67,14 +67,14 @@ def list_size(wanted: int) -> int:
 
 
 class Best:
-    """The buckets of least rank; among equals the order is that of this very heap (2.12.1)."""
+    """The buckets of least rank; ties are in the order of the kernel's heap (2.12.1)."""
 
     def __init__(self, room: int) -> None:
         self.room = room
         self.heap: list[tuple[int, Bucket]] = []
 
     def offer(self, rank: int, bucket: Bucket) -> None:
-        """Take a bucket in, if there is room or one of greater rank."""
+        """Insert a bucket, if there is room or a bucket of greater rank to replace."""
         heap = self.heap
         if len(heap) < self.room:
             heap.append((rank, bucket))
@@ -88,7 +88,7 @@ class Best:
             self.sift(0, lambda one, other: one[0] < other[0])
 
     def from_least(self) -> Iterator[Bucket]:
-        """All, from the least rank on."""
+        """Yield all buckets, from the least rank on."""
         heap = self.heap
         for i in reversed(range(len(heap) // 2)):
             self.sift(i, lambda one, other: one[0] > other[0])
@@ -100,7 +100,7 @@ class Best:
             yield top[1]
 
     def sift(self, i: int, below: Callable[[tuple[int, Bucket], tuple[int, Bucket]], bool]) -> None:
-        """Let an entry sink."""
+        """Sift an entry down."""
         heap = self.heap
         while 2 * i + 1 < len(heap):
             child = 2 * i + 1
@@ -147,7 +147,7 @@ class Buckets:
         self.writing_priorities = False
         self.avail = n - len(metadata)
         self.rescale = self.min_prio = 0
-        self.last = 1  # where fifo goes on
+        self.last = 1  # the next bucket that fifo looks at
         self.draws = 0
         self.to_gc = n * self.size // 16
         self.gc_wanted = self.gc_woken = self.gc_running = self.changed_since = False
@@ -155,27 +155,27 @@ class Buckets:
         self.entries = self.appends = 0
         self.nodes = 1
         self.invalidations = 0
-        self.waiting: deque[Callable[[], bool]] = deque()  # inserts for a bucket
+        self.waiting: deque[Callable[[], bool]] = deque()  # inserts that wait for a bucket
         self.resuming = False
 
     @staticmethod
     def hold(bucket: Bucket) -> Bucket:
-        """Make a bucket one of a list."""
+        """Prepare a bucket for a free list."""
         bucket.prio, bucket.pins = 32_768, 1
         return bucket
 
     @property
     def in_use(self) -> int:
-        """Percent that cannot be reused."""
+        """The percentage of buckets that cannot be reused."""
         n = len(self.all)
         return (n - self.avail) * 100 // n
 
     def of(self, place: int) -> Bucket:
-        """The bucket of a place."""
+        """Return the bucket of a byte of the cache device."""
         return self.all[place // self.size]
 
     def draw(self) -> int:
-        """The next draw."""
+        """Return the next random number."""
         self.draws += 1
         mixed = Probabilistic.mixed
         return mixed(mixed(self.parameters.seed) ^ (self.draws - 1))
@@ -183,7 +183,7 @@ class Buckets:
     # Taking buckets.
 
     def take_for_data(self) -> Bucket | None:
-        """A bucket for data, with one pin."""
+        """Take a bucket for data, with one pin; None if there is none."""
         if not self.lists["none"]:
             return None
         bucket = self.taken(self.lists["none"].popleft())
@@ -192,7 +192,7 @@ class Buckets:
         return bucket
 
     def take_for_metadata(self, reserve: str) -> Bucket | None:
-        """A bucket for metadata; the allocator does not go on."""
+        """Take a bucket for metadata, or None; does not wake the allocator."""
         source = self.lists["none"] or self.lists[reserve]
         if not source:
             return None
@@ -201,13 +201,13 @@ class Buckets:
         return bucket
 
     def taken(self, bucket: Bucket) -> Bucket:
-        """Note that a bucket is in use."""
+        """Mark a bucket as used."""
         self.avail = max(self.avail - 1, 0)
         bucket.used = min(self.size, USED_MAX)
         return bucket
 
     def go_on(self) -> None:
-        """The allocator goes on."""
+        """Run the allocator."""
         while self.incoming_written and self.incoming:
             targets = [self.lists[name] for name in ("prio", "btree", "none")]
             target = next((one for one in targets if not one.full), None)
@@ -229,7 +229,7 @@ class Buckets:
             self.wake_gc()
 
     def write_priorities(self) -> None:
-        """Write the priorities into new buckets, one after the other."""
+        """Write the priorities into new buckets, one after another."""
         taken = [self.take_for_metadata("prio") for _ in range(self.p)]
         new = [bucket for bucket in taken if bucket]
         todo = iter(new)
@@ -253,7 +253,7 @@ class Buckets:
         go_on()
 
     def invalidate(self) -> bool:
-        """Fill the incoming list with victims; tell whether it is full."""
+        """Fill the incoming list with victims; return whether it is full."""
         for bucket in self.victims():
             bucket.prio = 32_768
             bucket.pins += 1
@@ -263,7 +263,7 @@ class Buckets:
         return self.incoming.full
 
     def victims(self) -> Iterator[Bucket]:
-        """Buckets to be emptied, as many as go in, as far as there are."""
+        """Yield victims until the incoming list is full."""
         n = len(self.all)
         match self.parameters.replacement:
             case Reuse.LRU:
@@ -295,17 +295,17 @@ class Buckets:
     # Inserts that wait.
 
     def wait(self, go_on: Callable[[], bool]) -> None:
-        """Call `go_on` when there is a bucket, until it returns True."""
+        """Call `go_on` whenever a bucket is free, until it returns True."""
         self.waiting.append(go_on)
 
     def resume_one(self) -> None:
-        """Schedule the first of those that wait, if there is a bucket for it."""
+        """Schedule the first waiting insert, if a bucket is free."""
         if self.waiting and not self.resuming and self.lists["none"]:
             self.resuming = True
             self.clock.at(self.clock.now, self.resume)
 
     def resume(self) -> None:
-        """Let the first go on that waits for a bucket."""
+        """Resume the first insert that waits for a bucket."""
         over = self.waiting[0]()
         self.resuming = False
         if over:
@@ -315,7 +315,7 @@ class Buckets:
     # Age and gc.
 
     def age(self, length: int) -> None:
-        """Let a request pass that is not bypassed."""
+        """Age the buckets by a request that is not bypassed."""
         self.rescale -= length // SECTOR
         if self.rescale >= 0:
             return
@@ -326,11 +326,11 @@ class Buckets:
         self.min_prio = min((bucket.prio for bucket in aged), default=self.min_prio)
 
     def changed(self) -> None:
-        """Note that a gc might find something new."""
+        """Record that a gc could find reusable buckets."""
         self.changed_since = True
 
     def wake_gc(self) -> None:
-        """Have a gc come, if there is reason to."""
+        """Schedule a gc if one is due."""
         if self.gc_woken or self.gc_running:
             return
         if self.to_gc < 0 or self.gc_wanted:
@@ -339,7 +339,7 @@ class Buckets:
             self.clock.at(self.clock.now + (100_000_000 if in_vain else 0), self.begin_gc)
 
     def begin_gc(self) -> None:
-        """A gc begins."""
+        """Begin a gc."""
         self.gc_woken = self.changed_since = False
         self.gc_running = True
         self.to_gc = len(self.all) * self.size // 16
@@ -350,7 +350,7 @@ class Buckets:
             self.end_gc()
 
     def end_gc(self) -> None:
-        """A gc ends: it has seen all keys."""
+        """End a gc: update the buckets from all keys."""
         live_in, dirty_in = self.keys.bytes_by_bucket()
         for bucket in self.all:
             if bucket.mark == Mark.METADATA:
@@ -372,17 +372,17 @@ class Buckets:
     # Entries.
 
     def enter(self, key: Key) -> None:
-        """Enter a key."""
+        """Insert a key into the index."""
         self.keys.enter(key)
         self.entered()
 
     def erase(self, begin: int, end: int) -> None:
-        """Erase what a request overwrites."""
+        """Erase the keys of a range that a request overwrites."""
         self.keys.erase(begin, end, overwritten=True)
         self.entered()
 
     def entered(self) -> None:
-        """Pay for an entry."""
+        """Account for an index entry; write the index nodes that it makes due."""
         self.entries += 1
         if self.entries % 180 == 0:
             at = self.root * self.size + self.appends * 4096 % self.size

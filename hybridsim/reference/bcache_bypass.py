@@ -1,4 +1,4 @@
-"""What bcache lets pass (2.12.2): sequential streams, and long ones when its device is slow."""
+"""What bypasses bcache (2.12.2): sequential streams, and streams during congestion."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Stream:
 
 @dataclass
 class Task:
-    """What a task's streams are like."""
+    """The current and mean stream length of a task, in bytes."""
 
     seq: int = 0
     avg: int = 0
@@ -39,7 +39,7 @@ class Bypass:
         self.stamp = 0
 
     def why(self, now: int, task_number: int, offset: int, length: int) -> Reason:
-        """Why a request passes, or NONE."""
+        """Return the reason why a request is bypassed, or NONE."""
         congested = self.congested(now)
         cutoff = self.parameters.cutoff_bytes
         if congested == 0 and cutoff == 0:
@@ -66,7 +66,7 @@ class Bypass:
         return Reason.NONE
 
     def find(self, offset: int, jiffies: int) -> int | None:
-        """The most recently used stream that ends there."""
+        """Return the most recently used live stream that ends at `offset`, or None."""
         for number in reversed(self.streams):
             stream = self.streams[number]
             if stream.last == offset and jiffies < stream.expiry:
@@ -74,9 +74,9 @@ class Bypass:
         return None
 
     def served(self, took_ns: int, now: int, is_write: bool) -> None:
-        """Something took so long on the fast tier."""
-        said = self.parameters
-        threshold = said.congested_write_us if is_write else said.congested_read_us
+        """Record the service time of a request to the fast tier."""
+        p = self.parameters
+        threshold = p.congested_write_us if is_write else p.congested_read_us
         took = took_ns // 1024
         if threshold == 0:
             return
@@ -87,9 +87,9 @@ class Bypass:
             self.c += 1
 
     def congested(self, now: int) -> int:
-        """From how many sectors on a stream passes; 0 if none does."""
-        said = self.parameters
-        if said.congested_read_us == 0 and said.congested_write_us == 0:
+        """Return the stream length in sectors from which requests are bypassed; 0: none."""
+        p = self.parameters
+        if p.congested_read_us == 0 and p.congested_write_us == 0:
             return 0
         i = (now // 1024 - self.stamp) // 1024 + self.c
         if i >= 0:

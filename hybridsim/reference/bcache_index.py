@@ -20,16 +20,16 @@ class Key:
     end: int
     place: int = -1
     dirty: bool = False
-    fill: Any = None  # whose placeholder it is
-    serial: int = field(default_factory=lambda: next(serials))  # when it came to its bucket
+    fill: Any = None  # the insert whose placeholder this is
+    serial: int = field(default_factory=lambda: next(serials))  # order of entry into its bucket
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The length in bytes."""
         return self.end - self.begin
 
     def part(self, begin: int, end: int) -> "Key":
-        """What this key says of a part of its range."""
+        """Return the key of a part of the range."""
         place = self.place if self.fill else self.place + begin - self.begin
         return Key(begin, end, place, self.dirty, self.fill)
 
@@ -38,7 +38,7 @@ class Key:
 
 
 class Keys:
-    """All keys."""
+    """All keys of the index."""
 
     def __init__(self, bucket_bytes: int, buckets: int) -> None:
         self.bucket_bytes = bucket_bytes
@@ -50,19 +50,19 @@ class Keys:
         self.lost: dict[int, tuple[int, Reason]] = {}
 
     def overlapping(self, begin: int, end: int) -> list[Key]:
-        """Keys with a byte in a range, in order."""
+        """Return the keys that overlap a range, in order."""
         at = bisect_right(self.all, begin, key=lambda key: key.begin)
         first = max(at - 1, 0)
-        found = []
+        keys = []
         for key in self.all[first:]:
             if key.begin >= end:
                 break
             if key.end > begin:
-                found.append(key)
-        return found
+                keys.append(key)
+        return keys
 
     def of_bucket(self, bucket: int) -> list[Key]:
-        """Keys with data in a bucket."""
+        """Return the keys with data in a bucket."""
         return [
             key for key in self.all if not key.fill and key.place // self.bucket_bytes == bucket
         ]
@@ -85,7 +85,7 @@ class Keys:
                 insort(self.all, part)
 
     def enter(self, new: Key) -> None:
-        """Enter a key over whatever is there."""
+        """Insert a key, replacing what it overlaps; merge it with the key before if possible."""
         self.erase(new.begin, new.end)
         at = bisect_right(self.all, new.begin, key=lambda key: key.begin)
         before = self.all[at - 1] if at else None
@@ -95,14 +95,14 @@ class Keys:
             insort(self.all, new)
 
     def continues(self, before: Key, new: Key) -> bool:
-        """Whether the data of a key are continued by another one."""
+        """Whether a key continues the data of the key before it."""
         if before.fill or new.fill or before.dirty != new.dirty:
             return False
         same = before.place // self.bucket_bytes == new.place // self.bucket_bytes
         return same and before.place + before.size == new.place
 
     def invalidate(self, bucket: int) -> bool:
-        """Drop the keys into a bucket; tell whether there was any."""
+        """Drop the keys of a bucket; return whether there were any."""
         gone = sorted(self.of_bucket(bucket), key=lambda key: -key.serial)
         for key in gone:
             self.all.remove(key)
@@ -110,23 +110,23 @@ class Keys:
         return bool(gone)
 
     def note_lost(self, begin: int, end: int, how: Reason) -> None:
-        """Remember how data were lost."""
+        """Record why data were lost."""
         for region in range(begin // REGION, (end - 1) // REGION + 1):
             self.lost[region % self.regions] = (region, how)
 
     def why_missing(self, byte: int) -> Reason:
-        """The reason of a miss that begins with this byte."""
+        """Return the reason of a miss that begins at this byte."""
         if self.overlapping(byte, byte + 1):
             return Reason.FILLING
         region, how = self.lost.get(byte // REGION % self.regions, (-1, Reason.COLD))
         return how if region == byte // REGION else Reason.COLD
 
     def drop_placeholder(self, fill: object) -> None:
-        """Remove what is left of a placeholder."""
+        """Remove the remaining keys of a placeholder."""
         self.all = [key for key in self.all if key.fill is not fill]
 
     def bytes_by_bucket(self) -> tuple[Counter[int], Counter[int]]:
-        """Bytes that keys have in each bucket, all and dirty ones."""
+        """Return the cached and the dirty bytes of each bucket."""
         live: Counter[int] = Counter()
         dirty: Counter[int] = Counter()
         for key in self.all:
@@ -138,5 +138,5 @@ class Keys:
 
     @property
     def dirty_bytes(self) -> int:
-        """All dirty bytes."""
+        """The dirty bytes in total."""
         return sum(key.size for key in self.all if key.dirty)

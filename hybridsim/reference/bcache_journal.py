@@ -8,7 +8,7 @@ from hybridsim.reference.tier import Tier
 
 
 class Journal:
-    """Keys come together, and are written for those who wait, or after a while."""
+    """Collects keys; writes them when a request waits, an entry is full or 100 ms have passed."""
 
     def __init__(self, clock: Clock, fast: Tier, begin: int, size: int, block: int) -> None:
         self.clock = clock
@@ -19,11 +19,11 @@ class Journal:
         self.dirty = self.due = self.timed = self.writing = False
         self.allocator_waits: Done | None = None
         self.waiting: list[Done] = []
-        self.told: deque[Done] = deque()
+        self.written: deque[Done] = deque()
         self.count = 0
 
     def add(self, keys: int, waits: Done | None = None, allocator: bool = False) -> None:
-        """Journal keys; who waits is called when they are on the medium."""
+        """Add keys to the journal; `waits` is called when they are on the medium."""
         self.keys += keys
         if waits:
             if allocator:
@@ -41,14 +41,14 @@ class Journal:
         self.write()
 
     def time_is_up(self) -> None:
-        """Write what has come together."""
+        """Write the pending keys when the timer expires."""
         self.timed = False
         if self.dirty:
             self.due = True
             self.write()
 
     def write(self) -> None:
-        """Write the present entry if it is due, one entry at a time."""
+        """Write the current entry if it is due, one entry at a time."""
         if not self.due or self.writing:
             return
         length = -(-(240 + 24 * self.keys) // self.block) * self.block
@@ -69,16 +69,16 @@ class Journal:
             if allocator:
                 allocator()
             if waiting:
-                if not self.told:
-                    self.clock.at(self.clock.now, self.tell)
-                self.told.extend(waiting)
+                if not self.written:
+                    self.clock.at(self.clock.now, self.complete_one)
+                self.written.extend(waiting)
             self.write()
 
         self.fast.submit(Op.WRITE | PREFLUSH | FUA, at, length, written)
 
-    def tell(self) -> None:
-        """Let one go on that waited."""
-        waits = self.told.popleft()
-        if self.told:
-            self.clock.at(self.clock.now, self.tell)
+    def complete_one(self) -> None:
+        """Complete one waiter."""
+        waits = self.written.popleft()
+        if self.written:
+            self.clock.at(self.clock.now, self.complete_one)
         waits()

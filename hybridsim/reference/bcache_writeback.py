@@ -17,7 +17,7 @@ UNLIMITED = 2**31 - 1
 
 @dataclass(eq=False)
 class Gathered:
-    """A dirty key as it was when it was gathered."""
+    """A dirty key as collected by the last scan."""
 
     key: Key
     taken: bool = False
@@ -26,12 +26,12 @@ class Gathered:
 
 
 def toward_zero(number: int, divisor: int) -> int:
-    """Divide."""
+    """Divide and round toward zero."""
     return abs(number) // divisor * (1 if number >= 0 else -1)
 
 
 class WriteBack:
-    """The thread."""
+    """The write-back thread."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class WriteBack:
         self.bytes = 0
 
     def request_comes(self) -> None:
-        """Somebody uses the cache."""
+        """Record a request: end the unlimited rate of an idle cache."""
         self.idle = 0
         if self.unlimited:
             self.unlimited = False
             self.rate = 1
 
     def dirtied(self) -> None:
-        """Something is dirty."""
+        """Wake the thread after data became dirty."""
         self.has_dirty = True
         if self.parameters.writeback_percent and not self.timed:
             self.timed = True
@@ -83,7 +83,7 @@ class WriteBack:
             self.clock.at(self.clock.now, self.refill)
 
     def overlaps(self, begin: int, end: int) -> bool:
-        """Whether a range overlaps what is taken; what is not is ungathered."""
+        """Whether a range overlaps a key taken for cleaning; forget overlapping keys not taken."""
         hit = [one for one in self.gathered if one.key.begin < end and begin < one.key.end]
         self.gathered = [one for one in self.gathered if one.taken or one not in hit]
         return any(one.taken for one in hit)
@@ -91,7 +91,7 @@ class WriteBack:
     # The thread.
 
     def refill(self) -> None:
-        """Gather dirty keys."""
+        """Collect the next dirty keys."""
         start = self.scanned
         dirty = [key for key in self.buckets.keys.all if key.dirty]
         upper = [key for key in dirty if key.begin >= start]
@@ -99,15 +99,15 @@ class WriteBack:
         chosen = (upper + lower)[:500]
         self.full_pass = len(chosen) < 500
         self.scanned = start if self.full_pass else chosen[-1].begin + 1
-        found = [Gathered(Key(key.begin, key.end, key.place)) for key in chosen]
-        self.gathered = sorted(found, key=lambda one: one.key.begin)
-        if self.full_pass and not found:
+        keys = [Gathered(Key(key.begin, key.end, key.place)) for key in chosen]
+        self.gathered = sorted(keys, key=lambda one: one.key.begin)
+        if self.full_pass and not keys:
             self.has_dirty = False
         self.ahead = self.take()
         self.next_group()
 
     def take(self) -> Gathered | None:
-        """Take the next of the gathered."""
+        """Take the next collected key, or None."""
         for one in self.gathered:
             if not one.taken:
                 one.taken = True
@@ -115,7 +115,7 @@ class WriteBack:
         return None
 
     def next_group(self) -> None:
-        """Begin the next group, or come to an end."""
+        """Begin the next group of adjacent keys, or end the pass."""
         self.group = []
         sectors = 0
         while self.ahead and len(self.group) < 5 and sectors < 5000:
@@ -130,10 +130,10 @@ class WriteBack:
             self.begin()
         else:
             self.draining = True
-            self.rest()
+            self.end_pass()
 
     def begin(self) -> None:
-        """Begin the keys of the group, as many as may be under way."""
+        """Begin the keys of the group, up to 64 under way."""
         while self.to_begin:
             if len(self.under_way) == 64:
                 self.blocked = True
@@ -142,7 +142,7 @@ class WriteBack:
         self.limit(self.group_sectors)
 
     def limit(self, sectors: int) -> None:
-        """Go on with the next group when the rate lets it."""
+        """Begin the next group when the rate allows it."""
         if self.parameters.writeback_percent:
             now = self.clock.now
             self.next += sectors * SECOND // self.rate
@@ -153,8 +153,8 @@ class WriteBack:
                 return
         self.next_group()
 
-    def rest(self) -> None:
-        """Nothing is left to begin: wait until all is clean."""
+    def end_pass(self) -> None:
+        """End the pass once no key is under way."""
         if self.under_way:
             return
         self.draining = False
@@ -166,7 +166,7 @@ class WriteBack:
             self.refill()
 
     def after_pause(self) -> None:
-        """The pause is over."""
+        """Continue after the pause."""
         self.next = self.clock.now
         if self.has_dirty:
             self.refill()
@@ -176,7 +176,7 @@ class WriteBack:
     # One key.
 
     def read(self, one: Gathered) -> None:
-        """Read it from the cache."""
+        """Read a key's data from the cache."""
         one.order = self.begun
         self.begun += 1
         self.under_way.append(one)
@@ -188,18 +188,18 @@ class WriteBack:
         self.fast.submit(Op.READ, one.key.place, one.key.size, done)
 
     def write_in_order(self) -> None:
-        """Write those that are read, as far as there is no gap."""
+        """Write the keys that are read, in order of their start."""
         for one in sorted(self.under_way, key=lambda each: each.order):
             if one.read and one.order == self.written_in_order:
                 self.written_in_order += 1
                 self.write(one)
 
     def write(self, one: Gathered) -> None:
-        """Write it to the backing device."""
+        """Write a key's data to the backing device."""
         self.slow.submit(Op.WRITE, one.key.begin, one.key.size, lambda: self.written(one))
 
     def written(self, one: Gathered) -> None:
-        """What is still there is clean now."""
+        """Mark the parts of a key that are still cached as clean."""
         self.gathered.remove(one)
         at = one.key.begin
         while True:
@@ -213,20 +213,20 @@ class WriteBack:
         self.under_way.remove(one)
         self.bytes += one.key.size
         if self.draining:
-            self.rest()
+            self.end_pass()
         elif self.blocked:
             self.blocked = False
             self.begin()
 
     @staticmethod
     def is_in_place(key: Key, other: Key) -> bool:
-        """Whether the data of two keys lie alike."""
+        """Whether two keys map addresses to the same places."""
         return key.place - key.begin == other.place - other.begin
 
     # The rate.
 
     def update_rate(self) -> None:
-        """Set the rate anew."""
+        """Update the rate."""
         if not self.has_dirty:
             self.timed = False
             return

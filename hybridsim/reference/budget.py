@@ -1,4 +1,4 @@
-"""A write budget (2.4.4), plain: policies that let in no more than there is left to spend."""
+"""A write budget (2.4.4): admission limited to the fills that remain."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ ACCESS = 2**20
 
 @dataclass
 class Budget:
-    """What may be let in now."""
+    """The number of fills that remain."""
 
-    pages: int  # that an empty cache takes beside all else
+    pages: int  # additional fills of an empty cache
     interval: int
     burst: int
     counts_accesses: bool
@@ -23,7 +23,7 @@ class Budget:
         self.paid: int | None = None
 
     def go_on(self, now: int) -> None:
-        """Let come in what the time brings."""
+        """Advance the clock and add the fills that have accrued."""
         self.clock = self.clock + ACCESS if self.counts_accesses else max(self.clock, now)
         if self.paid is None:
             self.paid = self.clock
@@ -34,55 +34,55 @@ class Budget:
 
     @property
     def overprice(self) -> float:
-        """What a fill costs more than when all is left."""
+        """The surcharge on a fill, which grows as the budget is used up."""
         return max(self.burst - self.fills, 0) / max(self.fills, 1)
 
 
 class Budgeted(Admission, Replacement):
-    """Two policies, or one that is both, within a budget."""
+    """Two policies, or one that is both, within a write budget."""
 
     def __init__(self, admission: Admission, replacement: Replacement, budget: Budget) -> None:
         self.admission = admission
         self.replacement = replacement
         self.budget = budget
-        self.given_up: int | None = None
+        self.last_victim: int | None = None
 
     def request(self, offset: int, length: int, write: bool) -> None:
-        """Pass it on."""
+        """Forward to the policy."""
         self.admission.request(offset, length, write)
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Want nothing when nothing is left."""
-        self.given_up = None
+        """Refuse every page when no fill remains."""
+        self.last_victim = None
         self.budget.go_on(now)
         if isinstance(self.admission, Learned):
             self.admission.overprice = self.budget.overprice
         return self.admission.consider(now, page, write, full) and self.budget.fills > 0
 
     def evicted(self, page: int) -> None:
-        """Pass it on."""
+        """Forward to the policy."""
         self.admission.evicted(page)
 
     def missed(self, page: int) -> None:
-        """Pay for a page, unless it was given up just now and cannot go."""
-        if page != self.given_up:
+        """Charge a fill, unless the page was just chosen as a victim and could not be evicted."""
+        if page != self.last_victim:
             self.budget.fills -= 1
         self.replacement.missed(page)
 
     def admit(self, page: int) -> None:
-        """Pass it on."""
+        """Forward to the policy."""
         self.replacement.admit(page)
 
     def touch(self, page: int) -> None:
-        """Pass it on."""
+        """Forward to the policy."""
         self.replacement.touch(page)
 
     def remove(self, page: int) -> None:
-        """Pass it on."""
+        """Forward to the policy."""
         self.replacement.remove(page)
 
     def evict(self) -> int:
-        """Pass it on; note who it was."""
+        """Return the victim of the replacement policy, and remember it."""
         page = self.replacement.evict()
-        self.given_up = page
+        self.last_victim = page
         return page

@@ -1,27 +1,28 @@
 """The page cache (2.3): keeps pages of the slow tier on the fast tier."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
-from hybridsim.reference.cleaner import Cleaner
+from hybridsim.foundation.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.fills import Fills
-from hybridsim.reference.page import Page, Piece, Sizes, Slots, State
-from hybridsim.reference.parameters import CacheParameters
+from hybridsim.reference.limits import Bucket
+from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs
+from hybridsim.reference.parameters import CacheParameters, LimitParameters
 from hybridsim.reference.policies import Admission, Replacement
-from hybridsim.reference.preloader import Preloader
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
 
-DRAWS_MAX = 8  # how often replacement is asked for a page that can go
+DRAWS_MAX = 8  # maximum number of victims that replacement is asked for
+BURST_NS = 10**8
 
 
 @dataclass
 class Verdict:
-    """Which way a request goes, which is decided when it is submitted."""
+    """The path of a request, decided when the request is submitted."""
 
     path: Path
     reason: Reason
@@ -31,21 +32,21 @@ class Verdict:
 
 @dataclass
 class Job:
-    """A request under way: its parts, and the pages to fill when they are complete."""
+    """A request under way: its parts, and the pages to fill after their completion."""
 
     op: Op
     offset: int
     length: int
     flags: int
     done: Done
-    cache: "PageCache"
+    cache: PageCache
     reserved: list[Page] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.parts = Parts(self.finish)
 
     def finish(self) -> None:
-        """Tell of the completion, then fill the pages; or the other way round."""
+        """Complete the request and fill the pages, in the order that `fill_when` sets."""
         fills = self.cache.fills
         if not self.reserved or self.cache.parameters.fill_when == FillWhen.BACKGROUND:
             self.done()
@@ -60,14 +61,14 @@ class Job:
 
 @dataclass
 class Gathered:
-    """Parts next to each other, to be made one request of the slow tier."""
+    """Adjacent parts that are merged into one request to the slow tier."""
 
     send: Callable[[int, int], None]
     start: int = 0
     end: int = 0
 
     def add(self, start: int, end: int) -> None:
-        """Let the part follow, or send what was gathered and begin anew."""
+        """Append an adjacent part; otherwise send the merged range and begin a new one."""
         if start >= end:
             return
         if self.end != start:
@@ -76,7 +77,7 @@ class Gathered:
         self.end = end
 
     def close(self) -> None:
-        """Send what was gathered."""
+        """Send the merged range, if any."""
         if self.end > self.start:
             self.send(self.start, self.end - self.start)
         self.start = self.end = 0
@@ -114,14 +115,14 @@ class PageCache:
 
     @property
     def writes_back(self) -> bool:
-        """Whether the fast tier may have what the slow tier lacks."""
+        """Whether the fast tier may hold dirty data."""
         return self.parameters.mode == Mode.WRITE_BACK and self.parameters.pages > 0
 
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
-        """Send a request on its way, and return which way that is.
+        """Submit a request and return its path.
 
-        `flags` of a WRITE go with it to the slow tier.  `done` is called when it completes, never
-        from within this call.
+        The `flags` of a WRITE are passed to the slow tier.  `done` is called when the request
+        completes, never from within this call.
         """
         job = Job(op, offset, length, flags, done, self)
         if op == Op.FLUSH or length == 0:
@@ -138,14 +139,14 @@ class PageCache:
         if op == Op.WRITE:
             if self.writes_back and flags & PREFLUSH:
                 self.flush(job)
-                job.parts.done = lambda: self.go_on_after_flush(job, pieces)
+                job.parts.done = lambda: self.write_after_flush(job, pieces)
             else:
                 self.write(job, pieces)
             return Verdict(Path.BYPASS, Reason.WRITE, len(pieces))
         return self.read(job, pieces)
 
     def pieces(self, offset: int, length: int) -> list[Piece]:
-        """Cut a request at the borders of pages."""
+        """Split a request at page borders."""
         if self.parameters.pages == 0:
             return []
         size = self.parameters.page_bytes
@@ -156,7 +157,7 @@ class PageCache:
         ]
 
     def page(self, number: int) -> Page:
-        """Look a page up; one never seen is absent and cold."""
+        """Look a page up; a page not seen before is absent and cold."""
         if number not in self.pages:
             self.pages[number] = Page(number, self.sizes)
         return self.pages[number]
@@ -164,31 +165,31 @@ class PageCache:
     # Requests.
 
     def flush(self, job: Job) -> None:
-        """Make what was acknowledged durable, wherever it is."""
+        """Flush the slow tier and, with write-back, the fast tier."""
         self.to_slow(job, Op.FLUSH, 0, 0)
         if self.writes_back:
             assert self.fast is not None
             self.fast.submit(Op.FLUSH, 0, 0, job.parts.another())
 
-    def go_on_after_flush(self, job: Job, pieces: list[Piece]) -> None:
-        """Write what had to wait for a flush."""
+    def write_after_flush(self, job: Job, pieces: list[Piece]) -> None:
+        """Write a request after its preceding flush."""
         job.parts.done = job.finish
         self.write(job, pieces)
 
     def discard(self, job: Job, pieces: list[Piece]) -> None:
-        """Forget what is discarded; a dirty granule only if all of it is."""
+        """Invalidate the discarded granules; dirty ones only if they are covered entirely."""
         for piece in pieces:
-            self.give_up(piece.page, piece.touched - (piece.page.dirty - piece.covered))
+            self.invalidate(piece.page, piece.touched - (piece.page.dirty - piece.covered))
         self.to_slow(job, Op.DISCARD, job.offset, job.length)
 
     def is_sequential(self, job: Job) -> bool:
-        """Note the request's place; tell admission of it, and whether it goes on a long run."""
+        """Record a request in its run and with admission; return whether it is sequential."""
         run = self.runs.extend(job.offset, job.length)
         self.admission.request(job.offset, job.length, job.op == Op.WRITE)
         return 0 < self.parameters.cutoff_bytes <= run.length
 
     def write(self, job: Job, pieces: list[Piece]) -> None:
-        """Carry out a WRITE by the mode."""
+        """Carry out a WRITE in the mode of the cache."""
         sequential = self.is_sequential(job)
         if self.writes_back:
             through = Gathered(
@@ -203,13 +204,13 @@ class PageCache:
             return
         for piece in pieces:
             if self.parameters.mode == Mode.READ_ONLY:
-                self.give_up(piece.page, piece.touched)
+                self.invalidate(piece.page, piece.touched)
             else:
                 self.write_through(job, piece, sequential)
         self.to_slow(job, Op.WRITE | job.flags, job.offset, job.length)
 
     def write_through(self, job: Job, piece: Piece, sequential: bool) -> None:
-        """Keep a page true to what is written to the slow tier."""
+        """Keep a page consistent with a write to the slow tier."""
         page = piece.page
         if page.state == State.PRESENT:
             self.use(page, write=True)
@@ -220,7 +221,7 @@ class PageCache:
             self.admit(job, piece, write=True)
 
     def write_back(self, job: Job, piece: Piece, through: Gathered, sequential: bool) -> bool:
-        """Store a part dirty if that may be; returns whether it need not go to the slow tier."""
+        """Store a part as dirty if allowed; return False if it must go to the slow tier."""
         page = piece.page
         goes_through = sequential or self.cleaner.is_limited
         if page.state == State.PRESENT:
@@ -244,7 +245,7 @@ class PageCache:
         return True
 
     def store_dirty(self, job: Job, piece: Piece, through: Gathered) -> None:
-        """Store what can be, and send head and tail to the slow tier."""
+        """Store the storable range of a part; send its head and tail to the slow tier."""
         page, stored = piece.page, piece.storable()
         if stored.start == stored.end:
             page.filling -= piece.touched
@@ -261,7 +262,7 @@ class PageCache:
         through.add(stored.end, piece.end)
 
     def read(self, job: Job, pieces: list[Piece]) -> Verdict:
-        """Read what is valid from the fast tier, the rest from the slow tier."""
+        """Read valid granules from the fast tier and the rest from the slow tier."""
         sequential = self.is_sequential(job)
         verdict = self.judge(pieces, sequential)
         missing = Gathered(lambda start, size: self.to_slow(job, Op.READ, start, size))
@@ -289,7 +290,7 @@ class PageCache:
         return verdict
 
     def judge(self, pieces: list[Piece], sequential: bool) -> Verdict:
-        """Say which way a READ goes, by the pages as they are before it changes any."""
+        """Return the path of a READ from the state of its pages before it changes any."""
         missing = [piece.page for piece in pieces if not piece.is_here]
         if not missing:
             return Verdict(Path.HIT, Reason.NONE, len(pieces))
@@ -298,17 +299,17 @@ class PageCache:
         return Verdict(Path.MISS, missing[0].reason_missing, len(pieces))
 
     def to_slow(self, job: Job, op: int, offset: int, length: int) -> None:
-        """Make a part of a request on the slow tier."""
+        """Submit a part of a request to the slow tier."""
         self.slow.submit(op, offset, length, job.parts.another())
 
     def to_fast(self, job: Job, op: int, piece: Piece) -> None:
-        """Make a part of a request on the fast tier, in the slot of its page."""
+        """Submit a part of a request to the fast tier, in the slot of its page."""
         assert self.fast is not None
         offset = piece.page.at + piece.start - piece.page.start
         self.fast.submit(op, offset, piece.end - piece.start, job.parts.another())
 
     def store(self, job: Job, piece: Piece) -> None:
-        """Write what can be valid of a part to the slot of its page."""
+        """Write the storable range of a part to the slot of its page."""
         page, stored = piece.page, piece.storable()
         page.filling -= piece.touched
         page.flying -= piece.touched
@@ -320,18 +321,18 @@ class PageCache:
     # Pages.
 
     def consider(self, page: Page, write: bool) -> bool:
-        """Tell admission of an access; returns whether it wants the page."""
+        """Report an access to admission; return whether it admits the page."""
         return self.admission.consider(self.clock.now, page.number, write, self.slots.full)
 
     def use(self, page: Page, write: bool) -> None:
-        """Tell both policies of an access to a page that is present."""
+        """Report an access to a present page to both policies."""
         self.consider(page, write)
         self.replacement.touch(page.number)
         self.counters["warm_pages_used"] += page.is_fresh
         page.is_fresh = False
 
     def is_wanted(self, page: Page, write: bool) -> bool:
-        """Ask admission for an absent page."""
+        """Return whether admission admits an absent page; otherwise set the reason."""
         if self.consider(page, write):
             return True
         if page.reason not in (Reason.EVICTED, Reason.OVERWRITTEN):
@@ -339,7 +340,7 @@ class PageCache:
         return False
 
     def admit(self, job: Job, piece: Piece, write: bool) -> None:
-        """Reserve a slot for an absent page, if it is wanted and there is one."""
+        """Reserve a slot for an absent page, if it is admitted and a slot is available."""
         page = piece.page
         if not self.is_wanted(page, write):
             return
@@ -351,7 +352,7 @@ class PageCache:
         self.fills.begin(job, piece)
 
     def make_room(self, page: Page) -> bool:
-        """See to it that a slot is free, by evicting a page if need be; returns whether one is."""
+        """Evict a page if no slot is free; return whether a slot is free now."""
         self.replacement.missed(page.number)
         if self.slots.have_one:
             return True
@@ -372,17 +373,17 @@ class PageCache:
         self.counters["stalls"] += 1
         return False
 
-    def give_up(self, page: Page, granules: set[int]) -> None:
-        """Forget granules of a page, and the page if nothing is left of it."""
+    def invalidate(self, page: Page, granules: set[int]) -> None:
+        """Invalidate granules of a page; drop the page if it has no valid granule."""
         page.forget(granules)
         self.cleaner.has_cleaned(page)
         if page.state == State.PRESENT and not page.valid:
             self.replacement.remove(page.number)
             page.state = State.FILLING
-            self.let_go(page)
+            self.release(page)
 
-    def let_go(self, page: Page) -> None:
-        """Give the slot of a page back that has nothing in it, if nothing is under way for it."""
+    def release(self, page: Page) -> None:
+        """Free the slot of an empty page, unless a fill or clean of it is under way."""
         if page.state == State.FILLING and page.is_movable:
             at = page.at
             self.leave(page, Reason.OVERWRITTEN)
@@ -391,10 +392,380 @@ class PageCache:
                 self.fast.submit(Op.DISCARD, at, self.parameters.page_bytes, lambda: None)
 
     def leave(self, page: Page, reason: Reason) -> None:
-        """Take a page out of its slot."""
+        """Free the slot of a page and mark the page absent."""
         self.slots.free(page.slot)
         page.slot = -1
         page.is_fresh = False
         page.forget(page.granules)
         page.state = State.ABSENT
         page.reason = reason
+
+
+class Fills:
+    """Fills of pages (2.3.2), limited in number and rate."""
+
+    def __init__(self, cache: PageCache) -> None:
+        self.cache = cache
+        self.parameters = cache.parameters
+        self.piggyback = cache.parameters.fill == Fill.PIGGYBACK
+        self.under_way = 0
+        self.bucket: Bucket | None = None
+        if cache.parameters.fill_rate:
+            self.bucket = Bucket(
+                LimitParameters([Op.READ], 1, cache.parameters.fill_rate, BURST_NS)
+            )
+
+    def may_begin(self, piece: Piece) -> bool:
+        """Whether a fill for a piece may begin; if so, charge the rate limit."""
+        if self.under_way >= self.parameters.fills_max:
+            return False
+        if self.bucket is not None:
+            now, size = self.cache.clock.now, self.parameters.page_bytes
+            if self.bucket.free > now:
+                self.cache.counters["fills_over_rate"] += 1
+                return False
+            if self.parameters.sub_page:
+                size = len(piece.touched) * self.cache.sizes.granule_bytes
+            self.bucket.charge(now, size)
+        return True
+
+    def begin(self, job: Job, piece: Piece) -> None:
+        """Mark the granules to fill; the request fills them when it completes."""
+        page = piece.page
+        wanted = piece.touched if self.parameters.sub_page else page.granules
+        page.filling = wanted - page.valid
+        page.is_being_filled = True
+        job.reserved.append(page)
+        self.under_way += 1
+        self.cache.counters["fills_started"] += 1
+
+    def complete(self, job: Job, piece: Piece) -> None:
+        """Begin a fill of the missing granules of a present page, if allowed."""
+        if not piece.page.is_being_filled and self.may_begin(piece):
+            self.begin(job, piece)
+
+    def fill(self, page: Page, job: Job, done: Done) -> None:
+        """Fill a page, from the data of the request if they suffice."""
+
+        def write() -> None:
+            self.write(page, done)
+
+        if not page.filling or (self.piggyback and job.op == Op.READ):
+            write()
+            return
+        start, end = page.range_of(min(page.filling), max(page.filling))
+        if job.offset <= start and end <= job.offset + job.length:
+            write()
+        else:
+            self.read(page, start, write)
+
+    def read(self, page: Page, start: int, done: Done) -> None:
+        """Read the granules that remain to be filled, from `start` on, piece by piece."""
+        end = page.range_of(max(page.filling), max(page.filling))[1] if page.filling else 0
+        if start >= end:
+            done()
+            return
+        length = min(end - start, self.parameters.fill_piece_bytes or end - start)
+
+        def go_on() -> None:
+            self.read(page, start + length, done)
+
+        self.cache.slow.submit(Op.READ, start, length, go_on)
+
+    def write(self, page: Page, done: Done) -> None:
+        """Write the granules that remain to be filled to the slot."""
+
+        def ended() -> None:
+            self.end(page)
+            done()
+
+        if not page.filling:
+            ended()
+            return
+        assert self.cache.fast is not None
+        parts = Parts(ended)
+        for first, last in runs(page.filling):
+            start = self.cache.sizes.granule_start(first)
+            size = self.cache.sizes.granule_start(last + 1) - start
+            self.cache.fast.submit(Op.WRITE, page.at + start, size, parts.another())
+
+    def end(self, page: Page) -> None:
+        """Mark the filled granules valid, except those overwritten meanwhile."""
+        is_doomed = not page.filling
+        if page.is_being_preloaded:
+            self.cache.counters["preloads_doomed" if is_doomed else "pages_preloaded"] += 1
+        else:
+            self.under_way -= 1
+            self.cache.counters["fills_doomed" if is_doomed else "fills_completed"] += 1
+        page.is_being_filled = page.is_being_preloaded = False
+        page.valid |= page.filling
+        page.filling = set()
+        if is_doomed:
+            self.cache.release(page)
+            return
+        if page.state == State.FILLING:
+            page.state = State.PRESENT
+            self.cache.replacement.admit(page.number)
+
+
+class Cleaner:
+    """Tracks the dirty pages and writes them to the slow tier in the background (2.3.4)."""
+
+    def __init__(self, cache: PageCache) -> None:
+        self.cache = cache
+        self.clock = cache.clock
+        self.parameters = cache.parameters
+        self.dirty: set[int] = set()  # pages
+        self.waiting: dict[int, Page] = {}  # no clean under way; oldest first
+        self.under_way = 0
+        self.is_limited = False
+        self.last = 0  # time of the last request
+        self.position = 0
+        self.timers: set[str] = set()
+        self.bucket: Bucket | None = None
+        if cache.parameters.clean_rate:
+            self.bucket = Bucket(LimitParameters([Op.WRITE], 1, cache.parameters.clean_rate))
+
+    def has_dirtied(self, page: Page) -> None:
+        """Record that granules of a page became dirty."""
+        if page.number not in self.dirty:
+            self.dirty.add(page.number)
+            self.is_limited |= len(self.dirty) >= self.parameters.dirty_high
+        if not page.is_being_cleaned and page.number not in self.waiting:
+            self.waiting[page.number] = page
+
+    def has_cleaned(self, page: Page) -> None:
+        """Record that granules of a page may have become clean."""
+        if page.number in self.dirty and not page.dirty:
+            self.dirty.remove(page.number)
+            self.waiting.pop(page.number, None)
+            self.is_limited &= len(self.dirty) > self.parameters.dirty_low
+
+    @property
+    def has_reason(self) -> bool:
+        """Whether cleaning is due: enough pages wait, or the cache is idle."""
+        is_idle = self.clock.now - self.last >= self.parameters.idle_ns
+        return is_idle or len(self.waiting) > self.parameters.clean_above
+
+    @property
+    def allowed_from(self) -> int:
+        """The time from which the rate limit allows the next clean."""
+        return self.clock.now if self.bucket is None else max(self.clock.now, self.bucket.free)
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether a page waits and fewer than cleans_max cleans are under way."""
+        return bool(self.waiting) and self.under_way < self.parameters.cleans_max
+
+    def go_on(self) -> None:
+        """Begin the cleans that may begin now; set timers for the next ones."""
+        while self.can_begin and self.has_reason and self.allowed_from <= self.clock.now:
+            self.begin(self.choose())
+        if self.can_begin:
+            if self.has_reason:
+                self.set_timer("rate", self.allowed_from)
+            else:
+                self.set_timer("idle", self.last + self.parameters.idle_ns)
+
+    def set_timer(self, name: str, time: int) -> None:
+        """Call `go_on` at that time, unless a timer of this name is set."""
+        if name in self.timers:
+            return
+        self.timers.add(name)
+
+        def expire() -> None:
+            self.timers.remove(name)
+            self.go_on()
+
+        self.clock.at(time, expire)
+
+    def choose(self) -> Page:
+        """Choose the next page in disk order among the clean_window oldest waiting pages."""
+        oldest = list(self.waiting.values())[: self.parameters.clean_window]
+        ahead = [page for page in oldest if page.number >= self.position]
+        return min(ahead or oldest, key=lambda page: page.number)
+
+    def clean_at_once(self, page: Page) -> None:
+        """Begin a clean of a dirty victim, whatever the rate limit."""
+        if page.number in self.waiting and self.under_way < self.parameters.cleans_max:
+            self.begin(page)
+
+    def with_neighbours(self, page: Page) -> list[Page]:
+        """Return the page with its neighbours that can be written in one request."""
+        pages = [page]
+        while len(pages) < self.parameters.merge_pages:
+            before = self.waiting.get(pages[0].number - 1)
+            if before is None or not self.are_joined(before, pages[0]):
+                break
+            pages.insert(0, before)
+        while len(pages) < self.parameters.merge_pages:
+            behind = self.waiting.get(pages[-1].number + 1)
+            if behind is None or not self.are_joined(pages[-1], behind):
+                break
+            pages.append(behind)
+        return pages
+
+    def are_joined(self, page: Page, next_page: Page) -> bool:
+        """Whether both pages are dirty at their common border."""
+        return max(page.granules) in page.dirty and 0 in next_page.dirty
+
+    def begin(self, page: Page) -> None:
+        """Begin a clean: read the dirty granules from the fast tier."""
+        fast = self.cache.fast
+        assert fast is not None
+        pages = self.with_neighbours(page)
+        self.under_way += 1
+        self.position = pages[-1].number + 1
+        for each in pages:
+            del self.waiting[each.number]
+            each.is_being_cleaned = True
+            each.flying = set(each.dirty)
+        if self.bucket is not None:
+            granules = sum(len(each.flying) for each in pages)
+            self.bucket.charge(self.clock.now, granules * self.cache.sizes.granule_bytes)
+        parts = Parts(lambda: self.write(pages))
+        for each in pages:
+            for first, last in runs(each.flying):
+                start, end = each.range_of(first, last)
+                fast.submit(Op.READ, each.at + start - each.start, end - start, parts.another())
+
+    def write(self, pages: list[Page]) -> None:
+        """Write the granules not overwritten since, in as few requests as possible."""
+        ranges: list[list[int]] = []
+        for page in pages:
+            for first, last in runs(page.flying):
+                start, end = page.range_of(first, last)
+                if ranges and ranges[-1][1] == start:
+                    ranges[-1][1] = end
+                else:
+                    ranges.append([start, end])
+        if not ranges:
+            self.end(pages)
+            return
+        parts = Parts(lambda: self.end(pages))
+        for start, end in ranges:
+            self.cache.counters["write_backs"] += 1
+            self.cache.counters["cleaned_bytes"] += end - start
+            self.cache.slow.submit(Op.WRITE, start, end - start, parts.another())
+
+    def end(self, pages: list[Page]) -> None:
+        """Mark the granules written and not overwritten since as clean."""
+        self.under_way -= 1
+        for page in pages:
+            page.is_being_cleaned = False
+            page.dirty -= page.flying
+            page.flying = set()
+            self.has_cleaned(page)
+            if page.dirty:
+                self.waiting[page.number] = page
+            self.cache.release(page)
+        self.go_on()
+
+
+class Preloader:
+    """The warm start (2.3.5): restores kept pages and loads a list of pages in the background."""
+
+    def __init__(self, cache: PageCache) -> None:
+        self.cache = cache
+        self.clock = cache.clock
+        self.parameters = cache.parameters
+        self.left = list(cache.parameters.preload)
+        self.bucket: Bucket | None = None
+        if cache.parameters.preload_rate:
+            self.bucket = Bucket(LimitParameters([Op.READ], 1, cache.parameters.preload_rate))
+
+    def start(self) -> None:
+        """Restore the kept pages and schedule the loading of the list."""
+        cache = self.cache
+        for number, valid in self.parameters.kept:
+            page = cache.page(number)
+            page.valid = {granule for granule in range(64) if valid >> granule & 1}
+            page.slot = cache.slots.take()
+            page.state = State.PRESENT
+            page.is_fresh = True
+            cache.counters["pages_kept"] += 1
+            cache.replacement.missed(number)
+            cache.replacement.admit(number)
+        if self.left:
+            self.clock.at(self.parameters.preload_idle_ns, self.go_on)
+
+    @property
+    def quiet(self) -> int:
+        """The time from which the cache counts as idle, if no request arrives before."""
+        return self.cache.cleaner.last + self.parameters.preload_idle_ns
+
+    def go_on(self) -> None:
+        """Begin a round of reads if allowed, otherwise check again later."""
+        now = self.clock.now
+        if self.cache.slow.is_idle and self.quiet <= now:
+            self.begin()
+        elif self.bucket is not None and self.bucket.free <= now:
+            length = self.begin()
+            if length:
+                self.bucket.charge(now, length)
+        else:
+            again = self.quiet if self.quiet > now else now + self.parameters.preload_idle_ns
+            if self.bucket is not None:
+                again = min(again, self.bucket.free)
+            self.clock.at(again, self.go_on)
+
+    def begin(self) -> int:
+        """Begin a round of reads; return its bytes, 0 if the list is exhausted."""
+        round_pages: list[Page] = []
+        parts = Parts(lambda: self.write(round_pages))
+        total = 0
+        for _ in range(self.parameters.preload_reads):
+            pages = self.next_pages()
+            if not pages:
+                break
+            round_pages += pages
+            start = pages[0].start
+            length = pages[-1].sizes.page_end(pages[-1].number) - start
+            total += length
+            self.cache.counters["preload_reads"] += 1
+            self.cache.counters["preload_bytes"] += length
+            self.read(pages, start, length, parts.another())
+        return total
+
+    def next_pages(self) -> list[Page]:
+        """Take the next absent pages that can be read in one request."""
+        pages: list[Page] = []
+        while self.left:
+            page = self.cache.page(self.left[0])
+            if page.state == State.ABSENT:
+                if pages and not self.joins(pages, page):
+                    break
+                if not self.cache.slots.have_one:
+                    break
+                self.take(page)
+                pages.append(page)
+            self.left.pop(0)
+        return pages
+
+    def joins(self, pages: list[Page], page: Page) -> bool:
+        """Whether a page can be read in one request with the pages before it."""
+        size = self.parameters.page_bytes
+        hole = (page.number - pages[-1].number - 1) * size
+        whole = (page.number - pages[0].number + 1) * size
+        return (
+            0 <= hole <= self.parameters.preload_gap_bytes
+            and whole <= self.parameters.preload_chunk_bytes
+        )
+
+    def take(self, page: Page) -> None:
+        """Reserve a slot for a page that the next read fills."""
+        self.cache.replacement.missed(page.number)
+        page.slot = self.cache.slots.take()
+        page.state = State.FILLING
+        page.filling = page.granules
+        page.is_being_filled = page.is_being_preloaded = page.is_fresh = True
+
+    def read(self, pages: list[Page], start: int, length: int, done: Done) -> None:
+        """Read the range of these pages."""
+        self.cache.slow.submit(Op.READ, start, length, done)
+
+    def write(self, pages: list[Page]) -> None:
+        """Write the granules not overwritten since to the slots; then begin the next round."""
+        for page in pages:
+            self.cache.fills.write(page, lambda: None)
+        self.go_on()

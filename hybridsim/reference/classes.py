@@ -1,4 +1,4 @@
-"""Classes of accesses (2.4.1), plain: by the page's habits, its request and its region."""
+"""Classes of accesses (2.4.1): by the history of the page, its request and its region."""
 
 from array import array
 from bisect import bisect_right
@@ -19,28 +19,28 @@ mixed = Probabilistic.mixed
 
 
 def age_of(time: int) -> int:
-    """Two ages an octave, those below two accesses as one."""
+    """Return the age class of a time in accesses: two per octave, times below 2 together."""
     return min(bisect_right(STARTS, time) - 1, AGES - 1)
 
 
 def span(age: int) -> int:
-    """So many accesses is it long."""
+    """Return the length of an age in accesses."""
     return STARTS[age + 1] - STARTS[age]
 
 
 def eighths(time: int) -> int:
-    """The logarithm of a time, in eighths of an octave."""
+    """Return log2 of a time in eighths, at most 211."""
     octave = time.bit_length() - 1
     return min(8 * octave + (8 * time >> octave) - 8, 211)
 
 
 def exceeded(count: int, bounds: tuple[int, ...]) -> int:
-    """How many of the bounds a count exceeds."""
+    """Return the number of bounds that a count exceeds."""
     return sum(count > bound for bound in bounds)
 
 
 class Regions:
-    """Runs, and when each region was touched; regions whose numbers mix alike are as one."""
+    """Runs, and the last touch of each region; regions with equal hashes are one."""
 
     def __init__(self) -> None:
         self.touched: dict[int, int] = {}
@@ -49,7 +49,7 @@ class Regions:
         self.here = self.rest = self.size = 0
 
     def request(self, offset: int, length: int, clock: int) -> None:
-        """Note where it goes."""
+        """Record the region, run and size of a request."""
 
         def place(byte: int) -> int:
             return mixed(byte // 2**20) % 2**14
@@ -66,7 +66,7 @@ class Regions:
         self.run[self.here] = run
 
     def position(self) -> int:
-        """How far in a run the next page lies."""
+        """Return the class of the next page's position in its run."""
         run = self.run.get(self.here, 0)
         self.run[self.here] = run + 1
         return exceeded(run, (0, 3, 31))
@@ -74,15 +74,15 @@ class Regions:
 
 @dataclass
 class Page:
-    """The habits of a page."""
+    """The access history of a page."""
 
     clock: int  # of its last access
-    kind: int  # the class of that
+    kind: int  # class of its last access
     count: int = 1
-    mean: int = 0  # of its gaps: 32 log2
+    mean: int = 0  # mean gap between accesses, as 32 log2
 
-    def come_again(self, clock: int, write: int, rest: int) -> None:
-        """Be accessed; the gap before it counts for the class already."""
+    def record_access(self, clock: int, write: int, rest: int) -> None:
+        """Record an access; the class includes the gap before it."""
         gap = eighths(clock - self.clock)
         if self.count == 1:
             self.mean = 4 * gap
@@ -99,37 +99,37 @@ class Page:
 
 
 def first_kind(write: int, position: int, rest: int, size: int) -> int:
-    """The class of a page's first access."""
+    """Return the class of a page's first access."""
     return ((write * 4 + position) * 14 + rest) * 4 + size
 
 
 class Row:
-    """What is known of a class, or of several."""
+    """The statistics of one or more classes."""
 
     def __init__(self, parent: "Coarser | None") -> None:
         self.parent = parent
         self.touched = [0] * AGES
         self.reached = [0] * AGES
-        self.reward = 0.0  # of a touch, in reads of the disks
-        self.heard = 0
+        self.reward = 0.0  # mean reward of a touch, in disk reads
+        self.heard = 0  # rewards in the mean, at most 256
 
-    def tell(self, reward: float) -> None:
-        """A touch brought so much."""
+    def add_reward(self, reward: float) -> None:
+        """Add the reward of a touch to the running means."""
         self.heard = min(self.heard + 1, 256)
         self.reward += (reward - self.reward) / self.heard
         if self.parent:
-            self.parent.tell(reward)
+            self.parent.add_reward(reward)
 
     def chances(self) -> list[float]:
-        """The chance of a touch at each age that was reached."""
-        known: Sequence[float] = self.parent.chance if self.parent else [0.0] * AGES
+        """Return the probability of a touch at each age, given that the age is reached."""
+        prior: Sequence[float] = self.parent.chance if self.parent else [0.0] * AGES
         return [
             min((touched + PRIOR * before) / (reached + PRIOR), 1.0)
-            for touched, reached, before in zip(self.touched, self.reached, known, strict=True)
+            for touched, reached, before in zip(self.touched, self.reached, prior, strict=True)
         ]
 
     def hand_up(self) -> None:
-        """Let the parent gather what is known."""
+        """Add the counts to the parent."""
         if self.parent:
             for age in range(AGES):
                 self.parent.touched[age] += self.touched[age]
@@ -137,14 +137,14 @@ class Row:
 
 
 class Coarser(Row):
-    """Several classes; `touched` and `reached` are what was gathered in this round."""
+    """A group of classes; `touched` and `reached` are the sums of the current round."""
 
     def __init__(self, parent: "Coarser | None") -> None:
         super().__init__(parent)
         self.chance = [0.0] * AGES
 
     def take_turn(self) -> None:
-        """All below have been gathered."""
+        """Update the chances after all classes below have added their counts."""
         self.chance = self.chances()
         self.hand_up()
         self.touched = [0] * AGES
@@ -152,7 +152,7 @@ class Coarser(Row):
 
 
 class Class(Row):
-    """A class, and what its pages are worth."""
+    """A class, and the value of its pages."""
 
     parent: Coarser
 
@@ -164,26 +164,26 @@ class Class(Row):
         self.density = array("f", [0.0] * AGES)  # in single precision
 
     def reach(self, age: int) -> None:
-        """A sample has come to an age."""
+        """Count a sample that reached an age."""
         self.reached[age] += WEIGHT
 
     def forget(self) -> None:
-        """What is long ago counts less and less."""
+        """Halve the counts when they reach the limit."""
         if self.reached[0] >= FORGET:
             self.touched = [each // 2 for each in self.touched]
             self.reached = [each // 2 for each in self.reached]
 
     def appraise(self, ages: int, border: int, rent: float) -> None:
-        """Compute what its pages are worth, for as many ages."""
+        """Compute the value of the class's pages for the first `ages` ages."""
         reward = (self.reward * self.heard + 8 * self.parent.reward) / (self.heard + 8)
         chances = self.chances()[:ages]
         times = [span(age) * (1 - 0.5 * chance) for age, chance in enumerate(chances)]
         value = 0.0
         for chance, time in reversed([*zip(chances, times, strict=True)]):
             value = max(chance * reward + (1 - chance) * value - rent * time, 0.0)
-        known = sum(self.touched[:border]) + self.reached[border]
+        observed = sum(self.touched[:border]) + self.reached[border]
         self.value = value
-        self.sure = value * (known / (known + DOUBT))
+        self.sure = value * (observed / (observed + DOUBT))
         behind: list[tuple[float, float, float]] = []  # blocks: chance, time, survival
         for age in reversed(range(ages)):
             chance, time, survival = chances[age], times[age], 1 - chances[age]
@@ -197,7 +197,7 @@ class Class(Row):
 
 
 def rows() -> list[Class | Coarser]:
-    """The classes in the order of their numbers, then the coarser ones in theirs."""
+    """Return the classes in order of their numbers, then the groups in theirs."""
     whole = Coarser(None)
     groups = {key: Coarser(whole) for key in product(range(2), range(4), range(25))}
     firsts = [Coarser(whole) for _write, _position, _rest in product(*map(range, (2, 4, 14)))]

@@ -33,7 +33,7 @@ class Clock(simpy.Environment):
 
 
 class _Arrival(simpy.Event):
-    """A timeout that yields to all events of its instant, and to arrivals of lower number."""
+    """A timeout taken after all events of its instant and after arrivals of lower number."""
 
     def __init__(self, clock: Clock, delay: int, number: int) -> None:
         super().__init__(clock)
@@ -43,14 +43,14 @@ class _Arrival(simpy.Event):
 
 
 class Parts:
-    """What a request was split into: `done` is called when the last part completes."""
+    """The parts of a request; `done` is called when the last part completes."""
 
     def __init__(self, done: Done) -> None:
         self.done = done
         self.outstanding = 0
 
     def another(self) -> Done:
-        """Count one more part; returns what that part is to call on completion."""
+        """Count one more part; return the callback for its completion."""
         self.outstanding += 1
         return self._completed
 

@@ -17,52 +17,52 @@ NEVER = 2**62
 
 
 class State(Enum):
-    """Where a window is in its life."""
+    """The state of a window."""
 
     READING = "reading"
-    DOOMED = "doomed"  # being read, of no use on arrival
+    DOOMED = "doomed"  # being read; discarded on arrival
     READY = "ready"
 
 
 @dataclass
 class Window:
-    """A piece of the array that is read ahead."""
+    """A range of the array that is read ahead."""
 
     number: int
     start: int
     end: int
     state: State = State.READING
-    waiting: list[tuple[int, Done]] = field(default_factory=list)  # (bytes, whom they concern)
+    waiting: list[tuple[int, Done]] = field(default_factory=list)  # (bytes, callback)
 
 
 @dataclass
 class Line:
-    """Sectors written and not yet safe on the array, by their number on it."""
+    """Written sectors that are not yet on the array, by their sector number."""
 
     dirty: set[int] = field(default_factory=set)
     flying: set[int] = field(default_factory=set)
 
     @property
     def waits(self) -> bool:
-        """Whether it can be destaged."""
+        """Whether the line can be destaged."""
         return bool(self.dirty) and not self.flying
 
 
 @dataclass
 class Queued:
-    """A request that waits for its turn: what it has to do yet, and how far it is with that."""
+    """A request in the queue, with its remaining steps."""
 
-    steps: deque[Callable[["Queued"], bool]]  # each says whether it is done
+    steps: deque[Callable[["Queued"], bool]]  # each returns True when done
     offset: int
     length: int
     parts: Parts
-    turn: Done  # to be called when it has had its turn
-    sectors: deque[int]  # to be placed in DRAM
+    turn: Done  # called when all steps are done
+    sectors: deque[int]  # not yet placed in DRAM
     flushing: bool = False
 
 
 class Controller:
-    """Takes the place of the slow tier, which lies behind it."""
+    """A RAID controller in front of the slow tier, with the tier's interface."""
 
     def __init__(self, clock: Clock, parameters: ControllerParameters, array: Tier) -> None:
         self.clock = clock
@@ -78,16 +78,16 @@ class Controller:
         self.waiting: list[int] = []  # lines that wait, longest first
         self.queue: deque[Queued] = deque()
         self.outstanding = 0
-        self.last = 0  # request
-        self.row = 0  # of the last destage
-        self.destages = 0  # under way
+        self.last = 0  # time of the last request
+        self.row = 0  # row of the last destage
+        self.destages = 0  # destages under way
         self.draining = False
         self.timer = False
         self.counters: Counter[str] = Counter()
 
     @property
     def is_idle(self) -> bool:
-        """Whether every request is complete, those to the array too."""
+        """Whether every request is complete, including those to the array."""
         return self.outstanding == 0 and self.array.is_idle
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
@@ -113,7 +113,7 @@ class Controller:
             self.go_on()
 
     def pass_on(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Let the array do what changes its data."""
+        """Pass a WRITE or DISCARD to the array, and invalidate its range on completion."""
 
         def complete() -> None:
             self.invalidate(offset, offset + length)
@@ -124,7 +124,7 @@ class Controller:
     # Reads.
 
     def read(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Read each sector from where it is, and ahead of who reads in sequence."""
+        """Read sectors from DRAM, pending windows or the array; read ahead of sequential runs."""
         size = self.parameters.window_bytes
         sectors = range(offset // SECTOR, -(-(offset + length) // SECTOR))
         parts = Parts(done)
@@ -147,7 +147,7 @@ class Controller:
         end = sectors.stop * SECTOR
         for number in range(offset // size, (end - 1) // size + 1):
             if number in self.windows and self.windows[number].end <= end:
-                self.give_up(number)
+                self.drop_window(number)
         if in_dram:
             self.link.send(in_dram, parts.another())
         if missing:
@@ -162,19 +162,19 @@ class Controller:
                 self.read_ahead(end)
 
     def is_written(self, sector: int) -> bool:
-        """Whether a sector is in DRAM because it was written."""
+        """Whether a sector is in the write-back DRAM."""
         line = self.lines.get(sector * SECTOR // self.parameters.line_bytes)
         return line is not None and (sector in line.dirty or sector in line.flying)
 
     def window_of(self, sector: int) -> Window | None:
-        """The window that holds a sector, or will hold it."""
+        """Return the window that holds a sector or will hold it, or None."""
         window = self.windows.get(sector * SECTOR // self.parameters.window_bytes)
         if window is None or window.state == State.DOOMED or sector * SECTOR < window.start:
             return None
         return window
 
     def read_ahead(self, at: int) -> None:
-        """Ask for the windows that follow, as far as there is room for them."""
+        """Request the following windows, as far as there is room for them."""
         p = self.parameters
         stop = min(at + p.ahead_bytes, self.capacity_bytes)
         if at >= stop:
@@ -194,7 +194,7 @@ class Controller:
             self.array.submit(Op.READ, start, end - start, self.arrival(window))
 
     def arrival(self, window: Window) -> Done:
-        """What is to happen when a window has been read."""
+        """Return the callback for the completion of a window's read."""
 
         def arrived() -> None:
             for size, done in window.waiting:
@@ -207,8 +207,8 @@ class Controller:
 
         return arrived
 
-    def give_up(self, number: int) -> None:
-        """Do without a window."""
+    def drop_window(self, number: int) -> None:
+        """Drop a window."""
         window = self.windows[number]
         if window.state == State.READY:
             del self.windows[number]
@@ -217,16 +217,16 @@ class Controller:
             window.state = State.DOOMED
 
     def invalidate(self, start: int, end: int) -> None:
-        """Give up the windows that have a byte of a range."""
+        """Drop the windows that overlap a range."""
         size = self.parameters.window_bytes
         for number in list(self.windows):
             if number * size < end and start < self.windows[number].end:
-                self.give_up(number)
+                self.drop_window(number)
 
     # Writes.
 
     def flush(self, done: Done) -> None:
-        """Make safe what was written."""
+        """Make all completed writes durable."""
         if not self.parameters.lines:
             self.array.submit(Op.FLUSH, 0, 0, done)
         elif self.parameters.protected:
@@ -235,7 +235,7 @@ class Controller:
             self.put_in_queue([self.drain], 0, 0, done)
 
     def write(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Put data into DRAM when it is their turn."""
+        """Queue a write into DRAM, with drains as its flags require."""
         steps: list[Callable[[Queued], bool]] = [self.place]
         if op & PREFLUSH and not self.parameters.protected:
             steps.insert(0, self.drain)
@@ -246,7 +246,7 @@ class Controller:
     def put_in_queue(
         self, steps: list[Callable[[Queued], bool]], offset: int, length: int, done: Done
     ) -> None:
-        """Let a request wait for its turn."""
+        """Append a request to the queue."""
         sectors = range(offset // SECTOR, -(-(offset + length) // SECTOR))
         parts = Parts(done)
         turn = parts.another()
@@ -254,7 +254,7 @@ class Controller:
         self.go_on()
 
     def serve_queue(self) -> None:
-        """Do what can be done for the first in the queue, then for the next."""
+        """Carry out the possible steps of the first request, then of the next."""
         while self.queue:
             first = self.queue[0]
             while first.steps and first.steps[0](first):
@@ -265,7 +265,7 @@ class Controller:
             first.turn()
 
     def place(self, write: Queued) -> bool:
-        """Make a write's sectors dirty as far as there is room for their lines."""
+        """Mark a write's sectors dirty, as far as there is room for their lines."""
         while write.sectors:
             sector = write.sectors[0]
             number = sector * SECTOR // self.parameters.line_bytes
@@ -283,7 +283,7 @@ class Controller:
         return True
 
     def drain(self, request: Queued) -> bool:
-        """Wait until nothing is in DRAM, and then for a FLUSH of the array."""
+        """Wait until DRAM holds no written data, then for a FLUSH of the array."""
 
         def flushed() -> None:
             request.flushing = False
@@ -292,7 +292,7 @@ class Controller:
                 self.go_on()
             else:
                 self.queue.popleft()
-                self.go_on()  # before the world hears of it
+                self.go_on()  # before the callback
                 request.turn()
 
         if not self.lines and not request.flushing:
@@ -301,7 +301,7 @@ class Controller:
         return False
 
     def discard(self, start: int, end: int) -> None:
-        """Forget what is dirty of whole sectors."""
+        """Drop the dirty sectors that a range covers entirely."""
         for number, line in list(self.lines.items()):
             for sector in list(line.dirty):
                 if start <= sector * SECTOR and (sector + 1) * SECTOR <= end:
@@ -310,7 +310,7 @@ class Controller:
             self.note_waiting(number)
 
     def note_waiting(self, number: int) -> None:
-        """Keep the order of lines that wait; forget a line that has nothing any more."""
+        """Update the list of waiting lines; delete an empty line."""
         line = self.lines[number]
         if line.waits and number not in self.waiting:
             self.waiting.append(number)
@@ -322,7 +322,7 @@ class Controller:
     # Destaging.
 
     def go_on(self) -> None:
-        """Serve the queue, destage, and look again when it has been idle for long enough."""
+        """Serve the queue, destage, and set the idle timer."""
         p = self.parameters
         self.serve_queue()
         if not self.lines:
@@ -343,16 +343,16 @@ class Controller:
             self.clock.at(self.last + p.idle_ns, self.wake)
 
     def wake(self) -> None:
-        """Hear the timer."""
+        """Handle the idle timer."""
         self.timer = False
         self.go_on()
 
     def row_of(self, line: int) -> int:
-        """The row of the array that a line lies in."""
+        """Return the array row of a line."""
         return line * self.parameters.line_bytes // self.parameters.stripe_bytes
 
     def choose_row(self) -> int:
-        """The row of the line that has been waiting longest, or the next in order of address."""
+        """Return the row of the line waiting longest, or the next row in order of address."""
         if len(self.lines) > self.parameters.oldest_above_lines:
             return self.row_of(self.waiting[0])
         rows = {self.row_of(line) for line in self.waiting}

@@ -1,4 +1,4 @@
-"""Depths that are found (2.2.2): the most requests under way that meet a latency."""
+"""Depth search (2.2.2): the maximum number of requests under way that meets a latency."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ALL = 10**6
 
 
 class Depth:
-    """How many requests a job keeps under way."""
+    """The queue depth of a job, fixed or searched."""
 
     def __init__(self, parameters: JobParameters) -> None:
         self.parameters = parameters
@@ -20,15 +20,15 @@ class Depth:
         self.since = 0
         self.judged = self.late = 0
         self.drains = self.is_found = self.is_last = self.is_done = False
-        self.measured = 0  # when results began to count anew
+        self.measured = 0  # when the measurement of results began
 
     def window(self, now: int) -> None:
-        """Begin to count."""
+        """Begin a window."""
         self.since = now
         self.judged = self.late = 0
 
-    def hear(self, now: int, op: Op, took: int) -> None:
-        """Hear of a completion."""
+    def on_completion(self, now: int, op: Op, took: int) -> None:
+        """Evaluate the latency `took` of a completed request."""
         parameters = self.parameters
         limits = {
             Op.READ: parameters.limit_read_ns,
@@ -43,7 +43,7 @@ class Depth:
             self.judge(now, took > parameters.target_ns)
 
     def judge(self, now: int, is_late: bool) -> None:
-        """Hear whether a request was late."""
+        """Count a request and adjust the depth."""
         share = self.parameters.share
         if is_late and share == ALL:
             if self.now == 1:
@@ -60,7 +60,7 @@ class Depth:
                     self.lower()
 
     def lower(self) -> None:
-        """Go half way to what was met."""
+        """Lower the depth half way to the highest depth that met the target."""
         self.highest = self.now
         if self.lowest == self.now:
             self.lowest -= 1
@@ -69,7 +69,7 @@ class Depth:
         self.drains = True
 
     def rise(self, now: int) -> None:
-        """Go up, if there is room."""
+        """Raise the depth, up to the specified one."""
         depth = self.parameters.depth
         before = self.lowest = self.now
         if before + 1 == self.highest:
@@ -85,7 +85,7 @@ class Depth:
         self.window(now)
 
     def empty(self, now: int) -> None:
-        """Hear that nothing is under way."""
+        """Handle the completion of the last request under way."""
         if self.drains:
             self.drains = False
             self.window(now)

@@ -1,4 +1,4 @@
-"""What every device has in common."""
+"""The interface of all devices."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -8,7 +8,7 @@ from hybridsim.reference.clock import Clock, Done
 
 
 class Device(ABC):
-    """Takes requests for byte ranges and completes them at some later event."""
+    """Takes requests for byte ranges and completes each by a later event."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -24,9 +24,9 @@ class Device(ABC):
         self.accept(op, offset, length, done)
 
     def totals(self) -> Counter[str]:
-        """What the device has done up to now."""
+        """Return the counters up to now."""
         return self.counters
 
     @abstractmethod
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Do what `submit` promises; this is what a device defines. `op` may have FUA, PREFLUSH."""
+        """Implement `submit` for one kind of device; `op` may carry FUA and PREFLUSH."""

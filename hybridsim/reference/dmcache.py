@@ -33,13 +33,13 @@ class DmCache:
         self.migrator = Worker(clock, parameters.worker_ns, self.migrate)
         self.deferrer = Worker(clock, parameters.worker_ns, self.take_deferred)
         self.deferred: deque[Bio] = deque()
-        self.bios: set[Bio] = set()  # under way
-        self.in_flight = 0  # bytes accounted
+        self.bios: set[Bio] = set()  # bios under way
+        self.in_flight = 0  # accounted bytes under way
         self.idle_since = 0  # jiffies
-        self.marked = False  # whether some bio is
+        self.marked = False  # whether a bio is marked
         self.running = 0
-        self.wakes = 0  # the next that the waker has not seen
-        self.winding = False
+        self.wakes = 0  # number of the waker's next period
+        self.waker_runs = False
         self.discard_bytes = self.size
         while slow.capacity_bytes // self.discard_bytes > 16_384:
             self.discard_bytes *= 2
@@ -48,7 +48,7 @@ class DmCache:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What `dmsetup status` tells, and some more."""
+        """The counters of `dmsetup status`, and additional ones."""
         names = "read_hits read_misses write_hits write_misses demotions promotions write_backs"
         dirty = sum(slot.dirty for slot in self.smq.cached.values())
         return {name: self.counts[name] for name in names.split()} | {
@@ -61,8 +61,8 @@ class DmCache:
     # Requests.
 
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
-        """Send a request on its way; the verdict is final when it completes."""
-        self.wind()
+        """Submit a request; the verdict is final when the request completes."""
+        self.start_waker()
         parts = Parts(done)
         if op == Op.DISCARD and length > 0:
             verdict = Verdict(Path.BYPASS, Reason.DISCARD, 0)
@@ -95,7 +95,7 @@ class DmCache:
     def cut(
         self, op: Op, offset: int, length: int, flags: int, parts: Parts, verdict: Verdict
     ) -> None:
-        """Cut a request at the borders of blocks, and map or defer each bio."""
+        """Split a request at block borders, and map or defer each bio."""
         start, end = offset, offset + length
         while start < end:
             block = start // self.size
@@ -111,13 +111,13 @@ class DmCache:
     def bio(
         self, op: Op, offset: int, length: int, done: Done, verdict: Verdict | None = None
     ) -> Bio:
-        """Make a bio, which calls `done` when it ends."""
+        """Return a new bio, which calls `done` when it ends."""
         bio = Bio(op, offset, length, done, verdict or Verdict(Path.BYPASS, Reason.NONE, 0))
         self.bios.add(bio)
         return bio
 
     def map(self, bio: Bio) -> None:
-        """Look a bio's block up and send the bio there."""
+        """Look up a bio's block and route the bio."""
         block = bio.offset // self.size
         if block >= self.whole:
             self.account(bio)
@@ -133,7 +133,7 @@ class DmCache:
             self.miss(bio, block)
 
     def hit(self, bio: Bio, slot: Slot) -> None:
-        """The block is in the cache."""
+        """Serve a bio whose block is in the cache."""
         self.smq.hit(slot)
         self.locks.hold(bio, slot.block)
         ending = self.ending(bio)
@@ -164,14 +164,14 @@ class DmCache:
             self.to_fast(bio, slot, ending)
 
     def miss(self, bio: Bio, block: int) -> None:
-        """The block is not in the cache."""
+        """Serve a bio whose block is not in the cache."""
         is_write = bio.op == Op.WRITE
         fast = self.parameters.mode == DmMode.WRITEBACK and (
             bio.offset // self.discard_bytes in self.discarded
             or (is_write and bio.length == self.size)
         )
         filling = block in self.smq.pending.promotions
-        known = block // self.smq.hotspot.each in self.smq.hotspot.known
+        is_known = block // self.smq.hotspot.each in self.smq.hotspot.by_number
         answer = self.smq.miss(block, is_write, fast)
         if fast and answer.promotion:
             if not is_write:
@@ -187,7 +187,7 @@ class DmCache:
             self.counts["read_misses"] += 1
             if bio.verdict.path == Path.HIT:
                 bio.verdict.path = Path.MISS
-                bio.verdict.reason = reason_missing(filling, known, answer)
+                bio.verdict.reason = reason_missing(filling, is_known, answer)
         self.locks.hold(bio, block)
         if bio.fua:
             self.wait_as_fua(bio, lambda: self.to_slow(bio, self.ending(bio)))
@@ -197,7 +197,7 @@ class DmCache:
         self.to_slow(bio, self.ending(bio))
 
     def wait_as_fua(self, bio: Bio, send: Done) -> None:
-        """Send a bio after a commit; until then it does not count as activity."""
+        """Send a bio after a commit; it does not count as activity until then."""
         if self.in_flight == 0:
             self.idle_since = self.clock.now // JIFFY
         bio.send = send
@@ -213,28 +213,28 @@ class DmCache:
         self.fast.submit(bio.flagged_op, at, bio.length, done)
 
     def mark(self, bio: Bio) -> None:
-        """Let the end of a bio be a tick, unless there is such a bio."""
+        """Mark a bio whose end is a tick, unless one is marked."""
         if not self.marked:
             self.marked = bio.marked = True
 
     def account(self, bio: Bio) -> None:
-        """Count a bio's bytes until it ends."""
+        """Add a bio's bytes to those in flight until it ends."""
         bio.accounted = True
         self.in_flight += bio.length
 
     def ending(self, bio: Bio) -> Done:
-        """What is to be called when a bio ends."""
+        """Return the callback for the end of a bio."""
         return lambda: self.end(bio)
 
     def end(self, bio: Bio) -> None:
-        """A bio ends."""
+        """End a bio."""
         self.bios.remove(bio)
         if bio.marked:
             self.smq.tick(self.clock.now)
             self.marked = False
         if bio.overwrites:
             self.update(bio.overwrites, bio)
-        self.locks.let_go(bio)
+        self.locks.release(bio)
         if bio.accounted:
             self.in_flight -= bio.length
             if self.in_flight == 0:
@@ -244,7 +244,7 @@ class DmCache:
     # Work.
 
     def migrate(self) -> bool:
-        """Begin one item of work, if there is one."""
+        """Begin one item of work; return False if there is none."""
         if self.parameters.mode == DmMode.PASSTHROUGH:
             return False
         quiet = self.in_flight == 0 and self.clock.now // JIFFY > self.idle_since + 250
@@ -258,8 +258,8 @@ class DmCache:
         return True
 
     def overwrite(self, bio: Bio, work: Work) -> None:
-        """Let a bio be what fills a promoted block."""
-        work.lock = Lock.EVERYBODY
+        """Promote a block by a bio that overwrites it."""
+        work.lock = Lock.ALL
         bio.overwrites = work
 
         def begin() -> None:
@@ -269,7 +269,7 @@ class DmCache:
         self.locks.when_free(work.block, begin)
 
     def copy(self, work: Work) -> None:
-        """Copy a block, eight parts at a time."""
+        """Copy a block, with up to eight parts under way."""
         discarded = work.block * self.size // self.discard_bytes in self.discarded
         if discarded or (work.kind != Kind.PROMOTION and not work.slot.dirty):
             self.copied(work)
@@ -301,12 +301,12 @@ class DmCache:
         source[0].submit(Op.READ, source[1], length, write)
 
     def copied(self, work: Work) -> None:
-        """Keep everybody out, and change the mapping when all are."""
-        work.lock = Lock.EVERYBODY
+        """Lock out all bios, and update the mapping when none holds the block."""
+        work.lock = Lock.ALL
         self.locks.when_free(work.block, lambda: self.update(work))
 
     def update(self, work: Work, overwriting: Bio | None = None) -> None:
-        """Change the mapping."""
+        """Update the mapping, after a commit if the work is a demotion."""
         if work.kind != Kind.WRITE_BACK:
             self.commits.changed = True
         if work.kind == Kind.DEMOTION:
@@ -315,7 +315,7 @@ class DmCache:
             self.ended(work, overwriting)
 
     def ended(self, work: Work, overwriting: Bio | None = None) -> None:
-        """Work is done: let in who was kept out."""
+        """End work: release the bios that waited for it."""
         if work.kind == Kind.PROMOTION:
             self.discarded.discard(work.block * self.size // self.discard_bytes)
         self.smq.ended(work)
@@ -328,15 +328,15 @@ class DmCache:
             self.defer(bio)
         self.migrator.wake()
 
-    # What is done by workers.
+    # Workers.
 
     def defer(self, bio: Bio) -> None:
-        """Leave a bio to the deferrer."""
+        """Queue a bio for the deferrer."""
         self.deferred.append(bio)
         self.deferrer.wake()
 
     def take_deferred(self) -> bool:
-        """Take one deferred bio, if there is one."""
+        """Process one deferred bio; return False if there is none."""
         if not self.deferred:
             return False
         bio = self.deferred.popleft()
@@ -360,18 +360,18 @@ class DmCache:
         self.slow.submit(Op.FLUSH, 0, 0, both.another())
         self.fast.submit(Op.FLUSH, 0, 0, both.another())
 
-    def wind(self) -> None:
-        """Make up for the wakes slept through."""
-        if self.winding:
+    def start_waker(self) -> None:
+        """Start the waker: run the ticks of the periods missed, and set the timer."""
+        if self.waker_runs:
             return
         while self.wakes * WAKE_NS <= self.clock.now:
             self.smq.tick(self.wakes * WAKE_NS)
             self.wakes += 1
-        self.winding = True
+        self.waker_runs = True
         self.clock.at(self.wakes * WAKE_NS, self.woken)
 
     def woken(self) -> None:
-        """Do what is done about every second, until there is nothing to do."""
+        """Tick once a period; stop when there is no work."""
         self.smq.tick(self.clock.now)
         self.wakes += 1
         writes_back = (
@@ -383,13 +383,13 @@ class DmCache:
             self.migrator.wake()
             self.clock.at(self.clock.now + WAKE_NS, self.woken)
         else:
-            self.winding = False
+            self.waker_runs = False
 
 
-def reason_missing(filling: bool, known: bool, answer: Answer) -> Reason:
-    """Why a block is not in the cache."""
+def reason_missing(filling: bool, is_known: bool, answer: Answer) -> Reason:
+    """Return the reason why a block is not in the cache."""
     if filling:
         return Reason.FILLING
-    if not known:
+    if not is_known:
         return Reason.COLD
     return Reason.BUSY if answer.wanted and not answer.promotion else Reason.NOT_HOT

@@ -20,19 +20,19 @@ class Bio:
     verdict: Verdict
     marked: bool = False
     accounted: bool = False
-    holds: int = -1  # the block that it holds
+    holds: int = -1  # the block that the bio holds
     overwrites: Work | None = None
     fua: bool = False
-    send: Done | None = None  # what it does after the commit that it waits for
+    send: Done | None = None  # called after the commit that the bio waits for
 
     @property
     def flagged_op(self) -> int:
-        """What a tier is told to do."""
+        """The op for a tier, with FUA."""
         return self.op | (FUA if self.fua else 0)
 
 
 class Locks:
-    """Who holds which block, and who waits to hold one, or for one not to be held."""
+    """Blocks held by bios; bios and work that wait for them."""
 
     def __init__(self) -> None:
         self.holders: Counter[int] = Counter()
@@ -40,12 +40,12 @@ class Locks:
         self.parked: dict[Work, list[Bio]] = {}
 
     def hold(self, bio: Bio, block: int) -> None:
-        """Let a bio hold a block."""
+        """Make a bio hold a block."""
         bio.holds = block
         self.holders[block] += 1
 
-    def let_go(self, bio: Bio) -> None:
-        """End that; work that waited for it goes on."""
+    def release(self, bio: Bio) -> None:
+        """Release a bio's block; resume work that waits for it."""
         if bio.holds < 0:
             return
         self.holders[bio.holds] -= 1
@@ -53,15 +53,15 @@ class Locks:
             self.waiting.pop(bio.holds)()
 
     def when_free(self, block: int, then: Done) -> None:
-        """Call `then` when nobody holds a block."""
+        """Call `then` when no bio holds the block."""
         if self.holders[block]:
             self.waiting[block] = then
         else:
             then()
 
     def keeps_out(self, work: Work, bio: Bio) -> bool:
-        """Whether a bio must wait for the end of work; if so it is parked."""
-        if work.lock == Lock.EVERYBODY or (work.lock == Lock.WRITES and bio.op == Op.WRITE):
+        """Park a bio that must wait for the end of work; return whether it must."""
+        if work.lock == Lock.ALL or (work.lock == Lock.WRITES and bio.op == Op.WRITE):
             self.parked.setdefault(work, []).append(bio)
             return True
         return False

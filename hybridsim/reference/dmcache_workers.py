@@ -1,4 +1,4 @@
-"""What dm-cache leaves to workers, and its commits (2.14.2, 2.14.3)."""
+"""The workers and commits of dm-cache (2.14.2, 2.14.3)."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,11 +7,11 @@ from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.tier import Tier
 
 LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
-DEMOTIONS, BIOS = range(2)  # the order in which they go on after a commit
+DEMOTIONS, BIOS = range(2)  # the order in which they resume after a commit
 
 
 class Worker:
-    """Takes one thing at a time, until there is none."""
+    """Processes one item per event until none remains."""
 
     def __init__(self, clock: Clock, delay: int, take: Callable[[], bool]) -> None:
         self.clock = clock
@@ -20,21 +20,21 @@ class Worker:
         self.awake = False
 
     def wake(self) -> None:
-        """Have it come, unless it is about to."""
+        """Schedule the worker, unless it is scheduled."""
         if not self.awake:
             self.awake = True
-            self.clock.at(self.clock.now + self.delay, self.come)
+            self.clock.at(self.clock.now + self.delay, self.run)
 
-    def come(self) -> None:
-        """Take one thing, and come again if there was one."""
+    def run(self) -> None:
+        """Process one item; run again if there was one."""
         if self.take():
-            self.clock.at(self.clock.now, self.come)
+            self.clock.at(self.clock.now, self.run)
         else:
             self.awake = False
 
 
 class Commits:
-    """Writes the metadata, once for all that wait for it (2.14.3)."""
+    """Writes the metadata, once for all waiters (2.14.3)."""
 
     def __init__(self, fast: Tier, start: int) -> None:
         self.fast = fast
@@ -45,12 +45,12 @@ class Commits:
         self.count = 0
 
     def wait(self, rank: int, done: Done) -> None:
-        """Call `done` when all changes up to now are on the medium; those of low rank first."""
+        """Call `done` when all changes up to now are on the medium; lower ranks first."""
         self.waiting.append((rank, done))
         self.begin()
 
     def begin(self) -> None:
-        """Begin a commit, unless one is under way or none is waited for."""
+        """Begin a commit, unless one is under way or there is no waiter."""
         if self.under_way or not self.waiting:
             return
         served = sorted(self.waiting, key=lambda each: each[0])
@@ -75,13 +75,13 @@ class Commits:
         go_on()
 
     def steps(self) -> Iterator[tuple[Op, int, int]]:
-        """What is done one after the other."""
+        """Yield the requests of a commit, issued one after another."""
         yield Op.WRITE, self.start, LOG_BYTES
         yield Op.FLUSH, 0, 0
         yield Op.WRITE, self.start + LOG_BYTES, SUPERBLOCK_BYTES
         yield Op.FLUSH, 0, 0
 
     def serve(self, served: list[tuple[int, Done]]) -> None:
-        """Let those go on who waited."""
+        """Resume the waiters."""
         for _, done in served:
             done()

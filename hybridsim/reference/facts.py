@@ -1,4 +1,4 @@
-"""What comes out of a simulation: plain dataclasses of plain ints."""
+"""The results of a simulation: plain dataclasses of plain ints."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from hybridsim.foundation.codes import Op, Path, Reason
 
 @dataclass
 class Fact:
-    """What became of one request."""
+    """The result of one request; times in nanoseconds."""
 
     number: int
     issue_ns: int
@@ -16,13 +16,13 @@ class Fact:
     length: int
     path: Path
     reason: Reason
-    pages: int  # that it touched; 0 without a cache
-    pages_hit: int  # that a READ got from the fast tier
+    pages: int  # pages touched; 0 without a cache
+    pages_hit: int  # pages that a READ got from the fast tier
 
 
 @dataclass
 class Outcome:
-    """What a simulation gives: facts in order of completion, and sums.
+    """The result of a simulation: facts in order of completion, and counters.
 
     Counters: `fills_started` (pages reserved) is `fills_completed` + `fills_doomed` at the end;
     `evictions`; for each tier (slow_, fast_), of all its devices together, `read_bytes` and

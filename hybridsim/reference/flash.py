@@ -1,4 +1,4 @@
-"""The solid-state disk in detail (2.8.1): a line of requests, a buffer, and where data go."""
+"""The solid-state disk in detail (2.8.1): request queue, buffer and data placement."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hybridsim.reference.ssd import level
 
 @dataclass
 class Waiting:
-    """A request in the drive's line."""
+    """A request in the drive's queue."""
 
     op: int
     offset: int
@@ -24,14 +24,14 @@ class Waiting:
 
 
 class Flash(Device):
-    """A drive with a buffer, a line of requests, and dies behind channels (2.8.1)."""
+    """A drive with a buffer, a request queue, and dies behind channels (2.8.1)."""
 
     def __init__(self, clock: Clock, parameters: FlashParameters) -> None:
         super().__init__(clock)
         self.parameters = parameters
         self.nand = Nand(clock, parameters)
         self.mapping = Mapping(parameters) if parameters.mapped_units else None
-        self.line: deque[Waiting] = deque()
+        self.queue: deque[Waiting] = deque()
         self.link_free = self.used = self.open = self.open_die = self.issued = 0
         self.programming = self.reading = self.barriers = 0
         self.dirty = self.flushing = False
@@ -50,14 +50,14 @@ class Flash(Device):
             self.clock.at(self.clock.now + p.command_ns, done)
         elif what == Op.READ:
             if p.is_blocking and self.barriers > 0:
-                self.line.append(Waiting(Op.READ, offset, length, done))
+                self.queue.append(Waiting(Op.READ, offset, length, done))
             else:
                 self.read(offset, length, done)
         else:
             self.accept_write(op, offset, length, done)
 
     def accept_flush(self, done: Done) -> None:
-        """Flush at once, where power loss can do no harm; else as the line's last."""
+        """Flush at once on a drive with power-loss protection, otherwise through the queue."""
         p = self.parameters
         if p.is_protected:
             cost = p.flush_ns if self.dirty else 0
@@ -67,7 +67,7 @@ class Flash(Device):
             self.wait(Waiting(Op.FLUSH, 0, 0, done))
 
     def accept_write(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take data over the link into the buffer, if there is room."""
+        """Transfer a write over the link; store it if there is room, otherwise queue it."""
         p = self.parameters
         ready = self.cross(length) + p.command_ns + p.write_ns
         if p.is_protected:
@@ -76,47 +76,47 @@ class Flash(Device):
             op = Op.WRITE
         op &= OP_MASK | FUA | PREFLUSH
         request = Waiting(op, offset, length, done, ready)
-        if op & PREFLUSH or self.line or self.used >= p.buffer_units:
+        if op & PREFLUSH or self.queue or self.used >= p.buffer_units:
             self.wait(request)
         else:
             self.store(request)
 
     def cross(self, length: int) -> int:
-        """Say when data from or to the host are across the link, and occupy it."""
+        """Occupy the link; return when the data have crossed it."""
         p = self.parameters
         wire = length * 10**9 // p.link_bytes_per_s
         out = max(self.clock.now, self.link_free)
         self.link_free = out + max(wire, p.interval_ns)
         return out + wire
 
-    # The line.
+    # The queue.
 
     def wait(self, request: Waiting) -> None:
-        """Let a request join the line."""
+        """Append a request to the queue."""
         if request.op == Op.FLUSH or request.op & PREFLUSH:
             self.barriers += 1
-        self.line.append(request)
+        self.queue.append(request)
         self.look()
 
     def look(self) -> None:
-        """Serve the line as far as that goes."""
-        while self.line and not self.flushing:
-            request = self.line[0]
+        """Serve the queue as far as possible."""
+        while self.queue and not self.flushing:
+            request = self.queue[0]
             if request.op == Op.FLUSH or request.op & PREFLUSH:
                 if not self.drained():
                     return
                 self.start_flush()
             elif request.op == Op.READ:
-                self.line.popleft()
+                self.queue.popleft()
                 self.read(request.offset, request.length, request.done)
             elif self.used < self.parameters.buffer_units:
-                self.line.popleft()
+                self.queue.popleft()
                 self.store(request)
             else:
                 return
 
     def drained(self) -> bool:
-        """Whether nothing is left to program, after closing the program that is open."""
+        """Close the open program; return whether no program is under way."""
         if self.open > 0:
             self.close()
         if self.programming > 0:
@@ -124,7 +124,7 @@ class Flash(Device):
         return self.reading == 0 or not self.parameters.is_blocking
 
     def start_flush(self) -> None:
-        """The last part of a flush."""
+        """Begin the last part of a flush."""
         p = self.parameters
         cost = p.flush_ns if self.dirty else 0
         self.dirty = False
@@ -132,12 +132,12 @@ class Flash(Device):
         self.clock.at(self.clock.now + p.command_ns + cost, self.end_flush)
 
     def end_flush(self) -> None:
-        """The flush has ended; so has a FLUSH."""
+        """End a flush, and the FLUSH request if there is one."""
         self.flushing = False
         self.barriers -= 1
-        request = self.line[0]
+        request = self.queue[0]
         if request.op == Op.FLUSH:
-            self.line.popleft()
+            self.queue.popleft()
             self.look()
             request.done()
         else:
@@ -147,12 +147,12 @@ class Flash(Device):
     # Data.
 
     def units(self, offset: int, length: int) -> range:
-        """The units that a request touches."""
+        """Return the units that a request touches."""
         size = self.parameters.unit_bytes
         return range(offset // size, (offset + length - 1) // size + 1)
 
     def read(self, offset: int, length: int, done: Done) -> None:
-        """Sense on all dies that hold a part."""
+        """Sense on all dies that hold a part of the range."""
         p = self.parameters
         senses: dict[int, Sense] = {}
         for unit in self.units(offset, length):
@@ -170,7 +170,7 @@ class Flash(Device):
             self.nand.sense(die, sense)
 
     def arrived(self, length: int, done: Done) -> None:
-        """All data of a read are at the controller."""
+        """Send a read's data over the link when all of them are at the controller."""
         completion = self.cross(length) + self.parameters.command_ns
         self.reading -= 1
         if self.parameters.is_blocking:
@@ -181,7 +181,7 @@ class Flash(Device):
             self.clock.at(completion, done)
 
     def store(self, request: Waiting) -> None:
-        """Put a write's data into the buffer; FUA closes its last program and waits for them."""
+        """Store a write in the buffer; FUA closes the last program and waits for all of them."""
         p = self.parameters
         self.dirty = True
         units = self.units(request.offset, request.length)
@@ -205,12 +205,12 @@ class Flash(Device):
             self.clock.at(max(self.clock.now, request.ready), request.done)
 
     def forced(self, request: Waiting) -> None:
-        """All that a write with FUA waited for is programmed."""
+        """Complete a write with FUA after its programs."""
         done = max(self.clock.now, request.ready) + self.parameters.flush_ns
         self.clock.at(done, request.done)
 
     def close(self) -> Program:
-        """Have what was put together programmed."""
+        """Close the open program and send it to its die."""
         self.used += self.parameters.program_units - self.open
         self.open = 0
         self.issued += 1
@@ -223,7 +223,7 @@ class Flash(Device):
         return program
 
     def programmed(self, program: Program) -> None:
-        """A program is complete."""
+        """Free the buffer of a completed program."""
         self.programming -= 1
         self.used -= self.parameters.program_units
         for done in program.forced:

@@ -1,4 +1,4 @@
-"""Where a drive puts what is written, and how it gets free blocks again (2.8.3)."""
+"""Data placement and garbage collection of a drive (2.8.3)."""
 
 from collections import Counter
 
@@ -6,25 +6,25 @@ from hybridsim.reference.parameters import FlashParameters
 
 
 class Block:
-    """A block: the units that it holds by place, None where there is garbage or nothing yet."""
+    """A flash block: the logical unit at each place written, None where it is invalid."""
 
     def __init__(self) -> None:
         self.units: list[int | None] = []
 
     @property
     def valid(self) -> int:
-        """How many units it holds that are not garbage."""
+        """The number of valid units."""
         return sum(unit is not None for unit in self.units)
 
 
 class Mapping:
-    """One frontier, and the block with least to move is collected first."""
+    """A mapping with one write frontier and greedy garbage collection."""
 
     def __init__(self, parameters: FlashParameters) -> None:
         self.parameters = parameters
         self.where: dict[int, int] = {}
         self.blocks = [Block() for _ in range(parameters.blocks)]
-        self.frontier: int | None = 0  # None: it was full and is collected
+        self.frontier: int | None = 0  # None: full and collected
         self.free = list(range(1, parameters.blocks))
         self.debt: Counter[int] = Counter()  # by die
         self.placed = self.moved = 0
@@ -35,15 +35,15 @@ class Mapping:
                 self.frontier = self.free.pop(0)
 
     def needs_frontier(self) -> bool:
-        """Whether nothing can be put at the frontier."""
+        """Whether the frontier is full."""
         return self.frontier is None or self.is_full(self.frontier)
 
     def is_full(self, block: int) -> bool:
-        """Whether a block has been written to its end."""
+        """Whether a block is written completely."""
         return len(self.blocks[block].units) == self.parameters.block_units
 
     def write(self, unit: int) -> int:
-        """Give a unit a new place and return that."""
+        """Write a unit; return its new place."""
         while self.needs_frontier() and len(self.free) < 2:
             self.collect()
         self.forget(unit)
@@ -51,14 +51,14 @@ class Mapping:
         return self.append(unit)
 
     def forget(self, unit: int) -> None:
-        """What a unit held is garbage from now on."""
+        """Invalidate the place of a unit."""
         at = self.where.pop(unit, None)
         if at is not None:
             block, place = divmod(at, self.parameters.block_units)
             self.blocks[block].units[place] = None
 
     def append(self, unit: int) -> int:
-        """Put a unit at the frontier."""
+        """Write a unit at the frontier; return its place."""
         if self.frontier is None or self.is_full(self.frontier):
             self.frontier = self.free.pop(0)
         block = self.blocks[self.frontier]
@@ -68,7 +68,7 @@ class Mapping:
         return at
 
     def collect(self) -> None:
-        """Free the block that holds least."""
+        """Collect the full block with fewest valid units."""
         p = self.parameters
         full = [block for block in range(p.blocks) if self.is_full(block)]
         victim = min(full, key=lambda block: self.blocks[block].valid)  # the first of equals

@@ -1,4 +1,4 @@
-"""The hard disk (2.6): an arm over turning platters, what it has read ahead, what it has cached."""
+"""The hard disk (2.6): arm and platters, read-ahead, write cache."""
 
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.reference.clock import Clock, Done
@@ -9,7 +9,7 @@ from hybridsim.reference.platters import Platters
 
 
 class Hdd(Device):
-    """A disk whose arm serves one thing at a time; its electronics answer what needs no arm."""
+    """A disk: the arm serves one access at a time, the electronics serve cache hits."""
 
     def __init__(self, clock: Clock, parameters: HddParameters) -> None:
         super().__init__(clock)
@@ -18,9 +18,9 @@ class Hdd(Device):
         self.track = 0
         self.busy = False
         self.link_free = 0
-        self.queue: list[Command] = []  # for the arm; the oldest first, as in all lists here
+        self.queue: list[Command] = []  # for the arm; all lists here are oldest first
         # Reading.
-        self.segments: list[Segment] = []  # the least recently used first
+        self.segments: list[Segment] = []  # least recently used first
         self.reading: Reading | None = None
         # The write cache.
         self.ranges: list[Range] = []
@@ -33,7 +33,7 @@ class Hdd(Device):
     # The electronics.
 
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Answer a command, or let it wait for the arm."""
+        """Answer a command, or queue it for the arm."""
         p = self.parameters
         what = Op(op & OP_MASK)
         command = Command(what, offset, length, self.clock.now, done)
@@ -58,24 +58,24 @@ class Hdd(Device):
             self.start()
 
     def enqueue(self, command: Command, preparation: int) -> None:
-        """Let a command wait for the arm."""
+        """Queue a command for the arm."""
         command.prepared = self.clock.now + preparation
         self.queue.append(command)
         if len(self.queue) <= self.parameters.window:
             command.entered = self.clock.now
 
     def wire(self, length: int) -> int:
-        """How long bytes take between host and disk."""
+        """Return the transfer time of bytes between host and disk."""
         return length * self.parameters.host_ps_per_byte // 1000
 
     def answer(self, ready: int, command: Command) -> int:
-        """Complete a command when its data have crossed the link; returns when."""
+        """Complete a command when its data have crossed the link; return that time."""
         self.link_free = max(ready, self.link_free) + self.wire(command.length)
         self.finish_at(self.link_free, command)
         return self.link_free
 
     def finish_at(self, time: int, command: Command) -> None:
-        """Complete a command that the arm has nothing to do with."""
+        """Complete at `time` a command that does not use the arm."""
 
         def finish() -> None:
             self.go_on()
@@ -84,7 +84,7 @@ class Hdd(Device):
         self.clock.at(time, finish)
 
     def go_on(self) -> None:
-        """Do what an event has made possible: one flush, one write without room, the arm."""
+        """After an event: serve one flush and one write that waits for room, then start the arm."""
         p = self.parameters
         if self.flushes and self.is_written(self.flushes[0].serial):
             flush = self.flushes.pop(0)
@@ -100,7 +100,7 @@ class Hdd(Device):
     # The arm.
 
     def start(self) -> None:
-        """Write out of the cache or serve a command, if there is anything to do."""
+        """Begin a destage or a command, if there is one."""
         if self.is_destage_next():
             self.destaged_last = True
             self.destage()
@@ -114,7 +114,7 @@ class Hdd(Device):
             self.serve(command)
 
     def is_destage_next(self) -> bool:
-        """Whether the write cache comes before the commands."""
+        """Whether a destage is next, rather than a command."""
         if not self.ranges:
             return False
         if not self.queue or self.flushes:
@@ -124,7 +124,7 @@ class Hdd(Device):
         return not self.destaged_last and self.is_crowded()
 
     def is_destage_better(self, oldest: Command, write: Command) -> bool:
-        """Whether a destage, for which a write waits, comes before the commands."""
+        """Whether a destage that a write waits for comes before the commands."""
         longest = self.clock.now - min(oldest.entered, write.submitted)
         if longest >= self.parameters.age_limit_ns:
             return write.submitted < oldest.entered
@@ -132,16 +132,16 @@ class Hdd(Device):
         return nearest < self.cost(self.choose(), Order.POSITION)
 
     def choose(self) -> Command:
-        """The oldest if it has waited too long, else the best of the oldest few."""
+        """Choose the oldest command past the age limit, else the cheapest in the window."""
         oldest = self.queue[0]
         if self.clock.now - oldest.entered >= self.parameters.age_limit_ns:
             return oldest
-        # min() gives the first of equals: the older.
+        # min() returns the first of equal elements, the oldest.
         order = self.parameters.order
         return min(self.queue[: self.parameters.window], key=lambda each: self.cost(each, order))
 
     def cost(self, command: Command, order: Order) -> int:
-        """What speaks against a command; nothing, if it needs no movement."""
+        """Return the cost of a command by `order`; 0 if it needs no movement."""
         p = self.parameters
         write = command.op == Op.WRITE
         place = command.offset
@@ -160,7 +160,7 @@ class Hdd(Device):
         return track - self.track if track >= self.track else track - self.track + 2**40
 
     def serve(self, command: Command) -> None:
-        """Carry out a command, which is known to its end from here on."""
+        """Carry out a command; its completion time is computed here."""
         if command.op == Op.WRITE:
             self.pause()
             begin = self.reach(command.prepared, command.offset, write=True)
@@ -183,7 +183,7 @@ class Hdd(Device):
         self.clock.at(done, finish)
 
     def reach(self, ready: int, place: int, write: bool) -> int:
-        """Bring the arm to a byte; returns when it is under the head."""
+        """Move the arm to a byte; return when the byte is under the head."""
         ready = max(ready, self.clock.now)
         move = self.platters.move(self.track, self.platters.track(place), write)
         rotation = (self.platters.angle(place) - (ready + move)) % self.parameters.rev_ns
@@ -192,7 +192,7 @@ class Hdd(Device):
         return ready + move + rotation
 
     def pass_over(self, offset: int, length: int) -> int:
-        """Read or write from where the head is; returns how long it takes."""
+        """Read or write from the head's position; return the duration."""
         self.track = self.platters.track(offset + length - 1)
         time = self.platters.transfer(offset, length)
         self.counters["transfer_ns"] += time
@@ -201,7 +201,7 @@ class Hdd(Device):
     # Reading.
 
     def is_at_hand(self, command: Command) -> bool:
-        """Whether the data of a READ are in the write cache, or have been read before."""
+        """Whether the data of a READ are in the write cache or a read segment."""
         cached = [*self.ranges, self.writing] if self.writing else self.ranges
         if any(each.has(command.offset, command.end) for each in cached):
             self.counters["write_cache_hits"] += 1
@@ -215,12 +215,12 @@ class Hdd(Device):
         return False
 
     def use(self, segment: Segment) -> None:
-        """Let a segment be the last to go."""
+        """Make a segment the most recently used."""
         self.segments.remove(segment)
         self.segments.append(segment)
 
     def pause(self) -> None:
-        """Stop reading on; the segment keeps what has passed by now."""
+        """Stop the read-ahead; the segment keeps what has passed by now."""
         if self.reading is None:
             return
         segment, now = self.reading.segment, self.clock.now
@@ -233,27 +233,27 @@ class Hdd(Device):
         self.reading = None
 
     def covering(self, command: Command) -> Reading | None:
-        """The reading on that has, or comes to, the first byte of a READ."""
+        """Return the read-ahead that has or will reach the first byte of a READ, or None."""
         reading = self.reading
         if command.op != Op.READ or reading is None:
             return None
         return reading if reading.segment.start <= command.offset <= reading.stop else None
 
     def ready_for_hit(self, command: Command) -> int:
-        """When a command that needs no access of its own is ready."""
+        """Return when a command without an access of its own is ready."""
         return max(self.clock.now, command.submitted + self.parameters.hit_ns)
 
     def is_streamed(self, command: Command, reading: Reading) -> bool:
-        """Whether a covered READ needs no access of its own."""
+        """Whether the read-ahead serves a covered READ."""
         return command.end <= reading.stop or reading.time >= self.ready_for_hit(command)
 
     def stream(self, command: Command, reading: Reading) -> int:
-        """Serve a READ by reading on; returns when it is done."""
+        """Serve a READ from the read-ahead; return its completion time."""
         segment = reading.segment
         ready = self.ready_for_hit(command)
         arrived = ready + self.wire(command.length)
         self.counters["read_ahead_hits"] += 1
-        if command.end <= segment.end:  # (a) all there
+        if command.end <= segment.end:  # (a) all read
             self.use(segment)
             return arrived
         self.track = self.platters.track(command.end - 1)
@@ -261,14 +261,14 @@ class Hdd(Device):
             passed = segment.time + self.platters.stream(segment.end, command.end - segment.end)
             self.read_on(segment, command.end, passed)
             return max(arrived, passed)
-        # (c) all there; with room again, the disk reads on where it stopped
+        # (c) all read; there is room again, so the disk reads on from where it stopped
         turn = (self.platters.angle(reading.stop) - ready) % self.parameters.rev_ns
         back = self.platters.stream(command.end, reading.stop - command.end)
         self.read_on(segment, command.end, ready + turn - back)
         return arrived
 
     def read_rest(self, command: Command, reading: Reading) -> int:
-        """(d) Read what lies beyond the place where the disk stopped; returns when it is done."""
+        """(d) Read the bytes beyond where the read-ahead stopped; return the completion time."""
         begin = self.reach(command.prepared, reading.stop, write=False)
         length = command.end - reading.stop
         passed = begin + self.pass_over(reading.stop, length)
@@ -276,7 +276,7 @@ class Hdd(Device):
         return max(passed, begin + self.wire(length))
 
     def read(self, command: Command) -> int:
-        """Read all of it from the platters; returns when it is done."""
+        """Read a command from the platters; return its completion time."""
         p = self.parameters
         self.pause()
         begin = self.reach(command.prepared, command.offset, write=False)
@@ -296,7 +296,7 @@ class Hdd(Device):
         return done
 
     def read_on(self, segment: Segment, end: int, time: int) -> None:
-        """A segment has come to byte `end`; the disk reads on from there."""
+        """Start the read-ahead of a segment from byte `end` at `time`."""
         p = self.parameters
         stop = min(end + p.read_ahead_bytes, p.capacity_bytes)
         if p.read_tracks:
@@ -311,42 +311,42 @@ class Hdd(Device):
     # The write cache.
 
     def has_room(self, write: Command) -> bool:
-        """Whether a write fits into the cache."""
+        """Whether a write fits into the write cache."""
         p = self.parameters
         fits = self.cached_bytes() + write.length <= p.write_cache_bytes
         return fits and len(self.ranges) < p.write_cache_ranges
 
     def cached_bytes(self) -> int:
-        """How much is in the cache, with what is being written."""
+        """Return the bytes in the write cache, including the range being written."""
         cached = [*self.ranges, self.writing] if self.writing else self.ranges
         return sum(each.end - each.start for each in cached)
 
     def is_crowded(self) -> bool:
-        """Whether more than three quarters of the cache are used."""
+        """Whether more than three quarters of the write cache are used."""
         p = self.parameters
         ranges = 4 * len(self.ranges) > 3 * p.write_cache_ranges
         return ranges or 4 * self.cached_bytes() > 3 * p.write_cache_bytes
 
     def admit(self, write: Command) -> None:
-        """Take a write into the cache; it is complete when its data have come."""
+        """Admit a write to the cache; it completes when its data have arrived."""
         ready = max(self.clock.now, write.submitted + self.parameters.write_ns)
-        here = self.answer(ready, write)
+        arrived = self.answer(ready, write)
         self.admitted += 1
         for each in self.ranges:
             if each.start <= write.end and write.offset <= each.end:
                 each.start = min(each.start, write.offset)
                 each.end = max(each.end, write.end)
-                each.ready = here
+                each.ready = arrived
                 return
-        self.ranges.append(Range(write.offset, write.end, here, self.admitted))
+        self.ranges.append(Range(write.offset, write.end, arrived, self.admitted))
 
     def is_written(self, serial: int) -> bool:
-        """Whether all writes up to this one are on the platters."""
+        """Whether all writes up to a serial number are on the platters."""
         cached = [*self.ranges, self.writing] if self.writing else self.ranges
         return all(each.serial > serial for each in cached)
 
     def destage(self) -> None:
-        """Write the range that is reached first: of the oldest, and of those a flush waits for."""
+        """Write the range reached first, preferably one that a flush waits for."""
         choice = self.ranges[: self.parameters.destage_window]
         if self.flushes:
             wanted = [each for each in choice if each.serial <= self.flushes[0].serial]
@@ -368,7 +368,7 @@ class Hdd(Device):
         self.clock.at(done, finish)
 
     def destage_cost(self, each: Range) -> int:
-        """How long it takes until a range can be written."""
+        """Return the time until a range can be written."""
         p = self.parameters
         ready = max(self.clock.now, each.ready)
         move = self.platters.move(self.track, self.platters.track(each.start), write=True)

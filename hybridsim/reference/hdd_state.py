@@ -1,4 +1,4 @@
-"""What a hard disk remembers (2.6)."""
+"""The state of a hard disk (2.6)."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from hybridsim.reference.clock import Done
 
 @dataclass
 class Command:
-    """What the host wants."""
+    """A command from the host."""
 
     op: Op
     offset: int
@@ -16,18 +16,18 @@ class Command:
     submitted: int
     done: Done
     prepared: int = 0  # when it can go to the platters
-    entered: int = 0  # when it became one of those that the arm chooses from
+    entered: int = 0  # when it entered the window that the arm chooses from
     serial: int = 0  # of a FLUSH: the last write that it waits for
 
     @property
     def end(self) -> int:
-        """The byte after the last."""
+        """The byte after the last byte."""
         return self.offset + self.length
 
 
 @dataclass
 class Segment:
-    """What was read: from byte `start` up to `end`, of which the last passed at `time`."""
+    """Bytes [start, end) that were read; the last one passed the head at `time`."""
 
     start: int
     end: int
@@ -36,7 +36,7 @@ class Segment:
 
 @dataclass
 class Reading:
-    """The disk reads a segment on, up to byte `stop`, which it reaches at `time`."""
+    """The read-ahead of a segment up to byte `stop`, which it reaches at `time`."""
 
     segment: Segment
     stop: int
@@ -49,7 +49,7 @@ class Range:
 
     start: int
     end: int
-    ready: int  # when they have come from the host
+    ready: int  # when they have arrived from the host
     serial: int
 
     def has(self, offset: int, end: int) -> bool:

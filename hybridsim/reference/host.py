@@ -7,7 +7,7 @@ from hybridsim.reference.parameters import HostParameters, LimitParameters
 
 
 class Host:
-    """Lets requests pass in turn, as fast as it can."""
+    """Passes requests in order, limited in IOPS and bytes per second."""
 
     def __init__(self, clock: Clock, parameters: HostParameters) -> None:
         self.clock = clock
@@ -20,7 +20,7 @@ class Host:
         self.buckets = Buckets(limits)
 
     def submit(self, op: Op, length: int, passed: Done) -> None:
-        """Take an issued request; `passed` is called when it is through, never from within."""
+        """Take an issued request; `passed` is called when it has passed, never from within."""
         if length == 0 or op not in (Op.READ, Op.WRITE):
             op, length = Op.FLUSH, 0  # it moves no data
         start, _ = self.buckets.admit(self.clock.now, op, length)

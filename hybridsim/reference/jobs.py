@@ -13,34 +13,34 @@ from hybridsim.reference.source import Source
 
 
 class Job:
-    """One loop: what it has issued, and what it waits for."""
+    """One closed loop: its requests, and its state."""
 
     def __init__(self, number: int, parameters: JobParameters, requests: list[Request]) -> None:
         self.number = number
         self.parameters = parameters
         self.requests = requests
         self.next = 0
-        self.issued = 0  # and not reaped
-        self.unreaped = 0  # complete, but not looked at
+        self.issued = 0  # issued and not reaped
+        self.unreaped = 0  # complete and not reaped
         self.is_full = False
-        self.flush: int | None = None  # the FLUSH that is waited for
-        self.knows_next = False
+        self.flush: int | None = None  # the FLUSH that the job waits for
+        self.next_scheduled = False
         self.is_over = False
         self.start = 0
         self.idle_since = 0
         self.depth = Depth(parameters)
-        self.issued_at: dict[int, int] = {}  # by number of those under way
+        self.issued_at: dict[int, int] = {}  # by request number, of requests under way
 
     @property
     def under_way(self) -> int:
-        """How many requests are issued and not complete."""
+        """The number of requests issued and not complete."""
         return self.issued - self.unreaped
 
     def reap(self) -> None:
-        """While it is full: look at what is complete, in portions."""
+        """While the job is full, reap complete requests in portions."""
         while self.is_full:
-            least = min(self.parameters.reap_least, self.issued)
-            if self.unreaped < least:
+            minimum = min(self.parameters.reap_least, self.issued)
+            if self.unreaped < minimum:
                 break
             portion = min(self.unreaped, self.parameters.reap_most)
             self.unreaped -= portion
@@ -49,7 +49,7 @@ class Job:
 
 
 class JobsSource(Source):
-    """All jobs; those of a group begin when all of the group before are over."""
+    """All jobs; a group begins when all jobs of the group before are over."""
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class JobsSource(Source):
         self.ranks = count()
 
     def request(self, number: int) -> Request:
-        """The request of a number: that of its job, times the jobs, plus the job."""
+        """Return a request by its number: index within its job * number of jobs + job."""
         index, job = divmod(number, len(self.jobs))
         return self.jobs[job].requests[index]
 
     def is_over(self, answered: int) -> bool:
-        """Tell whether all jobs are over and all their requests complete."""
+        """Whether all jobs are over and all their requests complete."""
         return all(job.is_over and job.under_way == 0 for job in self.jobs)
 
     def start(self) -> None:
-        """Begin with the first group."""
+        """Begin the first group."""
         self.begin(0)
 
     def begin(self, group: int) -> None:
-        """Let the jobs of a group begin now."""
+        """Begin the jobs of a group now."""
         self.group = [job for job in self.jobs if job.parameters.group == group]
         for job in self.group:
             job.start = job.idle_since = self.clock.now + job.parameters.delay_ns
@@ -89,7 +89,7 @@ class JobsSource(Source):
             self.go_on(job, rank)
 
     def go_on(self, job: Job, rank: int) -> None:
-        """Find out when a job issues its next request."""
+        """Schedule the next request of a job, or end the job."""
         now = self.clock.now
         if job.next == len(job.requests) or job.depth.is_done:
             self.end(job)
@@ -105,14 +105,14 @@ class JobsSource(Source):
         if run_ns > 0 and time >= begun + run_ns:
             self.end(job)
             return
-        job.knows_next = True
+        job.next_scheduled = True
         self.clock.arrive(time, rank, lambda: self.issue_next(job))
 
     def issue_next(self, job: Job) -> None:
-        """Issue a job's next request, and see what it does then."""
+        """Issue a job's next request, then reap and go on."""
         number = job.next * len(self.jobs) + job.number
         job.next += 1
-        job.knows_next = False
+        job.next_scheduled = False
         job.issued += 1
         job.issued_at[number] = self.clock.now
         if job.issued >= job.depth.now:
@@ -124,10 +124,10 @@ class JobsSource(Source):
         self.go_on_unless_waiting(job)
 
     def completed(self, number: int) -> None:
-        """Let the job go on that waited for this one."""
+        """Account for a completion; the job goes on."""
         job = self.jobs[number % len(self.jobs)]
         now = self.clock.now
-        job.depth.hear(now, self.request(number).op, now - job.issued_at.pop(number))
+        job.depth.on_completion(now, self.request(number).op, now - job.issued_at.pop(number))
         if job.flush == number:
             job.flush = None
         if job.is_full:
@@ -144,19 +144,19 @@ class JobsSource(Source):
         self.go_on_unless_waiting(job)
 
     def go_on_unless_waiting(self, job: Job) -> None:
-        """Go on, unless the job is full, drains, waits for a FLUSH, knows when, or is over."""
-        waits = job.is_full or job.flush is not None or job.knows_next or job.depth.drains
+        """Go on, unless the job is full, drains, waits for a FLUSH, is scheduled, or is over."""
+        waits = job.is_full or job.flush is not None or job.next_scheduled or job.depth.drains
         if not (waits or job.is_over):
             self.go_on(job, next(self.ranks))
 
     def end(self, job: Job) -> None:
-        """Issue nothing more."""
+        """End a job: it issues no more requests."""
         job.is_over = True
         if job.under_way == 0:
             self.leave(job)
 
     def leave(self, job: Job) -> None:
-        """Leave the group; after the last of it the next group begins."""
+        """Remove a job from its group; after the last job the next group begins."""
         self.group.remove(job)
         if not self.group and any(not each.is_over for each in self.jobs):
             self.begin(job.parameters.group + 1)

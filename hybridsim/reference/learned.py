@@ -1,4 +1,4 @@
-"""The learned policy (2.4.1), plain: who promises most is let in, who promises least leaves."""
+"""The learned policy (2.4.1): admits pages of high expected value, evicts those of lowest."""
 
 from dataclasses import dataclass
 
@@ -20,15 +20,15 @@ from hybridsim.reference.policies import Admission, Replacement
 RING = 2**18
 EARLY = 2**16
 LOOKED = 16
-USUAL = 2**16  # bytes of a page that the price of writing is of
-TOGETHER = 64  # accesses
+USUAL = 2**16  # page size in bytes that the price of writing refers to
+TOGETHER = 64  # maximum distance in accesses
 PENDING = 64
 DRAWN = 32
 
 
 @dataclass
 class Sample:
-    """An access under observation."""
+    """An access that is observed until its page is touched again."""
 
     page: int
     row: Class
@@ -36,7 +36,7 @@ class Sample:
     time: int | None = None  # until its page was touched again
 
     def reaches(self, age: int) -> bool:
-        """Whether it was untouched until that age, as far as is known."""
+        """Whether the page was not touched again before that age, as far as observed."""
         return self.time is None or self.time >= STARTS[age]
 
 
@@ -44,13 +44,13 @@ class Sample:
 class Touch:
     """A page of the request under way was touched again."""
 
-    row: Class  # of the sample
+    row: Class  # class of the sample
     is_held: bool
-    kept: float  # what it saves beside the read
+    kept: float  # saved in addition to the read
 
 
 class Learned(Admission, Replacement):
-    """Both in one, or one of them beside another policy."""
+    """Admission and replacement in one, or one of them combined with another policy."""
 
     def __init__(
         self,
@@ -61,46 +61,48 @@ class Learned(Admission, Replacement):
         page_bytes: int = USUAL,
     ) -> None:
         self.page_bytes = page_bytes
-        self.reading = min(price / 1000 * 0.8, 0.4)  # what a fill costs, in reads of the disks
+        self.reading = min(price / 1000 * 0.8, 0.4)  # cost of reading for a fill, in disk reads
         self.writing = (price / 1000 - self.reading) * min(page_bytes / USUAL, 1.0)
-        self.own_price = self.writing + self.reading  # of a fill of the request under way
+        self.own_price = self.writing + self.reading  # of a fill of the current request
         self.overprice = 0.0
-        self.most = max(pages, 1)
-        self.taken = 0  # pages wanted while nothing is known yet
+        self.limit = max(pages, 1)
+        self.taken = 0  # pages admitted before there are statistics
         self.admits = admits
         self.replaces = replaces
         self.clock = self.draws = 0
         self.regions = Regions()
         self.pages: dict[int, Page] = {}
         self.rows = rows()
-        self.turn = 0  # of a row
+        self.turn = 0  # number of the next row to update
         self.rent = 0.0
         self.samples: list[Sample] = []
         self.open: dict[int, Sample] = {}
         self.passed = [0] * AGES
         self.touches: list[Touch] = []
-        self.accessed = {False: 0, True: 0}  # pages of the request, by whether they were held
+        self.accessed = {False: 0, True: 0}  # pages of the request: missing, held
         self.horizon = 2 * pages * 64
         self.held: list[int] = []
-        self.promise: dict[int, tuple[Class, int, bool]] = {}  # of a page held; was it accessed
+        # Of each held page: class and clock of its last access, and whether it was accessed.
+        self.promise: dict[int, tuple[Class, int, bool]] = {}
         self.victim: int | None = None
-        self.ring: list[int] = []  # pages of the request under way
+        self.ring: list[int] = []  # pages of the current request
         self.before: dict[int, int] = {}
-        self.gone: tuple[int, Class, int] | None = None  # who left last, as it was last touched
-        self.gone_at = 0  # clock
+        # The last victim: page, class and clock of its last touch.
+        self.last_evicted: tuple[int, Class, int] | None = None
+        self.evicted_at = 0  # clock of that eviction
 
     @property
     def price(self) -> float:
-        """Of a fill now."""
+        """The price of a fill now, in disk reads."""
         return self.own_price + self.overprice
 
     @property
     def border(self) -> int:
-        """The age that a page reaches before it is evicted."""
+        """The age at which pages are usually evicted."""
         return min(age_of(self.horizon // 64) + 1, AGES - 1)
 
     def request(self, offset: int, length: int, write: bool) -> None:
-        """Learn what the last one's touches were worth; note where this one goes."""
+        """Settle the touches of the last request; record the place and price of this one."""
         if self.ring:
             self.before[self.ring[0]] = self.ring[-1]
         self.ring = []
@@ -113,10 +115,10 @@ class Learned(Admission, Replacement):
         self.own_price = self.writing + self.reading * (pages - whole) / pages
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Learn, and compare with the price and with who would have to leave."""
+        """Learn from an access; compare its value with the price and with the victim."""
         is_new, is_held = page not in self.pages, page in self.promise
-        row = self.hear(page, write)
-        if not full or (self.taken < self.most and not is_new and not is_held):
+        row = self.on_access(page, write)
+        if not full or (self.taken < self.limit and not is_new and not is_held):
             self.taken += not is_held
             return True
         if row.sure < self.price or page in self.promise:
@@ -128,8 +130,8 @@ class Learned(Admission, Replacement):
         self.rent += (density - self.rent) / 64
         return row.density[0] >= density
 
-    def hear(self, page: int, write: bool) -> Class:
-        """Learn from an access; its class."""
+    def on_access(self, page: int, write: bool) -> Class:
+        """Learn from an access; return its class."""
         if self.ring:
             self.before[page] = self.ring[-1]
         self.ring.append(page)
@@ -146,29 +148,29 @@ class Learned(Admission, Replacement):
         if 0 < turn < AGES:
             self.look_at(turn)
         if self.clock < EARLY or turn % 4 == 0:
-            self.let_rows_have_turns()
+            self.update_rows()
         self.clock += 1
         self.victim = None
         return row
 
     def classify(self, number: int, write: int) -> Class:
-        """The class of an access, by what is known at that moment."""
+        """Update the history of a page; return the class of the access."""
         position, rest = self.regions.position(), self.regions.rest
         if number in self.pages:
-            self.pages[number].come_again(self.clock, write, rest)
+            self.pages[number].record_access(self.clock, write, rest)
         else:
             kind = first_kind(write, position, rest, self.regions.size)
             self.pages[number] = Page(self.clock, kind)
         return self.class_of(number)
 
     def class_of(self, page: int) -> Class:
-        """The class of a page's last access; of one never accessed, the first."""
+        """Return the class of a page's last access; the first class if never accessed."""
         row = self.rows[self.pages[page].kind if page in self.pages else 0]
         assert isinstance(row, Class)
         return row
 
     def close(self, sample: Sample, kept: float, is_held: bool) -> None:
-        """The page of a sample was touched again."""
+        """Close a sample whose page was touched again."""
         sample.time = self.clock - sample.clock
         sample.row.touched[age_of(sample.time)] += WEIGHT
         if len(self.touches) == PENDING:
@@ -176,14 +178,14 @@ class Learned(Admission, Replacement):
         self.touches.append(Touch(sample.row, is_held, kept))
 
     def settle(self, missed: int, held: int) -> None:
-        """Touches of a request of so many pages share one read."""
+        """Reward the touches of a request; its missing and held pages share one read."""
         for touch in self.touches:
             others = (held + 1) // 2 if touch.is_held else 0
-            touch.row.tell(1 / max(missed + others, 1) + touch.kept)
+            touch.row.add_reward(1 / max(missed + others, 1) + touch.kept)
         self.touches = []
 
     def observe(self, sample: Sample) -> None:
-        """Take a sample; the oldest is no longer looked at."""
+        """Add a sample; drop the oldest one from observation."""
         if len(self.samples) >= RING:
             oldest = self.samples[-RING]
             if oldest.time is None:
@@ -194,7 +196,7 @@ class Learned(Admission, Replacement):
         sample.row.forget()
 
     def look_at(self, age: int) -> None:
-        """Count who has come to that age."""
+        """Count the samples that have reached an age."""
         for number in range(max(self.passed[age], len(self.samples) - RING), len(self.samples)):
             sample = self.samples[number]
             if self.clock - sample.clock < STARTS[age]:
@@ -204,8 +206,8 @@ class Learned(Admission, Replacement):
                 sample.row.reach(age)
         self.passed[age] = len(self.samples)
 
-    def let_rows_have_turns(self) -> None:
-        """Go round, up to the first that has something to compute."""
+    def update_rows(self) -> None:
+        """Visit the next rows, up to the first that computes something."""
         for _ in range(LOOKED):
             row = self.rows[self.turn]
             self.turn = (self.turn + 1) % len(self.rows)
@@ -220,52 +222,53 @@ class Learned(Admission, Replacement):
                 return
 
     def evicted(self, page: int) -> None:
-        """Let the horizon follow, and the rent if another policy chose."""
+        """Update the horizon, and the rent if another policy chose the victim."""
         age = self.clock - self.pages[page].clock
         self.horizon += age - self.horizon // 64
         if not self.replaces:
             self.rent += (self.class_of(page).density[age_of(age)] - self.rent) / 64
 
     def missed(self, page: int) -> None:
-        """Alone, this is how an access is heard of.  Who left just now could not go."""
-        if self.gone is not None and (self.gone[0], self.gone_at) == (page, self.clock):
-            self.gone = None
+        """Record a miss; a victim that is missed at once could not be evicted."""
+        last = self.last_evicted
+        if last is not None and (last[0], self.evicted_at) == (page, self.clock):
+            self.last_evicted = None
         if not self.admits:
-            self.hear(page, False)
+            self.on_access(page, False)
 
     def touch(self, page: int) -> None:
-        """The page promises something else now."""
+        """Update the value of a touched page."""
         if not self.admits:
-            self.hear(page, False)
+            self.on_access(page, False)
         self.note(page)
 
     def note(self, page: int) -> None:
-        """Take a page's promise as it was last known."""
+        """Record the class and clock of a held page's last access."""
         is_known = page in self.pages
         clock = self.pages[page].clock if is_known else self.clock
         self.promise[page] = self.class_of(page), clock, is_known
 
     def admit(self, page: int) -> None:
-        """Newcomers are the last."""
+        """Append a new page."""
         self.held.append(page)
         self.note(page)
 
     def remove(self, page: int) -> None:
-        """The last of those held takes the page's position."""
+        """Remove a page; the last held page takes its position."""
         del self.promise[page]
         at = self.held.index(page)
         self.held[at] = self.held[-1]
         self.held.pop()
 
     def density(self, page: int) -> float:
-        """What a page held promises at its age."""
+        """Return the density of a held page at its age."""
         row, clock, _ = self.promise[page]
         return row.density[age_of(self.clock - clock)]
 
     def choose(self) -> int:
-        """Who was touched together with the last one that left, if that goes too; or draw."""
-        if self.gone is not None:
-            page, row, clock = self.gone
+        """Choose the companion of the last victim if it is worth less; otherwise draw."""
+        if self.last_evicted is not None:
+            page, row, clock = self.last_evicted
             companion = self.before.get(page)
             if companion in self.promise:
                 is_together = abs(self.promise[companion][1] - clock) < TOGETHER
@@ -277,7 +280,7 @@ class Learned(Admission, Replacement):
         return self.draw()
 
     def draw(self) -> int:
-        """The least dense of 32, of equals the one untouched longest."""
+        """Draw 32 pages; return the one of least density, of equals the one untouched longest."""
         drawn = []
         for _ in range(DRAWN):
             drawn.append(self.held[mixed(self.draws) * len(self.held) // 2**31])
@@ -285,13 +288,13 @@ class Learned(Admission, Replacement):
         return min(drawn, key=lambda page: (self.density(page), *self.promise[page][1:]))
 
     def evict(self) -> int:
-        """Whom the newcomer was compared with, if it is still there."""
+        """Evict the page that the new one was compared with, if it is still held."""
         if not self.held:
             return -1
         victim, self.victim = self.victim, None
         if victim is None or victim not in self.promise:
             victim = self.choose()
-        self.gone, self.gone_at = (victim, *self.promise[victim][:2]), self.clock
+        self.last_evicted, self.evicted_at = (victim, *self.promise[victim][:2]), self.clock
         self.remove(victim)
         if not self.admits and victim in self.pages:
             self.evicted(victim)

@@ -1,4 +1,4 @@
-"""Token buckets (2.9): what a volume and a host let pass, in exact rational numbers."""
+"""Token buckets (2.9) of volumes and hosts, in exact rational numbers."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -8,23 +8,23 @@ from hybridsim.reference.parameters import LimitParameters
 
 
 class Bucket:
-    """One limit; `due` is when the bucket will be full again if nothing more passes."""
+    """One limit; `due` is when the bucket is full again if no more requests pass."""
 
     def __init__(self, parameters: LimitParameters) -> None:
         self.parameters = parameters
         self.due = Fraction(0)
 
     def counts(self, op: Op) -> bool:
-        """Whether the limit counts such requests."""
+        """Whether the limit applies to an op."""
         return op in self.parameters.ops
 
     @property
     def free(self) -> int:
-        """When the next request may pass, whatever it costs."""
+        """The time from which the next request may pass, whatever its size."""
         return int(self.due) - self.parameters.burst_ns
 
     def charge(self, start: int, length: int) -> None:
-        """Take what passes at `start` out of the bucket."""
+        """Charge a request that passes at `start`."""
         units = max(1, -(-length // self.parameters.unit_bytes))
         if int(self.due) < start:
             self.due = Fraction(start)
@@ -38,7 +38,7 @@ class Buckets:
         self.buckets = [Bucket(each) for each in parameters]
 
     def admit(self, now: int, op: Op, length: int) -> tuple[int, Bucket | None]:
-        """When a request may pass, and the bucket that holds it up (of equal ones the first)."""
+        """Charge a request; return when it may pass, and the bucket that delays it (the first)."""
         start, binding = now, None
         concerned = [bucket for bucket in self.buckets if bucket.counts(op)]
         for bucket in concerned:

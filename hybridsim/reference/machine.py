@@ -1,4 +1,4 @@
-"""All of it put together."""
+"""The machine: source, host, cache and tiers assembled."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -89,10 +89,10 @@ VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "laten
 
 
 class Machine:
-    """A source, a cache and two tiers; override a `make_` method to put in a part of your own.
+    """A source, a cache and two tiers; override a `make_` method to replace a part.
 
     >>> class FailingDisk(Hdd):
-    ...     '''A disk that needs three more turns for everything after its first second.'''
+    ...     '''A disk whose accesses take three more revolutions after its first second.'''
     ...     def pass_over(self, offset, length):
     ...         time = super().pass_over(offset, length)
     ...         return time + 3 * self.parameters.rev_ns * (self.clock.now > 10**9)
@@ -131,14 +131,14 @@ class Machine:
         self.host = None if host is None else Host(self.clock, host)
 
     def run(self) -> Outcome:
-        """Run until all requests are complete, those of the cache to the tiers too."""
+        """Run until all requests are complete, including those of the cache to the tiers."""
         self.source.start()
         while not self.is_over():
             self.clock.step()
         return Outcome(self.facts, self.counters())
 
     def is_over(self) -> bool:
-        """Tell whether nobody waits for anything; a rebuild may be under way still."""
+        """Whether no request is outstanding; a rebuild may still be under way."""
         answered = self.source.is_over(len(self.facts))
         waiting = [tier.outstanding for tier in self.tiers.values()]
         if self.controller is not None:
@@ -146,7 +146,7 @@ class Machine:
         return answered and not any(waiting)
 
     def issue(self, number: int) -> None:
-        """Give a request to the cache; write its fact and tell the source when it completes."""
+        """Submit a request to the cache; on completion append its fact and notify the source."""
         request = self.source.request(number)
         issued = self.clock.now
         flags = request.flags & ~SYNC if request.op == Op.WRITE else 0
@@ -181,7 +181,7 @@ class Machine:
             self.host.submit(request.op, request.length, submit)
 
     def counters(self) -> dict[str, int]:
-        """The sums of the cache, and those of the devices of each tier."""
+        """Return the counters of the cache, of each tier's devices, and of the controller."""
         result = dict(self.cache.counters)
         for name in ("slow", "fast"):
             devices = self.tiers[name].devices if name in self.tiers else []
@@ -197,10 +197,10 @@ class Machine:
             result |= self.controller.counters
         return result
 
-    # What it is made of.
+    # The parts.
 
     def make_source(self, parameters: SourceParameters) -> Source:
-        """Make the source."""
+        """Create the source."""
         if parameters.jobs:
             return JobsSource(self.clock, parameters, self.requests, self.issue)
         kinds: dict[Replay, Callable[..., Source]] = {
@@ -212,7 +212,7 @@ class Machine:
         return kind(self.clock, parameters, self.requests, self.issue)
 
     def make_cache(self, parameters: CacheKind) -> Any:
-        """Make the cache, with its policies."""
+        """Create the cache with its policies."""
         slow = self.controller or self.tiers["slow"]
         if not isinstance(parameters, CacheParameters):
             return CACHES[type(parameters)](self.clock, parameters, slow, self.tiers["fast"])
@@ -231,17 +231,17 @@ class Machine:
         )
 
     def make_admission(self, parameters: CacheParameters) -> Admission:
-        """Make the policy that says what is worth caching."""
+        """Create the admission policy."""
         pages = parameters.pages
         match parameters.admission:
             case ("always",):
                 return Touches(1)
             case ("touches", int(n)):
                 return Touches(n)
-            case ("learned", *price):
+            case ("learned", *prices):
                 replaces = parameters.replacement == "learned"
-                said = int(price[0]) if price else 500
-                return Learned(pages, said, replaces=replaces, page_bytes=parameters.page_bytes)
+                price = int(prices[0]) if prices else 500
+                return Learned(pages, price, replaces=replaces, page_bytes=parameters.page_bytes)
             case ("reject-first",):
                 return RejectFirst(pages)
             case ("larc",):
@@ -252,13 +252,13 @@ class Machine:
                 return SieveStore(pages)
             case ("probabilistic", int(per_million), int(seed)):
                 return Probabilistic(per_million, seed)
-            case ("request-size", int(most_bytes)):
-                return RequestSize(most_bytes)
+            case ("request-size", int(limit_bytes)):
+                return RequestSize(limit_bytes)
             case _:
                 raise ValueError(f"unknown admission policy {parameters.admission}")
 
     def make_replacement(self, parameters: CacheParameters, admission: Admission) -> Replacement:
-        """Make the policy that says what has to go, or take one that is both."""
+        """Create the replacement policy, or return the admission policy if it is both."""
         pages = parameters.pages
         match parameters.replacement:
             case "lru":
@@ -293,11 +293,11 @@ class Machine:
                 raise ValueError(f"unknown replacement policy {parameters.replacement}")
 
     def make_controller(self, parameters: ControllerParameters, array: Tier) -> Controller:
-        """Make the controller between the cache and the slow tier."""
+        """Create the controller between the cache and the slow tier."""
         return Controller(self.clock, parameters, array)
 
     def make_tier(self, parameters: TierParameters, tier: str) -> Tier:
-        """Make the tier named "slow" or "fast"."""
+        """Create the tier named "slow" or "fast"."""
         devices = [
             self.make_device(parameters.device, tier, member)
             for member in range(parameters.members)
@@ -305,7 +305,7 @@ class Machine:
         return Tier(parameters, devices)
 
     def make_device(self, parameters: DeviceParameters, tier: str, member: int) -> Device:
-        """Make one member of the tier named "slow" or "fast"."""
+        """Create one member of the tier named "slow" or "fast"."""
         if isinstance(parameters, HddParameters):
             return Hdd(self.clock, parameters)
         if isinstance(parameters, FlashParameters):
@@ -324,5 +324,5 @@ def simulate(
     host: HostParameters | None = None,
     controller: ControllerParameters | None = None,
 ) -> Outcome:
-    """Run a trace through a machine; `fast` may be None where the cache has no pages."""
+    """Run a trace through a machine; `fast` may be None if the cache has no pages."""
     return Machine(requests, source, cache, slow, fast, host, controller).run()

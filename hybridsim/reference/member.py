@@ -1,4 +1,4 @@
-"""The members of an array (2.5): devices, and what has become of them."""
+"""The members of an array (2.5): devices and their health."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -7,7 +7,7 @@ from hybridsim.reference.device import Device
 
 
 class Health(Enum):
-    """What has become of a member."""
+    """The health of a member."""
 
     WHOLE = "whole"
     FAILED = "failed"
@@ -29,12 +29,12 @@ class Member:
 
     device: Device
     health: Health = Health.WHOLE
-    began: list[int] = field(default_factory=list)  # device requests under way
-    idle_until: int = 0  # when the first of these began, or of those before
-    head: int = 0  # where the last one ends
-    next_read: int = -1  # where the last READ will have ended
+    began: list[int] = field(default_factory=list)  # start times of requests under way
+    idle_until: int = 0  # start of the current or last busy period
+    head: int = 0  # end of the last request
+    next_read: int = -1  # end of the last READ
 
     @property
     def under_way(self) -> int:
-        """How many device requests are under way."""
+        """The number of device requests under way."""
         return len(self.began)

@@ -10,7 +10,7 @@ from hybridsim.reference.parameters import FlashParameters
 
 @dataclass
 class Sense:
-    """What one die reads for one request."""
+    """The reads of one die for one request."""
 
     length: int = 0
     duration: int = 0
@@ -19,31 +19,31 @@ class Sense:
 
 @dataclass
 class Program:
-    """What a die programs; `left` is what remains of it while it is suspended."""
+    """A program of a die; `left` is the remaining time in ns while it is suspended."""
 
     work: int
     complete: Done
     left: int = 0
-    forced: list[Done] = field(default_factory=list)  # who waits for it
+    forced: list[Done] = field(default_factory=list)  # callbacks of writes with FUA
 
 
 @dataclass(eq=False)
 class Die:
-    """A die: at work on one thing, with others to come."""
+    """A die: its current operation and its queues."""
 
     senses: deque[Sense] = field(default_factory=deque)
     programs: deque[Program] = field(default_factory=deque)
-    work: int = 0  # before the next program
+    work: int = 0  # ns of work before the next program
     at: Sense | Program | None = None
     suspended: Program | None = None
     running: Program | None = None
-    runs: int = 0  # how often a program was begun or resumed
-    end: int = 0  # of the program that runs
+    runs: int = 0  # number of times a program was begun or resumed
+    end: int = 0  # end time of the running program
 
 
 @dataclass
 class Channel:
-    """A channel: busy or not, dies with data to send, dies that wait for a command."""
+    """A channel: dies with data to send, and dies that wait for a command."""
 
     busy: bool = False
     out: deque[Die] = field(default_factory=deque)
@@ -60,7 +60,7 @@ class Nand:
         self.channels = [Channel() for _ in range(parameters.channels)]
 
     def sense(self, number: int, sense: Sense) -> None:
-        """Give a die something to read."""
+        """Queue a read for a die; suspend its program if that is worthwhile."""
         p = self.parameters
         die = self.dies[number]
         die.senses.append(sense)
@@ -74,7 +74,7 @@ class Nand:
             self.clock.at(self.clock.now + p.suspend_ns, lambda: self.suspended(number))
 
     def program(self, number: int, program: Program) -> None:
-        """Give a die something to program."""
+        """Queue a program for a die."""
         die = self.dies[number]
         die.programs.append(program)
         die.work += program.work
@@ -82,7 +82,7 @@ class Nand:
             self.go_on(number)
 
     def go_on(self, number: int) -> None:
-        """Let a die do the next thing."""
+        """Start the next operation of a die."""
         die = self.dies[number]
         if die.senses:
             die.at = die.senses.popleft()
@@ -101,11 +101,11 @@ class Nand:
         self.look(channel)
 
     def channel(self, number: int) -> Channel:
-        """The channel that a die is on."""
+        """Return the channel of a die."""
         return self.channels[number % self.parameters.channels]
 
     def look(self, channel: Channel) -> None:
-        """Let dies use a channel as long as it is free."""
+        """Serve the dies that wait for a channel, while it is free."""
         while not channel.busy:
             if channel.out:
                 die = channel.out.popleft()
@@ -123,24 +123,24 @@ class Nand:
                 return
 
     def bound(self, action: Callable[[int], None], die: Die) -> Done:
-        """What happens to this die."""
+        """Return `action` bound to a die's number."""
         number = self.dies.index(die)
         return lambda: action(number)
 
     def occupy(self, channel: Channel, size: int, done: Done) -> None:
-        """Keep a channel busy with so many bytes."""
+        """Occupy a channel for a transfer of `size` bytes."""
         channel.busy = True
         wire = size * 10**9 // self.parameters.channel_bytes_per_s
         self.clock.at(self.clock.now + self.parameters.bus_ns + wire, done)
 
     def sensed(self, number: int) -> None:
-        """The data are in the die's register."""
+        """Queue the data in a die's register for the channel."""
         channel = self.channel(number)
         channel.out.append(self.dies[number])
         self.look(channel)
 
     def sent(self, number: int) -> None:
-        """The data are at the controller."""
+        """Handle the arrival of a die's data at the controller."""
         channel = self.channel(number)
         channel.busy = False
         sense = self.dies[number].at
@@ -150,7 +150,7 @@ class Nand:
         sense.arrived()
 
     def received(self, number: int) -> None:
-        """The data to program are in the die."""
+        """Begin a program whose data have arrived in the die."""
         channel = self.channel(number)
         channel.busy = False
         die = self.dies[number]
@@ -160,7 +160,7 @@ class Nand:
         self.look(channel)
 
     def run(self, number: int, program: Program, duration: int) -> None:
-        """Program for so long, unless it is suspended before."""
+        """Run a program for `duration` ns, unless it is suspended."""
         die = self.dies[number]
         die.running = program
         die.end = self.clock.now + duration
@@ -177,6 +177,6 @@ class Nand:
         self.clock.at(die.end, ended)
 
     def suspended(self, number: int) -> None:
-        """The program stands still."""
+        """Continue with the next operation after a program was suspended."""
         self.go_on(number)
         self.look(self.channel(number))

@@ -1,12 +1,15 @@
 """Open CAS (2.13): lines with sectors, modes, promotion, cutoff and cleaning."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hybridsim.foundation.codes import (
     OP_MASK,
     PREFLUSH,
     CasMode,
+    Cleaning,
     Cutoff,
     Op,
     Path,
@@ -16,7 +19,6 @@ from hybridsim.foundation.codes import (
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.opencas_cleaning import Cleaner, each_of
 from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
 from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
 from hybridsim.reference.opencas_policies import Nhit, Streams
@@ -24,6 +26,8 @@ from hybridsim.reference.parameters import OpenCasParameters
 from hybridsim.reference.tier import Tier
 
 PAGE = 4096
+SECOND = 10**9
+CHUNK_BYTES = 100 * 2**20
 
 
 class OpenCas:
@@ -41,13 +45,13 @@ class OpenCas:
         self.nhit = Nhit(p.insertion_threshold, 2 * p.lines)
         self.cleaner = Cleaner(self)
         self.last_io = 0
-        self.made_dirty = 0
+        self.dirtied = 0
         self.backfills = 0
         self.blocked = False
         self.counts: Counter[str] = Counter()
 
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
-        """Send a request on its way; the verdict is final when it completes."""
+        """Submit a request; the verdict is final when the request completes."""
         if op == Op.DISCARD and length > 0:
             self.slow.submit(op, offset, length, lambda: self.discarded(offset, length, done))
             return Verdict(Path.BYPASS, Reason.DISCARD, 0)
@@ -69,7 +73,7 @@ class OpenCas:
         self.fast.submit(Op.FLUSH, 0, 0, both.another())
 
     def discarded(self, offset: int, length: int, done: Done) -> None:
-        """Forget what lies wholly in a range."""
+        """Invalidate the sectors that lie entirely in a range."""
         first, end = -(-offset // SECTOR), (offset + length) // SECTOR
         each = self.parameters.line_bytes // SECTOR
         core_lines = range(first // each, -(-end // each)) if first < end else range(0)
@@ -86,7 +90,7 @@ class OpenCas:
     # Where a request goes.
 
     def route(self, job: Job) -> None:
-        """Choose the way of a job, and begin it."""
+        """Choose how a job uses the cache, and begin it."""
         mode = self.parameters.mode
         if len(job.core_lines) > self.parameters.lines or mode == CasMode.PT:
             self.begin_past(job, Path.BYPASS, Reason.NO_CACHE)
@@ -106,7 +110,7 @@ class OpenCas:
         self.begin(job)
 
     def cuts_off(self, job: Job) -> bool:
-        """Tell whether a request belongs to a stream that is to pass."""
+        """Whether the sequential cutoff makes a request bypass the cache."""
         p = self.parameters
         if p.cutoff == Cutoff.NEVER:
             return False
@@ -115,33 +119,33 @@ class OpenCas:
         return is_long and (p.cutoff == Cutoff.ALWAYS or is_full)
 
     def past(self, job: Job, path: Path, reason: Reason) -> None:
-        """Have a job pass the cache."""
+        """Make a job bypass the cache."""
         job.judge(path, reason)
         job.way = Way.PASS if job.op == Op.READ else Way.INVALIDATE
 
     def begin_past(self, job: Job, path: Path, reason: Reason) -> None:
-        """Begin a job that passes the cache."""
+        """Begin a job that bypasses the cache."""
         self.past(job, path, reason)
         self.begin(job)
 
     def begin(self, job: Job) -> None:
-        """Look its core lines up, find it lines if it needs some, and lock them."""
-        found = [(each, self.lines.look_up(each)) for each in job.core_lines]
-        job.lines = {core_line: line for core_line, line in found if line}
+        """Look up the core lines of a job, allocate missing lines, and lock them."""
+        matches = [(each, self.lines.look_up(each)) for each in job.core_lines]
+        job.lines = {core_line: line for core_line, line in matches if line}
         if job.cut and job.op == Op.READ and self.holds_all(job, lambda line: line.dirty):
             job.way = Way.INSERT
         if job.way == Way.UPDATE:
             job.way = Way.INSERT if self.is_hit(job) else Way.INVALIDATE
         if job.way == Way.INSERT and len(job.lines) < len(job.core_lines):
-            self.find_lines(job)
+            self.allocate_lines(job)
         shared = job.way in (Way.OVERLAY, Way.PASS) or (job.op == Op.READ and self.is_hit(job))
         lines = [job.lines[each] for each in job.core_lines if each in job.lines]
         job.claim = Claim(lines, not shared, self.resumed.later(lambda: self.go(job)))
         if job.claim.wanting == 0:
             self.go(job)
 
-    def find_lines(self, job: Job) -> None:
-        """Find lines for what has none, or have the job pass."""
+    def allocate_lines(self, job: Job) -> None:
+        """Allocate lines for the core lines without one, or make the job bypass the cache."""
         p = self.parameters
         nhit = p.promotion == Promotion.NHIT
         used = p.lines - len(self.lines.free)
@@ -162,20 +166,20 @@ class OpenCas:
             self.nhit.forget(job.core_lines)
 
     def holds_all(self, job: Job, of: Callable[[Line], set[int]]) -> bool:
-        """Whether all sectors of a job are in a set of their lines."""
+        """Whether every sector of a job is in the set `of` of its line."""
         return all(
             each in job.lines and job.sectors(each) <= of(job.lines[each])
             for each in job.core_lines
         )
 
     def is_hit(self, job: Job) -> bool:
-        """Whether all of it is valid."""
+        """Whether all sectors of a job are valid."""
         return self.holds_all(job, lambda line: line.valid)
 
-    # What it does there.
+    # Jobs with their locks.
 
     def go(self, job: Job) -> None:
-        """Do what a job is for; it has its locks."""
+        """Carry out a job that has all its locks."""
         job.lines = {each: line for each, line in job.lines.items() if line.holds == each}
         is_hit = self.is_hit(job)
         if job.way == Way.INSERT:
@@ -201,7 +205,7 @@ class OpenCas:
             self.read_missing(job)
 
     def read_missing(self, job: Job) -> None:
-        """Read from the core."""
+        """Read a job from the core, then end or backfill it."""
 
         def after() -> None:
             if job.way == Way.OVERLAY:
@@ -224,7 +228,7 @@ class OpenCas:
         self.to_origin(Op.READ, job.offset, job.length, after)
 
     def why_missing(self, job: Job) -> Reason:
-        """Why the first core line that is not all valid is so."""
+        """Return the reason of the first core line that is not entirely valid."""
         for each in job.core_lines:
             valid = job.lines[each].valid if each in job.lines else set()
             if not job.sectors(each) <= valid:
@@ -232,7 +236,7 @@ class OpenCas:
         raise AssertionError("a hit misses nothing")
 
     def valid_runs(self, job: Job) -> list[Callable[[Done], None]]:
-        """What the cache has of a job, to be read."""
+        """Return the reads of the valid runs of a job."""
         size = self.parameters.line_bytes
         return [
             self.part_of_cache(Op.READ, line.number * size + first * SECTOR, (end - first) * SECTOR)
@@ -241,19 +245,19 @@ class OpenCas:
         ]
 
     def make_valid(self, job: Job) -> None:
-        """Let its sectors be valid."""
+        """Mark the sectors of a job valid."""
         for each, line in job.lines.items():
             self.lines.change(line, line.valid | job.sectors(each), line.dirty)
 
     def backfilled(self, job: Job) -> None:
-        """What was read from the core is in the cache."""
+        """Unlock the lines of a job after its backfill."""
         job.claim.give_back()
         self.backfills -= 1
         if self.backfills < self.parameters.backfills_resume:
             self.blocked = False
 
     def write(self, job: Job) -> None:
-        """Write to cache, core or both."""
+        """Write a job to cache, core or both."""
         if job.way == Way.INVALIDATE:
             self.to_origin(job.flagged, job.offset, job.length, lambda: self.invalidate(job))
             return
@@ -265,7 +269,7 @@ class OpenCas:
         each_of([*self.places(job, job.flagged), *to_origin], lambda: self.end(job))
 
     def invalidate(self, job: Job) -> None:
-        """Forget what was overwritten in the core."""
+        """Invalidate the sectors of a job, which were overwritten in the core."""
         changed = []
         for each, line in sorted(job.lines.items()):
             if line.dirty & job.sectors(each):
@@ -274,26 +278,26 @@ class OpenCas:
         self.write_metadata(changed, job.flagged, lambda: self.end(job))
 
     def make_dirty(self, job: Job) -> None:
-        """Note what the core does not have yet."""
+        """Mark the sectors of a job dirty."""
         changed = []
         for each, line in sorted(job.lines.items()):
             if not job.sectors(each) <= line.dirty:
                 changed.append(line)
             self.lines.change(line, line.valid, line.dirty | job.sectors(each))
-            self.made_dirty += 1
-            line.made_dirty = self.clock.now, self.made_dirty
+            self.dirtied += 1
+            line.dirtied = self.clock.now, self.dirtied
             self.cleaner.wake()
         self.write_metadata(changed, job.flagged, lambda: self.end(job))
 
     def end(self, job: Job) -> None:
-        """A job is complete."""
+        """Complete a job and unlock its lines."""
         job.claim.give_back()
         job.done()
 
     # Tiers.
 
     def places(self, job: Job, op: int) -> list[Callable[[Done], None]]:
-        """Where a job lies in the cache."""
+        """Return the accesses of a job to the cache, one if its lines are consecutive."""
         size = self.parameters.line_bytes
         lines = [job.lines[each] for each in job.core_lines]
         first = lines[0].number
@@ -307,7 +311,7 @@ class OpenCas:
         return result
 
     def part_of_cache(self, op: int, at: int, length: int) -> Callable[[Done], None]:
-        """A part of a job, to be submitted."""
+        """Return the submission of a part of a job."""
         return lambda then: self.to_cache(op, at, length, then)
 
     def to_cache(self, op: int, at: int, length: int, done: Done) -> None:
@@ -321,7 +325,7 @@ class OpenCas:
         self.slow.submit(op, at, length, done)
 
     def write_metadata(self, lines: list[Line], op: int, done: Done) -> None:
-        """Write the metadata of lines."""
+        """Write the metadata pages of lines."""
         size = self.parameters.line_bytes
         each = PAGE // (10 + size // 2048)
         pages = {line.number // each for line in lines}
@@ -341,11 +345,11 @@ class OpenCas:
     # Counters.
 
     def moved(self, place: str, op: int, length: int) -> None:
-        """Count bytes read or written."""
+        """Count bytes read from or written to a place."""
         self.counts[f"{'reads_from' if op & OP_MASK == Op.READ else 'writes_to'}_{place}"] += length
 
     def count(self, job: Job, is_hit: bool) -> None:
-        """Count a request, as casadm does."""
+        """Count a request in casadm's categories."""
         name = "read" if job.op == Op.READ else "write"
         self.moved("exported_object", job.op, job.length)
         if job.way in (Way.PASS, Way.INVALIDATE):
@@ -360,17 +364,17 @@ class OpenCas:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What `casadm --stats` prints, and some more."""
+        """The counters of `casadm --stats`, and additional ones."""
         counts = self.counts
         each = self.parameters.line_bytes // PAGE
         dirty = sum(map(len, self.lines.dirty)) * each
         clean = sum(map(len, self.lines.clean)) * each
         kinds = ("hits", "deferred", "partial_misses", "full_misses", "total")
-        found = {
+        by_op = {
             f"{op}_{kind}": counts[f"{op}_{kind}"] for op in ("read", "write") for kind in kinds
         }
         past = {name: counts[name] for name in ("pass_through_reads", "pass_through_writes")}
-        serviced = found["read_total"] + found["write_total"]
+        serviced = by_op["read_total"] + by_op["write_total"]
         moved = [
             f"{way}_{place}"
             for place in ("core", "cache", "exported_object")
@@ -381,7 +385,7 @@ class OpenCas:
             "free": len(self.lines.free) * each,
             "clean": clean,
             "dirty": dirty,
-            **found,
+            **by_op,
             **past,
             "serviced_requests": serviced,
             "total_requests": serviced + sum(past.values()),
@@ -391,3 +395,128 @@ class OpenCas:
             "pages_present": (dirty + clean) // each,
             "metadata_writes": counts["metadata_writes"],
         }
+
+
+def each_of(submits: Iterable[Callable[[Done], None]], done: Done) -> None:
+    """Submit all; call `done` after the last completion, at once if there are none."""
+    parts = Parts(done)
+    last = None
+    for submit in submits:
+        last = parts.another()
+        submit(last)
+    if last is None:
+        done()
+
+
+class Cleaner:
+    """Writes dirty lines to the core, on request and by the cleaning policy (2.13.4)."""
+
+    def __init__(self, cache: OpenCas) -> None:
+        self.cache = cache
+        self.clock = cache.clock
+        self.parameters = cache.parameters
+        self.asleep = True
+        self.evicting = False
+
+    def clean(self, lines: list[Line], done: Done) -> None:
+        """Clean locked lines, in order of core lines."""
+        cache, size = self.cache, self.parameters.line_bytes
+
+        def read(line: Line) -> Callable[[Done], None]:
+            return lambda then: cache.to_cache(Op.READ, line.number * size, size, then)
+
+        def write(line: Line, first: int, end: int) -> Callable[[Done], None]:
+            assert line.holds is not None
+            at, length = line.holds * size + first * SECTOR, (end - first) * SECTOR
+
+            def submit(then: Done) -> None:
+                cache.counts["cleaned"] += length
+                cache.to_origin(Op.WRITE, at, length, then)
+
+            return submit
+
+        def write_all() -> None:
+            parts = [write(line, *run) for line in lines for run in runs(line.dirty)]
+            each_of(parts, lambda: cache.slow.submit(Op.FLUSH, 0, 0, end))
+
+        def end() -> None:
+            for line in lines:
+                cache.lines.change(line, line.valid, set())
+            cache.write_metadata(lines, Op.WRITE, done)
+
+        each_of([read(line) for line in lines], write_all)
+
+    def clean_batch(self, lines: list[Line], done: Done) -> None:
+        """Lock and clean lines that are not locked yet."""
+        lines = sorted(lines, key=lambda line: line.holds or 0)
+        claim = Claim(lines, False, lambda: None)
+
+        def end() -> None:
+            claim.give_back()
+            done()
+
+        self.clean(lines, end)
+
+    def make_room(self) -> None:
+        """Clean up to 32 lines, so that a later miss can take them."""
+        if self.evicting:
+            return
+        lines = self.cache.lines.choose_dirty(32)
+        if lines:
+            self.evicting = True
+            self.clean_batch(lines, self.room_made)
+
+    def room_made(self) -> None:
+        """Allow the next batch."""
+        self.evicting = False
+
+    # The cleaning policy.
+
+    def wake(self) -> None:
+        """Schedule the policy after a line has become dirty."""
+        if self.asleep and self.parameters.cleaning != Cleaning.NOP:
+            self.asleep = False
+            alru = self.parameters.cleaning == Cleaning.ALRU
+            period = self.parameters.wake_ns if alru else SECOND
+            self.clock.at((self.clock.now // period + 1) * period, self.run)
+
+    def run(self) -> None:
+        """Clean the lines that the policy chooses; sleep if no line is dirty."""
+        if not any(self.cache.lines.dirty):
+            self.asleep = True
+            return
+        if self.parameters.cleaning == Cleaning.ALRU:
+            lines, pause = self.oldest(), 0
+        else:
+            lines, pause = self.densest(), self.parameters.wake_ns
+        if lines:
+            self.clean_batch(lines, lambda: self.run_after(pause))
+        else:
+            self.run_after(self.parameters.wake_ns)
+
+    def run_after(self, pause: int) -> None:
+        """Run the policy again after a pause in nanoseconds."""
+        self.clock.at(self.clock.now + pause, self.run)
+
+    def oldest(self) -> list[Line]:
+        """Return the least recently dirtied stale lines, if the cache is idle (ALRU)."""
+        p, now = self.parameters, self.clock.now
+        if now - self.cache.last_io < p.activity_ns:
+            return []
+        stale = self.cache.lines.all_dirty(lambda line: line.dirtied[0] <= now - p.staleness_ns)
+        return sorted(stale, key=lambda line: line.dirtied)[: p.flush_lines]
+
+    def densest(self) -> list[Line]:
+        """Return the first dirty lines of the chunk with most dirty lines (ACP)."""
+        size = self.parameters.line_bytes
+        held = [line.holds or 0 for lines in self.cache.lines.dirty for line in lines]
+        dirty = Counter(core_line * size // CHUNK_BYTES for core_line in held)
+
+        def rank(chunk: int) -> tuple[int, int]:
+            return -(10 * dirty[chunk] // (CHUNK_BYTES // size)), chunk
+
+        chunk = min(dirty, key=rank)
+        lines = self.cache.lines.all_dirty(
+            lambda line: (line.holds or 0) * size // CHUNK_BYTES == chunk
+        )
+        return lines[: self.parameters.flush_lines]

@@ -8,11 +8,11 @@ from hybridsim.reference.clock import Done
 from hybridsim.reference.opencas_lines import Claim, Line
 
 SECTOR = 512
-NOBODY = Claim([], False, lambda: None)
+NO_CLAIM = Claim([], False, lambda: None)
 
 
 class Way(Enum):
-    """How a job treats what it touches."""
+    """How a job uses the cache."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -39,24 +39,24 @@ class Job:
         self.way = Way.INSERT
         self.cut = False
         self.lines: dict[int, Line] = {}  # by core line
-        self.claim = NOBODY
+        self.claim = NO_CLAIM
 
     @property
     def length(self) -> int:
-        """Its bytes."""
+        """The length in bytes."""
         return self.end - self.offset
 
     def part(self, core_line: int) -> tuple[int, int]:
-        """The bytes of it that lie in a core line, counted from the start of that."""
+        """Return the byte range of the job in a core line, relative to the line's start."""
         start = core_line * self.line_bytes
         return max(self.offset - start, 0), min(self.end - start, self.line_bytes)
 
     def sectors(self, core_line: int) -> set[int]:
-        """The sectors of that part."""
+        """Return the sectors of the job in a core line."""
         start, end = self.part(core_line)
         return set(range(start // SECTOR, end // SECTOR))
 
     def judge(self, path: Path, reason: Reason) -> None:
-        """Say which way a READ goes."""
+        """Set the path of a READ."""
         if self.op == Op.READ:
             self.verdict.path, self.verdict.reason = path, reason

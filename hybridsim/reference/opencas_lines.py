@@ -1,4 +1,4 @@
-"""The lines of Open CAS: what they hold, the lists they stand in, who locks them (2.13)."""
+"""The lines of Open CAS: contents, LRU lists and locks (2.13)."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,18 +18,18 @@ class Line:
     holds: int | None = None  # a core line
     valid: set[int] = field(default_factory=set)
     dirty: set[int] = field(default_factory=set)
-    made_dirty: tuple[int, int] = (0, 0)  # when last, and the how manieth of all
+    dirtied: tuple[int, int] = (0, 0)  # time of the last one, and its serial number
     owners: list["Claim"] = field(default_factory=list)
     waiting: deque["Claim"] = field(default_factory=deque)
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it is locked or waited for."""
+        """Whether a job locks the line or waits for it."""
         return bool(self.owners or self.waiting)
 
 
 class Claim:
-    """The lock of one job on some lines; `granted` is called later if it has to wait."""
+    """The lock of one job on some lines; `granted` is called later if the job must wait."""
 
     def __init__(self, lines: list[Line], exclusive: bool, granted: Done) -> None:
         self.lines = lines
@@ -45,13 +45,13 @@ class Claim:
         self.waited = self.wanting > 0
 
     def may_enter(self, line: Line) -> bool:
-        """Whether those who hold a line let it in."""
+        """Whether the current owners of a line allow this lock."""
         if self.exclusive:
             return not line.owners
         return not any(owner.exclusive for owner in line.owners)
 
     def give_back(self) -> None:
-        """Unlock all lines, and let in who waits."""
+        """Unlock all lines and grant the waiting locks."""
         for line in self.lines:
             line.owners.remove(self)
             while line.waiting and line.waiting[0].may_enter(line):
@@ -63,7 +63,7 @@ class Claim:
 
 
 class Resumed:
-    """Jobs that got what they waited for, taken one an event."""
+    """Jobs whose locks were granted, resumed one per event."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -71,7 +71,7 @@ class Resumed:
         self.awake = False
 
     def later(self, job: Done) -> Done:
-        """What puts a job into the queue."""
+        """Return a callback that puts a job into the queue."""
 
         def enter() -> None:
             self.queue.append(job)
@@ -82,7 +82,7 @@ class Resumed:
         return enter
 
     def take(self) -> None:
-        """Let the first go on."""
+        """Resume the first job."""
         self.queue.popleft()()
         if self.queue:
             self.clock.at(self.clock.now, self.take)
@@ -91,7 +91,7 @@ class Resumed:
 
 
 class Lines:
-    """All lines."""
+    """All lines of the cache."""
 
     def __init__(self, count: int) -> None:
         self.all = [Line(number) for number in range(count)]
@@ -99,23 +99,23 @@ class Lines:
         self.of: dict[int, Line] = {}  # by core line
         self.clean: list[list[Line]] = [[] for _ in range(LISTS)]  # heads first
         self.dirty: list[list[Line]] = [[] for _ in range(LISTS)]
-        self.last_seen: dict[int, Reason] = {}  # by core line: how it was last lost
+        self.last_seen: dict[int, Reason] = {}  # by core line: why it last left the cache
         self.cursor = 0
         self.cleaning_cursor = 0
         self.evictions = 0
 
     def standing(self, line: Line) -> list[Line]:
-        """The list in which a line stands."""
+        """Return the LRU list of a line."""
         lists = self.dirty if line.dirty else self.clean
         return lists[line.number % LISTS]
 
     def is_cold(self, line: Line) -> bool:
-        """Whether it stands in the second half of its list."""
+        """Whether a line is in the second half of its list."""
         standing = self.standing(line)
         return standing.index(line) >= len(standing) // 2
 
     def look_up(self, core_line: int) -> Line | None:
-        """Find the line of a core line, which is warmer by that."""
+        """Return the line of a core line, or None; a cold line moves to the head of its list."""
         line = self.of.get(core_line)
         if line and self.is_cold(line):
             standing = self.standing(line)
@@ -124,13 +124,13 @@ class Lines:
         return line
 
     def hold(self, line: Line, core_line: int) -> None:
-        """Let a line that holds nothing hold a core line."""
+        """Assign an empty line to a core line."""
         line.holds = core_line
         self.of[core_line] = line
         self.standing(line).insert(0, line)
 
     def change(self, line: Line, valid: set[int], dirty: set[int]) -> None:
-        """Set what is valid and dirty of a line; it may change lists, or be free then."""
+        """Set the valid and dirty sectors of a line; the line may change lists."""
         before = self.standing(line)
         line.valid, line.dirty = valid, dirty
         after = self.standing(line)
@@ -139,7 +139,7 @@ class Lines:
             after.insert(0, line)
 
     def invalidate(self, line: Line, sectors: set[int]) -> None:
-        """Forget sectors of a line."""
+        """Invalidate sectors of a line; an empty line becomes free."""
         assert line.holds is not None
         self.change(line, line.valid - sectors, line.dirty - sectors)
         if not line.valid:
@@ -148,7 +148,7 @@ class Lines:
             self.free.append(line)
 
     def empty(self, line: Line) -> None:
-        """Let a clean line hold nothing."""
+        """Detach a clean line from its core line."""
         assert line.holds is not None
         self.standing(line).remove(line)
         del self.of[line.holds]
@@ -158,9 +158,9 @@ class Lines:
     # Taking lines (2.13.3).
 
     def take(self, count: int, own: range) -> list[Line] | None:
-        """Take lines that hold nothing then, or none if there are too few."""
+        """Take `count` empty lines, evicting as needed; None if there are too few."""
         taken: list[Line] = []
-        last: Line | None = None  # of those that were evicted
+        last: Line | None = None  # the line evicted last
         for _ in range(count):
             if self.free:
                 taken.append(self.free.popleft())
@@ -174,7 +174,7 @@ class Lines:
         return taken
 
     def victim(self, last: Line | None, own: range) -> Line | None:
-        """Choose a line that can be taken from a clean list."""
+        """Choose a victim from the clean lists; None if every clean line is in use."""
 
         def can_be_taken(line: Line) -> bool:
             return not line.is_in_use and line.holds not in own
@@ -192,45 +192,45 @@ class Lines:
         return None
 
     def evict(self, line: Line) -> None:
-        """Take a line from what it holds."""
+        """Evict the core line of a line."""
         assert line.holds is not None
         self.evictions += 1
         self.last_seen[line.holds] = Reason.EVICTED
         self.empty(line)
 
-    def choose_dirty(self, most: int) -> list[Line]:
-        """Choose dirty lines to clean, a list after the other, from the tails."""
+    def choose_dirty(self, limit: int) -> list[Line]:
+        """Choose up to `limit` dirty lines to clean, from the tails of the lists in turn."""
         chosen: list[Line] = []
-        found = True
-        while found:
-            found = False
+        has_chosen = True
+        while has_chosen:
+            has_chosen = False
             for number in around(self.cleaning_cursor):
                 for line in reversed(self.dirty[number]):
                     if not line.is_in_use and line not in chosen:
                         chosen.append(line)
-                        found = True
+                        has_chosen = True
                         break
-                if found:
+                if has_chosen:
                     self.cleaning_cursor = (number + 1) % LISTS
                     break
-            if len(chosen) == most:
+            if len(chosen) == limit:
                 break
         return chosen
 
     def all_dirty(self, fits: Callable[[Line], bool]) -> list[Line]:
-        """All dirty lines that are like that and not in use, in order of core lines."""
-        found = [line for each in self.dirty for line in each]
-        found = [line for line in found if not line.is_in_use and fits(line)]
-        return sorted(found, key=lambda line: line.holds or 0)
+        """Return the dirty lines that fit and are not in use, in order of core lines."""
+        dirty = [line for each in self.dirty for line in each]
+        matches = [line for line in dirty if not line.is_in_use and fits(line)]
+        return sorted(matches, key=lambda line: line.holds or 0)
 
 
 def around(start: int) -> Iterator[int]:
-    """The numbers of all lists, from one on round."""
+    """Yield the numbers of all lists, cyclically from `start`."""
     return ((start + step) % LISTS for step in range(LISTS))
 
 
 def runs(sectors: set[int]) -> Iterator[tuple[int, int]]:
-    """The first sector and the one after the last of each run of consecutive ones."""
+    """Yield [first, end) of each run of consecutive sectors."""
     starts = sorted(each for each in sectors if each - 1 not in sectors)
     ends = sorted(each + 1 for each in sectors if each + 1 not in sectors)
     return zip(starts, ends, strict=True)

@@ -1,4 +1,4 @@
-"""What Open CAS lets past the cache: long streams, and what was not missed often (2.13.2)."""
+"""What bypasses Open CAS: long streams, and core lines with too few misses (2.13.2)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ NEW_STREAMS, ESTABLISHED_STREAMS, ESTABLISHING_REQUESTS = 64, 128, 8
 
 @dataclass(eq=False)
 class Stream:
-    """Requests of one direction that follow each other."""
+    """Consecutive requests of one direction."""
 
     op: Op
     end: int
@@ -18,7 +18,7 @@ class Stream:
 
 
 class Streams:
-    """The streams of late; of both lists the most recently used is the first."""
+    """The recent streams; both lists are in order of use, the most recent first."""
 
     def __init__(self, cutoff_bytes: int) -> None:
         self.cutoff_bytes = cutoff_bytes
@@ -26,7 +26,7 @@ class Streams:
         self.established: list[Stream] = []
 
     def extend(self, op: Op, offset: int, length: int) -> bool:
-        """Add a request to its stream; tell whether it belongs to a long one."""
+        """Add a request to its stream; return whether the stream is long."""
         for streams in (self.new, self.established):
             for stream in streams:
                 if (stream.op, stream.end) == (op, offset):
@@ -36,7 +36,7 @@ class Streams:
         return False
 
     def extended(self, streams: list[Stream], stream: Stream, length: int) -> bool:
-        """Extend a stream."""
+        """Extend a stream; return whether it is long."""
         stream.end += length
         stream.length += length
         stream.requests += 1
@@ -55,15 +55,15 @@ class Nhit:
     def __init__(self, threshold: int, room: int) -> None:
         self.threshold = threshold
         self.room = room
-        self.misses: dict[int, int] = {}  # in order of entering
+        self.misses: dict[int, int] = {}  # in order of insertion
 
     def refuses(self, core_lines: range) -> bool:
-        """Count a miss of each, and tell whether one was missed too seldom."""
+        """Count a miss of each core line; return whether any has too few misses."""
         passing = [self.passes(core_line) for core_line in core_lines]
         return not all(passing)
 
     def passes(self, core_line: int) -> bool:
-        """Count a miss."""
+        """Count a miss; return whether the threshold is reached."""
         if core_line in self.misses:
             self.misses[core_line] += 1
             return self.misses[core_line] >= self.threshold
@@ -73,7 +73,7 @@ class Nhit:
         return False
 
     def forget(self, core_lines: range) -> None:
-        """Count these from the beginning again."""
+        """Reset the counts of these core lines."""
         for core_line in core_lines:
             if core_line in self.misses:
                 self.misses[core_line] = 0

@@ -1,4 +1,4 @@
-"""What goes into a simulation: plain dataclasses of plain ints."""
+"""The parameters of a simulation: plain dataclasses of plain ints."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -23,7 +23,7 @@ from hybridsim.foundation.codes import (
 
 
 def _plain(value: Any) -> Any:
-    """Return NumPy's numbers and arrays as Python's, whose integers never overflow."""
+    """Convert NumPy numbers and arrays to Python ones, whose integers never overflow."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, list):
@@ -32,7 +32,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Plain:
-    """A dataclass that may be given NumPy's numbers and keeps Python's."""
+    """A dataclass that accepts NumPy numbers and stores Python ones."""
 
     def __post_init__(self) -> None:
         for each in fields(self):  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ class SsdParameters(_Plain):
 
 @dataclass
 class FlashParameters(_Plain):
-    """A solid-state disk in detail (2.8); mapped_units = 0: its mapping is not simulated."""
+    """A solid-state disk in detail (2.8); mapped_units = 0: the mapping is not simulated."""
 
     dies: int
     channels: int
@@ -130,7 +130,7 @@ class FlashParameters(_Plain):
 
 @dataclass
 class RebuildParameters(_Plain):
-    """The member that is written anew, and the least and the greatest pace (2.5.4)."""
+    """The member to rebuild, and the minimum and maximum rate (2.5.4)."""
 
     member: int
     min_bytes_per_s: int
@@ -139,9 +139,9 @@ class RebuildParameters(_Plain):
 
 @dataclass
 class LimitParameters(_Plain):
-    """A token bucket (2.9): units that pass a second; it may be ahead of that by burst_ns."""
+    """A token bucket (2.9): units per second, with a burst of burst_ns."""
 
-    ops: list[Op]  # that it counts
+    ops: list[Op]  # that the limit applies to
     unit_bytes: int
     units_per_s: int
     burst_ns: int = 0
@@ -164,7 +164,7 @@ DeviceParameters = HddParameters | SsdParameters | FlashParameters | VolumeParam
 
 @dataclass
 class HostParameters(_Plain):
-    """What the host in front of the cache gets through (2.10); 0 is no cap."""
+    """The limits of the host in front of the cache (2.10); 0: no limit."""
 
     max_iops: int = 0
     max_bytes_per_s: int = 0
@@ -175,8 +175,8 @@ class HostParameters(_Plain):
 class TierParameters(_Plain):
     """An array of equal devices (2.5); capacity_bytes is what the whole array offers.
 
-    It has `queue_depth` requests under way at most; 0 is no limit.  Each is complete `path_ns`
-    after the members are done with it.  Without FUA, members are sent a flush after such a WRITE.
+    At most `queue_depth` requests are under way; 0: no limit.  Each completes `path_ns`
+    after its member requests.  Without `has_fua`, a FLUSH of the members follows a WRITE with FUA.
     """
 
     level: Level
@@ -217,7 +217,7 @@ class ControllerParameters(_Plain):
 
 @dataclass
 class BudgetParameters(_Plain):
-    """What may be let in (2.4.4)."""
+    """The rate of fills that a write budget allows (2.4.4)."""
 
     interval: int  # ns, or parts of an access
     burst: int
@@ -226,9 +226,9 @@ class BudgetParameters(_Plain):
 
 @dataclass
 class CacheParameters(_Plain):
-    """The page cache and its policies (2.3, 2.4); pages = 0 is a machine without one.
+    """The page cache and its policies (2.3, 2.4); pages = 0: no cache.
 
-    granule_bytes = 0 is a granule as large as a page; a rate of 0 is none.
+    granule_bytes = 0: one granule per page; a rate of 0: no limit.
     """
 
     page_bytes: int
@@ -236,7 +236,7 @@ class CacheParameters(_Plain):
     mode: Mode
     cutoff_bytes: int
     fills_max: int
-    admission: tuple[Any, ...]  # its name, and what it is to be told: ("touches", n)
+    admission: tuple[Any, ...]  # name and arguments: ("touches", n)
     replacement: str = "lru"
     granule_bytes: int = 0
     fill: Fill = Fill.RE_READ
@@ -245,7 +245,7 @@ class CacheParameters(_Plain):
     fill_rate: int = 0
     sub_page: bool = False
     discards: bool = False
-    dirty_high: int = 1  # from here on for write-back only
+    dirty_high: int = 1  # this and the following up to clean_rate: write-back only
     dirty_low: int = 0
     clean_above: int = 0
     idle_ns: int = 10**9
@@ -253,9 +253,9 @@ class CacheParameters(_Plain):
     merge_pages: int = 1
     clean_window: int = 1
     clean_rate: int = 0
-    kept: list[tuple[int, int]] = field(default_factory=list)  # page, its valid granules as bits
+    kept: list[tuple[int, int]] = field(default_factory=list)  # (page, bit mask of valid granules)
     preload: list[int] = field(default_factory=list)  # pages
-    preload_idle_ns: int = 10**6  # some: where the disks are busy they are looked at so often
+    preload_idle_ns: int = 10**6  # also the polling interval while the disks are busy
     preload_gap_bytes: int = 0
     preload_chunk_bytes: int = 0
     preload_reads: int = 1
@@ -331,7 +331,7 @@ class BcacheParameters(_Plain):
 class JobParameters(_Plain):
     """One of several closed loops (2.2.1); its requests are those whose stream is its number.
 
-    What is behind run_ns is of a depth that is found (2.2.2).
+    The fields from ramp_ns on belong to the depth search (2.2.2).
     """
 
     depth: int = 1
@@ -353,9 +353,9 @@ class JobParameters(_Plain):
 
 @dataclass
 class SourceParameters(_Plain):
-    """When requests are issued (2.2); depth is for closed, speed for open and think.
+    """When requests are issued (2.2); depth applies to closed, speed to open and think.
 
-    With jobs nothing else counts.
+    With jobs the other fields are ignored.
     """
 
     mode: Replay
@@ -366,7 +366,7 @@ class SourceParameters(_Plain):
 
 @dataclass
 class Request(_Plain):
-    """One request of a trace; complete_ns is when it completed there, -1 if that is unknown."""
+    """One request of a trace; complete_ns is its recorded completion, -1 if unknown."""
 
     arrival_ns: int
     op: Op
@@ -375,7 +375,7 @@ class Request(_Plain):
     stream: int = 0
     complete_ns: int = -1
     flags: int = 0  # codes.FUA, codes.PREFLUSH, codes.SYNC
-    think_ns: int = 0  # of jobs, whose arrival_ns counts from the job's start
+    think_ns: int = 0  # jobs only; there arrival_ns counts from the job's start
 
     def __post_init__(self) -> None:
         super().__post_init__()

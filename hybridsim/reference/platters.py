@@ -1,4 +1,4 @@
-"""Where the bytes of a hard disk lie (2.6), and how long they take to pass under the head."""
+"""The geometry of a hard disk (2.6): places of bytes, seek and transfer times."""
 
 from bisect import bisect_right
 
@@ -12,23 +12,23 @@ class Platters:
         self.parameters = parameters
 
     def zone(self, byte: int) -> int:
-        """The zone of a byte."""
+        """Return the zone of a byte."""
         return bisect_right(self.parameters.zone_byte, byte) - 1
 
     def track(self, byte: int) -> int:
-        """The track of a byte."""
+        """Return the track of a byte."""
         p = self.parameters
         z = self.zone(byte)
         return p.zone_track[z] + (byte - p.zone_byte[z]) // p.zone_track_bytes[z]
 
     def within(self, byte: int) -> int:
-        """How many bytes of its track come before a byte."""
+        """Return the offset of a byte in its track."""
         p = self.parameters
         z = self.zone(byte)
         return (byte - p.zone_byte[z]) % p.zone_track_bytes[z]
 
     def angle(self, byte: int) -> int:
-        """The time after the start of a revolution at which a byte passes under the head."""
+        """Return the time within a revolution at which a byte passes under the head."""
         p = self.parameters
         z = self.zone(byte)
         track = self.track(byte)
@@ -38,7 +38,7 @@ class Platters:
         return (turn + p.zone_angle_ns[z] + skews) % p.rev_ns
 
     def move(self, here: int, there: int, write: bool) -> int:
-        """How long the arm takes from track to track."""
+        """Return the time of the arm from track to track."""
         p = self.parameters
         if here == there:
             return p.reacquire_ns
@@ -47,7 +47,7 @@ class Platters:
         return table[(distance + (1 << p.seek_shift) - 1) >> p.seek_shift]
 
     def transfer(self, byte: int, length: int) -> int:
-        """How long the bytes take to pass under the head, with the skew of each track border."""
+        """Return the time of bytes under the head, with the skew of each track border."""
         p = self.parameters
         if length == 0:
             return 0
@@ -58,13 +58,13 @@ class Platters:
         return time + sum(self.border(z, first + i) for i in range(1, borders + 1))
 
     def border(self, zone: int, track: int) -> int:
-        """How much later a track begins than the one before it ends."""
+        """Return the skew between the end of the track before and the start of this one."""
         p = self.parameters
         new_cylinder = track % p.surfaces == 0
         return p.zone_skew_ns[zone] + (p.zone_cylinder_skew_ns[zone] if new_cylinder else 0)
 
     def stream(self, byte: int, length: int) -> int:
-        """How long the bytes take that follow those just read."""
+        """Return the time of bytes that follow the bytes just read."""
         if length == 0:
             return 0
         time = self.transfer(byte, length)
@@ -73,7 +73,7 @@ class Platters:
         return time
 
     def passed(self, byte: int, time: int) -> int:
-        """About how many bytes pass in a time, the first being `byte`."""
+        """Return approximately how many bytes pass in a time, from `byte` on."""
         p = self.parameters
         z = self.zone(byte)
         track_bytes = p.zone_track_bytes[z]
@@ -85,9 +85,9 @@ class Platters:
         return left + beyond
 
     def track_start(self, byte: int) -> int:
-        """The first byte of a byte's track."""
+        """Return the first byte of a byte's track."""
         return byte - self.within(byte)
 
     def track_end(self, byte: int) -> int:
-        """The byte after the last of a byte's track."""
+        """Return the byte after the end of a byte's track."""
         return self.track_start(byte) + self.parameters.zone_track_bytes[self.zone(byte)]

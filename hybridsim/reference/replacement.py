@@ -1,4 +1,4 @@
-"""Replacement policies (2.4.2), each as its paper tells it, with lists to be searched through."""
+"""Replacement policies (2.4.2), each as in its paper, with plain lists."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -9,46 +9,46 @@ Order = OrderedDict[int, None]  # pages, the oldest first
 
 
 def oldest(pages: Iterable[int]) -> int:
-    """The first of some pages, or -1."""
+    """Return the first page, or -1."""
     return next(iter(pages), -1)
 
 
 def pop_oldest(pages: Order) -> int:
-    """Take out the first page; -1 if there is none."""
+    """Remove and return the first page; -1 if there is none."""
     return pages.popitem(last=False)[0] if pages else -1
 
 
 class Fifo(Replacement):
-    """The page that came first goes."""
+    """Evicts the page admitted first."""
 
     def __init__(self) -> None:
         self.pages: Order = OrderedDict()
 
     def admit(self, page: int) -> None:
-        """Line up."""
+        """Append a page."""
         self.pages[page] = None
 
     def touch(self, page: int) -> None:
-        """Make nothing of it."""
+        """Ignore the use."""
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         del self.pages[page]
 
     def evict(self) -> int:
-        """Give up the first."""
+        """Evict the first page."""
         return pop_oldest(self.pages)
 
 
 class SecondChance(Fifo):
-    """The first page that was not used goes; those before it line up again, their mark gone."""
+    """Evicts the first unmarked page; marked pages before it move to the end, unmarked."""
 
     def __init__(self) -> None:
         super().__init__()
         self.used: set[int] = set()
 
     def admit(self, page: int) -> None:
-        """Line up without a mark."""
+        """Append a page without a mark."""
         super().admit(page)
         self.used.discard(page)
 
@@ -57,7 +57,7 @@ class SecondChance(Fifo):
         self.used.add(page)
 
     def evict(self) -> int:
-        """Turn the clock."""
+        """Advance to the first page without a mark and evict it."""
         while (page := pop_oldest(self.pages)) in self.used:
             self.used.discard(page)
             self.pages[page] = None
@@ -69,21 +69,21 @@ class Sieve(SecondChance):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hand = -1  # the page that is looked at next; -1: the oldest
+        self.hand = -1  # the next page to examine; -1: the oldest
 
     def after(self, page: int) -> int:
-        """The page that came next after this one, or -1."""
+        """Return the page admitted next after this one, or -1."""
         order = list(self.pages)
         return oldest(order[order.index(page) + 1 :])
 
     def remove(self, page: int) -> None:
-        """Forget a page; the hand moves on if it was there."""
+        """Remove a page; the hand moves on if it pointed to it."""
         if page == self.hand:
             self.hand = self.after(page)
         super().remove(page)
 
     def evict(self) -> int:
-        """Walk to the first page without a mark."""
+        """Advance the hand to the first page without a mark and evict it."""
         if not self.pages:
             return -1
         page = self.hand if self.hand >= 0 else oldest(self.pages)
@@ -98,19 +98,19 @@ class Sieve(SecondChance):
 
 
 class Slru(Replacement):
-    """Four lists in order of use; a hit raises a page into the next one."""
+    """Four segments in order of use; a hit promotes a page to the next one."""
 
     def __init__(self, pages: int) -> None:
         self.share = pages // 4
         self.segments: list[Order] = [OrderedDict() for _ in range(4)]
 
     def admit(self, page: int) -> None:
-        """Enter at the lowest segment that has room, or at the lowest."""
+        """Insert a page into the lowest segment that has room, else into the lowest one."""
         roomy = [each for each in self.segments if len(each) < self.share]
         (roomy or self.segments)[0][page] = None
 
     def touch(self, page: int) -> None:
-        """Rise by one, at most to the top; what is too much above sinks by one."""
+        """Promote a page by one segment; the excess of each segment is demoted by one."""
         at = next(i for i, each in enumerate(self.segments) if page in each)
         del self.segments[at][page]
         to = min(at + 1, 3)
@@ -120,38 +120,38 @@ class Slru(Replacement):
                 self.segments[i - 1][pop_oldest(self.segments[i])] = None
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         for each in self.segments:
             each.pop(page, None)
 
     def evict(self) -> int:
-        """Give up the oldest of the lowest segment that has any."""
+        """Evict the oldest page of the lowest segment that is not empty."""
         return next((pop_oldest(each) for each in self.segments if each), -1)
 
 
 class Lfu(Replacement):
-    """The page with the fewest uses goes, of several the one that was used longest ago."""
+    """Evicts the page with the fewest uses; of equals the least recently used."""
 
     def __init__(self) -> None:
-        self.pages: dict[int, tuple[int, int]] = {}  # page: uses, moment of the last one
-        self.moment = 0
+        self.pages: dict[int, tuple[int, int]] = {}  # page: (uses, time of the last one)
+        self.time = 0
 
     def admit(self, page: int) -> None:
-        """Count the first use."""
+        """Insert a page with its first use."""
         self.pages[page] = (0, 0)
         self.touch(page)
 
     def touch(self, page: int) -> None:
         """Count a use."""
-        self.moment += 1
-        self.pages[page] = (self.pages[page][0] + 1, self.moment)
+        self.time += 1
+        self.pages[page] = (self.pages[page][0] + 1, self.time)
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         del self.pages[page]
 
     def evict(self) -> int:
-        """Give up the least of all."""
+        """Evict the least used page."""
         if not self.pages:
             return -1
         page = min(self.pages, key=lambda each: self.pages[each])
@@ -160,24 +160,24 @@ class Lfu(Replacement):
 
 
 class Returning(Replacement):
-    """Remembers pages that were missed while a list of departed pages still knew them."""
+    """Records pages that were missed while still in a list of evicted pages."""
 
     def __init__(self) -> None:
         self.returning: set[int] = set()
 
-    def came_back(self, page: int, departed: Order) -> bool:
-        """Take a page off a list of departed ones, if it is there, and note its return."""
-        if page not in departed:
+    def came_back(self, page: int, evicted: Order) -> bool:
+        """Remove a page from a list of evicted pages and record its return; False if not there."""
+        if page not in evicted:
             return False
-        del departed[page]
+        del evicted[page]
         self.returning.add(page)
         return True
 
     def returns(self, page: int) -> bool:
-        """Tell, once, whether a page had come back."""
-        known = page in self.returning
+        """Return whether a page has returned, and clear that record."""
+        returned = page in self.returning
         self.returning.discard(page)
-        return known
+        return returned
 
 
 class TwoQ(Returning):
@@ -191,11 +191,11 @@ class TwoQ(Returning):
         self.am: Order = OrderedDict()
 
     def missed(self, page: int) -> None:
-        """See whether it left lately."""
+        """Record the return of a recently evicted page."""
         self.came_back(page, self.a1out)
 
     def admit(self, page: int) -> None:
-        """Enter."""
+        """Insert a page: Am if it has returned, else A1in."""
         (self.am if self.returns(page) else self.a1in)[page] = None
 
     def touch(self, page: int) -> None:
@@ -204,12 +204,12 @@ class TwoQ(Returning):
             self.am.move_to_end(page)
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         for each in (self.a1in, self.am):
             each.pop(page, None)
 
     def evict(self) -> int:
-        """From A1in if it is longer than its share, or there is nothing else; else from Am."""
+        """Evict from A1in if it exceeds its share or Am is empty; otherwise from Am."""
         if len(self.a1in) <= self.kin and self.am:
             return pop_oldest(self.am)
         page = pop_oldest(self.a1in)
@@ -235,26 +235,26 @@ class S3Fifo(Returning):
         self.has_evicted = False
 
     def missed(self, page: int) -> None:
-        """See whether it left lately."""
+        """Record the return of a recently evicted page."""
         self.came_back(page, self.ghost)
 
     def admit(self, page: int) -> None:
-        """Enter: main if it came back, or if small is full before anything was evicted."""
+        """Insert a page: main if it has returned, or if small is full before the first eviction."""
         self.uses[page] = 0
         first_fill = not self.has_evicted and len(self.small) >= self.small_share
         (self.main if self.returns(page) or first_fill else self.small)[page] = None
 
     def touch(self, page: int) -> None:
-        """Count up to three."""
+        """Count a use, up to 3."""
         self.uses[page] = min(self.uses[page] + 1, 3)
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         for each in (self.small, self.main):
             each.pop(page, None)
 
     def evict(self) -> int:
-        """From main if it is too long, else from small; if that yields none, from the other."""
+        """Evict from main if it exceeds its share, else from small; fall back to the other."""
         self.has_evicted = True
         page = -1
         if len(self.main) <= self.main_share:
@@ -264,7 +264,7 @@ class S3Fifo(Returning):
         return page if page >= 0 else self.evict_small()
 
     def evict_small(self) -> int:
-        """Pages used twice go to main; the first other one goes, and is remembered."""
+        """Move pages used twice to main; evict the first other page into the ghost queue."""
         while self.small:
             page = pop_oldest(self.small)
             if self.uses[page] < 2:
@@ -277,7 +277,7 @@ class S3Fifo(Returning):
         return -1
 
     def evict_main(self) -> int:
-        """Used pages go round, with one use less."""
+        """Move used pages to the end with one use less; evict the first unused one."""
         while self.main:
             page = pop_oldest(self.main)
             if self.uses[page] == 0:
@@ -288,7 +288,7 @@ class S3Fifo(Returning):
 
 
 class Arc(Returning):
-    """T1, T2, B1, B2 and p of the paper; p in parts of 2^-20 page."""
+    """T1, T2, B1, B2 and p of the paper; p in units of 2^-20 page."""
 
     ONE = 1 << 20
 
@@ -303,7 +303,7 @@ class Arc(Returning):
         self.last_miss = "new"
 
     def missed(self, page: int) -> None:
-        """Cases II and III adapt p."""
+        """Adapt p (cases II and III)."""
         b1, b2 = len(self.b1), len(self.b2)
         self.last_miss = "new"
         if self.came_back(page, self.b1):
@@ -314,22 +314,22 @@ class Arc(Returning):
             self.p = max(self.p - max(b1 * self.ONE // b2, self.ONE), 0)
 
     def admit(self, page: int) -> None:
-        """T2 if it came back."""
+        """Insert a page: T2 if it has returned, else T1."""
         (self.t2 if self.returns(page) else self.t1)[page] = None
 
     def touch(self, page: int) -> None:
-        """Case I."""
+        """Move a page to the end of T2 (case I)."""
         self.t1.pop(page, None)
         self.t2[page] = None
         self.t2.move_to_end(page)
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         self.t1.pop(page, None)
         self.t2.pop(page, None)
 
     def evict(self) -> int:
-        """Case IV for a new page, and REPLACE."""
+        """Evict a page: case IV for a new page, and REPLACE."""
         if self.last_miss == "new":
             if len(self.t1) + len(self.b1) >= self.c:
                 if not self.b1:

@@ -1,4 +1,4 @@
-"""LHD (2.4.2), plain."""
+"""LHD (2.4.2)."""
 
 from hybridsim.reference.admission import Probabilistic
 from hybridsim.reference.policies import Replacement
@@ -7,18 +7,18 @@ AGES, CLASSES = 512, 16
 
 
 def age_of(steps: int) -> int:
-    """Ages of one step each up to 63, then of two, of four, ..., 32 of each size."""
+    """Return the age of a number of steps: 64 ages of 1 step, then 32 each of 2, 4, ... steps."""
     octave = max(steps.bit_length() - 6, 0)
     return min((steps >> octave) + 32 * octave, AGES - 1)
 
 
 def steps_in(age: int) -> int:
-    """How many steps an age lasts."""
+    """Return the number of steps in an age."""
     return 1 << max(age // 32 - 1, 0)
 
 
 class Lhd(Replacement):
-    """Learns what pages of a class and age promise; the least promising of some drawn goes."""
+    """Learns the hit density of each class and age; evicts the least dense of 32 drawn pages."""
 
     def __init__(self, pages: int) -> None:
         self.period = max(4 * pages, 1 << 14)
@@ -34,40 +34,40 @@ class Lhd(Replacement):
         self.held: list[int] = []
 
     def steps(self, page: int) -> int:
-        """Steps since the last use."""
+        """Return the steps since the last use of a page."""
         return (self.clock - self.last[page]) >> self.shift
 
     def age(self, page: int) -> int:
-        """The age of a page now."""
+        """Return the current age of a page."""
         return age_of(self.steps(page))
 
     def missed(self, page: int) -> None:
-        """Count an access."""
+        """Count an access; learn at the end of each period."""
         self.clock += 1
         if self.clock % self.period == 0:
             self.learn()
 
     def admit(self, page: int) -> None:
-        """Enter as never hit."""
+        """Insert a page in class 0, never hit."""
         self.last[page] = self.clock
         self.kind[page] = 0
         self.held.append(page)
 
     def touch(self, page: int) -> None:
-        """Note the hit and change class."""
+        """Record a hit and update the class."""
         self.missed(page)
         self.hits[self.kind[page]][self.age(page)] += 1 << 7
         self.kind[page] = min(self.steps(page).bit_length() + 1, CLASSES - 1)
         self.last[page] = self.clock
 
     def remove(self, page: int) -> None:
-        """The last of those held takes the page's position."""
+        """Remove a page; the last held page takes its position."""
         at = self.held.index(page)
         self.held[at] = self.held[-1]
         self.held.pop()
 
     def evict(self) -> int:
-        """Draw 32."""
+        """Draw 32 pages and evict the one of least density."""
         if not self.held:
             return -1
         drawn = []
@@ -80,7 +80,7 @@ class Lhd(Replacement):
         return victim
 
     def learn(self) -> None:
-        """Hits still to come over the time they take, seen from each age."""
+        """Recompute the density of each age: expected hits over expected time."""
         for hits, evictions, density in zip(self.hits, self.evictions, self.density):
             to_come = events = time = 0
             for age in reversed(range(AGES)):

@@ -1,4 +1,4 @@
-"""LIRS and W-TinyLFU (2.4.2), plain."""
+"""LIRS and W-TinyLFU (2.4.2)."""
 
 from collections import OrderedDict
 
@@ -7,7 +7,7 @@ from hybridsim.reference.replacement import Order, oldest, pop_oldest
 
 
 class Frequencies:
-    """How often pages were used lately: every 10 cache sizes of uses, all counts are halved."""
+    """Recent use counts of pages; all counts are halved every 10 cache sizes of uses."""
 
     def __init__(self, pages: int) -> None:
         self.period = 10 * max(pages, 1)
@@ -15,7 +15,7 @@ class Frequencies:
         self.counted = 0
 
     def count(self, page: int) -> bool:
-        """Count a use, up to 15; tell whether all were halved after it."""
+        """Count a use, up to 15; return whether all counts were halved after it."""
         self.uses[page] = min(self.uses.get(page, 0) + 1, 15)
         self.counted += 1
         if self.counted % self.period:
@@ -24,12 +24,12 @@ class Frequencies:
         return True
 
     def of(self, page: int) -> int:
-        """The uses of a page."""
+        """Return the use count of a page."""
         return self.uses.get(page, 0)
 
 
 class WTinyLfu(Replacement):
-    """A window, and a main cache of two segments that only better pages enter."""
+    """A window, and a main cache of two segments that only more frequently used pages enter."""
 
     def __init__(self, pages: int) -> None:
         self.window_share = max(pages // 100, 1)
@@ -40,17 +40,17 @@ class WTinyLfu(Replacement):
         self.frequencies = Frequencies(pages)
 
     def missed(self, page: int) -> None:
-        """Count."""
+        """Count the use."""
         self.frequencies.count(page)
 
     def admit(self, page: int) -> None:
-        """Enter the window; its oldest page goes on if it is too long."""
+        """Insert a page into the window; an excess page moves to probation."""
         self.window[page] = None
         if len(self.window) > self.window_share:
             self.probation[pop_oldest(self.window)] = None
 
     def touch(self, page: int) -> None:
-        """Count, and rise from probation."""
+        """Count the use; promote a page in probation."""
         self.frequencies.count(page)
         if page in self.window:
             self.window.move_to_end(page)
@@ -63,12 +63,12 @@ class WTinyLfu(Replacement):
                 self.probation[pop_oldest(self.protected)] = None
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         for each in (self.window, self.probation, self.protected):
             each.pop(page, None)
 
     def evict(self) -> int:
-        """The oldest of the window against the oldest of the main cache."""
+        """Evict the oldest page of the window or of the main cache, whichever has fewer uses."""
         main = self.probation or self.protected
         if main and len(self.window) < self.window_share:
             return pop_oldest(main)
@@ -82,26 +82,26 @@ class WTinyLfu(Replacement):
 
 
 class Lirs(Replacement):
-    """The stack S and queue Q of the paper, and the order in which pages became non-resident."""
+    """The stack S and queue Q of the paper, and the non-resident pages in order."""
 
     def __init__(self, pages: int) -> None:
         self.pages = pages
         self.lir_share = max(pages - max(pages // 100, 1), 0)
-        self.s: Order = OrderedDict()  # the top is the end
+        self.s: Order = OrderedDict()  # the top is last
         self.q: Order = OrderedDict()
-        self.gone: Order = OrderedDict()  # in S, not resident
-        self.returning: set[int] = set()  # in S, missed since it was gone
+        self.non_resident: Order = OrderedDict()  # in S, non-resident, oldest first
+        self.returning: set[int] = set()  # in S, missed since their eviction
         self.lir: set[int] = set()
 
     def missed(self, page: int) -> None:
-        """A page that is still in S comes back."""
-        if page in self.gone:
-            del self.gone[page]
+        """Record the return of a page that is still in S."""
+        if page in self.non_resident:
+            del self.non_resident[page]
             self.returning.add(page)
             self.s.move_to_end(page)
 
     def admit(self, page: int) -> None:
-        """LIR if it came back or there are too few; HIR else."""
+        """Insert a page: LIR if it returned or there are too few LIR pages, otherwise HIR."""
         self.s[page] = None
         self.s.move_to_end(page)
         if page in self.returning:
@@ -114,7 +114,7 @@ class Lirs(Replacement):
         self.limit()
 
     def touch(self, page: int) -> None:
-        """A HIR page that is in S becomes LIR."""
+        """Record a use; a HIR page that is in S becomes LIR."""
         was_in_s = page in self.s
         self.s[page] = None
         self.s.move_to_end(page)
@@ -128,7 +128,7 @@ class Lirs(Replacement):
         self.limit()
 
     def become_lir(self, page: int) -> None:
-        """In exchange for the LIR page at the bottom of S, if there are too many."""
+        """Make a page LIR; demote the LIR page at the bottom of S if there are too many."""
         self.lir.add(page)
         if len(self.lir) > self.lir_share:
             self.demote()
@@ -142,19 +142,19 @@ class Lirs(Replacement):
         self.prune()
 
     def prune(self) -> None:
-        """Let the bottom of S be a LIR page."""
+        """Remove pages from the bottom of S until a LIR page is there."""
         while self.s and oldest(self.s) not in self.lir:
             page = pop_oldest(self.s)
-            self.gone.pop(page, None)
+            self.non_resident.pop(page, None)
             self.returning.discard(page)
 
     def limit(self) -> None:
-        """Let S hold at most twice the cache, as far as non-resident pages can go."""
-        while len(self.s) > 2 * self.pages and self.gone:
-            del self.s[pop_oldest(self.gone)]
+        """Limit S to twice the cache size by removing non-resident pages."""
+        while len(self.s) > 2 * self.pages and self.non_resident:
+            del self.s[pop_oldest(self.non_resident)]
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         self.q.pop(page, None)
         self.lir.discard(page)
         if page in self.s:
@@ -162,10 +162,10 @@ class Lirs(Replacement):
             self.prune()
 
     def evict(self) -> int:
-        """The first of Q; it stays in S, non-resident."""
+        """Evict the first page of Q; it stays in S as non-resident."""
         if not self.q and self.lir:
             self.demote()
         page = pop_oldest(self.q)
         if page in self.s:
-            self.gone[page] = None
+            self.non_resident[page] = None
         return page

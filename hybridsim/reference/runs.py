@@ -1,11 +1,11 @@
-"""Sequential runs (2.3, 2.11): which request continues which."""
+"""Sequential runs of requests (2.3, 2.11)."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Run:
-    """Requests that continue each other."""
+    """Requests that each begin where the one before ended."""
 
     end: int
     length: int
@@ -13,14 +13,14 @@ class Run:
 
 
 class Runs:
-    """The sequential runs of late."""
+    """The recent sequential runs, at most `limit`."""
 
-    def __init__(self, most: int = 32) -> None:
-        self.most = most
+    def __init__(self, limit: int = 32) -> None:
+        self.limit = limit
         self.runs: list[Run] = []  # the most recently used first
 
     def extend(self, offset: int, length: int) -> Run:
-        """Add a request to the run that it continues, or to a new one; returns that run."""
+        """Add a request to the run that it continues, or to a new one; return the run."""
         for run in self.runs:
             if run.end == offset:
                 self.runs.remove(run)
@@ -31,5 +31,5 @@ class Runs:
         run.length += length
         run.requests += 1
         self.runs.insert(0, run)
-        del self.runs[self.most :]
+        del self.runs[self.limit :]
         return run

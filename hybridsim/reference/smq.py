@@ -1,4 +1,4 @@
-"""smq, dm-cache's policy (2.14.4, 2.14.5): what enters, what leaves, what is written back."""
+"""smq, dm-cache's policy (2.14.4, 2.14.5): promotions, demotions and write-backs."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ WORK_MAX = 4096
 
 
 class Kind(Enum):
-    """What work does with a block."""
+    """The kind of work on a block."""
 
     PROMOTION = "promotion"
     DEMOTION = "demotion"
@@ -18,16 +18,16 @@ class Kind(Enum):
 
 
 class Lock(Enum):
-    """Whom work keeps out of its block."""
+    """Which bios work locks out of its block."""
 
-    NOBODY = 0
+    NONE = 0
     WRITES = 1
-    EVERYBODY = 2
+    ALL = 2
 
 
 @dataclass(eq=False)
 class Node:
-    """What stands in a level of a multiqueue."""
+    """An element of a multiqueue level."""
 
     level: int = 0
 
@@ -42,7 +42,7 @@ class Coarse(Node):
     """A coarse block of the origin, in the hotspot queue."""
 
     number: int = 0
-    hit_in: int = -1  # the tick in which it was hit last
+    hit_in: int = -1  # tick of the last hit
 
 
 @dataclass(eq=False)
@@ -63,11 +63,11 @@ class Work:
     kind: Kind
     block: int
     slot: Slot
-    lock: Lock = Lock.NOBODY
+    lock: Lock = Lock.NONE
 
 
 class Multiqueue:
-    """64 lists of nodes, each from the oldest to the newest."""
+    """64 levels of nodes, each from the oldest to the newest."""
 
     def __init__(self, top_levels: int = 0, in_top: int = 0) -> None:
         self.levels: list[list[Node]] = [[] for _ in range(LEVELS)]
@@ -79,20 +79,20 @@ class Multiqueue:
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """The number of entries, without sentinels."""
         return sum(self.counts)
 
     def append(self, node: Node) -> None:
-        """Make a node the newest of its level."""
+        """Append a node to its level."""
         self.insert(len(self.levels[node.level]), node)
 
     def insert(self, place: int, node: Node) -> None:
-        """Put a node into its level."""
+        """Insert a node into its level."""
         self.levels[node.level].insert(place, node)
         self.counts[node.level] += not isinstance(node, Sentinel)
 
     def remove(self, node: Node) -> None:
-        """Take a node out of its level."""
+        """Remove a node from its level."""
         nodes = self.levels[node.level]
         if nodes[-1] is node:  # redistribution takes from this end
             nodes.pop()
@@ -101,36 +101,36 @@ class Multiqueue:
         self.counts[node.level] -= not isinstance(node, Sentinel)
 
     def move(self, node: Node, level: int) -> None:
-        """Make a node the newest of a level."""
+        """Move a node to the end of a level."""
         self.remove(node)
         node.level = level
         self.append(node)
 
     def first(self, level: int) -> Node:
-        """The oldest entry of a level that has one."""
+        """Return the oldest entry of a level that has one."""
         return next(node for node in self.levels[level] if not isinstance(node, Sentinel))
 
     def last(self, level: int) -> Node:
-        """The newest entry of a level that has one."""
+        """Return the newest entry of a level that has one."""
         nodes = reversed(self.levels[level])
         return next(node for node in nodes if not isinstance(node, Sentinel))
 
     def oldest(self, levels: range) -> Node | None:
-        """The oldest entry of the lowest of some levels that has any."""
+        """Return the oldest entry of the lowest non-empty level, or None."""
         for level in levels:
             if self.counts[level]:
                 return self.first(level)
         return None
 
     def oldest_of_old(self) -> Node | None:
-        """The same among those levels whose oldest node is no sentinel."""
+        """Return the oldest node of the lowest level where it is not a sentinel, or None."""
         for nodes in self.levels:
             if nodes and not isinstance(nodes[0], Sentinel):
                 return nodes[0]
         return None
 
     def requeue(self, entry: Node, up: int, marks: tuple[Sentinel, Sentinel] | None = None) -> None:
-        """Let an entry rise; the oldest of its new level takes its place."""
+        """Promote an entry by `up` levels; the oldest entry of the new level takes its place."""
         old, new = entry.level, min(LEVELS - 1, entry.level + up)
         if new > old and self.counts[new]:
             other = self.first(new)
@@ -144,7 +144,7 @@ class Multiqueue:
         self.move(entry, new)
 
     def redistribute(self) -> None:
-        """Give each level its share of the entries."""
+        """Move entries between levels until each has its target number."""
         if self.size != self.targets_for:
             self.targets_for = self.size
             low = LEVELS - self.top_levels
@@ -162,12 +162,12 @@ class Multiqueue:
 
 
 def spread(number: int, levels: int) -> list[int]:
-    """Spread a number over levels, the lowest getting what is left over."""
+    """Distribute a number evenly over levels; the remainder goes to the lowest ones."""
     return [number // levels + (level < number % levels) for level in range(levels)]
 
 
 class Hotspot:
-    """Where in the origin the misses are."""
+    """The hotspot queue: misses by coarse block of the origin."""
 
     def __init__(self, blocks: int, block_bytes: int, origin_bytes: int) -> None:
         self.entries_max = max(blocks // 4, 1024)
@@ -175,25 +175,25 @@ class Hotspot:
         while self.each > 1 and self.each * block_bytes * self.entries_max > origin_bytes:
             self.each //= 2
         self.queue = Multiqueue(8, min(self.entries_max // 64, blocks // self.each))
-        self.known: dict[int, Coarse] = {}
+        self.by_number: dict[int, Coarse] = {}
         self.hits = self.misses = 0
         self.jump = 1
         self.ticks = 0
 
     @property
     def share(self) -> int:
-        """The share of hits, in 256ths."""
+        """The hit ratio in 256ths."""
         total = self.hits + self.misses
         return 256 * self.hits // total if total else 0
 
     def touch(self, block: int) -> int:
-        """Note a miss; returns the level of its coarse block."""
+        """Record a miss; return the level of its coarse block."""
         number = block // self.each
-        entry = self.known.get(number)
+        entry = self.by_number.get(number)
         if entry is None:
             self.misses += 1
             entry = Coarse(self.room(), number)
-            self.known[number] = entry
+            self.by_number[number] = entry
             self.queue.append(entry)
             return entry.level
         if entry.level >= 48:
@@ -205,17 +205,17 @@ class Hotspot:
         return entry.level
 
     def room(self) -> int:
-        """Make room for one more; returns the level that it begins at."""
-        if len(self.known) < self.entries_max:
+        """Make room for an entry; return its initial level."""
+        if len(self.by_number) < self.entries_max:
             return 0
         oldest = self.queue.oldest(range(LEVELS))
         assert isinstance(oldest, Coarse)
         self.queue.remove(oldest)
-        del self.known[oldest.number]
+        del self.by_number[oldest.number]
         return oldest.level
 
     def new_period(self) -> None:
-        """Level the queue and count anew."""
+        """Redistribute the queue and reset the counts."""
         self.jump = 4 if self.share < 16 else 2 if self.share < 32 else 1
         self.queue.redistribute()
         self.hits = self.misses = 0
@@ -223,7 +223,7 @@ class Hotspot:
 
 @dataclass
 class Answer:
-    """What the policy says of a miss."""
+    """The decision of the policy on a miss."""
 
     wanted: bool
     promotion: Work | None = None
@@ -231,7 +231,7 @@ class Answer:
 
 @dataclass
 class Deadlines:
-    """In jiffies, when what is done now and then is to be done next."""
+    """The next times of the periodic actions, in jiffies."""
 
     hotspot: int = -1
     cache: int = -1
@@ -248,12 +248,12 @@ class Pending:
 
     @property
     def demotions(self) -> int:
-        """How many demotions there are."""
+        """The number of pending demotions."""
         return sum(work.kind == Kind.DEMOTION for work in self.all)
 
 
 class Smq:
-    """The policy: told of hits, misses and the end of work."""
+    """The policy, notified of hits, misses and the end of work."""
 
     def __init__(
         self, blocks: int, block_bytes: int, origin_bytes: int, migrates: bool = True
@@ -267,7 +267,7 @@ class Smq:
         self.begin(Deadlines())
 
     def begin(self, due: Deadlines) -> None:
-        """Know nothing but which blocks are cached, at which level, and which are dirty."""
+        """Reset everything except the cached blocks, their levels and dirty bits."""
         self.hotspot = Hotspot(*self.shape)
         self.clean, self.dirty = Multiqueue(), Multiqueue()
         self.mark = 1
@@ -279,7 +279,7 @@ class Smq:
         self.next = due
 
     def reload(self, now: int) -> None:
-        """Stop and start again at that time, with nothing pending."""
+        """Simulate a stop and restart of the cache at `now`, with no work pending."""
         jiffies = now // JIFFY
         self.begin(Deadlines(jiffies - 1, jiffies - 1, jiffies + 2500))
         for slot in sorted(self.cached.values(), key=lambda each: each.number):
@@ -288,7 +288,7 @@ class Smq:
         self.free = deque(sorted(self.free, key=lambda each: each.number))
 
     def tick(self, now: int) -> None:
-        """Let time pass."""
+        """Run the periodic actions that are due."""
         jiffies = now // JIFFY
         if jiffies > self.next.write_back:
             self.next.write_back = jiffies + 2500
@@ -309,11 +309,11 @@ class Smq:
             self.clean.redistribute()
 
     def promoting(self) -> list[Slot]:
-        """The slots that are being filled."""
+        """Return the slots that are being filled."""
         return [work.slot for work in self.pending.promotions.values()]
 
     def hit(self, slot: Slot) -> None:
-        """Hear that a block in the cache is used."""
+        """Record a hit."""
         if slot.work is not None or slot.hit_in_period:
             return
         slot.hit_in_period = True
@@ -324,10 +324,10 @@ class Smq:
             self.clean.requeue(slot, 1)
 
     def miss(self, block: int, is_write: bool, fast: bool) -> Answer:
-        """Hear of a miss."""
+        """Record a miss; queue a promotion or demotion if the policy wants the block."""
         level = self.hotspot.touch(block)
-        let_in = is_write and fast and len(self.free) > 0
-        if not let_in and level < self.threshold:
+        admitted_at_once = is_write and fast and len(self.free) > 0
+        if not admitted_at_once and level < self.threshold:
             return Answer(wanted=False)
         if not self.migrates:
             return Answer(wanted=True)
@@ -343,14 +343,14 @@ class Smq:
         return Answer(True, work)
 
     def add(self, work: Work, queued: bool = True) -> None:
-        """Let work be pending."""
+        """Add pending work."""
         work.slot.work = work
         self.pending.all.add(work)
         if queued:
             self.pending.queued.append(work)
 
     def queue_demotion(self) -> None:
-        """Have a clean block leave, or else be cleaned."""
+        """Queue the demotion of a clean block, or else the write-back of an old dirty one."""
         slot = self.clean.oldest(range(LEVELS // 2))
         if slot is None:
             self.queue_write_back(self.dirty.oldest_of_old())
@@ -360,19 +360,19 @@ class Smq:
             self.add(Work(Kind.DEMOTION, slot.block, slot))
 
     def queue_write_back(self, slot: Node | None) -> None:
-        """Have a dirty block cleaned."""
+        """Queue the write-back of a dirty block."""
         if isinstance(slot, Slot) and len(self.pending.all) < WORK_MAX:
             self.dirty.remove(slot)
             self.add(Work(Kind.WRITE_BACK, slot.block, slot))
 
     def next_work(self, spare: bool) -> Work | None:
-        """What to begin now."""
+        """Return the work to begin now, or None."""
         if spare and not self.pending.queued:
             self.queue_write_back(self.dirty.oldest(range(LEVELS)))
         return self.pending.queued.pop() if self.pending.queued else None
 
     def ended(self, work: Work) -> None:
-        """Hear that work is done."""
+        """Record the end of work."""
         slot = work.slot
         self.pending.all.remove(work)
         slot.work = None
@@ -389,7 +389,7 @@ class Smq:
         self.clean.append(slot)
 
     def dirtied(self, slot: Slot) -> None:
-        """Hear that a slot differs from the origin."""
+        """Mark a slot dirty."""
         slot.dirty = True
         if slot.work is None:
             self.clean.remove(slot)

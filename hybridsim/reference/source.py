@@ -10,7 +10,7 @@ from hybridsim.reference.parameters import Request, SourceParameters
 
 
 class Source(ABC):
-    """Issues requests by their number, and hears of their completion."""
+    """Issues requests by number, and is notified of their completion."""
 
     def __init__(
         self,
@@ -28,46 +28,46 @@ class Source(ABC):
     def start(self) -> None:
         """Begin, at time 0."""
 
-    def completed(self, number: int) -> None:  # noqa: B027 - an open source does not care
-        """Hear that a request has just completed."""
+    def completed(self, number: int) -> None:  # noqa: B027 - optional
+        """Record that a request has completed."""
 
     def request(self, number: int) -> Request:
-        """The request of a number."""
+        """Return a request by its number."""
         return self.requests[number]
 
     def is_over(self, answered: int) -> bool:
-        """Tell whether all is answered, being told how many are."""
+        """Whether all requests are complete; `answered` is the number of complete ones."""
         return answered == len(self.requests)
 
     def arrive(self, number: int, time: int) -> None:
-        """Issue a request at `time`, or at once if that is past."""
+        """Issue a request at `time`, or now if that is past."""
         self.clock.arrive(max(time, self.clock.now), number, lambda: self.issue(number))
 
     def scaled(self, time: int) -> int:
-        """A time of the trace at the speed of the replay, half to even as in float64."""
+        """Return a trace time divided by the replay speed, rounded half to even as in float64."""
         return round(float(time) / self.parameters.speed)
 
 
 class OpenSource(Source):
-    """Requests arrive when they did in the trace, however slow the machine is."""
+    """Issues requests at their recorded arrival times, whatever the machine's speed."""
 
     def start(self) -> None:
-        """Let them all arrive."""
+        """Schedule all arrivals."""
         for number, request in enumerate(self.requests):
             self.arrive(number, self.scaled(request.arrival_ns))
 
 
 class ClosedSource(Source):
-    """A fixed number of requests is outstanding at all times."""
+    """Keeps a fixed number of requests outstanding."""
 
     def start(self) -> None:
-        """Issue the first few."""
+        """Issue the first requests, up to the depth."""
         self.next = 0
         for _ in range(self.parameters.depth):
             self.issue_next()
 
     def completed(self, number: int) -> None:
-        """Put the next in its place."""
+        """Issue the next request."""
         self.issue_next()
 
     def issue_next(self) -> None:
@@ -78,15 +78,15 @@ class ClosedSource(Source):
 
 
 class ThinkSource(Source):
-    """A request follows one that completed before it in the trace, after the same time to think."""
+    """Issues each request after its parent in the trace completes, after the same think time."""
 
     LOADED = 4096
 
     def start(self) -> None:
-        """Find out who follows whom, and load the first requests."""
+        """Determine the parents and load the first requests."""
         self.parents = parents(self.requests)
         self.next = 0
-        self.outstanding = 0  # loaded and not complete
+        self.outstanding = 0  # requests loaded and not complete
         self.completion: dict[int, int] = {}
         self.waiting: dict[int, list[int]] = defaultdict(list)  # by parent
         self.load()
@@ -106,7 +106,7 @@ class ThinkSource(Source):
                 self.waiting[parent].append(number)
 
     def completed(self, number: int) -> None:
-        """Let those follow that waited for this one, and load more."""
+        """Schedule the requests that waited for this one, and load more."""
         self.completion[number] = self.clock.now
         self.outstanding -= 1
         for child in self.waiting.pop(number, []):
@@ -114,40 +114,41 @@ class ThinkSource(Source):
         self.load()
 
     def follow(self, number: int) -> None:
-        """Issue a request after its gap from the completion of its parent."""
+        """Schedule a request at its gap after the completion of its parent."""
         parent = self.parents[number]
         gap = self.requests[number].arrival_ns - self.requests[parent].complete_ns
         self.arrive(number, self.completion[parent] + self.scaled(gap))
 
 
-WINDOW = 65_536  # requests back that a parent may be
+WINDOW = 65_536  # maximum distance to a parent, in requests
 
 
 def parents(requests: Sequence[Request]) -> list[int]:
-    """For each request the one it followed in the trace, -1 if none.
+    """Return, for each request, the number of its parent in the trace; -1: none.
 
-    That is the last to complete before it arrived: of its own stream if there is one, else of any.
-    A request whose completion is not known is nobody's parent.
+    The parent is the last request to complete before the arrival: of the same stream if there is
+    one, otherwise of any stream.
+    A request without a recorded completion is no parent.
     """
-    everyone: list[tuple[int, int]] = []  # (completion, number) in order
+    all_streams: list[tuple[int, int]] = []  # (completion, number) in order
     by_stream: dict[int, list[tuple[int, int]]] = defaultdict(list)
 
     result = []
     for number, request in enumerate(requests):
         parent = latest(by_stream[request.stream], request.arrival_ns)
         if number - parent > WINDOW or parent < 0:
-            parent = latest(everyone, request.arrival_ns)
+            parent = latest(all_streams, request.arrival_ns)
         if number - parent > WINDOW:
             parent = -1
         result.append(parent)
 
         if request.complete_ns >= 0:
-            insort(everyone, (request.complete_ns, number))
+            insort(all_streams, (request.complete_ns, number))
             insort(by_stream[request.stream], (request.complete_ns, number))
     return result
 
 
 def latest(completions: list[tuple[int, int]], time: int) -> int:
-    """The number of the last of some ordered (completion, number) not after `time`, or -1."""
+    """Return the number of the last of the sorted (completion, number) not after `time`, or -1."""
     after = bisect_right(completions, time, key=lambda each: each[0])
     return completions[after - 1][1] if after > 0 else -1

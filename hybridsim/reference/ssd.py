@@ -1,4 +1,4 @@
-"""The solid-state disk (2.7): dies that work in parallel behind one controller and one link."""
+"""The solid-state disk (2.7): parallel dies behind one controller and one link."""
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done
@@ -7,15 +7,15 @@ from hybridsim.reference.parameters import SsdParameters
 
 
 def level(address: int) -> int:
-    """How many levels more than the fastest a page needs: 0, 1 or 3, scattered by its address."""
+    """Return the number of extra read levels of a page: 0, 1 or 3, by a hash of its address."""
     scattered = address % 2**31 * 1_327_217_885 % 2**31
     return [0, 1, 3][scattered // 65_536 % 3]
 
 
 class Ssd(Device):
-    """An SSD with a write buffer, whose reads suspend the programming of a die.
+    """An SSD with a write buffer; its reads suspend the programming of a die.
 
-    Nothing that comes later delays a request, so that its completion is known when it is submitted.
+    Later requests do not delay a request, so its completion time is computed at submission.
     """
 
     def __init__(self, clock: Clock, parameters: SsdParameters) -> None:
@@ -26,11 +26,11 @@ class Ssd(Device):
         self.read_free = [0] * parameters.dies
         self.write_free = [0] * parameters.dies
         self.units_written = self.requests_written = 0
-        self.written = False  # since the last flush
+        self.written = False  # whether data were written since the last flush
         self.last_completion = 0
 
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Compute when the request will complete, and schedule that."""
+        """Compute the completion time of a request and schedule it."""
         start = max(self.clock.now, self.controller_free)
         self.controller_free = start + self.parameters.interval_ns
         begin = start + self.parameters.command_ns
@@ -49,7 +49,7 @@ class Ssd(Device):
         self.clock.at(completion, done)
 
     def flush(self, begin: int) -> int:
-        """Make durable what was written; say when that is done."""
+        """Flush the written data; return when the flush ends."""
         p = self.parameters
         if not self.written:
             return begin
@@ -64,7 +64,7 @@ class Ssd(Device):
         return end
 
     def read(self, begin: int, offset: int, length: int) -> int:
-        """Read each unit from its die; what is read goes over the link."""
+        """Read each unit from its die and send it over the link; return the completion time."""
         p = self.parameters
         period = p.program_ns * p.program_units
         completion = self.link_free
@@ -73,7 +73,7 @@ class Ssd(Device):
             duration = p.read_ns + p.step_ns * level(unit)
             sense = max(begin, self.read_free[die])
             if self.write_free[die] > sense:
-                rest = self.write_free[die] - sense  # of all programs, then of the one under way
+                rest = self.write_free[die] - sense  # of all programs, then of the current one
                 if period > 0:
                     rest = (rest - 1) % period + 1
                 if rest > p.suspend_ns:
@@ -87,7 +87,7 @@ class Ssd(Device):
         return completion
 
     def write(self, offset: int, length: int, forced: bool) -> int:
-        """Take the data into the buffer; a die that has too much to program yet makes it wait."""
+        """Buffer a write; return when it completes, later if a die has too much left to program."""
         p = self.parameters
         self.written = True
         buffered = self.link_free + p.write_ns
@@ -103,17 +103,17 @@ class Ssd(Device):
         return max(buffered, max(free) - p.buffer_ns)
 
     def program(self, turn: int, begin: int, duration: int) -> int:
-        """Keep the die whose turn it is busy, wherever the data are addressed; say until when."""
+        """Program the next die in turn, whatever the address; return when it ends."""
         die = turn % self.parameters.dies
         self.write_free[die] = max(self.write_free[die], begin) + duration
         return self.write_free[die]
 
     def wire(self, size: int) -> int:
-        """How long `size` bytes take on the link."""
+        """Return the time of `size` bytes on the link."""
         return size * 10**9 // self.parameters.link_bytes_per_s
 
     def units(self, offset: int, length: int) -> list[tuple[int, int]]:
-        """The units that a range touches, in order, each with the bytes of it that it touches."""
+        """Return the units that a range touches, in order, each with its touched bytes."""
         size = self.parameters.unit_bytes
         end = offset + length
         first, last = offset // size, (end - 1) // size

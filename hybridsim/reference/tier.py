@@ -1,19 +1,24 @@
 """Arrays (2.5): equal devices behind one range of bytes."""
 
-from collections import Counter, deque
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
 from hybridsim.reference.member import Health, Member, Range
-from hybridsim.reference.parameters import HddParameters, TierParameters
-from hybridsim.reference.parity import ParityWrites, Segment, row_segments
-from hybridsim.reference.rebuild import Rebuild
+from hybridsim.reference.parameters import HddParameters, RebuildParameters, TierParameters
+
+STRIPE = 4096  # bytes of each member that md treats as one
+SECOND = 10**9
 
 
 class Tier:
-    """One array; a machine makes it with the devices of its members."""
+    """One array over the devices of its members."""
 
     def __init__(
         self, parameters: TierParameters, devices: Sequence[Device], clock: Clock | None = None
@@ -50,7 +55,7 @@ class Tier:
         return self.outstanding == 0
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take a request, its op with flags, or let it wait while there are too many."""
+        """Begin a request (its op with flags), or queue it at the queue depth limit."""
         self.outstanding += 1
         if self.under_way == self.parameters.queue_depth > 0:
             self.line.append((op, offset, length, done))
@@ -58,7 +63,7 @@ class Tier:
             self.begin(op, offset, length, done)
 
     def begin(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Issue a request to the members; it completes with its last part."""
+        """Issue a request to the members; it completes `path_ns` after its last part."""
         self.under_way += 1
 
         def on_its_way() -> None:
@@ -73,7 +78,7 @@ class Tier:
             if self.line:
                 self.begin(*self.line.popleft())
             if self.outstanding == 0 and self.rebuild is not None:
-                self.rebuild.rest()
+                self.rebuild.array_idle()
             done()
 
         all_written = on_its_way
@@ -96,7 +101,7 @@ class Tier:
             self.write(op, offset, length, all_written)
 
     def to_all(self, op: int, done: Done) -> None:
-        """Send what has no data to every member that is there."""
+        """Send a FLUSH, DISCARD or empty request to every member that has not failed."""
         parts = Parts(done)
         for number, member in enumerate(self.members):
             if member.health != Health.FAILED:
@@ -120,7 +125,7 @@ class Tier:
         member.device.submit(op, where.start, where.end - where.start, complete)
 
     def usage(self) -> dict[str, int]:
-        """How long requests took at the members so far, and these had something to do (2.5.5)."""
+        """Return the summed request times and the summed in-use times of the members (2.5.5)."""
         now, busy = self.clock.now, [member for member in self.members if member.began]
         requests = sum(now - began for member in busy for began in member.began)
         in_use = sum(now - member.idle_until for member in busy)
@@ -130,38 +135,38 @@ class Tier:
         }
 
     def read(self, offset: int, length: int, done: Done) -> None:
-        """Read from where the data are, or from what is left of them."""
+        """Read the data, or what they are reconstructed from where a member is lost."""
         parts = Parts(done)
         for each in self.ranges(offset, length):
             self.to_member(Op.READ, each, parts.another())
 
     def write(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Write to all members that hold the data, or parity of them."""
+        """Write to all members that hold the data or their parity."""
         if self.parities:
             self.parity_writes.submit(op, self.segments(offset, length), done)
             return
         parts = Parts(done)
-        for each in gathered(self.pieces_written(offset, length)):
+        for each in joined_pieces(self.pieces_written(offset, length)):
             self.to_member(op, each, parts.another())
 
     # Where bytes lie.
 
     def parity_member(self, row: int) -> int:
-        """The member that holds P of a row; Q is on the next."""
+        """Return the member that holds P of a row; Q is on the next member."""
         n = len(self.members)
         return (n - 1) - row % n
 
     def parity_members(self, row: int) -> set[int]:
-        """The members that hold the parities of a row."""
+        """Return the members that hold the parities of a row."""
         n = len(self.members)
         return {(self.parity_member(row) + each) % n for each in range(self.parities)}
 
     def data_member(self, row: int, index: int) -> int:
-        """The member that holds a data chunk of a row with parity."""
+        """Return the member that holds a data chunk of a row with parity."""
         return (self.parity_member(row) + self.parities + index) % len(self.members)
 
     def place(self, chunk: int, copy: int = 0) -> tuple[int, int]:
-        """The member on which a copy of a chunk lies, and its first byte there."""
+        """Return the member of a copy of a chunk, and the first byte of the copy there."""
         n = len(self.members)
         if self.parities:
             row, index = divmod(chunk, self.data_per_row)
@@ -177,12 +182,12 @@ class Tier:
         return member, row * self.chunk
 
     def chunks_by_place(self) -> dict[tuple[int, int], int]:
-        """Which chunk lies where, by member and first byte, for arrays of copies."""
+        """Map (member, first byte) to the chunk there, for arrays of copies."""
         chunks = range(self.capacity_bytes // self.chunk)
         return {self.place(k, copy): k for k in chunks for copy in range(self.copies)}
 
     def is_readable(self, number: int, end: int) -> bool:
-        """Whether a member has its data up to this byte."""
+        """Whether a member has valid data up to this byte."""
         health = self.members[number].health
         if health == Health.REBUILDING:
             assert self.rebuild is not None
@@ -192,7 +197,7 @@ class Tier:
     # Reads, and writes without parity.
 
     def chunk_parts(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
-        """The parts of a range that lie in one chunk each: chunk, first byte in it, bytes."""
+        """Split a range at chunk borders; yield (chunk, first byte in it, bytes)."""
         while length > 0:
             chunk, within = divmod(offset, self.chunk)
             size = min(length, self.chunk - within)
@@ -201,18 +206,18 @@ class Tier:
             length -= size
 
     def ranges(self, offset: int, length: int) -> Iterator[Range]:
-        """The ranges that a READ makes on the members, each when it is to be issued."""
+        """Yield the member ranges of a READ, each at the moment when it is issued."""
         if len(self.members) == 1:
             return iter([Range(0, offset, offset + length)])
         if self.parities and any(each.health != Health.WHOLE for each in self.members):
             pieces = list(self.pieces_read(offset, length))
             readable = all(self.is_readable(each.member, each.end) for each in pieces)
             if not (len(pieces) == 1 and readable):
-                return gathered(self.pieces_left(offset, length))
-        return gathered(self.pieces_read(offset, length))
+                return joined_pieces(self.pieces_degraded(offset, length))
+        return joined_pieces(self.pieces_read(offset, length))
 
     def pieces_read(self, offset: int, length: int) -> Iterator[Range]:
-        """One piece for each chunk part, from the copy that is best to read."""
+        """Yield one piece for each chunk part, from the copy chosen for reading."""
         for chunk, within, size in self.chunk_parts(offset, length):
             if self.copies == 1:
                 member, base = self.place(chunk)
@@ -235,7 +240,7 @@ class Tier:
         return chosen
 
     def mirror_cost(self, where: Range) -> tuple[int, int]:
-        """How a mirror ranks: going on where it is, else idle or near, else least busy."""
+        """Rank a mirror, lowest first: sequential, idle, then nearest (disks) or least busy."""
         member = self.members[where.member]
         if where.start in (member.head, member.next_read):
             return 0, 0
@@ -244,15 +249,15 @@ class Tier:
         return (1, 0) if member.under_way == 0 else (2, abs(where.start - member.head))
 
     def pieces_written(self, offset: int, length: int) -> Iterator[Range]:
-        """Every copy of each chunk part, but for members that are gone."""
+        """Yield every copy of each chunk part, except on failed members."""
         for chunk, within, size in self.chunk_parts(offset, length):
             for copy in range(self.copies):
                 member, base = self.place(chunk, copy)
                 if self.members[member].health != Health.FAILED:
                     yield Range(member, base + within, base + within + size)
 
-    def pieces_left(self, offset: int, length: int) -> Iterator[Range]:
-        """What a READ of rows with parity takes where a member is lost."""
+    def pieces_degraded(self, offset: int, length: int) -> Iterator[Range]:
+        """Yield the pieces that a READ of rows with parity needs where a member is lost."""
         for segment in self.segments(offset, length):
             start, end = self.bytes_of(segment)
             wanted = {self.data_member(segment.row, index) for index in segment.data}
@@ -262,18 +267,18 @@ class Tier:
                 yield Range(number, start, end)
 
     def readable_members(self, end: int) -> set[int]:
-        """All members that have their data up to this byte."""
+        """Return all members that have valid data up to this byte."""
         return {n for n in range(len(self.members)) if self.is_readable(n, end)}
 
     # Rows with parity.
 
     def bytes_of(self, segment: Segment) -> tuple[int, int]:
-        """The range of a segment on each member."""
+        """Return the byte range of a segment on each member."""
         base = segment.row * self.chunk
         return base + segment.start, base + segment.end
 
     def segments(self, offset: int, length: int) -> list[Segment]:
-        """The segments of a range, row by row."""
+        """Return the segments of a range, row by row."""
         row_bytes = self.data_per_row * self.chunk
         end = offset + length
         result = []
@@ -284,10 +289,11 @@ class Tier:
         return result
 
 
-def gathered(pieces: Iterable[Range]) -> Iterator[Range]:
-    """Join pieces that go on where the last one of their member ended.
+def joined_pieces(pieces: Iterable[Range]) -> Iterator[Range]:
+    """Join adjacent pieces of the same member.
 
-    A range is issued before the next piece is looked for: what is issued decides between mirrors.
+    Each range is issued before the next piece is requested, because requests already issued
+    influence the choice of the next mirror.
     """
     opened: dict[int, Range] = {}
     for piece in pieces:
@@ -299,3 +305,282 @@ def gathered(pieces: Iterable[Range]) -> Iterator[Range]:
             yield open_range
         opened[piece.member] = Range(piece.member, piece.start, piece.end)
     yield from (opened[member] for member in sorted(opened))
+
+
+# Writes to rows with parity (2.5.3).
+
+
+@dataclass
+class Segment:
+    """The same bytes [start, end) of each chunk of a row, with the data chunks concerned."""
+
+    row: int
+    start: int
+    end: int
+    data: list[int]
+
+
+def row_segments(chunk: int, row: int, a: int, b: int) -> list[Segment]:
+    """Cut the data [a, b) of a row where the set of chunks concerned changes."""
+    first, x = divmod(a, chunk)
+    last, y = divmod(b - 1, chunk)
+    y += 1
+    if first == last:
+        return [Segment(row, x, y, [first])]
+    result = []
+    for u, v in pairwise(sorted([0, x, y, chunk])):
+        data = list(range(first + 1, last))
+        if u >= x:
+            data.insert(0, first)
+        if v <= y:
+            data.append(last)
+        if u < v and data:
+            result.append(Segment(row, u, v, data))
+    return result
+
+
+@dataclass(eq=False)
+class SegmentWrite:
+    """A segment that is being written or waits."""
+
+    op: int
+    segment: Segment
+    done: Done
+    state: str = "waits"  # then "reads", "writes"
+    joined: list[Done] = field(default_factory=list)
+
+
+class ParityWrites:
+    """The segments of a tier that are being written or wait for another segment."""
+
+    def __init__(self, tier: Tier) -> None:
+        self.tier = tier
+        self.by_row: dict[int, list[SegmentWrite]] = defaultdict(list)  # oldest first
+
+    def submit(self, op: int, segments: list[Segment], done: Done) -> None:
+        """Write all segments of a request."""
+        parts = Parts(done)
+        for segment in segments:
+            self.take(SegmentWrite(op, segment, parts.another()))
+
+    def take(self, new: SegmentWrite) -> None:
+        """Begin a segment, or let it wait, or merge it into the segment before it."""
+        row = self.by_row[new.segment.row]
+        overlapping = [other for other in row if self.overlap(new, other)]
+        if overlapping and self.can_join(new, overlapping[-1]):
+            earlier = overlapping[-1]
+            earlier.segment.data = sorted(earlier.segment.data + new.segment.data)
+            earlier.op |= new.op
+            earlier.joined.append(new.done)
+            return
+        row.append(new)
+        if not overlapping:
+            self.begin(new)
+
+    def overlap(self, one: SegmentWrite, other: SegmentWrite) -> bool:
+        """Whether two segments of a row touch the same stripe of the members."""
+        (a, b), (c, d) = self.tier.bytes_of(one.segment), self.tier.bytes_of(other.segment)
+        return a // STRIPE <= (d - 1) // STRIPE and c // STRIPE <= (b - 1) // STRIPE
+
+    def can_join(self, new: SegmentWrite, other: SegmentWrite) -> bool:
+        """Whether the other segment can write the data of the new one too."""
+        one, two = new.segment, other.segment
+        if (one.start, one.end) != (two.start, two.end):
+            return False
+        if one.data[0] != two.data[-1] + 1 and two.data[0] != one.data[-1] + 1:
+            return False
+        together = len(one.data) + len(two.data)
+        return other.state == "waits" or (
+            other.state == "reads" and together == self.tier.data_per_row
+        )
+
+    def begin(self, write: SegmentWrite) -> None:
+        """Read the members that the parity is computed from, if any, then write."""
+        start, end = self.tier.bytes_of(write.segment)
+        sources = self.sources(write.segment, end)
+        if not sources:
+            self.write(write)
+            return
+        write.state = "reads"
+        parts = Parts(lambda: self.write(write))
+        for member in sorted(sources):
+            self.to_member(Op.READ, member, start, end, parts)
+
+    def sources(self, segment: Segment, end: int) -> set[int]:
+        """Return the members to read before a segment is written."""
+        tier = self.tier
+        if len(segment.data) == tier.data_per_row:
+            return set()
+        old = self.written_members(segment)
+        others = set(range(len(tier.members))) - old
+        readable = tier.readable_members(end)
+        level = tier.parameters.rmw_level
+        can_modify, can_reconstruct = level > 0 and old <= readable, others <= readable
+        if can_modify and can_reconstruct:
+            saves = len(old) < len(others) or (level == 2 and len(old) == len(others))
+            return old if saves else others
+        if can_modify:
+            return old
+        return others if can_reconstruct else readable
+
+    def written_members(self, segment: Segment) -> set[int]:
+        """Return the members of a segment's data and parities."""
+        tier = self.tier
+        data = {tier.data_member(segment.row, index) for index in segment.data}
+        return data | tier.parity_members(segment.row)
+
+    def write(self, write: SegmentWrite) -> None:
+        """Write data and parities to the members that have not failed."""
+        write.state = "writes"
+        start, end = self.tier.bytes_of(write.segment)
+        parts = Parts(lambda: self.complete(write))
+        for member in sorted(self.written_members(write.segment)):
+            if member not in self.tier.parameters.failed:
+                self.to_member(write.op, member, start, end, parts)
+
+    def to_member(self, op: int, member: int, start: int, end: int, parts: Parts) -> None:
+        """Submit the range of a segment to a member."""
+        self.tier.to_member(op, Range(member, start, end), parts.another())
+
+    def complete(self, write: SegmentWrite) -> None:
+        """Complete the joined segments, begin the waiting ones, then complete this one."""
+        row = self.by_row[write.segment.row]
+        row.remove(write)
+        for done in write.joined:
+            self.tier.clock.at(self.tier.clock.now, done)
+        for position, other in enumerate(row):
+            if other.state == "waits" and not any(self.overlap(other, o) for o in row[:position]):
+                self.begin(other)
+        write.done()
+
+
+# The rebuild of a replaced member (2.5.4).
+
+
+class Rebuild:
+    """Reconstructs the new member piece by piece, within a minimum and a maximum rate."""
+
+    WINDOW = 16
+    PIECE_BYTES = 64 * 1024
+    QUIET_NS = 10_000_000
+
+    def __init__(self, tier: Tier, parameters: RebuildParameters) -> None:
+        self.tier = tier
+        self.clock = tier.clock
+        self.member = parameters.member
+        self.rates = parameters
+        self.pieces = [
+            (row * tier.chunk + start, row * tier.chunk + min(start + self.PIECE_BYTES, tier.chunk))
+            for row in range(tier.rows)
+            for start in range(0, tier.chunk, self.PIECE_BYTES)
+        ]
+        self.chunks = {} if tier.parities else tier.chunks_by_place()
+        self.next = 0
+        self.oldest = 0  # the first piece that is not written
+        self.written: set[int] = set()  # pieces written beyond it
+        self.free = self.due = 0  # next start by the maximum rate, and by the minimum rate
+        self.quiet_since = 0
+        self.timer: int | None = None
+        self.set_timer(0)
+
+    @property
+    def line(self) -> int:
+        """The member offset in bytes below which everything is rebuilt."""
+        return self.pieces[self.oldest][0] if not self.is_over else self.pieces[-1][1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all pieces are written."""
+        return self.oldest == len(self.pieces)
+
+    def array_idle(self) -> None:
+        """Note that the array has become idle."""
+        self.quiet_since = self.clock.now
+        self.look()
+
+    def look(self) -> None:
+        """Begin the pieces that may begin now; set a timer for the next one."""
+        while self.next < len(self.pieces) and self.span < self.WINDOW:
+            wait_until = self.wait_until()
+            if wait_until is not None:
+                if self.timer is None or wait_until < self.timer:
+                    self.set_timer(wait_until)
+                return
+            self.begin()
+
+    @property
+    def span(self) -> int:
+        """The distance, in pieces, from the oldest unwritten piece to the next one."""
+        return self.next - self.oldest
+
+    def wait_until(self) -> int | None:
+        """Return the time when the next piece may begin; None: it may begin now."""
+        now = self.clock.now
+        if now < self.free:
+            return self.free
+        times = [self.due]
+        if self.tier.outstanding == 0:
+            times.append(self.quiet_since + self.QUIET_NS)
+        return None if self.span == 0 or now >= min(times) else min(times)
+
+    def set_timer(self, time: int) -> None:
+        """Call `look` at `time`, unless the timer is set to another time before that."""
+
+        def ring() -> None:
+            if self.timer == self.clock.now:
+                self.timer = None
+                self.look()
+
+        self.timer = time
+        self.clock.at(time, ring)
+
+    def begin(self) -> None:
+        """Read a piece, then write it."""
+        piece = self.next
+        start, end = self.pieces[piece]
+        self.next += 1
+        self.free = self.clock.now + (end - start) * SECOND // self.rates.max_bytes_per_s
+        self.due = min(self.due, self.clock.now)
+        self.due += (end - start) * SECOND // self.rates.min_bytes_per_s
+        sources = self.sources(start, end)
+        parts = Parts(lambda: self.write(piece))
+        for each in sources:
+            self.tier.to_member(Op.READ, each, parts.another())
+        if not sources:
+            self.write(piece)
+
+    def sources(self, start: int, end: int) -> list[Range]:
+        """Return the ranges that a piece is computed or copied from."""
+        tier = self.tier
+        whole = [n for n, each in enumerate(tier.members) if each.health == Health.WHOLE]
+        if tier.parities:
+            return [Range(member, start, end) for member in whole]
+        row, within = divmod(start, tier.chunk)
+        chunk = self.chunks.get((self.member, row * tier.chunk))
+        if chunk is None:
+            return []
+        for copy in range(tier.copies):
+            member, base = tier.place(chunk, copy)
+            if member in whole:
+                return [Range(member, base + within, base + within + end - start)]
+        return []
+
+    def write(self, piece: int) -> None:
+        """Write a piece to the new member."""
+        start, end = self.pieces[piece]
+
+        def done() -> None:
+            self.written.add(piece)
+            while self.oldest in self.written:
+                self.written.remove(self.oldest)
+                self.oldest += 1
+            if self.is_over:
+                self.finish()
+            else:
+                self.look()
+
+        self.tier.to_member(Op.WRITE, Range(self.member, start, end), done)
+
+    def finish(self) -> None:
+        """Mark the member as whole."""
+        self.tier.members[self.member].health = Health.WHOLE

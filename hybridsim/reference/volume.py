@@ -1,4 +1,4 @@
-"""The cloud volume (2.9): buckets in front of storage whose latency is drawn from a table."""
+"""The cloud volume (2.9): token buckets, then a latency drawn from a table."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from hybridsim.reference.parameters import VolumeParameters
 
 
 class Volume(Device):
-    """A volume that lets requests pass in turn, each of which then takes its own time."""
+    """A volume that passes requests in order; each then takes its own latency."""
 
     def __init__(self, clock: Clock, parameters: VolumeParameters, member: int) -> None:
         super().__init__(clock)
@@ -21,12 +21,12 @@ class Volume(Device):
         self.throttled_until = 0
 
     def totals(self) -> Counter[str]:
-        """What was counted, without the part of a wait that is still to come."""
+        """Return the counters, without the future part of a wait."""
         still = max(0, self.throttled_until - self.clock.now)
         return self.counters - Counter(throttled_ns=still)
 
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Wait for the limits, then take the latency and the time of the bytes."""
+        """Complete a request after its limits, its latency and its transfer time."""
         what = Op(op & OP_MASK)
         latency = self.draw(what)
         start = self.clock.now
@@ -37,7 +37,7 @@ class Volume(Device):
         self.clock.at(start + latency, done)
 
     def draw(self, op: Op) -> int:
-        """The latency of the next request."""
+        """Return the latency of the next request, in nanoseconds."""
         p = self.parameters
         table = p.read_latency_ns if op == Op.READ else p.write_latency_ns
         random = mixed((self.first_draw + self.requests) % 2**32)
@@ -45,7 +45,7 @@ class Volume(Device):
         return table[random >> 22]
 
     def admit(self, op: Op, length: int) -> int:
-        """When the request may pass; counts what it waits, and for what."""
+        """Return when a request may pass; count its wait by the limit that causes it."""
         now = self.clock.now
         start, binding = self.buckets.admit(now, op, length)
         if binding is not None:
@@ -57,7 +57,7 @@ class Volume(Device):
 
 
 def mixed(x: int) -> int:
-    """The integer hash of 2.9, a permutation of the numbers of 32 bits."""
+    """Return the integer hash of 2.9, a permutation of 32-bit numbers."""
     for _ in range(2):
         x = (x ^ x >> 16) * 0x45D9F3B % 2**32
     return x ^ x >> 16

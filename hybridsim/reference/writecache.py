@@ -1,4 +1,4 @@
-"""dm-writecache (2.15): writes go to the fast tier, and later from there to the slow one."""
+"""dm-writecache (2.15): writes go to the fast tier and are written back later."""
 
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ COPY_BLOCKS = 256
 
 @dataclass(eq=False)
 class Slot:
-    """A place for a block on the fast tier."""
+    """A slot for a block on the fast tier."""
 
     number: int
     block: int = -1  # -1: free
-    flies: bool = False
+    flies: bool = False  # being written back
     committed: bool = False
-    older: "Slot | None" = None  # which holds the same block, and flies
+    older: "Slot | None" = None  # slot of the same block that is being written back
 
 
 @dataclass(eq=False)
 class Job:
-    """A request on its way."""
+    """A request under way."""
 
     op: Op
     blocks: range
@@ -38,8 +38,8 @@ class Job:
     length: int
     parts: Parts
     verdict: Verdict
-    written: int = 0  # blocks
-    held: Done | None = None  # a part for as long as it waits for a slot
+    written: int = 0  # number of blocks written
+    held: Done | None = None  # a part that is open while the job waits for a slot
 
 
 class Writecache:
@@ -55,8 +55,8 @@ class Writecache:
         self.slots = [Slot(number) for number in range(parameters.blocks)]
         self.free = deque(self.slots)
         self.cached: dict[int, Slot] = {}
-        self.order: dict[Slot, None] = {}  # those that do not fly, the one allocated first first
-        self.line: deque[Job] = deque()
+        self.order: dict[Slot, None] = {}  # not being written back, in order of allocation
+        self.queue: deque[Job] = deque()
         self.commits = Commits(self.fast, parameters.blocks * self.size, self.committed)
         self.timer_set = False
         self.server_called = self.writer_called = False
@@ -70,7 +70,7 @@ class Writecache:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What `dmsetup status` tells, and some more."""
+        """The counters of `dmsetup status`, and additional ones."""
         names = "reads read_hits writes write_hits_uncommitted write_hits_committed writes_around"
         names += " writes_allocated writes_blocked flushes discards blocks_written_back"
         return {name: self.counts[name] for name in names.split()} | {
@@ -81,26 +81,26 @@ class Writecache:
         }
 
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
-        """Send a request on its way; the verdict is final when it completes."""
+        """Submit a request; the verdict is final when the request completes."""
         if op == Op.FLUSH or length == 0:
             verdict = Verdict(Path.BYPASS, Reason.FLUSH, 0)
-            self.line_up(self.job(Op.FLUSH, 0, 0, done, verdict))
+            self.enqueue(self.job(Op.FLUSH, 0, 0, done, verdict))
             return verdict
         touched = (offset + length - 1) // self.size - offset // self.size + 1
         if op in (Op.READ, Op.DISCARD):
             verdict = Verdict(Path.BYPASS, Reason.DISCARD, 0)
             if op == Op.READ:
                 verdict = Verdict(Path.HIT, Reason.NONE, touched)
-            self.line_up(self.job(op, offset, length, done, verdict))
+            self.enqueue(self.job(op, offset, length, done, verdict))
             return verdict
         verdict = Verdict(Path.BYPASS, Reason.WRITE, touched)
 
         def flush(then: Done) -> None:
-            self.line_up(self.job(Op.FLUSH, 0, 0, then, verdict))
+            self.enqueue(self.job(Op.FLUSH, 0, 0, then, verdict))
 
         def write() -> None:
             then = (lambda: flush(done)) if flags & FUA else done
-            self.line_up(self.job(op, offset, length, then, verdict))
+            self.enqueue(self.job(op, offset, length, then, verdict))
 
         if flags & PREFLUSH:
             flush(write)
@@ -109,32 +109,32 @@ class Writecache:
         return verdict
 
     def job(self, op: Op, offset: int, length: int, done: Done, verdict: Verdict) -> Job:
-        """Make something to serve."""
+        """Return a new job."""
         blocks = range(offset // self.size, -(-(offset + length) // self.size))
         return Job(op, blocks, offset, length, Parts(done), verdict)
 
-    # The line.
+    # The queue.
 
-    def line_up(self, job: Job) -> None:
-        """Serve a job now or later."""
-        if self.line or self.commits.under_way or not self.serve(job):
-            self.line.append(job)
+    def enqueue(self, job: Job) -> None:
+        """Serve a job now, or queue it."""
+        if self.queue or self.commits.under_way or not self.serve(job):
+            self.queue.append(job)
 
     def call_server(self) -> None:
-        """Have the first in line served."""
-        if self.line and not self.server_called:
+        """Schedule the first job of the queue."""
+        if self.queue and not self.server_called:
             self.server_called = True
             self.clock.at(self.clock.now, self.serve_first)
 
     def serve_first(self) -> None:
-        """Serve the first in line, if it can be."""
+        """Serve the first job of the queue, if possible."""
         self.server_called = False
-        if not self.commits.under_way and self.serve(self.line[0]):
-            self.line.popleft()
+        if not self.commits.under_way and self.serve(self.queue[0]):
+            self.queue.popleft()
             self.call_server()
 
     def serve(self, job: Job) -> bool:
-        """Serve a job; returns whether all of it is."""
+        """Serve a job; return whether it is served completely."""
         match job.op:
             case Op.READ:
                 self.read(job)
@@ -149,7 +149,7 @@ class Writecache:
         return True
 
     def read(self, job: Job) -> None:
-        """Read each block from where it is."""
+        """Read each block from the tier that holds it."""
         missing: list[int] = []
         for block in job.blocks:
             slot = self.cached.get(block)
@@ -167,17 +167,17 @@ class Writecache:
             job.verdict.path, job.verdict.reason = Path.MISS, Reason.NOT_WRITTEN
 
     def read_slow(self, job: Job, blocks: list[int]) -> None:
-        """Read blocks in a row from the slow tier, if there are any."""
+        """Read consecutive blocks from the slow tier, if there are any."""
         if blocks:
             self.slow.submit(Op.READ, *self.extent(blocks), job.parts.another())
 
     def extent(self, blocks: list[int]) -> tuple[int, int]:
-        """Offset and length of blocks in a row on the slow tier."""
+        """Return offset and length of consecutive blocks on the slow tier, in bytes."""
         start = blocks[0] * self.size
         return start, min((blocks[-1] + 1) * self.size, self.slow.capacity_bytes) - start
 
     def discard(self, job: Job) -> None:
-        """Forget whole blocks, and pass it on."""
+        """Drop the discarded whole blocks, and pass the DISCARD to the slow tier."""
         self.counts["discards"] += 1
         end = job.offset + job.length
         for block in range(-(-job.offset // self.size), end // self.size):
@@ -188,7 +188,7 @@ class Writecache:
         self.slow.submit(Op.DISCARD, job.offset, job.length, job.parts.another())
 
     def give_back(self, slot: Slot) -> None:
-        """Make a slot free."""
+        """Free a slot."""
         slot.block = -1
         self.free.append(slot)
         self.commits.changed(slot.number)
@@ -196,7 +196,7 @@ class Writecache:
     # Writes.
 
     def write(self, job: Job) -> bool:
-        """Write as much as can be; returns whether that is all."""
+        """Write as many blocks as possible; return whether all are written."""
         while job.written < len(job.blocks):
             rest = job.blocks[job.written :]
             slot = self.cached.get(rest[0])
@@ -225,13 +225,13 @@ class Writecache:
         return complete
 
     def autocommit(self) -> None:
-        """Commit what has been waiting for a second."""
+        """Commit the allocations that have waited for a second."""
         self.timer_set = False
         if self.commits.allocated and not self.commits.under_way:
             self.commits.begin()
 
     def overwrite(self, job: Job, rest: range) -> int:
-        """Write to where blocks are; returns how many."""
+        """Overwrite cached blocks in place; return their number."""
         first = self.cached[rest[0]].number
         number = 0
         for at, block in enumerate(rest):
@@ -245,7 +245,7 @@ class Writecache:
         return number
 
     def allocate(self, job: Job, rest: range) -> int:
-        """Write to free slots; returns how many."""
+        """Write blocks to free slots; return their number."""
         first = self.free[0].number
         number = 0
         for at, block in enumerate(rest):
@@ -265,7 +265,7 @@ class Writecache:
         return number
 
     def write_fast(self, job: Job, first: int, number: int) -> None:
-        """Write slots in a row."""
+        """Write consecutive slots."""
         part = job.parts.another()
         self.commits.writes += 1
 
@@ -277,7 +277,7 @@ class Writecache:
         self.fast.submit(Op.WRITE, first * self.size, number * self.size, done)
 
     def write_around(self, job: Job, rest: range) -> int:
-        """Write to the slow tier; returns how many blocks."""
+        """Write blocks to the slow tier; return their number."""
         blocks = [rest[0]]
         for block in rest[1:]:
             if block in self.cached:
@@ -298,7 +298,7 @@ class Writecache:
         return len(blocks)
 
     def committed(self, allocated: bool) -> None:
-        """A commit is over."""
+        """Handle the end of a commit."""
         if allocated:
             for slot in self.slots:
                 slot.committed = True
@@ -308,19 +308,19 @@ class Writecache:
     # Write-back.
 
     def check(self) -> None:
-        """Drain if too much is used."""
+        """Start draining if more than high_blocks are used."""
         if self.drains is None and len(self.order) > self.parameters.high_blocks:
             self.drains = "once quiet"
             self.call_writer()
 
     def call_writer(self, at: int | None = None) -> None:
-        """Have the next copy begun."""
+        """Schedule the next copy."""
         if self.drains and not self.writer_called:
             self.writer_called = True
             self.clock.at(self.clock.now if at is None else at, self.begin_copy)
 
     def begin_copy(self) -> None:
-        """Begin a copy, if it can be."""
+        """Begin a copy, if possible."""
         self.writer_called = False
         if self.commits.under_way:
             return
@@ -344,7 +344,7 @@ class Writecache:
         self.call_writer()
 
     def run(self, oldest: Slot) -> Iterator[Slot]:
-        """The slots that are copied together with the oldest one."""
+        """Yield the slots that are copied together with the oldest one."""
         yield oldest
         for slot in self.slots[oldest.number + 1 : oldest.number + COPY_BLOCKS]:
             is_next = slot.block == oldest.block + slot.number - oldest.number
@@ -353,7 +353,7 @@ class Writecache:
             yield slot
 
     def copy(self, slots: list[Slot]) -> None:
-        """Read slots in a row and write what they hold to the slow tier."""
+        """Read consecutive slots and write their blocks to the slow tier."""
         self.copies += 1
         for slot in slots:
             slot.flies = True
@@ -372,7 +372,7 @@ class Writecache:
         self.fast.submit(Op.READ, slots[0].number * self.size, len(slots) * self.size, write)
 
     def flush(self) -> None:
-        """Flush the slow tier for all copies that are written."""
+        """Flush the slow tier for all written copies, then free their slots."""
         self.flushing = True
         copies, self.landed = self.landed, []
 
@@ -390,7 +390,7 @@ class Writecache:
         self.slow.submit(Op.FLUSH, 0, 0, flushed)
 
     def free_flown(self, slot: Slot) -> None:
-        """Free a slot that is written back."""
+        """Free a slot that was written back."""
         newest = self.cached[slot.block]
         if newest is slot:
             del self.cached[slot.block]

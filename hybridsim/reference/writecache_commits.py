@@ -10,26 +10,26 @@ SUPERBLOCK_BYTES, REGION_BYTES, REGION_SLOTS = 4 * 1024, 64 * 1024, 4096
 
 
 class Commits:
-    """Brings what was written, and the metadata, to the medium."""
+    """Makes written data and metadata durable."""
 
     def __init__(self, fast: Tier, start: int, over: Callable[[bool], None]) -> None:
         self.fast = fast
         self.start = start
-        self.over = over  # called with whether anything was allocated
+        self.over = over  # called at the end with whether slots were allocated
         self.under_way = False
-        self.allocated = 0  # since the last one began
+        self.allocated = 0  # slots since the last commit began
         self.overwrote = False
-        self.regions: set[int] = set()  # changed
-        self.writes = 0  # of requests, under way to the fast tier
-        self.waiting: Done | None = None  # for these to end
+        self.regions: set[int] = set()  # changed metadata regions
+        self.writes = 0  # data writes under way to the fast tier
+        self.waiting: Done | None = None  # called when these writes end
         self.count = 0
 
     def changed(self, slot: int) -> None:
-        """Hear that the metadata of a slot are others now."""
+        """Record that the metadata of a slot changed."""
         self.regions.add(slot // REGION_SLOTS)
 
     def begin(self, parts: Parts | None = None) -> None:
-        """Begin a commit if there is anything to do; it is a part of whoever began it."""
+        """Begin a commit if data were written; the commit becomes a part of `parts`."""
         has_allocated = self.allocated > 0
         if not has_allocated and not self.overwrote:
             return
@@ -37,7 +37,7 @@ class Commits:
         self.overwrote = False
         self.under_way = True
         self.count += 1
-        heard = parts.another() if parts else None
+        part_done = parts.another() if parts else None
         steps = self.steps(has_allocated)
 
         def go_on() -> None:
@@ -47,13 +47,13 @@ class Commits:
                 return
             self.under_way = False
             self.over(has_allocated)
-            if heard:
-                heard()
+            if part_done:
+                part_done()
 
         go_on()
 
     def steps(self, has_allocated: bool) -> Iterator[Callable[[Done], None]]:
-        """What is done, one after the other."""
+        """Yield the steps of a commit, carried out one after another."""
         if has_allocated:
             last = -1
             while ahead := sorted(region for region in self.regions if region > last):
@@ -67,18 +67,18 @@ class Commits:
             yield self.sending(Op.WRITE | FUA, self.start, SUPERBLOCK_BYTES)
 
     def sending(self, op: int, offset: int, length: int) -> Callable[[Done], None]:
-        """A request to the fast tier, as a step."""
+        """Return a request to the fast tier as a step."""
         return lambda done: self.fast.submit(op, offset, length, done)
 
     def wait(self, done: Done) -> None:
-        """Let the writes under way end, as a step."""
+        """Wait for the writes under way, as a step."""
         if self.writes:
             self.waiting = done
         else:
             done()
 
     def go_on_without_writes(self) -> None:
-        """Hear that a write ended."""
+        """Handle the end of a write."""
         if self.waiting and not self.writes:
             done, self.waiting = self.waiting, None
             done()
