@@ -242,7 +242,7 @@ class World:
         around(os, "unlink", point)
         before(HandedOver, "verify", lambda self, *_: self.is_loaded or world_tell(self.device))
         after(Occupy, "seal", lambda self, _: self.token in system.sealed and was_sealed(self))
-        after(remains, "note", lambda device, *_: self.tell(
+        after(remains, "save", lambda device, *_: self.tell(
             who="noted", medium=(system.dev / device.name).stat().st_ino))  # fmt: skip
 
         def world_tell(device):
@@ -279,7 +279,7 @@ class World:
                 ends.begin_load(here.scene)
                 self.load(here, rng)
         finally:
-            devices.let_go(system)
+            devices.release_claim(system)
 
     def load(self, here, rng):
         """As fio and the caches write: through the mapped devices, or to all of a device."""
@@ -296,7 +296,7 @@ class World:
                 system.close_device(fd)
 
     def clean(self, system, rng):
-        with journal.alone(system):
+        with journal.exclusive(system):
             site.clean(system)
 
     # Between runs.
@@ -504,7 +504,7 @@ def remove_it(self, path, system):
 
 def seal_always(self, system):
     """Take what is at the ends for the load's, though there was none."""
-    device = self._again(system)
+    device = self._find_again(system)
     if device is not None:
         read = ends._shared(device, system)
         system.sealed[self.token] = ends._ends(read, device.size_bytes)
