@@ -198,8 +198,8 @@ class Occupy:
         if not same_boot and not self.identity["hardware"]:
             raise NotOursError(
                 f"{self.path}: has no serial number, so it cannot be identified after a reboot: "
-                f"left as it is; if it begins with the text {signatures.OURS.decode()!r}, its first "
-                "and last 4096 bytes are ours: zero those by hand"
+                f"left as it is; if it begins with the text {signatures.OURS.decode()!r}, its "
+                "first and last 4096 bytes are ours: zero those by hand"
             )
         wanted = {key: value for key, value in self.identity.items()
                   if same_boot or key in ("size", "hardware", "start")}  # fmt: skip
