@@ -390,7 +390,7 @@ def test_suite_skips_experiments_that_are_done(tmp_path, monkeypatch):
         (out / "environment.json").write_text('{"complete": true}')
 
     monkeypatch.setattr(running, "run", ran)
-    (tmp_path / "machine.toml").write_text("# the scenario of the disks, not an experiment")
+    (tmp_path / "machine.toml").write_text("# the scenario, not an experiment")
     todo = suite.items(tmp_path, results)
     assert running.machine_for(tmp_path, None) == tmp_path / "machine.toml"
     assert running.machine_for(results, None) == running.MACHINE
@@ -403,7 +403,8 @@ def test_suite_skips_experiments_that_are_done(tmp_path, monkeypatch):
         "1/4 a: done before",
         "2/4 b: done in 0 s",
         "3/4 c: failed: no fio",
-        f"4/4 d: {results}/d is of another experiment: remove it, or specify another folder with -o",
+        f"4/4 d: {results}/d is of another experiment: remove it, or specify another folder "
+        "with -o",
     ]
     assert [each.state for each in todo] == [suite.DONE, suite.DONE, suite.HALF, suite.OTHER]
 

@@ -119,7 +119,7 @@ class Apt:
         if wanted_bytes > room:
             raise MissingError(
                 f"no space in {self.archives}: {room / 1e6:.0f} MB are free, "
-                f"{wanted_bytes / 1e6:.0f} MB are needed. Set HYBRIDSIM_CACHE_DIR to another folder."
+                f"{wanted_bytes / 1e6:.0f} MB needed. Set HYBRIDSIM_CACHE_DIR to another folder."
             )
         if wanted:
             exact = [each.title.replace(" ", "=") for each in wanted]

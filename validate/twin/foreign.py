@@ -20,8 +20,8 @@ from validate.twin.record import Bare, Record, RecordError
 GIB, SECTOR = 1 << 30, 512
 BARE = "none-hdd-hot"
 # Seconds from the creation of dm-cache to the first sample.  The first demotions come 60 s after
-# the creation, and came 59.2 to 59.8 s after the first sample: 0.2 to 0.8 s.  This value fits all runs
-# best.
+# the creation, and came 59.2 to 59.8 s after the first sample: 0.2 to 0.8 s.  This value fits all
+# runs best.
 LATE_S = 0.4
 # Options that fio's JSON does not contain.
 FLAGS = {"time_based": "1", "norandommap": "1", "size": "8G"}
