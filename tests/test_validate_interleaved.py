@@ -1,11 +1,11 @@
 """Random interleavings of `validate` with another process: `validate` never changes its data.
 
 The machine is simulated with files (fake_blocks.py).  Runs and `clean` are child processes.  At
-each point where the other process may run in between (an open, a tool, a line of the journal, a link) it
-may write without a claim, or claim a device as mkfs, mount, mdadm, pvcreate, cryptsetup and ZFS do.
-At each of these points, and within a write, the child may be killed.  Between runs disks are
-swapped and the machine is rebooted.  A log has all writes of the other process; after each round
-the media are compared with it.
+each point where the other process may run in between (an open, a tool, a line of the journal, a
+link) it may write without a claim, or claim a device as mkfs, mount, mdadm, pvcreate, cryptsetup
+and ZFS do.  At each of these points, and within a write, the child may be killed.  Between runs
+disks are swapped and the machine is rebooted.  A log has all writes of the other process; after
+each round the media are compared with it.
 
 Writes without a claim *after the last check and before the end of the load* may be overwritten by
 the load: the device is being erased then, and its owner has consented twice.

@@ -105,43 +105,43 @@ def slow_bytes(experiment: Experiment, number: int) -> int:
     return int(-(-size // usable) // chunk + 1) * chunk + RAID_ROOM
 
 
-def _slow_side(made: Plan, experiment: Experiment, slow: Sequence[Place], names: Names) -> None:
+def _slow_side(steps: Plan, experiment: Experiment, slow: Sequence[Place], names: Names) -> None:
     size, level = experiment.origin.size_bytes, experiment.origin.raid_level
     is_mapped = bool(size) and (level is not None or size != _size_of(slow[0], size))
     top = "whole" if is_mapped else "origin"
     room = 0 if level is not None else _room(slow[0], size)
     if level is None:
-        made.slow_roles = [top]
-        made.below += _taken(slow[0], top, size, names, has_room=room > 0)
+        steps.slow_roles = [top]
+        steps.below += _taken(slow[0], top, size, names, has_room=room > 0)
     else:
-        made.slow_roles = [f"slow{at}" for at in range(len(slow))]
-        for place, role in zip(slow, made.slow_roles):
+        steps.slow_roles = [f"slow{at}" for at in range(len(slow))]
+        for place, role in zip(slow, steps.slow_roles):
             size_bytes = slow_bytes(experiment, len(slow))
-            made.below += _taken(place, role, size_bytes, names, has_room=False)
-        made.below.append(
+            steps.below += _taken(place, role, size_bytes, names, has_room=False)
+        steps.below.append(
             MakeRaid(
                 names.name("array"), uuid_of(names.identity), level,
-                experiment.origin.chunk_bytes, tuple(made.slow_roles), top,
+                experiment.origin.chunk_bytes, tuple(steps.slow_roles), top,
             )
         )  # fmt: skip
     if is_mapped:
-        made.below.append(
+        steps.below.append(
             MapLinear(names.name("origin"), names.uuid("origin"), top, room, size, "origin")
         )
 
 
-def _fast_side(made: Plan, cache: Cache, fast: Place, names: Names) -> None:
+def _fast_side(steps: Plan, cache: Cache, fast: Place, names: Names) -> None:
     need = cache.metadata_bytes + cache.size_bytes
     is_mapped = bool(cache.metadata_bytes) or need != _size_of(fast, need)
-    made.fast_role = "fast" if is_mapped else "data"
+    steps.fast_role = "fast" if is_mapped else "data"
     room = _room(fast, need)
-    made.below += _taken(fast, made.fast_role, need, names, has_room=room > 0)
+    steps.below += _taken(fast, steps.fast_role, need, names, has_room=room > 0)
     parts = {
         "metadata": (room, cache.metadata_bytes),
         "data": (room + cache.metadata_bytes, cache.size_bytes),
     }
     if is_mapped:
-        made.below += [
+        steps.below += [
             MapLinear(names.name(role), names.uuid(role), "fast", start, size, role)
             for role, (start, size) in parts.items()
             if size

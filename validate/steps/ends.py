@@ -9,13 +9,15 @@ exclusive claim (O_EXCL).
   only the marks are zeroed.
 - The cache needs the whole device (bcache, an array or dm-cache directly on it): the marks are
   removed before a tool gets the device.  `Occupy.seal` reads the ends while the kernel still holds
-  the device for the cache; afterwards a sector is zeroed only if it equals the sealed one.  After a
-  kill there is no seal, and only superblocks with the run's UUID are zeroed.
+  the device for the cache; afterwards a sector is zeroed only if it equals the sealed one or our
+  mark, or is a superblock with the run's UUID.  After a kill there is no seal, and only sectors of
+  our mark and superblocks with the run's UUID are zeroed.
 
 The gap: dmsetup, mdadm and make-bcache claim devices exclusively themselves, so our claim is
 released right before they run.  If another process claims the device in the gap, the tool fails.
-If one writes without a claim, `HandedOver.verify` detects the change before the load writes
-between the ends.  A device that a tool creates is claimed at once, and released for the next tool.
+If one writes without a claim, `HandedOver.verify` detects the change after dmsetup, which writes
+nothing itself, and before the load begins; after mdadm and make-bcache, which write at once, it
+cannot be detected.  A device that a tool creates is claimed at once, and released for the next tool.
 """
 
 from __future__ import annotations
