@@ -17,7 +17,8 @@ The gap: dmsetup, mdadm and make-bcache claim devices exclusively themselves, so
 released right before they run.  If another process claims the device in the gap, the tool fails.
 If one writes without a claim, `HandedOver.verify` detects the change after dmsetup, which writes
 nothing itself, and before the load begins; after mdadm and make-bcache, which write at once, it
-cannot be detected.  A device that a tool creates is claimed at once, and released for the next tool.
+cannot be detected.  A device that a tool creates is claimed at once, and released for the next
+tool.
 """
 
 from __future__ import annotations
