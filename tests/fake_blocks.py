@@ -1,8 +1,8 @@
-"""Block devices made of files: exclusive opens, device mapper, kills and reboots, without root.
+"""Block devices simulated with files: claims, device mapper, kills and reboots, without root.
 
-A disk is a sparse file; an exclusive open is a lock on it (as with O_EXCL, other opens go on); what
-the kernel holds (a mount, an array, a mapped device) lies in files of a made-up /sys, so that it
-outlives the process that made it.
+A disk is a sparse file.  An exclusive open is a lock on it; as with O_EXCL, other opens succeed.
+Devices that the kernel holds (for a mount, an array, a mapped device) are recorded in a simulated
+/sys, so that the state outlives the process that created it.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ SECTOR = 512
 
 @dataclass
 class Blocks(System):
-    """The machine; `point` is called where another process may come in between."""
+    """The machine; `point` is called wherever another process may run in between."""
 
     root: Path = Path()
     point = staticmethod(lambda what: None)
-    torn = staticmethod(lambda data: None)  # how much of a write happens before we are killed
+    torn = staticmethod(lambda data: None)  # bytes written before a kill; None: no kill
     wrote = staticmethod(lambda medium, offset, data: None)
 
     @classmethod
     def make(cls, root):
-        made = cls(
+        system = cls(
             sys=root / "sys", proc=root / "proc", state=root / "state", uid=0, dev=root / "dev",
             root=root,
         )  # fmt: skip
@@ -39,17 +39,17 @@ class Blocks(System):
                      "proc/sys/kernel/random", "sys/module/dm_mod", "sys/module/dm_cache",
                      "sys/module/dm_cache_smq"):  # fmt: skip
             (root / each).mkdir(parents=True)
-        (made.proc / "swaps").write_text("Filename Type Size\n")
-        (made.proc / "self/mountinfo").write_text("22 1 0:5 / /sys rw - sysfs none rw\n")
-        (made.proc / "uptime").write_text("1.0 1.0\n")
+        (system.proc / "swaps").write_text("Filename Type Size\n")
+        (system.proc / "self/mountinfo").write_text("22 1 0:5 / /sys rw - sysfs none rw\n")
+        (system.proc / "uptime").write_text("1.0 1.0\n")
         (root / "sequence").write_text("0")
-        made.reboot()
-        return made
+        system.reboot()
+        return system
 
-    # What happens to the machine.
+    # Events of the machine.
 
     def add(self, name, number, size_bytes, serial=""):
-        """Plug a disk in, or a folder of what the kernel makes."""
+        """Add a disk or a mapped device."""
         folder = self.sys / "devices" / name
         for each in ("holders", "slaves"):
             (folder / each).mkdir(parents=True)
@@ -67,14 +67,14 @@ class Blocks(System):
         return node
 
     def take_out(self, name):
-        """Unplug a disk; its medium remains as a file."""
+        """Remove a disk; its medium stays as a file."""
         number = self.read(self.sys / "class/block" / name / "dev")
         (self.sys / "class/block" / name).unlink()
         (self.sys / "dev/block" / number).unlink()
         shutil.rmtree(self.sys / "devices" / name)
 
     def reboot(self):
-        """Nothing that was mapped, mounted or assembled is there afterwards."""
+        """Reboot: remove all mapped devices, mounts and arrays."""
         boot = self.proc / "sys/kernel/random/boot_id"
         boot.write_text(f"boot-{int((boot.read_text() if boot.exists() else 'boot-0')[5:]) + 1}")
         for folder in sorted((self.sys / "class/block").iterdir()):
@@ -91,15 +91,15 @@ class Blocks(System):
         (self.proc / "self/mountinfo").write_text("22 1 0:5 / /sys rw - sysfs none rw\n")
 
     def hold(self, name, what):
-        """The kernel takes a device for a file system, an array, ...; OSError where it cannot."""
+        """Let the kernel claim a device for a mount or an array; raise OSError if it is busy."""
         self.close_device(self.open_device(str(self.dev / name), os.O_RDWR | os.O_EXCL))
         (self.sys / "class/block" / name / "held").write_text(what)
 
-    def let_go(self, name):
-        """The kernel lets go of it."""
+    def unhold(self, name):
+        """Let the kernel release a device."""
         (self.sys / "class/block" / name / "held").unlink(missing_ok=True)
 
-    # What `validate` asks of it.
+    # The methods that `validate` calls.
 
     def number_of(self, path):
         real = Path(os.path.realpath(path))
@@ -108,9 +108,9 @@ class Blocks(System):
         return self.read(self.sys / "class/block" / real.name / "dev", "") or None
 
     def number_of_open(self, fd):
-        found = os.fstat(fd).st_ino
+        inode = os.fstat(fd).st_ino
         for node in self.dev.iterdir():
-            if node.stat().st_ino == found:
+            if node.stat().st_ino == inode:
                 return self.number_of(node)
         return ""
 
@@ -132,11 +132,11 @@ class Blocks(System):
         os.close(fd)
 
     def _bottom(self, fd, offset):
-        """Return the file of the disk that lies below, and the offset there."""
-        found = os.fstat(fd).st_ino
-        for disk in ("sda", "sdb"):  # most of them, and quickly told
+        """Return the file of the disk below a device, and the offset there."""
+        inode = os.fstat(fd).st_ino
+        for disk in ("sda", "sdb"):  # the frequent and fast case
             with contextlib.suppress(OSError):
-                if os.stat(self.dev / disk).st_ino == found:
+                if os.stat(self.dev / disk).st_ino == inode:
                     return self.dev / disk, offset
         name = self._name(self.number_of_open(fd))
         while True:
@@ -224,7 +224,7 @@ class Blocks(System):
         return ""
 
     def _hold_for_dm(self, number):
-        """Device mapper shares a device with itself, and with nobody else."""
+        """Raise OSError if the device is claimed by anyone but device mapper."""
         name = self._name(number)
         folder = self.sys / "class/block" / name
         if (folder / "held").exists():

@@ -1,4 +1,4 @@
-"""Facts and counters of made-up machines, to try reports and verdicts on."""
+"""Synthetic facts and counters of machines, for tests of reports and verdicts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def facts(issue, latency, op, path, reason, length=4096):
 
 
 class Load(NamedTuple):
-    """A made-up trace and how a made-up cache does with it."""
+    """A synthetic trace, and the results of a synthetic cache on it."""
 
     seconds: int = 3600
     iops: int = 100
@@ -59,13 +59,13 @@ class Load(NamedTuple):
     disk_ns: int = 9_000_000
     cached_disk_ns: int = 5_000_000
     utilisation: float = 0.8
-    backlog_ns_per_s: int = 0  # by which the plain machine falls behind
+    backlog_ns_per_s: int = 0  # growth of the queue of the plain machine
     cached_backlog_ns_per_s: int = 0
     seed: int = 1
 
 
 def machines(load: Load):
-    """Facts and counters of the machine with the cache, and of that without."""
+    """Return facts and counters of the machine with the cache, and of the one without."""
     rng = np.random.default_rng(load.seed)
     n = load.seconds * load.iops
     issue = np.sort(rng.integers(0, load.seconds * SECOND, n))

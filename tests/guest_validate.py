@@ -1,8 +1,8 @@
-"""Situations in which `validate` must do no harm, as root on a real kernel: run in a guest.
+"""Safety of `validate` as root on a real kernel; test_validate_situations.py runs it in a guest.
 
-    python3 -m unittest guest_validate      (with SLOW and FAST naming two empty disks)
+    python3 -m unittest guest_validate      (SLOW and FAST are two empty disks)
 
-Needs nothing but Python's standard library and the tools of the guest.
+It needs only Python's standard library and the tools of the guest.
 """
 
 import contextlib
@@ -55,14 +55,14 @@ def sh(*words, check=True, **more):
 
 
 def validate(*words):
-    """Run the command line; return its exit code and what it says."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+    """Run the command line; return its exit code and its output."""
+    output = io.StringIO()
+    with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
         try:
             code = cli.main([*words, "--state", str(STATE)])
         except SystemExit as end:
             code = end.code
-    return code, said.getvalue()
+    return code, output.getvalue()
 
 
 def experiment(kind="dm-cache", seconds=1, rw="randread", bs="4k", origin="", size=""):
@@ -82,7 +82,7 @@ def build(*more, slow=SLOW, fast=FAST, toml=None, erase=None, out="results", yes
 
 
 def child(work):
-    """Run something in a process of its own; return its number."""
+    """Call a function in a child process; return its process ID."""
     number = os.fork()
     if number:
         return number
@@ -107,13 +107,13 @@ def wait(until, seconds=90, what=""):
 
 
 def running(name):
-    found = []
+    numbers = []
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if process.name.isdigit() and (process / "comm").read_text().strip() == name:
                 if (process / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
-                    found.append(int(process.name))
-    return found
+                    numbers.append(int(process.name))
+    return numbers
 
 
 def has_begun(out="results"):
@@ -156,12 +156,12 @@ class Situation(unittest.TestCase):
         self.assertEqual(list(Path("/sys/class/block").glob("loop*/loop")), [])
         self.assertTrue(is_empty(SLOW) and is_empty(FAST))
 
-    def refused(self, told, *mend, code=3):
-        """Assert that a run was refused, by one message that says what to do."""
-        self.assertEqual(told[0], code, told[1])
-        for word in mend:
-            self.assertIn(word, told[1])
-        self.assertNotIn("Traceback", told[1])
+    def refused(self, result, *words, code=3):
+        """Assert that a run was refused with one message that says what to do."""
+        self.assertEqual(result[0], code, result[1])
+        for word in words:
+            self.assertIn(word, result[1])
+        self.assertNotIn("Traceback", result[1])
         self.assertNotIn("hsval", self.mapped())
         self.assertEqual(list(STATE.glob("*.journal")), [])
 
@@ -184,9 +184,9 @@ class ADeviceThatSomebodyNeeds(Situation):
         sh("blockdev", "--rereadpt", SLOW, check=False)
         wait(Path(f"{SLOW}2").exists, what="partitions")
 
-    def test_mounted(self):
+    def test_mounted_device(self):
         self.ext4(SLOW)
-        self.mount(SLOW, ("-o", "ro"))  # else the file system itself writes
+        self.mount(SLOW, ("-o", "ro"))  # a read-write mount would change the disk
         before = digest(SLOW)
         self.refused(build(), "is mounted at /tmp/try/mnt", "umount")
         self.assertEqual(digest(SLOW), before)
@@ -203,18 +203,18 @@ class ADeviceThatSomebodyNeeds(Situation):
         holder.stdout.readline()
         self.refused(build(), "exclusively", "in a container", "end that")
 
-    def test_a_file_system_that_is_not_mounted(self):
+    def test_unmounted_file_system(self):
         self.ext4(SLOW)
         self.refused(build(), "an ext2/3/4 file system", "wipefs")
 
-    def test_swap_in_use(self):
+    def test_active_swap(self):
         self.undo.callback(wipe, FAST)
         sh("mkswap", FAST)
         sh("swapon", FAST)
         self.undo.callback(sh, "swapoff", FAST)
         self.refused(build(), "swap space", f"swapoff {FAST}")
 
-    def test_swap_that_is_off(self):
+    def test_inactive_swap(self):
         self.undo.callback(wipe, FAST)
         sh("mkswap", FAST)
         self.refused(build(), "holds swap space")
@@ -223,7 +223,7 @@ class ADeviceThatSomebodyNeeds(Situation):
         self.partition()
         self.refused(build(), "has the partitions", "wipefs")
 
-    def test_a_partition_beside_a_mounted_one(self):
+    def test_partition_beside_a_mounted_one(self):
         self.partition()
         self.ext4(f"{SLOW}1")
         self.mount(f"{SLOW}1")
@@ -256,7 +256,7 @@ class ADeviceThatSomebodyNeeds(Situation):
         sh("mdadm", "--stop", "/dev/md9")
         self.refused(build(), "a member of an md RAID")
 
-    def test_another_cache_uses_it(self):
+    def test_member_of_another_cache(self):
         self.undo.callback(wipe, SLOW)
         sh("make-bcache", "-B", SLOW)
         self.refused(build(), "a bcache superblock")
@@ -268,17 +268,17 @@ class ADeviceThatSomebodyNeeds(Situation):
         self.undo.callback((bcache / "stop").write_text, "1")
         self.refused(build(), "is in use by bcache")
 
-    def test_a_mapped_device_on_it(self):
+    def test_below_a_mapped_device(self):
         sh("dmsetup", "create", "theirs", input=f"0 2048 linear {SLOW} 0\n")
         self.undo.callback(sh, "dmsetup", "remove", "theirs")
         self.refused(build(), "is in use by dm-")
 
-    def test_open_in_a_program_that_shares_it(self):
+    def test_open_without_a_claim_in_another_process(self):
         with open(SLOW, "rb") as shared, subprocess.Popen(["sleep", "60"], stdin=shared) as holder:
             self.refused(build(), "is open in sleep", str(holder.pid))
             holder.kill()
 
-    def test_data_of_no_known_form(self):
+    def test_data_without_a_signature(self):
         self.undo.callback(wipe, FAST)
         size = int(sh("blockdev", "--getsize64", FAST))
         with open(FAST, "r+b", buffering=0) as stream:
@@ -286,13 +286,13 @@ class ADeviceThatSomebodyNeeds(Situation):
             stream.write(b"precious")
         self.refused(build(), "data at its end", "zero both its ends")
 
-    def test_the_disk_the_system_runs_from(self):
+    def test_root_disk(self):
         image = next(
             f"/dev/{disk.name}" for disk in Path("/sys/block").iterdir()
             if (disk / "serial").exists() and (disk / "serial").read_text() == "lab-root"
         )  # fmt: skip
-        told = build(slow=image)
-        self.refused(told, image)
+        result = build(slow=image)
+        self.refused(result, image)
 
     def test_read_only(self):
         set_read_only(SLOW, True)
@@ -312,7 +312,7 @@ class ADeviceThatIsNotMeant(Situation):
         self.undo.callback(link.unlink)
         self.refused(build(slow=SLOW, fast=str(link)), "are the same device")
 
-    def test_a_link_that_leads_elsewhere_after_the_check(self):
+    def test_link_changed_after_the_check(self):
         link, other = WORK / "link", WORK / "link2"
         link.symlink_to(SLOW)
         self.undo.callback(lambda: [x.unlink(missing_ok=True) for x in (link, other)])
@@ -325,15 +325,15 @@ class ADeviceThatIsNotMeant(Situation):
 
         journal.Journal.begin = classmethod(swapped)
         self.undo.callback(setattr, journal.Journal, "begin", classmethod(whole))
-        code, said = build(slow=str(link))
-        self.assertEqual(code, 3, said)
-        self.assertIn("another device than a moment ago", said)
+        code, output = build(slow=str(link))
+        self.assertEqual(code, 3, output)
+        self.assertIn("is no longer the device that was checked", output)
         self.assert_nothing_is_left()
 
-    def test_no_block_device(self):
-        self.refused(build(slow="/dev/null"), "no block device")
+    def test_path_that_is_not_a_block_device(self):
+        self.refused(build(slow="/dev/null"), "is not a block device")
         self.refused(build(slow="/dev/nonesuch"), "no such device", "lsblk")
-        self.refused(build(slow="/tmp"), "no block device")
+        self.refused(build(slow="/tmp"), "is not a block device")
 
     def test_too_small(self):
         toml = WORK / "large.toml"
@@ -341,26 +341,26 @@ class ADeviceThatIsNotMeant(Situation):
         toml.write_text(text.replace("256MiB", "256GiB"))
         self.refused(build(toml=str(toml)), "the origin needs 256 GiB")
 
-    def test_names_that_a_shell_would_act_upon(self):
+    def test_path_with_shell_metacharacters(self):
         folder = WORK / "a b;touch pwned$(touch pwned)`touch pwned`:x"
         folder.mkdir(exist_ok=True)
         self.undo.callback(shutil.rmtree, folder)
         link = folder / "disk"
         link.symlink_to(SLOW)
-        code, said = build(slow=str(link), out="results")
-        self.assertEqual(code, 0, said)
+        code, output = build(slow=str(link), out="results")
+        self.assertEqual(code, 0, output)
         self.assertFalse(list(Path().rglob("pwned")) + list(WORK.rglob("pwned")))
         self.assert_nothing_is_left()
 
-    def test_nobody_agrees(self):
-        code, said = build(yes=False)
+    def test_without_consent(self):
+        code, output = build(yes=False)
         self.assertEqual(code, 2)
-        self.assertIn("add --yes", said)
+        self.assertIn("add --yes", output)
 
-    def test_a_dry_run_touches_nothing(self):
-        code, said = build("--dry-run", erase=[])
-        self.assertEqual(code, 0, said)
-        self.assertIn("everything on it will be lost", said)
+    def test_dry_run_changes_nothing(self):
+        code, output = build("--dry-run", erase=[])
+        self.assertEqual(code, 0, output)
+        self.assertIn("everything on it will be lost", output)
         self.assertFalse((WORK / "results").exists())
 
 
@@ -371,7 +371,7 @@ class SomethingIsMissing(Situation):
         self.undo.callback(setattr, System, "program", whole)
         self.refused(build(), "fio: not installed", "apt install fio", code=4)
 
-    def test_the_kernels_module(self):
+    def test_kernel_module(self):
         sh("modprobe", "-r", "dm-cache-smq", check=False)
         sh("mount", "-t", "tmpfs", "none", "/lib/modules")
         self.undo.callback(sh, "umount", "/lib/modules")
@@ -383,58 +383,60 @@ class SomethingIsMissing(Situation):
         Path(toml).chmod(0o644)
 
         def as_nobody():
-            build("--dry-run", toml=toml)  # all modules are loaded: their folder is root's
+            build(
+                "--dry-run", toml=toml
+            )  # loads all modules: their folder is readable by root only
             os.seteuid(65534)
             return build(toml=toml)[0]
 
         self.assertEqual(end_of(child(as_nobody)), 4)
 
-    def test_room_for_the_results(self):
+    def test_space_for_the_results(self):
         small = WORK / "small"
         small.mkdir(exist_ok=True)
         sh("mount", "-t", "tmpfs", "-o", "size=8m", "none", str(small))
         self.undo.callback(sh, "umount", str(small))
-        self.refused(build(out="small/r"), "make room", code=4)
+        self.refused(build(out="small/r"), "free space", code=4)
 
-    def test_a_place_for_the_results(self):
+    def test_folder_for_the_results(self):
         (WORK / "results").mkdir()
         (WORK / "results/of-monday").write_text("precious")
         self.refused(build(), "is not empty", code=2)
         self.refused(build(out="../../proc/r"), "cannot be written", code=4)
         self.assertEqual((WORK / "results/of-monday").read_text(), "precious")
 
-    def test_a_place_for_the_journal(self):
+    def test_folder_for_the_journal(self):
         global STATE
         before, STATE = STATE, Path("/proc/state")
         self.undo.callback(globals().__setitem__, "STATE", before)
-        code, said = build()
-        self.assertEqual(code, 4, said)
-        self.assertIn("--state", said)
+        code, output = build()
+        self.assertEqual(code, 4, output)
+        self.assertIn("--state", output)
 
-    def test_room_for_the_journal(self):
+    def test_space_for_the_journal(self):
         STATE.mkdir(exist_ok=True)
         sh("mount", "-t", "tmpfs", "-o", "size=4k", "none", str(STATE))
         self.undo.callback(sh, "umount", str(STATE))
         (STATE / "fill").write_bytes(bytes(4096))
-        code, said = build()
-        self.assertIn(code, (4, 5), said)
-        self.assertIn("o space left", said)
+        code, output = build()
+        self.assertIn(code, (4, 5), output)
+        self.assertIn("o space left", output)
         self.assertNotIn("hsval", self.mapped())
 
-    def test_another_run_is_at_work(self):
+    def test_another_run_is_active(self):
         STATE.mkdir(exist_ok=True)
         with (STATE / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            code, said = build()
+            code, output = build()
         self.assertEqual(code, 4)
-        self.assertIn("another run is at work", said)
+        self.assertIn("another run is active", output)
 
 
 class TheRunFails(Situation):
     def test_fio_refuses_its_job(self):
-        code, said = build(toml=experiment(bs="1000"))
-        self.assertEqual(code, 5, said)
-        self.assertIn("fio failed", said)
+        code, output = build(toml=experiment(bs="1000"))
+        self.assertEqual(code, 5, output)
+        self.assertIn("fio failed", output)
         self.assert_nothing_is_left()
 
     def test_fio_hangs(self):
@@ -448,13 +450,13 @@ class TheRunFails(Situation):
             return 0
 
         stopper = child(stop)
-        code, said = build(toml=experiment(seconds=4))
+        code, output = build(toml=experiment(seconds=4))
         end_of(stopper)
-        self.assertEqual(code, 5, said)
-        self.assertIn("did not end", said)
+        self.assertEqual(code, 5, output)
+        self.assertIn("did not end", output)
         self.assert_nothing_is_left()
 
-    def test_a_device_fails_under_it(self):
+    def test_device_fails_during_the_load(self):
         def fail():
             wait(has_begun)
             name = next(x.split()[0] for x in sh("dmsetup", "ls").splitlines() if "origin" in x)
@@ -462,9 +464,9 @@ class TheRunFails(Situation):
             return 0
 
         failer = child(fail)
-        code, said = build(toml=experiment(seconds=6))
+        code, output = build(toml=experiment(seconds=6))
         self.assertEqual(end_of(failer), 0)
-        self.assertEqual(code, 5, said)
+        self.assertEqual(code, 5, output)
         self.assert_nothing_is_left()
 
     def test_the_disk_of_the_results_fills_up(self):
@@ -482,10 +484,10 @@ class TheRunFails(Situation):
 
         sampling.Sampler.wait = fill
         self.undo.callback(setattr, sampling.Sampler, "wait", whole)
-        code, said = build(out="small/r")
-        self.assertNotEqual(code, 0, said)
-        self.assertIn("full", said)
-        self.assertNotIn("Traceback", said)
+        code, output = build(out="small/r")
+        self.assertNotEqual(code, 0, output)
+        self.assertIn("full", output)
+        self.assertNotIn("Traceback", output)
         self.assert_nothing_is_left()
 
     def test_signals(self):
@@ -498,7 +500,7 @@ class TheRunFails(Situation):
                 self.assertEqual(end_of(run), 130)
                 self.assert_nothing_is_left()
 
-    def test_two_signals_while_it_cleans_up(self):
+    def test_signals_during_the_cleanup(self):
         run = child(lambda: build(toml=experiment(seconds=60))[0])
         wait(has_begun, what="fio")
         for _ in range(3):
@@ -509,23 +511,23 @@ class TheRunFails(Situation):
 
 
 class Killed(Situation):
-    """At each step: as it was noted, as it was done; and then the next run, or `clean`."""
+    """Kill a run at each point; `clean` or the next run must undo its steps."""
 
     def killed_at(self, count, work):
-        """Run in a child that kills itself at the count-th point.
+        """Run in a child that kills itself at point `count`.
 
-        Points are: before and after each line of the journal, and after each command that undoes.
+        The points are before and after each line of the journal, and after each command of an undo.
         """
-        told, left = journal.Journal.write, [count]
+        write_line, remaining = journal.Journal.write, [count]
 
         def count_down():
-            left[0] -= 1
-            if left[0] == 0:
+            remaining[0] -= 1
+            if remaining[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         def write(self, entry):
             count_down()
-            told(self, entry)
+            write_line(self, entry)
             count_down()
 
         whole = System.run
@@ -543,8 +545,8 @@ class Killed(Situation):
 
         return end_of(child(killed))
 
-    def each_kill(self, kind, least, slow=SLOW, fast=FAST):
-        """Kill it at every point while it builds and removes a cache; `clean` leaves nothing."""
+    def each_kill(self, kind, minimum, slow=SLOW, fast=FAST):
+        """Kill a run at each point, with more than `minimum` points; `clean` must undo it."""
         text = Path(experiment(kind)).read_text()
         if kind == "none":
             text = text.replace('size = "32MiB"\n', "")
@@ -556,8 +558,8 @@ class Killed(Situation):
             requests.check(request)
             with site.site(system) as here:
                 places = [*request.places, None]
-                made = planning.plan(loaded, places[:1], places[1], here.scene.facts["id"])
-                for step in made.steps:
+                plan = planning.plan(loaded, places[:1], places[1], here.scene.facts["id"])
+                for step in plan.steps:
                     here.do(step)
             return 0
 
@@ -565,15 +567,15 @@ class Killed(Situation):
             code = self.killed_at(count, work)
             if code != -signal.SIGKILL:
                 self.assertEqual(code, 0)
-                self.assertGreater(count, least)
+                self.assertGreater(count, minimum)
                 return
             with self.subTest(kill=count):
-                code, said = validate("clean")
-                self.assertEqual(code, 0, said)
+                code, output = validate("clean")
+                self.assertEqual(code, 0, output)
                 self.assert_nothing_is_left()
-                for device in (SLOW, FAST):  # what a killed run left between the ends is refused
+                for device in (SLOW, FAST):  # data between the ends would be refused after a kill
                     wipe(device)
-        self.fail("it never came to its end")
+        self.fail("the run did not end")
 
     def test_while_a_dm_cache_is_built_and_removed(self):
         self.each_kill("dm-cache", 28)
@@ -581,7 +583,7 @@ class Killed(Situation):
     def test_while_a_bcache_is_built_and_removed(self):
         self.each_kill("bcache", 22)
 
-    def test_while_files_stand_in_for_devices(self):
+    def test_with_files_instead_of_devices(self):
         self.each_kill("none", 9, str(WORK / "s.img"), None)
         self.assertEqual(list(WORK.glob("*.img")), [])
 
@@ -591,36 +593,36 @@ class Killed(Situation):
         os.kill(run, signal.SIGKILL)
         end_of(run)
         wait(lambda: not running("fio"), what="fio ends with its parent")
-        code, said = validate("clean")
-        self.assertEqual(code, 0, said)
+        code, output = validate("clean")
+        self.assertEqual(code, 0, output)
         self.assert_nothing_is_left()
 
-    def test_the_next_run_cleans_up(self):
+    def test_next_run_undoes_the_steps(self):
         self.assertEqual(self.killed_at(9, lambda: build()[0]), -signal.SIGKILL)
         shutil.rmtree(WORK / "results", ignore_errors=True)
-        code, said = build()
-        self.assertEqual(code, 0, said)
-        self.assertIn("left by a run that was killed: undone", said)
+        code, output = build()
+        self.assertEqual(code, 0, output)
+        self.assertIn("left by a run that was killed: undone", output)
         self.assert_nothing_is_left()
 
-    def test_what_others_put_there_since_is_left_alone(self):
+    def test_content_that_others_wrote_after_the_kill_is_kept(self):
         self.assertEqual(self.killed_at(4, lambda: build()[0]), -signal.SIGKILL)
         self.undo.callback(wipe, SLOW)
         sh("mke2fs", "-q", "-F", "-t", "ext4", SLOW, "64M")
         before = digest(SLOW)
-        code, said = validate("clean")
-        self.assertEqual(code, 0, said)
-        self.assertIn("holds an ext2/3/4 file system, which is not ours: left as it is", said)
+        code, output = validate("clean")
+        self.assertEqual(code, 0, output)
+        self.assertIn("holds an ext2/3/4 file system, which is not ours: left as it is", output)
         self.assertEqual(digest(SLOW), before)
-        self.assertEqual(validate("clean"), (0, "nothing was left\n"))
+        self.assertEqual(validate("clean"), (0, "nothing to undo\n"))
 
-    def test_what_no_journal_tells_of(self):
+    def test_mapped_device_without_a_journal_is_removed(self):
         sh("dmsetup", "create", "theirs", input="0 2048 zero\n")
         self.undo.callback(sh, "dmsetup", "remove", "theirs")
         sh("dmsetup", "create", "hsval-0123-x", "-u", "HSVAL-0123-x", input="0 2048 zero\n")
-        code, said = validate("clean")
-        self.assertEqual(code, 0, said)
-        self.assertIn("hsval-0123-x", said)
+        code, output = validate("clean")
+        self.assertEqual(code, 0, output)
+        self.assertIn("hsval-0123-x", output)
         self.assertIn("theirs", self.mapped())
         self.assertNotIn("hsval", self.mapped())
 
@@ -643,9 +645,8 @@ class ACacheThatExists(Situation):
         return validate("attach", toml or experiment(), "--device", device, "-y", "-o",
                         str(WORK / "results"), *more)  # fmt: skip
 
-    def test_it_is_measured_and_the_kernel_refuses_writes_meanwhile(self):
+    def test_cache_is_measured_and_read_only_meanwhile(self):
         device = self.cache()
-        found = {}
 
         def look():
             wait(has_begun)
@@ -657,16 +658,16 @@ class ACacheThatExists(Situation):
             return 0
 
         looker = child(look)
-        code, said = self.attach(device, toml=experiment(seconds=4))
-        found["look"] = end_of(looker)
-        self.assertEqual(code, 0, said)
-        self.assertEqual(found["look"], 7)
+        code, output = self.attach(device, toml=experiment(seconds=4))
+        write_code = end_of(looker)
+        self.assertEqual(code, 0, output)
+        self.assertEqual(write_code, 7)
         self.assertFalse(is_read_only(device))
-        self.assertIn("writethrough, 32 MiB in blocks of 64 KiB, smq", said)
+        self.assertIn("writethrough, 32 MiB in blocks of 64 KiB, smq", output)
         self.assertTrue((WORK / "results/dmcache-status.log").read_text())
         self.assertIn("mine", self.mapped())
 
-    def test_killed_meanwhile(self):
+    def test_read_only_flag_is_restored_after_a_kill(self):
         device = self.cache()
         run = child(lambda: self.attach(device, toml=experiment(seconds=60))[0])
         wait(has_begun, what="fio")
@@ -690,16 +691,18 @@ class ACacheThatExists(Situation):
         self.undo.callback(wait, lambda: not whole.exists(), what="end of the set")
         self.undo.callback((whole / "stop").write_text, "1")
         (there / "sequential_cutoff").write_text(str(MIB))
-        code, said = self.attach("/dev/bcache0", toml=experiment("bcache", seconds=2))
-        self.assertEqual(code, 0, said)
-        self.assertIn("bcache, writethrough, 1 GiB in buckets of 512 KiB, lru", said)
-        told = json.loads((WORK / "results/environment.json").read_text())["cache"]
-        self.assertEqual(told["sequential_cutoff_bytes"], MIB)
+        code, output = self.attach("/dev/bcache0", toml=experiment("bcache", seconds=2))
+        self.assertEqual(code, 0, output)
+        self.assertIn("bcache, writethrough, 1 GiB in buckets of 512 KiB, lru", output)
+        cache = json.loads((WORK / "results/environment.json").read_text())["cache"]
+        self.assertEqual(cache["sequential_cutoff_bytes"], MIB)
         last = (WORK / "results/bcache-stats.log").read_text().splitlines()[-1].split()
         reads = json.loads((WORK / "results/fio.json").read_text())["jobs"][0]["read"]["total_ios"]
-        self.assertEqual(sum(map(int, last[1:5])), reads)  # of which some bypass a slow cache
+        self.assertEqual(
+            sum(map(int, last[1:5])), reads
+        )  # includes reads that bypass a congested cache
         self.assertEqual(validate("clean")[0], 0)
-        self.assertTrue((there / "cache").exists())  # what is not ours goes on
+        self.assertTrue((there / "cache").exists())  # the user's cache keeps running
 
     def test_a_cached_logical_volume(self):
         only = ["-qq", "--devices", f"{SLOW},{FAST}"]
@@ -712,10 +715,10 @@ class ACacheThatExists(Situation):
         sh("lvconvert", "-y", *only, "--type", "cache", "--cachevol", "fast", "vg/lv")
         sh("lvchange", *only, "-ay", "vg/lv")
         self.undo.callback(sh, "lvchange", *only, "-an", "vg/lv")
-        code, said = self.attach("/dev/mapper/vg-lv")
-        self.assertEqual(code, 0, said)
-        self.assertIn(f"slow: {SLOW}", said)
-        self.assertIn(f"fast: {FAST}", said)
+        code, output = self.attach("/dev/mapper/vg-lv")
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"slow: {SLOW}", output)
+        self.assertIn(f"fast: {FAST}", output)
 
     def test_in_use(self):
         device = self.cache()
@@ -725,8 +728,8 @@ class ACacheThatExists(Situation):
         sh("mount", device, str(target))
         self.undo.callback(sh, "umount", str(target))
         self.refused(self.attach(device), "is mounted at", "--in-use")
-        code, said = self.attach(device, "--in-use")
-        self.assertEqual(code, 0, said)
+        code, output = self.attach(device, "--in-use")
+        self.assertEqual(code, 0, output)
         (target / "file").write_text("it can still be written to")
 
     def test_a_load_that_writes(self):
@@ -734,36 +737,36 @@ class ACacheThatExists(Situation):
         writing = experiment(rw="randwrite")
         self.refused(self.attach(device, toml=writing), f"--erase {device}")
         sh("mke2fs", "-q", "-F", "-t", "ext4", device, "64M")
-        told = self.attach(device, "--erase", device, toml=writing)
-        self.refused(told, "an ext2/3/4 file system")
+        result = self.attach(device, "--erase", device, toml=writing)
+        self.refused(result, "an ext2/3/4 file system")
 
-    def test_no_cache(self):
-        self.refused(self.attach(SLOW), "no cache, but a plain device")
+    def test_device_that_is_not_the_specified_cache(self):
+        self.refused(self.attach(SLOW), "is not a cache")
         device = self.cache()
-        told = self.attach(device, toml=experiment("bcache"))
-        self.refused(told, 'kind = "dm-cache"', code=2)
+        result = self.attach(device, toml=experiment("bcache"))
+        self.refused(result, 'kind = "dm-cache"', code=2)
 
 
 class AFile(Situation):
-    def test_one_that_exists_is_never_touched(self):
+    def test_existing_file_is_never_changed(self):
         path = WORK / "theirs.img"
         path.write_text("precious")
         self.undo.callback(path.unlink)
-        told = build(slow=str(path), fast=str(WORK / "f.img"), erase=[])
-        self.refused(told, "is there already")
+        result = build(slow=str(path), fast=str(WORK / "f.img"), erase=[])
+        self.refused(result, "is there already")
         self.assertEqual(path.read_text(), "precious")
 
-    def test_no_folder_for_it(self):
-        told = build(slow=str(WORK / "none/s.img"), fast=str(WORK / "f.img"), erase=[])
-        self.refused(told, "its folder does not exist", code=4)
+    def test_folder_is_missing(self):
+        result = build(slow=str(WORK / "none/s.img"), fast=str(WORK / "f.img"), erase=[])
+        self.refused(result, "its folder does not exist", code=4)
 
     def test_a_raid_of_files(self):
         toml = experiment(origin="raid = 5")
         slow = [word for name in "abc" for word in ("--slow", str(WORK / f"{name}.img"))]
-        code, said = validate(
+        code, output = validate(
             "build", toml, *slow, "--fast", str(WORK / "f.img"), "-y", "-o", str(WORK / "results")
         )
-        self.assertEqual(code, 0, said)
+        self.assertEqual(code, 0, output)
         self.assertEqual(list(WORK.glob("*.img")), [])
         self.assert_nothing_is_left()
 

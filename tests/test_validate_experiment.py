@@ -1,4 +1,4 @@
-"""An experiment of `validate`: what may stand in it, and what is built from it."""
+"""Experiments of `validate`: parsing, problems, fio jobs and plans."""
 
 import pytest
 
@@ -26,84 +26,84 @@ GIB = 1 << 30
 
 
 def problems(text):
-    with pytest.raises(ExperimentError) as found:
+    with pytest.raises(ExperimentError) as raised:
         experiment.parse(text, "e.toml")
-    return str(found.value)
+    return str(raised.value)
 
 
 def changed(**lines):
-    """The experiment with some lines of it changed: old="new"."""
+    """Return TEXT with the lines of some keys replaced."""
     text = TEXT
-    for old, new in lines.items():
-        found = next(line for line in text.splitlines() if line.startswith(f"{old} ="))
-        text = text.replace(found, new)
+    for key, new in lines.items():
+        old = next(line for line in text.splitlines() if line.startswith(f"{key} ="))
+        text = text.replace(old, new)
     return text
 
 
-class TestWhatIsSaid:
-    def test_sizes_and_times_as_people_write_them(self):
-        said = experiment.parse(TEXT)
-        assert said.cache.size_bytes == 512 << 20
-        assert said.cache.block_bytes == 256 << 10
-        assert said.cache.mode == "writethrough"
-        assert said.load.duration_s == 150
-        assert said.fast_bytes == (512 + 8) << 20
+class TestParsing:
+    def test_units_and_defaults_of_an_experiment(self):
+        parsed = experiment.parse(TEXT)
+        assert parsed.cache.size_bytes == 512 << 20
+        assert parsed.cache.block_bytes == 256 << 10
+        assert parsed.cache.mode == "writethrough"
+        assert parsed.load.duration_s == 150
+        assert parsed.fast_bytes == (512 + 8) << 20
 
     @pytest.mark.parametrize(
         ("text", "value"),
         [("4k", 4096), ("1MiB", 1 << 20), ("1MB", 10**6), ("1.5g", 3 << 29), (7, 7)],
     )
-    def test_a_size(self, text, value):
+    def test_size_of_valid_text(self, text, value):
         assert sizes.size_of(text) == value
 
     @pytest.mark.parametrize("text", ["", "4x", "-1", "1.1B", "k", None, True, "4 K B"])
-    def test_no_size(self, text):
-        with pytest.raises(ValueError, match=r"no size|no whole number"):
+    def test_size_of_invalid_text_raises(self, text):
+        with pytest.raises(ValueError, match=r"not a size|not a whole number"):
             sizes.size_of(text)
 
-    def test_bcache_and_its_settings(self):
-        said = experiment.parse(
+    def test_bcache_settings_by_sysfs_path(self):
+        parsed = experiment.parse(
             changed(kind='kind = "bcache"\nsequential_cutoff = 0\ncongested_read_threshold = "2ms"')
         )
-        of_device, of_set = planning.bcache_settings(said.cache)
+        of_device, of_set = planning.bcache_settings(parsed.cache)
         assert of_device == {"cache_mode": "writethrough", "sequential_cutoff": "0"}
         assert of_set["congested_read_threshold_us"] == "2000"
 
-    def test_a_job_in_a_file(self, tmp_path):
+    def test_job_file_is_read_relative_to_the_experiment(self, tmp_path):
         (tmp_path / "hot.fio").write_text("[a]\nrw=randwrite\n")
         text = TEXT.partition("job =")[0] + 'file = "hot.fio"\n'
         assert experiment.parse(text, "e.toml", tmp_path).load.job.writes
 
 
-class TestWhatIsWrong:
-    def test_all_of_it_is_told_at_once_each_with_its_line(self):
+class TestProblems:
+    def test_all_problems_are_reported_at_once_with_their_lines(self):
         text = changed(size='siez = "512MiB"', duration='duration = "soon"', kind='kind = "bcash"')
-        told = problems(text).splitlines()
-        assert any(line.startswith("e.toml:4: [cache] kind: 'bcash'") for line in told)
-        assert any("did you mean size?" in line for line in told)
-        assert any("e.toml:9: [load] duration: 'soon' is no time" in line for line in told)
+        lines = problems(text).splitlines()
+        assert any(line.startswith("e.toml:4: [cache] kind: 'bcash'") for line in lines)
+        assert any("did you mean size?" in line for line in lines)
+        assert any("e.toml:9: [load] duration: 'soon' is not a time" in line for line in lines)
 
     @pytest.mark.parametrize(
         ("change", "words"),
         [
             ({"name": 'name = "../x"'}, "letters, digits"),
-            ({"name": ""}, "is needed"),
+            ({"name": ""}, "is required"),
             ({"size": 'size = "512.1MiB"'}, "whole number"),
             ({"kind": 'kind = "dm-cache"\nmode = "writearound"'}, "writethrough, writeback"),
             ({"kind": 'kind = "dm-cache"\nblock = "4KiB"'}, "32 KiB"),
             ({"kind": 'kind = "bcache"\nbucket = "1MiB"'}, "bcache needs 513"),
-            ({"kind": 'kind = "bcache"\nbucket = "768KiB"'}, "no power of two"),
-            ({"duration": 'duration = "150s"\nfile = "x"'}, "not both"),
+            ({"kind": 'kind = "bcache"\nbucket = "768KiB"'}, "not a power of two"),
+            ({"duration": 'duration = "150s"\nfile = "x"'}, "specify one fio job"),
             ({"duration": "duration = 150"}, "write for instance '150s'"),
         ],
     )
-    def test_how_to_mend_it(self, change, words):
+    def test_message_names_problem_and_remedy(self, change, words):
         assert words in problems(changed(**change))
 
-    def test_no_toml(self):
+    def test_invalid_toml(self):
         assert "not TOML" in problems("name = ")
 
-    def test_no_file(self, tmp_path):
+    def test_missing_file(self, tmp_path):
         with pytest.raises(ExperimentError, match="cannot read"):
             experiment.load(tmp_path / "none.toml")
 
@@ -120,7 +120,7 @@ class TestJobsOfFio:
             "replay_redirect=/dev/sda", "runtime=9", "verify_state_save=1", "unlink=1",
         ],
     )  # fmt: skip
-    def test_refused(self, line):
+    def test_unsafe_options_are_refused(self, line):
         with pytest.raises(ExperimentError, match="line 2"):
             jobfile.parse(f"[a]\n{line}\n", "a.fio")
 
@@ -129,44 +129,44 @@ class TestJobsOfFio:
         [("read", 0), ("randread:8", 0), ("randwrite", 1), ("randrw", 1), ("rw", 1), ("trim", 1),
          ("readwrite", 1), ("randtrim", 1), ("trimwrite", 1)],
     )  # fmt: skip
-    def test_who_writes(self, rw, writes):
+    def test_writes_is_detected_from_rw(self, rw, writes):
         job = jobfile.parse(f"; a comment\n[global]\nbs=4k\n[a]\nrw={rw}\n", "a.fio")
         assert job.writes == bool(writes)
 
-    def test_ours_come_first(self):
+    def test_settings_precede_the_jobs(self):
         text = jobfile.parse("[a]\nrw=read\nnorandommap\n", "a.fio").rendered(
             {"filename": "/dev/x"}
         )
         assert text == "[global]\nfilename=/dev/x\n\n[a]\nrw=read\nnorandommap\n"
 
-    def test_no_job(self):
+    def test_file_without_a_job_is_refused(self):
         with pytest.raises(ExperimentError, match="no job"):
             jobfile.parse("[global]\nbs=4k\n", "a.fio")
 
 
 class TestPlans:
     def steps(self, text, slow, fast):
-        made = planning.plan(experiment.parse(text), slow, fast, "0" * 12)
-        return [type(step).__name__ for step in made.steps]
+        plan = planning.plan(experiment.parse(text), slow, fast, "0" * 12)
+        return [type(step).__name__ for step in plan.steps]
 
-    def test_of_two_devices(self):
+    def test_plan_of_two_devices(self):
         slow, fast = Place("/dev/a", 16 * GIB, DEVICE), Place("/dev/b", GIB, DEVICE)
         assert self.steps(TEXT, [slow], fast) == [
             "Occupy", "MapLinear", "Occupy", "MapLinear", "MapLinear", "MapCache",
         ]  # fmt: skip
 
-    def test_of_files_and_a_raid(self):
+    def test_plan_of_files_and_a_raid(self):
         text = changed(kind='kind = "bcache"').replace("[origin]", "[origin]\nraid = 5")
         files = [Place(f"/x/{name}") for name in "abc"]
-        made = self.steps(text, files, Place("/x/f"))
-        assert made == [
+        names = self.steps(text, files, Place("/x/f"))
+        assert names == [
             *["CreateFile", "AttachLoop"] * 3, "MakeRaid", "MapLinear", "CreateFile", "AttachLoop",
             "FormatBcache", "StartBcache",
         ]  # fmt: skip
 
-    def test_members_hold_their_share(self):
-        said = experiment.parse(TEXT.replace("[origin]", "[origin]\nraid = 6"))
-        share = planning.slow_bytes(said, 6) - planning.RAID_ROOM
+    def test_size_of_raid_members(self):
+        parsed = experiment.parse(TEXT.replace("[origin]", "[origin]\nraid = 6"))
+        share = planning.slow_bytes(parsed, 6) - planning.RAID_ROOM
         assert 2 * GIB <= share <= 2 * GIB + (1 << 20)
 
     @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ class TestPlans:
             ("", 1, False, "needs a fast device"),
         ],
     )
-    def test_devices_that_do_not_fit(self, more, slow, fast, words):
-        said = experiment.parse(TEXT.replace("[origin]", f"[origin]{more}"))
+    def test_wrong_number_of_devices_is_refused(self, more, slow, fast, words):
+        parsed = experiment.parse(TEXT.replace("[origin]", f"[origin]{more}"))
         with pytest.raises(ExperimentError, match=words):
-            planning.check_number(said, slow, fast)
+            planning.check_number(parsed, slow, fast)

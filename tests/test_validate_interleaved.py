@@ -1,14 +1,14 @@
-"""Random interleavings of `validate` with another process: no byte that it did not write changes.
+"""Random interleavings of `validate` with another process: `validate` never changes its data.
 
-The machine is made of files (fake_blocks.py).  Runs and `clean` are processes of their own; at each
-point where the other process may come in between (an open, a tool, a line of the journal, a link)
-it may write without a claim, or take a device as mkfs, mount, mdadm, pvcreate, cryptsetup, ZFS do;
-at each of them, and within a write, we may be killed.  Between runs disks are swapped and the
-machine is rebooted.  What the other process wrote is kept in a log, and held against the media
-after each round.
+The machine is simulated with files (fake_blocks.py).  Runs and `clean` are child processes.  At
+each point where the other process may run in between (an open, a tool, a line of the journal, a
+link) it may write without a claim, or claim a device as mkfs, mount, mdadm, pvcreate, cryptsetup
+and ZFS do.  At each of these points, and within a write, the child may be killed.  Between runs
+disks are swapped and the machine is rebooted.  A log has all writes of the other process; after
+each round the media are compared with it.
 
-What it wrote without a claim *after the last check, and before the load was over,* is not held
-against us where the load reaches: the device is being erased then, as its owner agreed twice.
+Writes without a claim *after the last check and before the end of the load* may be overwritten by
+the load: the device is being erased then, and its owner has consented twice.
 
     HYBRIDSIM_INTERLEAVINGS=2000 pytest -m long tests/test_validate_interleaved.py
 """
@@ -35,7 +35,7 @@ from validate.steps.files import CreateFile
 
 MIB = 1 << 20
 SIZE = 7 * MIB
-END = 128 << 10  # of which less is looked at than of a real disk: it is faster
+END = 128 << 10  # smaller ends than on a real disk, for speed
 LONG = 224 << 10  # reaches from one sampled place to the next
 SHORT_RUNS = 30
 TEXT = """
@@ -72,12 +72,12 @@ FORMATS = {
 
 
 def data_of(seed, length):
-    """What the other process writes: no sector of it is like another, nor zeros."""
+    """Return data of the other process; its sectors differ from one another and from zeros."""
     return random.Random(seed).randbytes(length)
 
 
 class World:
-    """The machine, what happens to it, and what must still be there."""
+    """The machine, the events on it, and the data that must be intact."""
 
     def __init__(self, root, seed):
         self.root, self.random = root, random.Random(seed)
@@ -96,29 +96,29 @@ class World:
         self.counts = {"runs": 0, "kills": 0, "done": 0, "refused": 0, "foreign": 0, "reboots": 0,
                        "swaps": 0, "cleans": 0}  # fmt: skip
 
-    # What the other process does.
+    # Actions of the other process.
 
-    def tell(self, **entry):
+    def record(self, **entry):
         with self.log.open("a") as stream:
             stream.write(json.dumps(entry) + "\n")
 
     def write(self, path, at, length, rng):
         seed = rng.getrandbits(48)
         data = data_of(seed, length)
-        self.tell(who="foreign", medium=path.stat().st_ino, at=at, length=length, seed=seed)
+        self.record(who="foreign", medium=path.stat().st_ino, at=at, length=length, seed=seed)
         with path.open("r+b", buffering=0) as stream:
             stream.seek(at)
             stream.write(data)
 
     def exact(self, path, at, data):
-        self.tell(who="foreign", medium=path.stat().st_ino, at=at, length=len(data),
+        self.record(who="foreign", medium=path.stat().st_ino, at=at, length=len(data),
                   data=data.hex())  # fmt: skip
         with path.open("r+b", buffering=0) as stream:
             stream.seek(at)
             stream.write(data)
 
     def foreign(self, system, rng):
-        """One thing that another process may do at any time."""
+        """Perform one random action of the other process."""
         path = system.dev / rng.choice(["sda", "sdb"])
         how = rng.choice(
             ["raw", "raw", "raw", "format", "mount", "crypt", "umount", "file", "mapped"]
@@ -142,8 +142,8 @@ class World:
                     self.write(path, 0, 64 << 10, rng)
                 self.write(path, 2 * MIB, LONG, rng)
             elif how == "umount":
-                system.let_go(path.name)
-            elif how == "mapped":  # a mapping of ours that a killed run left, taken for a disk
+                system.unhold(path.name)
+            elif how == "mapped":  # it uses a mapped device of a killed run as a disk
                 for node in sorted(system.dev.glob("dm-*")):
                     fd = system.open_device(str(node), os.O_RDWR | os.O_EXCL)
                     base, offset = system._bottom(fd, 0)
@@ -157,13 +157,13 @@ class World:
         how = rng.choice(["make", "replace", "remove"])
         content = rng.choice([b"", bytes(MIB), bytes(MIB + 4096), b"precious"])
         if how == "remove" and path.exists():
-            self.tell(who="removed", file=path.stat().st_ino)
+            self.record(who="removed", file=path.stat().st_ino)
             path.unlink()
         elif how == "make" and not path.exists():
             self._make(path, content)
         elif how == "replace":
             if path.exists():
-                self.tell(who="removed", file=path.stat().st_ino)
+                self.record(who="removed", file=path.stat().st_ino)
             other = path.with_suffix(".new")
             self._make(other, content)
             other.replace(path)
@@ -171,12 +171,12 @@ class World:
     def _make(self, path, content):
         with path.open("xb") as stream:
             stream.write(content)
-        self.tell(who="made", file=path.stat().st_ino, data=content.hex())
+        self.record(who="made", file=path.stat().st_ino, data=content.hex())
 
-    # What we do, each in a process of its own.
+    # Actions of `validate`, each in a child process.
 
     def child(self, work, *, chance, kill):
-        """Do `work`, with the other process coming in between, and killed somewhere."""
+        """Run `work` in a child, with actions of the other process and perhaps a kill."""
         rng = random.Random(self.random.getrandbits(64))
         kill_at = rng.randrange(1, 120) if kill else 0
         number = os.fork()
@@ -189,7 +189,7 @@ class World:
             return code
         code = 9
         try:
-            os.dup2(os.open(self.root / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+            os.dup2(os.open(self.root / "stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
             ends.PATIENCE_S = 0
             signatures.END = ends.ROOM = planning.ROOM = END
             signatures.SAMPLES = 32
@@ -214,14 +214,14 @@ class World:
                       dev=root / "dev", root=root)  # fmt: skip
 
     def _hook(self, system, rng, chance, kill_at):
-        """Have the other process come in, and the kill, at each point."""
-        state = {"left": kill_at, "busy": False}
+        """Install the actions of the other process, and the kill, at each point."""
+        state = {"remaining": kill_at, "busy": False}
 
         def point(_):
             if state["busy"]:
                 return
-            state["left"] -= 1
-            if state["left"] == 0:
+            state["remaining"] -= 1
+            if state["remaining"] == 0:
                 os.kill(os.getpid(), 9)
             if rng.random() < chance:
                 state["busy"] = True
@@ -233,28 +233,28 @@ class World:
         def torn(data):
             if state["busy"]:
                 return None
-            state["left"] -= 1
-            return rng.randrange(len(data) // 512 + 1) * 512 if state["left"] == 0 else None
+            state["remaining"] -= 1
+            return rng.randrange(len(data) // 512 + 1) * 512 if state["remaining"] == 0 else None
 
         system.point, system.torn = point, torn
         around(journal.Journal, "write", point)
         around(CreateFile, "_link", point)
         around(os, "unlink", point)
-        before(HandedOver, "verify", lambda self, *_: self.is_loaded or world_tell(self.device))
-        after(Occupy, "seal", lambda self, _: self.token in system.sealed and was_sealed(self))
-        after(remains, "note", lambda device, *_: self.tell(
+        before(HandedOver, "verify", lambda self, *_: self.is_loaded or log_verified(self.device))
+        after(Occupy, "seal", lambda self, _: self.token in system.sealed and log_sealed(self))
+        after(remains, "save", lambda device, *_: self.record(
             who="noted", medium=(system.dev / device.name).stat().st_ino))  # fmt: skip
 
-        def world_tell(device):
-            self.tell(who="verified", medium=(system.dev / device.name).stat().st_ino)
+        def log_verified(device):
+            self.record(who="verified", medium=(system.dev / device.name).stat().st_ino)
 
-        def was_sealed(step):
+        def log_sealed(step):
             node = Path(step.path)
             if node.exists():
-                self.tell(who="sealed", medium=node.stat().st_ino)
+                self.record(who="sealed", medium=node.stat().st_ino)
 
     def build(self, system, rng, kind=""):
-        """As `request.check`, the question, and `building.build`."""
+        """Act like `request.check`, the question to the user, and `building.build`."""
         forced, kind = bool(kind), kind or rng.choice(list(KINDS))
         name, cache, origin = KINDS[kind]
         experiment = parse(TEXT.format(kind=name, cache=cache, origin=origin))
@@ -273,16 +273,16 @@ class World:
                 if rng.random() < 0.5:
                     here.do(CreateFile(str(self.root / "files/slow.img"), MIB, "ef" * 16))
                 fast = places[1] if len(places) > 1 else None
-                made = planning.plan(experiment, places[:1], fast, here.scene.facts["id"])
-                for step in made.steps:
+                plan = planning.plan(experiment, places[:1], fast, here.scene.facts["id"])
+                for step in plan.steps:
                     here.do(step)
                 ends.begin_load(here.scene)
                 self.load(here, rng)
         finally:
-            devices.let_go(system)
+            devices.release_claim(system)
 
     def load(self, here, rng):
-        """As fio and the caches write: through the mapped devices, or to all of a device."""
+        """Write like fio and the caches: through the mapped devices, or to a whole device."""
         system = here.scene.system
         for role in {"origin", "data", "metadata"} & here.scene.roles.keys():
             device = devices.of_number(here.scene.roles[role], system)
@@ -291,24 +291,24 @@ class World:
                 fd = os.open(device.node, os.O_RDWR)
                 base, offset = system._bottom(fd, at)
                 data = rng.randbytes(8192)
-                self.tell(who="load", medium=base.stat().st_ino, at=offset, length=len(data))
+                self.record(who="load", medium=base.stat().st_ino, at=offset, length=len(data))
                 system.pwrite(fd, at, data)
                 system.close_device(fd)
 
     def clean(self, system, rng):
-        with journal.alone(system):
+        with journal.exclusive(system):
             site.clean(system)
 
     # Between runs.
 
     def swap(self):
-        """Another disk where one was; the old one may come back."""
+        """Replace a disk by another, perhaps by one that was removed before."""
         system, rng = self.system(), self.random
         name = rng.choice(["sda", "sdb"])
         number = {"sda": "8:0", "sdb": "8:16"}[name]
         folder = (system.sys / "class/block" / name).resolve()
         if any((folder / "holders").iterdir()):
-            return  # what is in use is not pulled out; reboots do that
+            return  # a disk in use is not removed; reboots simulate that
         serial = system.read(folder / "wwid", "")
         system.take_out(name)
         shelf = self.root / "shelf"
@@ -343,26 +343,26 @@ class World:
         self.check()
 
     def wipe(self):
-        """Their owner needs nothing of it any more."""
+        """Erase all disks and files, as their owner may."""
         system = self.system()
         for name in ("sda", "sdb"):
-            system.let_go(name)
+            system.unhold(name)
             with contextlib.suppress(OSError):
                 system.close_device(
                     system.open_device(str(system.dev / name), os.O_RDWR | os.O_EXCL)
                 )
-                self.tell(who="wiped", medium=(system.dev / name).stat().st_ino)
+                self.record(who="wiped", medium=(system.dev / name).stat().st_ino)
                 os.truncate(system.dev / name, 0)
                 os.truncate(system.dev / name, SIZE)
         path = self.root / "files/slow.img"
         if path.exists():
-            self.tell(who="removed", file=path.stat().st_ino)
+            self.record(who="removed", file=path.stat().st_ino)
             path.unlink()
 
-    # What must be so.
+    # The invariant.
 
     def check(self):
-        """Every byte of the other process is where it was written; its files are as they were."""
+        """Assert that all bytes and files of the other process are intact."""
         with self.log.open() as stream:
             stream.seek(self.read_to)
             new = stream.read()
@@ -385,22 +385,26 @@ class World:
             )
         there = {path.stat().st_ino: path.read_bytes() for path in (self.root / "files").iterdir()}
         for number, content in self.files.items():
-            assert there.get(number) == content, f"seed {self.seed}: a file of others' is lost"
+            assert there.get(number) == content, (
+                f"seed {self.seed}: a file of another process is lost"
+            )
 
-    def replay(self, told):
-        """Follow a line of the log: which bytes are others', and where the load may write."""
-        who, medium = told["who"], told.get("medium")
+    def replay(self, entry):
+        """Apply a line of the log: which bytes belong to others, and where the load may write."""
+        who, medium = entry["who"], entry.get("medium")
         if medium is not None and medium not in self.wanted:
             self.wanted[medium] = np.zeros(SIZE, np.uint8)
             self.stamp[medium] = np.zeros(SIZE, np.int16)
             self.spans[medium] = []
         wanted, stamp = self.wanted.get(medium), self.stamp.get(medium)
         verified = self.verified.get(medium, 0)
-        span = slice(told.get("at", 0), told.get("at", 0) + told.get("length", 0))
+        span = slice(entry.get("at", 0), entry.get("at", 0) + entry.get("length", 0))
         if who == "foreign":
-            is_short = "data" in told
+            is_short = "data" in entry
             data = (
-                bytes.fromhex(told["data"]) if is_short else data_of(told["seed"], told["length"])
+                bytes.fromhex(entry["data"])
+                if is_short
+                else data_of(entry["seed"], entry["length"])
             )
             wanted[span] = np.frombuffer(data, np.uint8)
             stamp[span] = self.line
@@ -410,8 +414,8 @@ class World:
             self.verified[medium] = self.line
         elif who == "load":
             early = (stamp[span] > 0) & (stamp[span] < verified)
-            assert verified, f"seed {self.seed}: a load on what was never verified"
-            assert not early.any(), f"seed {self.seed}: the load overwrote what was there: {told}"
+            assert verified, f"seed {self.seed}: a load on a device that was never verified"
+            assert not early.any(), f"seed {self.seed}: the load overwrote data of others: {entry}"
             stamp[span] = 0
         elif who == "sealed":
             for end in (stamp[:END], stamp[-END:]):
@@ -423,9 +427,9 @@ class World:
             stamp[:] = 0
             self.spans[medium] = []
         elif who == "made":
-            self.files[told["file"]] = bytes.fromhex(told["data"])
+            self.files[entry["file"]] = bytes.fromhex(entry["data"])
         elif who == "removed":
-            self.files.pop(told["file"], None)
+            self.files.pop(entry["file"], None)
 
 
 def around(owner, name, point):
@@ -455,15 +459,15 @@ def after(owner, name, then):
     whole = getattr(owner, name)
 
     def wrapped(*words, **more):
-        found = whole(*words, **more)
+        result = whole(*words, **more)
         then(*words)
-        return found
+        return result
 
     setattr(owner, name, wrapped)
 
 
 def interleave(seed, steps=12):
-    """One interleaving; return what happened in it."""
+    """Run one interleaving; return the counts of its events."""
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     root = Path(tempfile.mkdtemp(prefix="interleaved-", dir=place))
     try:
@@ -484,27 +488,27 @@ def many(seeds):
     return total
 
 
-def test_no_byte_of_others_changes():
+def test_data_of_others_stay_intact():
     total = many(range(SHORT_RUNS))
     for name in ("kills", "done", "refused", "foreign", "reboots", "swaps", "cleans"):
-        assert total[name] > 5, total  # else it would show nothing
+        assert total[name] > 5, total  # otherwise the test would prove nothing
 
 
 def zero_both_ends(self, claim, device, system):
-    """What undoing once did to a device that holds no signature, in the same boot."""
+    """A former fault: zero a device without a signature in the same boot."""
     for at in (0, device.size_bytes - END):
         claim.write(at, bytes(END))
 
 
 def remove_it(self, path, system):
-    """What undoing once did to a file of that name that was empty, or just as large."""
+    """A former fault: remove a file of that name that is empty or of the same size."""
     if Path(path).is_file() and Path(path).stat().st_size in (0, self.size_bytes):
         Path(path).unlink()
 
 
 def seal_always(self, system):
-    """Take what is at the ends for the load's, though there was none."""
-    device = self._again(system)
+    """A fault: seal the ends although no load has begun."""
+    device = self._find_again(system)
     if device is not None:
         read = ends._shared(device, system)
         system.sealed[self.token] = ends._ends(read, device.size_bytes)
@@ -519,24 +523,24 @@ def seal_always(self, system):
         (Occupy, "seal", seal_always),
     ],
 )
-def test_a_fault_is_found(owner, name, fault, monkeypatch):
-    """Each of these loses data, and a few interleavings are enough to see it."""
+def test_fault_is_detected(owner, name, fault, monkeypatch):
+    """Each of these faults loses data; some of 300 interleavings must detect it."""
     monkeypatch.setattr(owner, name, fault)
     with pytest.raises(AssertionError, match=r"lost|changed|overwrote|verified"):
         many(range(500, 800))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind][2]])
-def test_undisturbed_it_takes_the_same_devices_again(kind, tmp_path):
-    """Also where the load of the first run fills them between their ends."""
+def test_undisturbed_runs_accept_the_same_devices_again(kind, tmp_path):
+    """The load of the first run fills them between their ends."""
     world = World(tmp_path / "world", 1)
     for _ in range(3):
-        told = world.child(lambda *words: world.build(*words, kind), chance=0, kill=False)
-        assert told == 0, (world.root / "said").read_text()
+        code = world.child(lambda *words: world.build(*words, kind), chance=0, kill=False)
+        assert code == 0, (world.root / "stderr").read_text()
 
 
 @pytest.mark.long
-def test_no_byte_of_others_changes_in_many_runs():
+def test_data_of_others_stay_intact_in_many_runs():
     count = int(os.environ.get("HYBRIDSIM_INTERLEAVINGS", "500"))
     first = int(os.environ.get("HYBRIDSIM_FIRST_SEED", "10000"))
     print(many(range(first, first + count)))

@@ -1,4 +1,4 @@
-"""The lab without a guest: its disks, what it boots, and what it leaves."""
+"""The lab without a guest: served disks, images, processes and suites."""
 
 import errno
 import os
@@ -24,8 +24,8 @@ from validate.lab.setup import Lab
 MIB = 1 << 20
 
 
-class Takes:
-    """A model whose requests each take so long, one after the other."""
+class SerialModel:
+    """A model that serves requests one after another, each in `each_ns`."""
 
     def __init__(self, each_ns):
         self.each_ns, self.free_ns, self.waiting, self.seen = each_ns, 0, [], []
@@ -46,7 +46,7 @@ class Takes:
 
 
 class Client:
-    """The client's side of NBD, as its text has it."""
+    """The client's side of the NBD protocol."""
 
     def __init__(self, disk):
         self.socket, theirs = socket.socketpair()
@@ -91,10 +91,10 @@ class Client:
 
 
 def disk(each_ns=0, **export):
-    return Disk(nbd.Export(4 * MIB, **export), Takes(each_ns))
+    return Disk(nbd.Export(4 * MIB, **export), SerialModel(each_ns))
 
 
-def test_the_handshake_tells_size_and_abilities():
+def test_handshake_has_size_and_flags():
     client = Client(disk(can_trim=False, is_rotational=True)).greeted()
     size, blocks, end = client.option(nbd.GO, struct.pack(">I0sH", 0, b"", 0))
     flags = nbd.HAS_FLAGS | nbd.SENDS_FLUSH | nbd.SENDS_FUA | nbd.SENDS_ZEROES | nbd.ROTATIONAL
@@ -104,7 +104,7 @@ def test_the_handshake_tells_size_and_abilities():
     client.close()
 
 
-def test_a_client_of_older_habits_is_served_too():
+def test_client_with_export_name_option_is_served():
     client = Client(disk()).greeted()
     client.socket.sendall(struct.pack(">8sII", b"IHAVEOPT", nbd.EXPORT_NAME, 0))
     assert client.receive(">QH")[0] == 4 * MIB
@@ -113,7 +113,7 @@ def test_a_client_of_older_habits_is_served_too():
     client.close()
 
 
-def test_options_that_are_unknown_or_wrong_are_refused_and_then_forgotten():
+def test_unknown_and_invalid_options_are_refused():
     client = Client(disk()).greeted()
     assert client.option(8) == [(1 << 31 | 1, b"")]  # structured replies
     assert client.option(nbd.INFO, b"") == [(1 << 31 | 3, b"")]
@@ -123,7 +123,7 @@ def test_options_that_are_unknown_or_wrong_are_refused_and_then_forgotten():
     assert not client.thread.is_alive()
 
 
-def test_what_was_written_is_read_until_it_is_trimmed():
+def test_written_data_are_read_until_they_are_trimmed():
     served = disk()
     client = Client(served).connected()
     data = bytes(range(256)) * 48
@@ -152,7 +152,7 @@ def test_what_was_written_is_read_until_it_is_trimmed():
         (nbd.TRIM, 0, 4096, errno.EINVAL),
     ],
 )
-def test_what_cannot_be_done_is_an_error_and_no_end(kind, offset, length, error):
+def test_invalid_request_gets_an_error_and_the_connection_stays(kind, offset, length, error):
     served = disk(can_trim=False)
     client = Client(served).connected()
     client.ask(kind, offset, length, bytes(length) if kind == nbd.WRITE else b"")
@@ -163,7 +163,7 @@ def test_what_cannot_be_done_is_an_error_and_no_end(kind, offset, length, error)
     client.close()
 
 
-def test_nonsense_and_a_client_that_goes_away_end_the_connection_only():
+def test_protocol_error_or_disconnect_ends_the_connection_only():
     served = disk()
     for nonsense in (b"GET / HTTP/1.1\r\n" * 9, b""):
         client = Client(served)
@@ -177,7 +177,7 @@ def test_nonsense_and_a_client_that_goes_away_end_the_connection_only():
     client.close()
 
 
-def test_answers_come_when_the_model_says_and_the_books_tell_how_late():
+def test_answers_follow_the_times_of_the_model_and_are_logged():
     served = disk(each_ns=5_000_000)
     client = Client(served).connected()
     began = time.monotonic()
@@ -193,7 +193,7 @@ def test_answers_come_when_the_model_says_and_the_books_tell_how_late():
     assert all(row[3] >= row[2] for row in rows)
 
 
-def test_memory_is_cleared_also_within_a_page():
+def test_ranges_of_memory_are_zeroed_also_within_a_page():
     memory = MemoryDisk(MIB)
     memory.view[:] = b"x" * MIB
     memory.clear(100, 200)
@@ -203,7 +203,7 @@ def test_memory_is_cleared_also_within_a_page():
     assert zeroes == [*range(100, 300), *range(5000, 25000)]
 
 
-# What is booted.
+# Images and command line of a guest.
 
 
 def module(path, name, *needs):
@@ -211,7 +211,7 @@ def module(path, name, *needs):
     (path / f"{name}.ko").write_bytes(b"\x7fELF\0depends=" + ",".join(needs).encode() + b"\0rest")
 
 
-def test_modules_come_after_those_that_they_need(tmp_path):
+def test_modules_follow_their_dependencies(tmp_path):
     module(tmp_path / "a", "virtio-blk", "virtio_ring", "virtio")
     module(tmp_path / "b", "virtio_ring", "virtio")
     module(tmp_path / "b", "virtio")
@@ -219,7 +219,7 @@ def test_modules_come_after_those_that_they_need(tmp_path):
     assert [path.stem for path in files] == ["virtio", "virtio_ring", "virtio-blk"]
 
 
-def test_the_first_archive_is_one_that_cpio_reads(tmp_path):
+def test_initramfs_is_a_valid_cpio_archive(tmp_path):
     busybox = tmp_path / "busybox"
     busybox.write_bytes(b"odd")
     (tmp_path / "modules").mkdir()
@@ -237,7 +237,7 @@ def test_the_first_archive_is_one_that_cpio_reads(tmp_path):
     assert names["init"].startswith(b"#!/bin/busybox sh")
 
 
-def test_a_guest_has_no_network_and_nothing_of_the_host_but_its_disks():
+def test_guest_has_no_devices_but_its_disks():
     lab = Lab(["qemu"], "", "/k", "/m", "/b", "/root.img", "6.1", {})
     words = command(
         lab, [GuestDisk("slow", MIB), GuestDisk("fast", MIB, True, False)], 512, 1, "tcg"
@@ -252,16 +252,16 @@ def test_a_guest_has_no_network_and_nothing_of_the_host_but_its_disks():
     assert "discard=on" in disks[1]
 
 
-# What is missing.
+# Missing requirements.
 
 
-def test_a_system_without_apt_is_told_what_the_lab_needs(tmp_path, monkeypatch):
+def test_missing_apt_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingError, match=r"apt-get.*Use Debian"):
         packages.Apt(tmp_path)
 
 
-def test_another_processor_is_refused(tmp_path, monkeypatch):
+def test_other_processor_architecture_is_refused(tmp_path, monkeypatch):
     for tool in packages.NEEDED:
         (tmp_path / tool).write_text("#!/bin/sh\necho arm64\n")
         (tmp_path / tool).chmod(0o755)
@@ -270,18 +270,18 @@ def test_another_processor_is_refused(tmp_path, monkeypatch):
         packages.Apt(tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+def test_unwritable_cache_folder_is_reported(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("HYBRIDSIM_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(MissingError, match="HYBRIDSIM_CACHE_DIR"):
         places.lab_folder()
 
 
-# What is left.
+# Processes and folders after a kill.
 
 
-def test_a_later_run_clears_what_a_killed_one_left(tmp_path):
-    """Its process dies with it; one that did not, as here, is found by its folder."""
+def test_later_run_removes_the_folder_and_processes_of_a_killed_one(tmp_path):
+    """A process that outlived its parent is identified by its working folder."""
     started = """
 import sys, time
 from pathlib import Path
@@ -294,7 +294,7 @@ with folder_below(Path(sys.argv[1])) as folder:
         [sys.executable, "-c", started, tmp_path], stdout=subprocess.PIPE, text=True
     )
     folder = child.stdout.readline().strip()
-    assert processes.clear_leftovers(tmp_path) == []  # it is under way
+    assert processes.clear_leftovers(tmp_path) == []  # it is running
     left = subprocess.Popen(["sleep", "60"], cwd=folder)
     bystander = subprocess.Popen(["sleep", "60"])
     for name, process in (("qemu", left), ("other", bystander)):
@@ -310,7 +310,7 @@ with folder_below(Path(sys.argv[1])) as folder:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_child_dies_with_the_process_that_started_it(tmp_path):
+def test_child_dies_with_its_parent(tmp_path):
     started = """
 import sys, time
 from pathlib import Path
@@ -333,12 +333,12 @@ time.sleep(60)
 def is_alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().split()[2] != "Z"  # nobody may be there to bury it
+            return file.read().split()[2] != "Z"  # a zombie may have no parent to reap it
     except OSError:
         return False
 
 
-# What is run.
+# Runs and suites.
 
 EXPERIMENT = """
 name = "x"
@@ -353,7 +353,7 @@ job = "[a]\\nrw=randread\\n"
 """
 
 
-def test_an_experiment_gets_disks_of_its_sizes(tmp_path):
+def test_disks_of_an_experiment_have_its_sizes(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text(EXPERIMENT)
     what = running.experiment.load(path)
@@ -369,7 +369,7 @@ def test_an_experiment_gets_disks_of_its_sizes(tmp_path):
     assert [each.part for each in running.disks(what, 3)] == ["member"] * 3 + ["ssd"]
 
 
-def test_a_run_that_would_not_fit_into_memory_is_refused_before_it_begins(tmp_path):
+def test_run_that_needs_too_much_memory_is_refused(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text(EXPERIMENT.replace("1GiB", "1024TiB").replace("randread", "randwrite"))
     with pytest.raises(MissingError, match=r"MB of memory.*\[origin\] smaller"):
@@ -377,12 +377,12 @@ def test_a_run_that_would_not_fit_into_memory_is_refused_before_it_begins(tmp_pa
     assert not (tmp_path / "results").exists()
 
 
-def test_a_suite_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_suite_skips_experiments_that_are_done(tmp_path, monkeypatch):
     results = tmp_path / "results"
     for name in "abcd":
         (tmp_path / f"{name}.toml").write_text(EXPERIMENT)
 
-    def ran(path, out, scenario, say):
+    def ran(path, out, scenario, progress):
         out.mkdir(parents=True)
         (out / "experiment.toml").write_text(EXPERIMENT)
         if path.stem == "c":
@@ -390,7 +390,7 @@ def test_a_suite_goes_on_where_it_was(tmp_path, monkeypatch):
         (out / "environment.json").write_text('{"complete": true}')
 
     monkeypatch.setattr(running, "run", ran)
-    (tmp_path / "machine.toml").write_text("# no experiment: the disks of all of them")
+    (tmp_path / "machine.toml").write_text("# the scenario, not an experiment")
     todo = suite.items(tmp_path, results)
     assert running.machine_for(tmp_path, None) == tmp_path / "machine.toml"
     assert running.machine_for(results, None) == running.MACHINE
@@ -403,63 +403,64 @@ def test_a_suite_goes_on_where_it_was(tmp_path, monkeypatch):
         "1/4 a: done before",
         "2/4 b: done in 0 s",
         "3/4 c: failed: no fio",
-        f"4/4 d: {results}/d is of another experiment: remove it, or name another folder with -o",
+        f"4/4 d: {results}/d is of another experiment: remove it, or specify another folder "
+        "with -o",
     ]
     assert [each.state for each in todo] == [suite.DONE, suite.DONE, suite.HALF, suite.OTHER]
 
 
-def test_a_folder_without_experiments_is_no_suite(tmp_path):
+def test_folder_without_experiments_is_refused(tmp_path):
     with pytest.raises(ExperimentError, match="no experiments"):
         suite.items(tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("disk", ["slow", "slow=", "Slow=1G", "slow=0", "slow=1X"])
-def test_a_disk_that_makes_no_sense_is_refused_before_anything_is_fetched(disk, capsys, tmp_path):
+def test_invalid_disk_option_is_refused(disk, capsys, tmp_path):
     words = ["lab", "exec", "--disk", disk, "-o", str(tmp_path), "--", "true"]
     assert main(words) == 2
     assert "NAME=SIZE" in capsys.readouterr().err
 
 
-# A guest that does not do what it should: a program that says the same stands for it.
+# Faults of a guest, simulated by a program with the same output.
 
 
 def watched(script, *, boot_s=5.0, limit_s=5.0):
-    heard = []
+    lines = []
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as process:
         try:
-            found = guest._watched(process, time.monotonic(), boot_s, limit_s, heard.append)
+            _, codes = guest._watched(process, time.monotonic(), boot_s, limit_s, lines.append)
         finally:
             process.kill()
-    return found[1], heard
+    return codes, lines
 
 
-def test_a_guest_is_heard_out():
+def test_output_and_exit_codes_of_a_guest_are_returned():
     script = 'echo "LAB-UP 6.1"; echo LAB-BEAT; echo ":two words"; echo "LAB-RESULTS [0, 3]"'
     assert watched(script) == ([0, 3], ["two words"])
 
 
-def test_a_guest_that_does_not_come_up_is_given_up():
+def test_guest_that_does_not_boot_times_out():
     with pytest.raises(LabError, match="did not come up"):
         watched("exec sleep 60", boot_s=0.1)
 
 
-def test_a_guest_that_falls_silent_is_given_up(monkeypatch):
+def test_guest_without_heartbeat_times_out(monkeypatch):
     monkeypatch.setattr(guest, "SILENCE_S", 0.2)
     with pytest.raises(LabError, match="it hangs"):
         watched("echo LAB-UP 6.1; exec sleep 60")
 
 
-def test_a_guest_that_is_not_done_in_time_is_given_up():
+def test_guest_that_exceeds_its_limit_times_out():
     with pytest.raises(LabError, match="not done after"):
         watched("echo LAB-UP 6.1; while sleep 0.1; do echo LAB-BEAT; done", boot_s=0.2, limit_s=0.3)
 
 
-def test_a_guest_that_dies_is_told_from_one_that_is_done():
+def test_guest_that_ends_without_results_is_an_error():
     with pytest.raises(LabError, match="without results"):
         watched("echo LAB-UP 6.1")
 
 
-def test_what_a_guest_handed_out_in_halves_is_no_result(tmp_path):
+def test_incomplete_result_archive_is_an_error(tmp_path):
     (tmp_path / "out.img").write_bytes(b"no archive" * 100)
     with pytest.raises(LabError, match="cannot be read"):
         job.unpack(tmp_path / "out.img", tmp_path / "out")

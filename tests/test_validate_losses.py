@@ -1,7 +1,7 @@
-"""What `validate` refuses or leaves, it leaves whole: attacks that once cost data, one by one.
+"""Regression tests of cases in which `validate` once overwrote data of others.
 
-On real loop devices, as root; elsewhere on files alone.  test_validate_interleaved.py has the
-random ones.
+As root they use real loop devices; without root only the tests with files run.  Random
+interleavings are in test_validate_interleaved.py.
 """
 
 import contextlib
@@ -35,7 +35,8 @@ bs=4k
 """
 
 
-def loop_devices_are_here():
+def why_no_loop_device():
+    """Return why loop devices cannot be used, or ""."""
     if os.geteuid() != 0:
         return "needs root"
     done = subprocess.run(["losetup", "-f"], capture_output=True, text=True, check=False)
@@ -46,9 +47,9 @@ def loop_devices_are_here():
 @pytest.fixture
 def loop(tmp_path):
     """A loop device of 16 MiB of zeros."""
-    why = loop_devices_are_here()
-    if why:
-        pytest.skip(why)
+    reason = why_no_loop_device()
+    if reason:
+        pytest.skip(reason)
     image = tmp_path / "disk.img"
     image.write_bytes(b"")
     os.truncate(image, 16 * MIB)
@@ -61,9 +62,9 @@ def loop(tmp_path):
 @pytest.fixture
 def system(tmp_path, monkeypatch):
     monkeypatch.setattr(ends, "PATIENCE_S", 0.1)
-    made = System(state=tmp_path / "state")
-    yield made
-    devices.let_go(made)
+    system = System(state=tmp_path / "state")
+    yield system
+    devices.release_claim(system)
 
 
 def put(node, at, data):
@@ -84,7 +85,7 @@ def occupy(node, system, **more):
 
 
 def killed(work):
-    """Do something in a process that is killed at its end."""
+    """Call a function in a child process that is then killed."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
@@ -96,9 +97,7 @@ def killed(work):
 class TestADevice:
     @pytest.mark.parametrize("has_room", [True, False])
     @pytest.mark.parametrize("at", [0, 700_000, 16 * MIB - 100, 8 * MIB])
-    def test_that_was_written_to_after_the_check_is_refused_and_left(
-        self, loop, system, at, has_room
-    ):
+    def test_written_to_after_the_check_is_refused_and_kept(self, loop, system, at, has_room):
         step = occupy(loop, system, has_room=has_room)
         put(loop, at, PRECIOUS)
         with pytest.raises(UnsafeError, match="holds data"), site.site(system) as here:
@@ -106,7 +105,7 @@ class TestADevice:
         assert get(loop, at, len(PRECIOUS)) == PRECIOUS
         assert site.clean(system) == []
 
-    def test_that_was_refused_and_whose_run_was_killed_is_left(self, loop, system):
+    def test_refused_by_a_run_that_was_killed_is_kept(self, loop, system):
         step = occupy(loop, system)
         put(loop, 0, PRECIOUS)
 
@@ -120,7 +119,7 @@ class TestADevice:
         assert get(loop, 0, len(PRECIOUS)) == PRECIOUS
 
     @pytest.mark.parametrize("at", [0, 4096, 16 * MIB - len(PRECIOUS), 8 * MIB])
-    def test_that_was_reused_after_a_kill_is_left(self, loop, system, at):
+    def test_reused_after_a_kill_is_kept(self, loop, system, at):
         step = occupy(loop, system)
 
         def work():
@@ -131,11 +130,11 @@ class TestADevice:
         killed(work)
         assert get(loop, 0, 18) == b"hybridsim validate"
         put(loop, at, PRECIOUS)
-        (told,) = site.clean(system)
-        assert "left as it is" in told
+        (message,) = site.clean(system)
+        assert "left as it is" in message
         assert get(loop, at, len(PRECIOUS)) == PRECIOUS
 
-    def test_that_was_marked_and_killed_is_given_back(self, loop, system):
+    def test_marked_by_a_run_that_was_killed_is_zeroed(self, loop, system):
         step = occupy(loop, system)
 
         def work():
@@ -144,17 +143,17 @@ class TestADevice:
                 os.kill(os.getpid(), 9)
 
         killed(work)
-        (told,) = site.clean(system)
-        assert told.startswith("undone: take")
+        (message,) = site.clean(system)
+        assert message.startswith("undone: claim and mark")
         assert not any(get(loop, 0, 16 * MIB))
 
-    def test_whose_mark_was_cut_short_is_given_back(self, loop, system):
+    def test_with_an_incomplete_mark_is_zeroed(self, loop, system):
         step = occupy(loop, system)
         put(loop, 0, step._mark("beginning")[:1536])
         step.undo(system)
         assert not any(get(loop, 0, 16 * MIB))
 
-    def test_with_a_mark_of_another_run_is_left(self, loop, system):
+    def test_with_a_mark_of_another_run_is_kept(self, loop, system):
         step = occupy(loop, system)
         other = Occupy(loop, "slow", step.identity, "cd" * 16)
         put(loop, 0, other._mark("beginning"))
@@ -162,10 +161,10 @@ class TestADevice:
             step.undo(system)
         assert get(loop, 0, 4096) == other._mark("beginning")
 
-    def test_is_held_from_the_check_to_the_change(self, loop, system):
+    def test_is_claimed_from_the_check_to_the_change(self, loop, system):
         """The question to the user is between them."""
-        asked = request.BuildRequest(parse(TEXT), [loop], None, [loop], None, system)
-        request.check(asked)
+        build = request.BuildRequest(parse(TEXT), [loop], None, [loop], None, system)
+        request.check(build)
         with pytest.raises(OSError, match="busy"):
             os.open(loop, os.O_RDWR | os.O_EXCL)
         done = subprocess.run(["mke2fs", "-q", "-F", loop], capture_output=True, check=False)
@@ -176,7 +175,7 @@ class TestADevice:
                 os.open(loop, os.O_RDWR | os.O_EXCL)
         assert not any(get(loop, 0, 16 * MIB))
 
-    def test_what_a_run_left_between_the_ends_is_known_to_the_next(self, loop, system):
+    def test_content_of_a_load_is_accepted_by_the_next_run(self, loop, system):
         step = occupy(loop, system)
         with site.site(system) as here:
             here.do(step)
@@ -189,9 +188,7 @@ class TestADevice:
             here.do(step)
         assert get(loop, 8 * MIB, len(PRECIOUS)) == PRECIOUS
 
-    def test_whose_ends_the_load_used_is_cleared_of_what_was_there_when_it_was_held(
-        self, loop, system
-    ):
+    def test_sealed_content_of_a_load_at_the_ends_is_zeroed(self, loop, system):
         step = occupy(loop, system, has_room=False)
         with site.site(system) as here:
             here.do(step)
@@ -199,9 +196,7 @@ class TestADevice:
             put(loop, 512, b"of the load" * 400)
         assert not any(get(loop, 0, MIB))
 
-    def test_whose_ends_were_written_to_as_it_was_let_go_is_left_there(
-        self, loop, system, monkeypatch
-    ):
+    def test_write_to_an_end_after_the_seal_is_kept(self, loop, system, monkeypatch):
         step = occupy(loop, system, has_room=False)
         whole = Occupy.seal
 
@@ -223,8 +218,8 @@ class TestAFile:
         return CreateFile(str(tmp_path / "a.img"), 4 * MIB, "12" * 16)
 
     @pytest.mark.parametrize("content", [b"", bytes(4 * MIB), bytes(4 * MIB + 4096), PRECIOUS])
-    def test_that_was_there_already_is_left(self, tmp_path, system, content):
-        """One that is empty, or just as large, was once taken for ours."""
+    def test_existing_file_is_kept(self, tmp_path, system, content):
+        """An empty file, or one of the same size, was once removed as ours."""
         step = self.step(tmp_path)
         Path(step.path).write_bytes(content)
         with pytest.raises(UnsafeError, match="is there already"), site.site(system) as here:
@@ -234,7 +229,7 @@ class TestAFile:
             step.undo(system)
         assert Path(step.path).read_bytes() == content
 
-    def test_that_replaced_ours_is_left(self, tmp_path, system):
+    def test_file_that_replaced_ours_is_kept(self, tmp_path, system):
         step = self.step(tmp_path)
         with site.site(system) as here:
             here.do(step)
@@ -242,7 +237,7 @@ class TestAFile:
             Path(step.path).write_bytes(bytes(4 * MIB + 4096))
         assert Path(step.path).stat().st_size == 4 * MIB + 4096
 
-    def test_that_others_wrote_to_after_a_kill_is_left(self, tmp_path, system):
+    def test_written_to_by_others_after_a_kill_is_kept(self, tmp_path, system):
         step = self.step(tmp_path)
 
         def work():
@@ -252,11 +247,11 @@ class TestAFile:
 
         killed(work)
         put(step.path, MIB, PRECIOUS)
-        (told,) = site.clean(system)
-        assert f"rm {step.path}" in told
+        (message,) = site.clean(system)
+        assert f"rm {step.path}" in message
         assert get(step.path, MIB, len(PRECIOUS)) == PRECIOUS
 
-    def test_that_a_killed_run_made_is_removed(self, tmp_path, system):
+    def test_created_by_a_run_that_was_killed_is_removed(self, tmp_path, system):
         step = self.step(tmp_path)
 
         def work():

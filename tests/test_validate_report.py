@@ -1,4 +1,4 @@
-"""Real runs beside their twins: what is judged, and what is said of it."""
+"""The report on real runs and their twins: bounds, table, text, JSON and HTML."""
 
 import json
 
@@ -45,10 +45,10 @@ def warming(t90_s, level=1000.0):
 
 
 def measured(iops=None, **counters):
-    found = Measurement(["run/fio.json"], ["hot"])
-    found.curves[Name("hot", "read", IOPS)] = curve(warming(20) if iops is None else iops)
-    found.counters |= {name: counter(values) for name, values in counters.items()}
-    return found
+    measurement = Measurement(["run/fio.json"], ["hot"])
+    measurement.curves[Name("hot", "read", IOPS)] = curve(warming(20) if iops is None else iops)
+    measurement.counters |= {name: counter(values) for name, values in counters.items()}
+    return measurement
 
 
 def row(measure, error, tolerance=0.05, real=1.0):
@@ -62,31 +62,31 @@ def held(found, tmp_path, repeats=1, apart=None):
     return Held(record, twin, found, apart or {}, repeats)
 
 
-# What is judged.
+# Bounds.
 
 
 @pytest.mark.parametrize("measure", ["promotions", f"{HIT_RATIO} each 10 s", f"{IOPS} t90"])
-def test_the_figures_of_warming_up_are_judged(measure):
+def test_figures_of_the_warm_up_are_checked(measure):
     assert judged(row(measure, 0.9), None).is_met is False
 
 
 @pytest.mark.parametrize("measure", ["clat p99", "read_hits", f"{HIT_RATIO} curve"])
-def test_others_are_told(measure):
+def test_other_figures_are_not_checked(measure):
     assert judged(row(measure, 0.9), None).is_met is None
 
 
-def test_where_the_real_run_is_not_steady_there_is_nothing_to_judge():
+def test_rows_without_a_steady_state_are_not_checked():
     assert judged(row(f"{IOPS} t50", None, real=None), None).is_met is None
     assert judged(row(f"{IOPS} level", 0.5, tolerance=None), None).is_met is None
 
 
-def test_real_runs_that_are_farther_apart_are_the_bound():
+def test_larger_noise_of_real_runs_is_the_bound():
     assert judged(row("promotions", 0.08), 0.09).is_met
     assert judged(row("promotions", 0.08), 0.07).is_met is False
     assert judged(row("promotions", 0.04), 0.01).is_met
 
 
-def test_the_hit_ratio_of_the_worst_ten_seconds_is_told():
+def test_largest_error_of_the_hit_ratio_in_10_s_is_reported():
     hits = np.cumsum([50] * 100)
     fewer = np.cumsum([50] * 40 + [20] * 10 + [50] * 50)
     one, other = (
@@ -97,7 +97,7 @@ def test_the_hit_ratio_of_the_worst_ten_seconds_is_told():
     assert worst.error == pytest.approx(230 / 730 - 0.5)
 
 
-def test_what_the_cache_does_is_compared_at_the_pace_of_the_run():
+def test_counters_are_compared_at_the_pace_of_the_run():
     real, slow, fast = (measured(promotions=np.arange(100) * rate) for rate in (10, 10, 20))
     closed, paced = (compare(real, each, Tolerances()) for each in (fast, slow))
     found = at_its_pace(closed, paced)
@@ -106,21 +106,21 @@ def test_what_the_cache_does_is_compared_at_the_pace_of_the_run():
     assert errors[f"promotions{IN_CLOSED_LOOP}"] == pytest.approx(1)
 
 
-def test_repeated_runs_tell_how_noisy_the_host_is(monkeypatch, tmp_path):
+def test_noise_is_the_largest_difference_of_repeated_runs(monkeypatch, tmp_path):
     ones = [held(Comparison(measured(), measured()), tmp_path) for _ in range(3)]
     runs = iter([measured(promotions=np.arange(100) * rate) for rate in (10, 11, 10, 12, 11, 12)])
     monkeypatch.setattr("validate.report.holding.measured", lambda record, twin: next(runs))
     assert noise(ones)[Name("", CACHE, "promotions")] == pytest.approx(0.2)
 
 
-# What is said.
+# Reports.
 
 
 def cells(found, tmp_path):
     return dict(zip(columns.HEADS, columns.cells(held(found, tmp_path))))
 
 
-def test_a_run_has_its_line_in_the_table(tmp_path):
+def test_row_of_a_run_in_the_table(tmp_path):
     real, twin = measured(promotions=np.arange(100)), measured(promotions=np.arange(100) * 2)
     found = cells(compare(real, twin, Tolerances()), tmp_path)
     assert (found["promo"], found["demo"]) == ("+100%*", "–")
@@ -128,49 +128,51 @@ def test_a_run_has_its_line_in_the_table(tmp_path):
     assert found["met"] == "4/5"
 
 
-def test_a_run_that_is_not_steady_yet_says_so_instead_of_a_number(tmp_path):
+def test_run_without_a_steady_state_is_marked(tmp_path):
     rising = measured(np.arange(SECONDS) * 10.0 + 10)
     found = cells(compare(rising, measured(), Tolerances()), tmp_path)
     assert (found["steady"], found["t50"]) == ("not yet", "not yet")
 
 
-def test_a_run_that_does_not_warm_up_is_flat(tmp_path):
+def test_run_without_a_warm_up_is_flat(tmp_path):
     flat = measured([500.0] * SECONDS)
     found = cells(compare(flat, flat, Tolerances()), tmp_path)
     assert (found["steady"], found["t90"]) == ("+0.0%", "flat")
 
 
-def test_the_text_tells_verdict_assumptions_and_noise(tmp_path):
+def test_text_has_verdict_assumptions_and_noise(tmp_path):
     found = compare(measured(promotions=np.arange(100)), measured(promotions=np.arange(100)),
                     Tolerances())  # fmt: skip
     one = held(found, tmp_path, 2, {Name("", CACHE, "promotions"): 0.125})
-    told = text([one], True)
-    assert told.startswith("AGREES")
-    assert "the cache was 0.50 s old" in " ".join(told.split())
-    assert "2 real runs of it are apart by: cache promotions 12.5%" in " ".join(told.split())
-    assert max(map(len, told.splitlines())) <= 80
+    output = text([one], True)
+    assert output.startswith("AGREES")
+    assert "the cache was 0.50 s old" in " ".join(output.split())
+    assert "2 real runs of this experiment differ by: cache promotions 12.5%" in " ".join(
+        output.split()
+    )
+    assert max(map(len, output.splitlines())) <= 80
     assert text([one, one], False).count("\nrun ") == 1
 
 
-def test_the_json_tells_all_of_it(tmp_path):
+def test_json_has_verdict_scenario_and_table(tmp_path):
     one = held(compare(measured(), measured(), Tolerances()), tmp_path)
-    told = json.loads(json.dumps(document([one]), allow_nan=False))
-    assert told["pass"]
-    assert told["runs"][0]["scenario"] == "seed = 1\n"
-    assert told["table"][0]["run"] == tmp_path.name
+    values = json.loads(json.dumps(document([one]), allow_nan=False))
+    assert values["pass"]
+    assert values["runs"][0]["scenario"] == "seed = 1\n"
+    assert values["table"][0]["run"] == tmp_path.name
 
 
-def test_the_html_has_curves_of_each_run(tmp_path):
+def test_html_has_curves_of_each_run(tmp_path):
     from validate.report.html import page
 
     found = compare(measured(promotions=np.arange(100)), measured(promotions=np.arange(100)),
                     Tolerances())  # fmt: skip
-    told = page([held(found, tmp_path), held(found, tmp_path)])
-    assert told.count("<h2") >= 3
-    assert "run-0-promotions" in told
-    assert "run-1-promotions" in told
+    html = page([held(found, tmp_path), held(found, tmp_path)])
+    assert html.count("<h2") >= 3
+    assert "run-0-promotions" in html
+    assert "run-1-promotions" in html
 
 
-def test_wrong_folders_are_one_message(capsys, tmp_path):
+def test_missing_folder_is_one_message(capsys, tmp_path):
     assert main(["report", str(tmp_path / "none")]) == 2
     assert "no such folder" in capsys.readouterr().err

@@ -1,6 +1,6 @@
-"""`validate` does no harm: what can be shown without root, on a machine made of files.
+"""Safety of `validate` that can be tested without root, on a machine simulated with files.
 
-What needs root and a kernel is in guest_validate.py, which test_validate_situations.py runs.
+The tests that need root and a kernel are in guest_validate.py; test_validate_situations.py runs it.
 """
 
 import ast
@@ -43,22 +43,22 @@ MIB = 1 << 20
 class TestTheCode:
     def test_needs_the_standard_library_only(self):
         """It runs in a guest that has nothing else."""
-        known = sys.stdlib_module_names | {"validate"}
+        allowed = sys.stdlib_module_names | {"validate"}
         for path in OWN:
             for node in ast.walk(ast.parse(path.read_text())):
                 names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module] if isinstance(node, ast.ImportFrom) else []
                 for name in names:
-                    assert name.split(".")[0] in known, f"{path.name}: {name}"
+                    assert name.split(".")[0] in allowed, f"{path.name}: {name}"
 
-    def test_never_asks_a_shell(self):
+    def test_never_runs_a_shell(self):
         for path in sorted((ROOT / "validate").rglob("*.py")):
             text = path.read_text()
             assert "shell=True" not in text, path
             for word in ("os.system", "os.popen", "getoutput", "create_subprocess_shell"):
                 assert word not in text, path
 
-    def test_help_says_how(self):
+    def test_help_has_examples(self):
         for command in ("build", "attach", "clean"):
             done = subprocess.run(
                 [sys.executable, "-m", "validate", command, "--help"],
@@ -67,7 +67,7 @@ class TestTheCode:
             assert "xample" in done.stdout
 
 
-# What a device holds.
+# Signatures on a device.
 
 PLACES = {
     "GPT": (512, b"EFI PART"),
@@ -97,27 +97,29 @@ def reader(size, *pieces):
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_what_a_device_holds_is_recognised(name):
-    assert any(name in each for each in signatures.found(reader(8 * MIB, PLACES[name]), 8 * MIB))
+def test_content_of_a_device_is_recognised(name):
+    assert any(name in each for each in signatures.contents(reader(8 * MIB, PLACES[name]), 8 * MIB))
 
 
 @pytest.mark.parametrize("of", [64 * 1024, 8192])
-def test_an_old_raid_has_its_superblock_at_the_end(of):
+def test_md_superblock_at_the_end_is_recognised(of):
     size = 8 * MIB + 3 * 4096
     at = size // 65536 * 65536 - 65536 if of == 65536 else (size // 512 - 16) // 8 * 8 * 512
-    assert signatures.found(reader(size, (at, signatures.MD)), size) == ["a member of an md RAID"]
+    assert signatures.contents(reader(size, (at, signatures.MD)), size) == [
+        "a member of an md RAID"
+    ]
 
 
 @pytest.mark.parametrize("size", [4096, MIB, 8 * MIB])
-def test_zeros_are_nothing(size):
-    assert signatures.found(reader(size), size) == []
+def test_zeros_count_as_empty(size):
+    assert signatures.contents(reader(size), size) == []
 
 
-# A machine made of files.
+# A machine simulated with files.
 
 
 class Machine(System):
-    """Devices by path; a device's file holds its number."""
+    """Device nodes are files that hold MAJOR:MINOR."""
 
     def number_of(self, path):
         try:
@@ -132,7 +134,7 @@ class Machine(System):
 
 @pytest.fixture
 def machine(tmp_path):
-    """With a disk sda of two partitions, and sdb, which nobody uses."""
+    """A machine with a disk sda with two partitions, and an unused disk sdb."""
     made = Machine(sys=tmp_path / "sys", proc=tmp_path / "proc", state=tmp_path / "state", uid=0)
     (made.proc / "self").mkdir(parents=True)
     (made.proc / "77/fd").mkdir(parents=True)
@@ -172,31 +174,31 @@ def mounted(machine, number, place, source="/dev/x"):
 
 
 class TestADeviceIsRefused:
-    def test_not_one_that_nobody_needs(self, machine):
+    def test_unused_device_is_accepted(self, machine):
         guards.check(device(machine, "8:16"), machine)
 
-    def test_mounted(self, machine):
+    def test_mounted_device(self, machine):
         mounted(machine, "8:16", "/srv/my\\040data")
         with pytest.raises(UnsafeError, match="is mounted at /srv/my data: umount"):
             guards.check(device(machine, "8:16"), machine)
 
-    def test_mounted_by_a_file_system_with_numbers_of_its_own(self, machine):
-        """As Btrfs has them: its source tells the device."""
+    def test_mounted_file_system_with_its_own_device_number(self, machine):
+        """Btrfs has such numbers: the source in mountinfo names the device."""
         mounted(machine, "0:44", "/srv", str(machine.sys.parent / "dev/sdb"))
         with pytest.raises(UnsafeError, match="is mounted at /srv"):
             guards.check(device(machine, "8:16"), machine)
 
-    def test_its_partition_is_mounted(self, machine):
+    def test_disk_with_a_mounted_partition(self, machine):
         mounted(machine, "8:2", "/home")
         with pytest.raises(UnsafeError, match=r"is mounted at /home \(sda2\)"):
             guards.check(device(machine, "8:0"), machine)
 
-    def test_its_sister_is_the_root(self, machine):
+    def test_partition_beside_the_root_file_system(self, machine):
         mounted(machine, "8:2", "/")
         with pytest.raises(UnsafeError, match="is a partition of sda, which holds the running"):
             guards.check(device(machine, "8:1"), machine)
 
-    def test_what_stands_on_what_stands_on_it_is_mounted(self, machine):
+    def test_indirect_holder_is_mounted(self, machine):
         disk(machine, "md0", "9:0")
         disk(machine, "dm-0", "253:0")
         (machine.sys / "devices/sdb/holders/md0").symlink_to(machine.sys / "devices/md0")
@@ -205,40 +207,40 @@ class TestADeviceIsRefused:
         with pytest.raises(UnsafeError, match=r"(?s)\(dm-0\).*in use by dm-0, md0"):
             guards.check(device(machine, "8:16"), machine)
 
-    def test_swap(self, machine):
+    def test_active_swap(self, machine):
         path = machine.sys.parent / "dev/sda2"
         (machine.proc / "swaps").write_text(f"Filename Type\n{path} partition 1 0 -2\n")
         with pytest.raises(UnsafeError, match="swapoff"):
             guards.check(device(machine, "8:2"), machine)
 
-    def test_open_elsewhere(self, machine):
+    def test_open_in_another_process(self, machine):
         (machine.proc / "77/fd/3").symlink_to(machine.sys.parent / "dev/sdb")
         with pytest.raises(UnsafeError, match=r"is open in vi \(77\)"):
             guards.check(device(machine, "8:16"), machine)
 
-    def test_read_only(self, machine):
+    def test_read_only_device(self, machine):
         (machine.sys / "devices/sdb/ro").write_text("1\n")
         with pytest.raises(UnsafeError, match="--setrw"):
             guards.check(device(machine, "8:16"), machine)
 
-    def test_with_partitions(self, machine):
+    def test_disk_with_partitions(self, machine):
         with pytest.raises(UnsafeError, match="has the partitions sda1, sda2"):
             guards.check(device(machine, "8:0"), machine)
 
-    def test_all_reasons_are_told(self, machine):
+    def test_all_reasons_are_reported(self, machine):
         mounted(machine, "8:1", "/home")
-        with pytest.raises(UnsafeError) as found:
+        with pytest.raises(UnsafeError) as raised:
             guards.check(device(machine, "8:0"), machine)
-        assert len(str(found.value).splitlines()) == 2
+        assert len(str(raised.value).splitlines()) == 2
 
-    def test_two_names_of_one(self, machine):
+    def test_same_device_by_two_names(self, machine):
         one = device(machine, "8:16")
         with pytest.raises(UnsafeError, match="are the same device"):
             guards.all_different([one, one])
         with pytest.raises(UnsafeError, match="a part of the other"):
             guards.all_different([device(machine, "8:1"), device(machine, "8:0")])
 
-    def test_not_named_twice(self, machine):
+    def test_erase_must_name_all_devices_and_no_others(self, machine):
         one, names = device(machine, "8:16"), machine.sys.parent / "dev"
         guards.named_twice([one], [str(names / "sdb")], machine)
         with pytest.raises(UnsafeError, match="--erase /dev/sdb"):
@@ -246,7 +248,7 @@ class TestADeviceIsRefused:
         with pytest.raises(UnsafeError, match="not among"):
             guards.named_twice([one], [str(names / "sdb"), str(names / "sda")], machine)
 
-    def test_gone(self, machine):
+    def test_device_that_is_gone(self, machine):
         with pytest.raises(UnsafeError, match="is it gone"):
             device(machine, "8:48")
 
@@ -256,7 +258,7 @@ class TestADeviceIsRefused:
 
 @dataclass(frozen=True)
 class Note:
-    """Writes its name into a file, and takes it out again."""
+    """Append +name to a file on `do`, and -name on `undo`."""
 
     path: str
     name: str
@@ -281,13 +283,13 @@ class Note:
 
 @dataclass
 class Bench:
-    """A machine to do steps on, and what was done."""
+    """A machine to execute steps on, and the log of the steps."""
 
     system: System
     path: Path = field(default_factory=Path)
 
     def do(self, *steps):
-        """Do them in a run of their own; what is no step is called."""
+        """Execute steps in one run; call arguments that are functions."""
         with site.site(self.system) as here:
             for step in steps:
                 step() if callable(step) else here.do(step)
@@ -296,59 +298,57 @@ class Bench:
         return Note(str(self.path), name, **more)
 
     @property
-    def told(self):
+    def log(self):
         return self.path.read_text().split()
 
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     monkeypatch.setitem(STEPS, "Note", __name__)
-    return Bench(System(state=tmp_path / "state", uid=0), tmp_path / "told")
+    return Bench(System(state=tmp_path / "state", uid=0), tmp_path / "log")
 
 
 class TestSteps:
-    def test_are_undone_in_reverse(self, bench):
+    def test_are_undone_in_reverse_order(self, bench):
         bench.do(*map(bench.note, "abc"))
-        assert bench.told == ["+a", "+b", "+c", "-c", "-b", "-a"]
+        assert bench.log == ["+a", "+b", "+c", "-c", "-b", "-a"]
         assert list(bench.system.state.glob("*.journal")) == []
 
-    def test_one_that_fails_is_undone_too(self, bench):
+    def test_failed_step_is_undone_too(self, bench):
         with pytest.raises(RunError, match="it fails"):
             bench.do(bench.note("a"), bench.note("b", fails=True))
-        assert bench.told == ["+a", "+b", "-b", "-a"]
+        assert bench.log == ["+a", "+b", "-b", "-a"]
 
-    def test_an_unforeseen_error_undoes_them(self, bench):
+    def test_unexpected_error_undoes_them(self, bench):
         with pytest.raises(ZeroDivisionError):
             bench.do(bench.note("a"), lambda: 1 // 0)
-        assert bench.told == ["+a", "-a"]
+        assert bench.log == ["+a", "-a"]
 
-    def test_what_stays_is_told_and_kept_for_clean(self, bench):
+    def test_journal_is_kept_if_undo_fails(self, bench):
         with pytest.raises(RunError, match="validate clean"):
             bench.do(bench.note("a"), bench.note("b", stays=True))
-        assert bench.told == ["+a", "+b", "-b", "-a"]
+        assert bench.log == ["+a", "+b", "-b", "-a"]
         assert len(list(bench.system.state.glob("*.journal"))) == 1
 
     @pytest.mark.parametrize("number", site.SIGNALS)
-    def test_a_signal_ends_it_between_two_steps(self, number, bench):
+    def test_signal_ends_the_run_between_two_steps(self, number, bench):
         kill = partial(os.kill, os.getpid(), number)
         with pytest.raises(InterruptedRunError, match=number.name):
             bench.do(bench.note("a"), kill, bench.note("b"))
-        assert bench.told == ["+a", "-a"]
+        assert bench.log == ["+a", "-a"]
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     @pytest.mark.parametrize("steps", [1, 2, 3])
-    def test_the_next_run_undoes_what_a_killed_one_did(self, steps, bench):
+    def test_next_run_undoes_the_steps_of_a_killed_run(self, steps, bench):
         child = os.fork()
         if child == 0:
             bench.do(*map(bench.note, "abc"[:steps]), lambda: os.kill(os.getpid(), signal.SIGKILL))
         os.waitpid(child, 0)
-        assert not any(word.startswith("-") for word in bench.told)
+        assert not any(word.startswith("-") for word in bench.log)
         bench.do()
-        assert bench.told == [f"+{x}" for x in "abc"[:steps]] + [
-            f"-{x}" for x in "cba"[3 - steps :]
-        ]
+        assert bench.log == [f"+{x}" for x in "abc"[:steps]] + [f"-{x}" for x in "cba"[3 - steps :]]
 
-    def test_a_step_is_on_disk_before_it_is_done(self, bench):
+    def test_step_is_in_the_journal_before_it_is_executed(self, bench):
         seen = []
 
         @dataclass(frozen=True)
@@ -363,28 +363,28 @@ class TestSteps:
                 here.do(Look(str(bench.path), "a"))
         assert '"step": "Look"' in seen[0]
 
-    def test_nothing_is_done_that_cannot_be_noted(self, bench, monkeypatch):
+    def test_step_is_not_executed_if_the_journal_cannot_be_written(self, bench, monkeypatch):
         with site.site(bench.system) as here:
 
             def full(*_):
                 raise OSError(errno.ENOSPC, "No space left on device")
 
             monkeypatch.setattr(os, "fsync", full)
-            with pytest.raises(RunError, match="so it is not done"):
+            with pytest.raises(RunError, match="the step was not executed"):
                 here.do(bench.note("a"))
             monkeypatch.undo()
         assert not bench.path.exists()
 
     def test_one_run_at_a_time(self, bench):
-        second = journal.alone(bench.system)
-        with journal.alone(bench.system), pytest.raises(MissingError, match="another run"):
+        second = journal.exclusive(bench.system)
+        with journal.exclusive(bench.system), pytest.raises(MissingError, match="another run"):
             second.__enter__()
 
-    def test_come_back_from_the_journal_as_they_were(self):
+    def test_are_restored_from_the_journal(self):
         step = Occupy("/dev/x", "slow", {"number": "8:0"})
         assert from_object(as_object(step)) == step
 
-    def test_a_line_cut_short_was_not_acted_on(self, bench):
+    def test_incomplete_line_of_the_journal_is_ignored(self, bench):
         one = journal.Journal.begin("a", bench.system)
         one.write({"doing": as_object(bench.note("a"))})
         with one.path.open("a") as stream:
@@ -396,35 +396,35 @@ class TestSteps:
 
 
 class TestAfterAReboot:
-    """A device is known by its serial number then, or not at all."""
+    """Only a serial number identifies a device then."""
 
     def identity(self, machine):
-        found = device(machine, "8:16").identity(machine)
-        return found | {"boot": "another"}
+        identity = device(machine, "8:16").identity(machine)
+        return identity | {"boot": "another"}
 
-    def test_without_a_serial_number_it_is_left_alone(self, machine):
-        with pytest.raises(NotOursError, match="nothing tells it from another"):
+    def test_device_without_serial_number_is_left_alone(self, machine):
+        with pytest.raises(NotOursError, match="cannot be identified after a reboot"):
             Occupy("/dev/sdb", "slow", self.identity(machine)).undo(machine)
 
-    def test_one_that_is_gone_needs_nothing(self, machine):
+    def test_undo_succeeds_if_the_device_is_gone(self, machine):
         identity = self.identity(machine) | {"hardware": "naa.5000c500"}
         Occupy("/dev/sdb", "slow", identity).undo(machine)
 
-    def test_another_number_is_no_matter(self, machine):
+    def test_device_is_found_by_serial_number_under_another_number(self, machine):
         (machine.sys / "devices/sdb/wwid").write_text("naa.5000c500\n")
         identity = self.identity(machine) | {"number": "8:0", "name": "sda"}
-        assert Occupy("/dev/sda", "slow", identity)._again(machine).number == "8:16"
+        assert Occupy("/dev/sda", "slow", identity)._find_again(machine).number == "8:16"
 
 
 class TestFiles:
-    def test_a_file_that_exists_is_left_alone(self, bench, tmp_path):
+    def test_existing_file_is_left_alone(self, bench, tmp_path):
         path = tmp_path / "theirs"
         path.write_text("precious")
         with pytest.raises(UnsafeError), site.site(bench.system) as here:
             here.do(CreateFile(str(path), MIB))
         assert path.read_text() == "precious"
 
-    def test_ours_is_removed_and_a_link_is_not_followed(self, bench, tmp_path):
+    def test_own_file_is_removed_and_a_link_is_not_followed(self, bench, tmp_path):
         step = CreateFile(str(tmp_path / "ours"), MIB, "0" * 32)
         with site.site(bench.system) as here:
             here.do(step)
@@ -440,40 +440,40 @@ class TestFiles:
 
 
 class TestMessages:
-    """Each is one message, says what to do, and has its exit code."""
+    """Each error is one message that says what to do, with its exit code."""
 
     def run(self, *words):
-        said = io.StringIO()
-        with redirect_stderr(said):
+        stderr = io.StringIO()
+        with redirect_stderr(stderr):
             code = cli.main(words)
-        assert "Traceback" not in said.getvalue()
-        return code, said.getvalue()
+        assert "Traceback" not in stderr.getvalue()
+        return code, stderr.getvalue()
 
-    def test_an_experiment_that_is_not_there(self):
+    def test_missing_experiment(self):
         assert self.run("build", "none.toml", "--slow", "/dev/x")[0] == 2
 
-    def test_a_device_that_is_not_there(self):
+    def test_missing_device(self):
         toml = str(ROOT / "validate/examples/dmcache-hot.toml")
-        code, said = self.run("build", toml, "--slow", "/dev/none", "--fast", "/dev/nil", "-n")
+        code, output = self.run("build", toml, "--slow", "/dev/none", "--fast", "/dev/nil", "-n")
         assert code == 3
-        assert "there is no such device: `lsblk`" in said
+        assert "there is no such device: `lsblk`" in output
 
-    def test_a_plan_of_files_is_shown(self, tmp_path):
+    def test_plan_with_files_is_shown(self, tmp_path):
         toml = str(ROOT / "validate/examples/bcache-hot.toml")
         words = ("--slow", str(tmp_path / "s"), "--fast", str(tmp_path / "f"), "-n")
-        code, said = self.run("build", toml, *words)
+        code, output = self.run("build", toml, *words)
         assert code == 0
-        assert "start bcache" in said
+        assert "start bcache" in output
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_program_that_is_missing(self, tmp_path):
+    def test_missing_program(self, tmp_path):
         missing = System(state=tmp_path)
         missing.program = lambda name: None
         with pytest.raises(MissingError, match="apt install bcache-tools fio"):
             missing.need("fio", "make-bcache")
 
 
-def test_small_things():
+def test_parsers_of_kernel_text_and_device_nodes():
     assert tracepoints.processors("0-2,5,7-8") == [0, 1, 2, 5, 7, 8]
     assert bcache_size("512.0k") == 512 << 10
     assert bcache_size("4.0M") == 4 << 20

@@ -1,7 +1,7 @@
-"""guest_validate.py in a guest: dangerous situations, as root, on a real kernel.
+"""Run guest_validate.py in a guest: dangerous situations, as root, on a real kernel.
 
-Minutes of software emulation: run with -m long.  HYBRIDSIM_LAB=0 leaves it out; so does a system on
-which the lab cannot be had, and says why.
+Software emulation takes minutes: run with -m long.  HYBRIDSIM_LAB=0 skips the tests, and so does a
+system on which the lab is not available, with the reason.
 """
 
 import io
@@ -29,7 +29,7 @@ pytestmark = [
 
 
 def code():
-    """What the guest runs: the driver and the situations, as a tar."""
+    """Return a tar file with `validate` and guest_validate.py."""
     files = [ROOT / "tests/guest_validate.py", *(ROOT / "validate").glob("*.py")]
     for part in ("collecting", "commands", "steps"):
         files += (ROOT / "validate" / part).glob("*.py")
@@ -53,19 +53,19 @@ def run(classes, out):
             limit_s=LIMIT_S,
         )
     except MissingError as error:
-        pytest.skip(f"the lab cannot be had here: {error}")
-    told = (out / "01.out").read_text()
-    assert done.codes == [0, 0], told
-    return int(re.search(r"Ran (\d+) tests", told)[1])
+        pytest.skip(f"the lab is not available here: {error}")
+    output = (out / "01.out").read_text()
+    assert done.codes == [0, 0], output
+    return int(re.search(r"Ran (\d+) tests", output)[1])
 
 
-def test_no_device_is_taken_that_somebody_needs(tmp_path):
+def test_devices_in_use_or_not_meant_are_refused(tmp_path):
     assert run(DEVICES, tmp_path) >= 25
 
 
-def test_whatever_fails_nothing_is_left(tmp_path):
+def test_failures_leave_nothing_behind(tmp_path):
     assert run(FAILURES, tmp_path) >= 20
 
 
-def test_wherever_it_is_killed_nothing_is_left(tmp_path):
+def test_clean_after_a_kill_at_each_point(tmp_path):
     assert run(("Killed",), tmp_path) >= 7

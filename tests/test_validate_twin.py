@@ -1,4 +1,4 @@
-"""The simulated twin of a real run: what is read of a folder, and how a model is calibrated."""
+"""The simulated twin of a real run: reading result folders, pace and calibration."""
 
 import json
 import os
@@ -58,7 +58,7 @@ JOB = "[global]\nfilename=/dev/dm-2\ndirect=1\nioengine=libaio\nruntime=60\n\n[h
 
 @pytest.fixture
 def folder(tmp_path):
-    """A run of ten seconds at 100 requests a second, whose first one came at 30.25 s."""
+    """A run of 10 s at 100 requests a second, with its first request at 30.25 s of uptime."""
     place = tmp_path / "hot"
     place.mkdir()
     (place / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT))
@@ -73,58 +73,58 @@ def folder(tmp_path):
     return place
 
 
-# What is read.
+# Reading result folders.
 
 
-def test_a_folder_of_the_driver_tells_the_cache_the_job_and_when_the_cache_was_made(folder):
-    found = record(folder)
-    assert found.cache == {"kind": "dm-cache", "mode": "writethrough", "size": "33554432B",
-                           "block": "65536B", "migration_threshold": "1048576B"}  # fmt: skip
-    assert (found.created_s, found.depth, found.cached_device) == (28.5, 8, "dm-2")
-    assert f"size={2 << 30}\n" in found.job
+def test_result_folder_has_cache_job_and_creation_time(folder):
+    run = record(folder)
+    assert run.cache == {"kind": "dm-cache", "mode": "writethrough", "size": "33554432B",
+                         "block": "65536B", "migration_threshold": "1048576B"}  # fmt: skip
+    assert (run.created_s, run.depth, run.cached_device) == (28.5, 8, "dm-2")
+    assert f"size={2 << 30}\n" in run.job
 
 
-def test_settings_of_bcache_are_as_the_kernel_shows_them():
-    told = {"kind": "bcache", "mode": "writeback", "size_bytes": 1 << 26, "bucket_bytes": 65536,
-            "policy": "fifo", "options": {"sequential_cutoff": "4.0M", "writeback_percent": "10",
-                                          "congested_read_threshold_us": "2000",
-                                          "writeback_delay": "30"}}  # fmt: skip
-    table = recorded._cache(told)
+def test_settings_of_bcache_are_converted_from_sysfs():
+    cache = {"kind": "bcache", "mode": "writeback", "size_bytes": 1 << 26, "bucket_bytes": 65536,
+             "policy": "fifo", "options": {"sequential_cutoff": "4.0M", "writeback_percent": "10",
+                                           "congested_read_threshold_us": "2000",
+                                           "writeback_delay": "30"}}  # fmt: skip
+    table = recorded._cache(cache)
     assert table["sequential_cutoff"] == f"{4 << 20}B"
     assert (table["congested_read"], table["writeback_percent"]) == ("2000us", 10)
     text = toml_of({"cache": table | {"drive": tomllib.loads(MACHINE)["cache"]["drive"]}})
     assert Scenario.loads(text).cache.replacement == "fifo"
 
 
-def test_runs_are_found_in_a_folder_of_them(folder):
+def test_runs_inside_a_folder_are_found(folder):
     assert list(runs([str(folder.parent)])) == list(runs([str(folder)])) == [folder]
 
 
-def test_what_is_no_run_is_refused_with_the_reason(folder, tmp_path):
+def test_invalid_result_folders_are_refused_with_the_reason(folder, tmp_path):
     with pytest.raises(RecordError, match="no such folder"):
         list(runs([str(tmp_path / "none")]))
     (tmp_path / "empty").mkdir()
     with pytest.raises(RecordError, match="no run in it"):
         list(runs([str(tmp_path / "empty")]))
     (folder / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT | {"complete": False}))
-    with pytest.raises(RecordError, match="did not come to its end"):
+    with pytest.raises(RecordError, match="did not end in order"):
         record(folder)
-    with pytest.raises(RecordError, match="did not come to its end"):
+    with pytest.raises(RecordError, match="did not end in order"):
         list(runs([str(folder)]))
-    told = []
-    assert list(runs([str(folder.parent)], told.append)) == []
-    assert "did not come to its end" in str(told[0])
+    skipped = []
+    assert list(runs([str(folder.parent)], skipped.append)) == []
+    assert "did not end in order" in str(skipped[0])
 
 
 @pytest.mark.parametrize("hour", [11, 13])
-def test_bare_runs_of_the_calibration_nearest_in_time_are_its_own(folder, hour):
+def test_bare_runs_of_the_calibration_nearest_in_time_are_used(folder, hour):
     for name, at in (("", 10), ("-again", 14)):
         place = folder.parent / f"{recorded.SHARED}{name}"
         (place / layout.BARE_SLOW).mkdir(parents=True)
-        told = ENVIRONMENT | {"started": f"2026-11-22T{at}:00:00+00:00"}
-        (place / layout.ENVIRONMENT).write_text(json.dumps(told))
-    told = ENVIRONMENT | {"started": f"2026-11-22T{hour}:00:00+00:00"}
-    (folder / layout.ENVIRONMENT).write_text(json.dumps(told))
+        environment = ENVIRONMENT | {"started": f"2026-11-22T{at}:00:00+00:00"}
+        (place / layout.ENVIRONMENT).write_text(json.dumps(environment))
+    environment = ENVIRONMENT | {"started": f"2026-11-22T{hour}:00:00+00:00"}
+    (folder / layout.ENVIRONMENT).write_text(json.dumps(environment))
     name = recorded.SHARED if hour == 11 else f"{recorded.SHARED}-again"
     bare = folder.parent / name / layout.BARE_SLOW
     (bare / "fio.randread-4k-qd1.json").write_text("{}")
@@ -132,41 +132,41 @@ def test_bare_runs_of_the_calibration_nearest_in_time_are_its_own(folder, hour):
     assert record(folder).slow == (Bare(bare / "fio.randread-4k-qd1.json", "[a]\n"),)
 
 
-# When the load began, and how fast it was.
+# Time of the first request, and pace.
 
 
-def test_the_log_of_fio_and_the_cache_tell_when_the_first_request_came(folder):
+def test_first_request_is_found_from_fio_log_and_cache_counters(folder):
     assert begin_s(folder, "dm-2", 8) == pytest.approx(30.25, abs=0.02)
 
 
-def test_it_lies_between_the_last_sample_of_none_and_the_first_of_some():
+def test_first_request_lies_between_the_last_zero_sample_and_the_next():
     pace = Pace(np.array([0, 10 * SECOND]), np.array([0, 1000]))
-    found = lateness_s(pace, np.array([0.0, 1.0, 2.0]), np.array([0, 0, 900.0]))
-    assert 1 <= found <= 2
+    late_s = lateness_s(pace, np.array([0.0, 1.0, 2.0]), np.array([0, 0, 900.0]))
+    assert 1 <= late_s <= 2
 
 
-def test_requests_come_as_the_one_so_many_before_was_complete(folder):
+def test_request_is_due_at_the_completion_of_an_earlier_one(folder):
     (pace,) = paces(folder, [object()])
     assert pace.done[-1] == 1000
     assert pace.due_ns(0, 4, 2).tolist() == [0, 0, 0, SECOND // 100]
     assert paces(folder, [object(), object()]) == []
 
 
-def test_a_trace_tells_when_each_request_came():
+def test_requests_of_a_trace_are_due_at_their_arrival():
     arrival = np.array([5, 5, 7, 30]) * SECOND
     due = of_arrivals(arrival, 2).due_ns(0, 4, 2)
     assert due.tolist() == [0, 0, 2 * SECOND, 25 * SECOND]
 
 
-def test_requests_of_a_trace_are_held_against_those_of_the_job():
+def test_requests_of_a_trace_are_compared_with_those_of_the_job():
     (job,) = jobs_of(written(JOB + "norandommap=1\nsize=1m\n"))
-    made = Generated(job).take(9).offset
-    assert traced._same(made, job, 1 << 20) == 9
-    made[4] += 4096
-    assert traced._same(made, job, 1 << 20) == 4
+    offsets = Generated(job).take(9).offset
+    assert traced._same(offsets, job, 1 << 20) == 9
+    offsets[4] += 4096
+    assert traced._same(offsets, job, 1 << 20) == 4
 
 
-def test_directions_are_paced_together():
+def test_pace_sums_both_directions():
     times = np.array([0, SECOND]), np.array([SECOND, 2 * SECOND])
     reads, writes = (Curve(*times, np.array(value, float)) for value in ([10, 20], [1, 2]))
     assert completed([reads, writes]).done.tolist() == [0, 11, 33]
@@ -193,7 +193,7 @@ def machine_of(tmp_path, slow=(), fast=(), kind="dm-cache"):
 
 @pytest.fixture
 def model(monkeypatch):
-    """A device that serves one request after another, 5 ms each at 7200 rpm, in place of a run."""
+    """Replace simulations by a device that serves one request in 5 ms at 7200 rpm."""
 
     def iops(tables, job):
         drive = tables["backing"]["drive"]
@@ -203,15 +203,15 @@ def model(monkeypatch):
     monkeypatch.setattr(calibrate, "simulated_iops", iops)
 
 
-def test_the_deepest_bare_run_tells_how_slow_the_disks_are(tmp_path, model):
+def test_disks_are_calibrated_to_the_deepest_bare_run(tmp_path, model):
     runs = (bare(tmp_path, "one", "randread", 1, 90.0), bare(tmp_path, "deep", "randread", 32, 100))
-    found = calibrated(machine_of(tmp_path, runs, kind="none"))
-    assert found.tables["backing"]["drive"]["rpm"] == pytest.approx(3600, rel=0.01)
-    deep = next(check for check in found.checks if check.depth == 32)
+    calibration = calibrated(machine_of(tmp_path, runs, kind="none"))
+    assert calibration.tables["backing"]["drive"]["rpm"] == pytest.approx(3600, rel=0.01)
+    deep = next(check for check in calibration.checks if check.depth == 32)
     assert deep.simulated_iops == pytest.approx(100, rel=0.01)
 
 
-def test_of_an_ssd_the_figures_are_those_that_were_measured(tmp_path, model):
+def test_ssd_gets_the_measured_figures(tmp_path, model):
     slow = (bare(tmp_path, "deep", "randread", 32, 100),)
     fast = (
         bare(tmp_path, "fone", "randread", 1, 100),
@@ -220,16 +220,16 @@ def test_of_an_ssd_the_figures_are_those_that_were_measured(tmp_path, model):
     drive = calibrated(machine_of(tmp_path, slow, fast)).tables["cache"]["drive"]
     assert drive["read_latency"] == "10ms"
     assert drive["random_read_iops"] == pytest.approx(250, abs=1)
-    assert drive["write_latency"] == "2ms"  # nobody measured it
+    assert drive["write_latency"] == "2ms"  # not measured
 
 
-def test_what_a_calibrated_device_does_is_told_beside_what_was_measured(tmp_path, model):
+def test_summary_has_measured_and_simulated_rates(tmp_path, model):
     runs = (bare(tmp_path, "deep", "randread", 32, 100), bare(tmp_path, "w", "randwrite", 64, 999))
-    told = calibrate.summary(calibrated(machine_of(tmp_path, runs, kind="none")))
-    assert told == "slow: at depth 32: 100 random reads a second, simulated 100"
+    summary = calibrate.summary(calibrated(machine_of(tmp_path, runs, kind="none")))
+    assert summary == "slow: at depth 32: 100 random reads a second, simulated 100"
 
 
-def test_each_kind_of_drive_can_be_slower():
+def test_times_of_each_kind_of_drive_are_scaled():
     tables = slower(slower(tomllib.loads(MACHINE), "slow", 1.5), "fast", 1.5)
     scenario = Scenario.loads(toml_of(Calibrated(tables).with_cache({"kind": "dm-cache"})))
     assert scenario.backing.drive.rpm == 4800
@@ -238,13 +238,13 @@ def test_each_kind_of_drive_can_be_slower():
 
 
 class Calibrated(calibrate.Calibration):
-    """Tables that were calibrated elsewhere."""
+    """A calibration with given tables."""
 
     def __init__(self, tables):
         super().__init__(tables)
 
 
-def test_without_a_model_and_bare_runs_there_is_no_twin(tmp_path):
+def test_run_without_model_and_bare_runs_is_refused(tmp_path):
     unknown = Record(tmp_path, "a", {"kind": "dm-cache"}, 1 << 30, "", 1, None, None)
     with pytest.raises(RecordError, match="no runs on the bare slow device"):
         calibrated(unknown)
@@ -255,10 +255,10 @@ def test_tables_are_written_as_toml():
     assert tomllib.loads(toml_of(tables)) == tables
 
 
-# The suite, and the runs that others made.
+# The suite, and runs of others.
 
 
-def test_the_suite_has_the_runs_that_it_must_have():
+def test_suite_covers_kinds_modes_and_restart():
     files = sorted(path for path in EXPERIMENTS.glob("*.toml") if path.stem != "machine")
     suite = [load(path) for path in files if path.stem != recorded.SHARED]
     assert len(suite) >= 16
@@ -271,18 +271,18 @@ def test_the_suite_has_the_runs_that_it_must_have():
     assert Scenario.load(EXPERIMENTS / "machine.toml").backing.queue_depth == 16
 
 
-def test_runs_of_the_reference_data_are_records():
+def test_runs_of_the_reference_data_are_read():
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     if not data.is_dir():
         pytest.skip(f"no {data}: HYBRIDSIM_DATA names the folder of the reference data")
-    found = foreign.read(data / "dmcache-smq-wt-hot-c512-64k")
-    assert (found.cache["block"], found.depth, found.cached_device) == ("65536B", 32, "dm-2")
-    began = begin_s(found.folder, found.cached_device, found.depth)
+    run = foreign.read(data / "dmcache-smq-wt-hot-c512-64k")
+    assert (run.cache["block"], run.depth, run.cached_device) == ("65536B", 32, "dm-2")
+    began = begin_s(run.folder, run.cached_device, run.depth)
     assert began == pytest.approx(7.94, abs=0.05)
     assert len(list(runs([str(data)]))) == 9
 
 
-def test_an_option_that_fio_does_not_know_is_told(folder):
+def test_unknown_fio_option_is_reported(folder):
     (folder / layout.JOB_FILE).write_text(JOB + "nonsense=1\n")
     with pytest.raises(UsageError, match="nonsense"):
         record(folder)
@@ -291,24 +291,24 @@ def test_an_option_that_fio_does_not_know_is_told(folder):
 # A warm restart.
 
 
-def test_the_run_on_the_warm_cache_knows_the_one_before_it(folder):
+def test_run_on_a_warm_cache_refers_to_the_previous_run(folder):
     warm = folder / layout.RESTART
     warm.mkdir()
     (warm / layout.FIO_JSON).write_text("{}")
     (warm / layout.JOB_FILE).write_text(JOB.replace("runtime=60", "runtime=40"))
-    told = ENVIRONMENT["cache"] | {"restarted_uptime_s": 95.5}
-    (folder / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT | {"cache": told}))
+    cache = ENVIRONMENT["cache"] | {"restarted_uptime_s": 95.5}
+    (folder / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT | {"cache": cache}))
     first, second = (record(each) for each in runs([str(folder)]))
     assert (first.before, second.before) == (None, first)
     assert (first.created_s, second.created_s) == (28.5, 95.5)
     assert second.name == "hot, warm"
 
 
-def test_its_load_comes_after_the_first_one_is_over():
+def test_load_on_a_warm_cache_follows_the_first_load():
     later = RealRun(later=written(JOB + "[too]\nrw=read\n"), gap_ns=3_500_000_000)
     jobs = later.jobs(written(JOB))
     assert [(job.name, job.group, job.delay_ns) for job in jobs] == [
         ("hot", 0, 0), ("hot", 1, 3_500_000_000), ("too", 1, 3_500_000_000),
     ]  # fmt: skip
     first, again, too = (job.pattern.seeds() for job in jobs)
-    assert first == again != too  # another fio counts its jobs anew
+    assert first == again != too  # each fio numbers its jobs from 0

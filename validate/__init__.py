@@ -1,5 +1,5 @@
-"""Real fio on a real kernel cache, measured so that a simulation can be held against it.
+"""Measure real fio on a real kernel cache, and compare a simulation with the result.
 
-Everything that runs beside the cache needs Python's standard library only: it also runs in a guest
-that has nothing else.  `lab` and `report` may need more, and are imported when they are called.
+Everything that runs beside the cache needs only Python's standard library, since it also runs in a
+guest that has nothing else.  `lab` and `report` may need more, and are imported when called.
 """

@@ -1,4 +1,4 @@
-"""A cache that exists, read from the system: dm-cache (also lvmcache's), bcache."""
+"""Read the settings of an existing cache from the system: dm-cache (including lvmcache), bcache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from validate.system import System
 
 @dataclass(frozen=True)
 class Attached:
-    """What was found: the cache, and the devices that play its roles."""
+    """An existing cache, and its devices."""
 
     cache: Cache
     subject: Subject
@@ -26,15 +26,15 @@ class Attached:
 
 
 def look(path: str, system: System) -> Attached:
-    """Return the cache behind a path; UnsafeError where there is none."""
+    """Return the cache at a path; raise UnsafeError if the device is not a cache."""
     device = find(path, system)
     if (device.folder / "bcache").exists():
         return _bcache(device, system)
     if (device.folder / "dm").is_dir():
         return _mapped(device, system)
     raise UnsafeError(
-        f"{path}: no cache, but a plain device: name /dev/bcacheN, or the /dev/mapper/... of a "
-        "dm-cache or a cached logical volume; a bare device is measured by build, kind = \"none\""
+        f"{path}: is not a cache: name /dev/bcacheN, or the /dev/mapper/... of a dm-cache or a "
+        "cached logical volume; to measure a bare device, use build with kind = \"none\""
     )  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def look(path: str, system: System) -> Attached:
 
 
 def _mapped(device: Device, system: System) -> Attached:
-    """Read its table, or that of the one target it stands on, as LVM may lay linears over it."""
+    """Read the dm table and status; raise UnsafeError if its target is not `cache`."""
     name = system.read(device.folder / "dm/name")
     lines = mapped.table(name)
     kinds = [line.split()[2] for line in lines]
@@ -72,7 +72,7 @@ def _mapped(device: Device, system: System) -> Attached:
 
 
 def _options(status: str) -> dict[str, str]:
-    """Return the core's options that a status line shows."""
+    """Return the core options of a status line."""
     words = status.split()
     features = int(words[14])
     count = int(words[15 + features])
@@ -81,7 +81,7 @@ def _options(status: str) -> dict[str, str]:
 
 
 def bottom(device: Device, system: System) -> Device:
-    """Return the device that a mapped one lies on, where it is one: a disk, an array."""
+    """Return the disk or array below a mapped device that has one device below it."""
     while (device.folder / "dm").is_dir():
         slaves = device.folder / "slaves"
         names = sorted(slaves.iterdir()) if slaves.is_dir() else []
@@ -99,10 +99,7 @@ def _bcache(device: Device, system: System) -> Attached:
     there = (backing / "cache").resolve()
     state = system.read(backing / "state", "no cache")
     if not (backing / "cache").exists() or state == "no cache":
-        raise UnsafeError(
-            f"{device.path}: bcache runs without a cache ({state}): attach one first, or there is "
-            "nothing to measure"
-        )
+        raise UnsafeError(f"{device.path}: bcache runs without a cache ({state}): attach one first")
     origin = of_number(system.read(backing.parent / "dev"), system)
     data = of_number(system.read((there / "cache0").resolve().parent / "dev"), system)
     read = {name: system.read(backing / name, "") for name in ("cache_mode", "sequential_cutoff",
@@ -124,5 +121,5 @@ def _bcache(device: Device, system: System) -> Attached:
 
 
 def bcache_size(text: str) -> int:
-    """Return the bytes of a size as bcache shows it: 512.0k, 4.0M, 0."""
+    """Return the bytes of a size in bcache's format: 512.0k, 4.0M, 0."""
     return size_of(text)

@@ -1,4 +1,4 @@
-"""`attach`: a cache that exists is measured, by reads alone unless more is asked for."""
+"""`attach`: measure an existing cache; it only reads unless the load writes."""
 
 from __future__ import annotations
 
@@ -14,71 +14,72 @@ from validate.devices import held, is_read_only, of_number
 from validate.environment import Environment
 from validate.errors import ExperimentError, MissingError, UnsafeError
 from validate.experiment import Experiment
-from validate.progress import Say
+from validate.progress import Progress
 from validate.site import Site, site
 from validate.sizes import human
 from validate.steps.read_only import HoldReadOnly
 from validate.system import System
 
-# Of the cached device itself: what it holds is none of our business while we only read.
+# The guards of a run that only reads: what the device holds does not matter then.
 READING = (guards.not_mounted, guards.not_swap, guards.no_holders, guards.not_open)
 
 
 @dataclass
 class AttachRequest:
-    """What the user asked for."""
+    """The options of `attach`."""
 
     experiment: Experiment
     device: str
-    erase: Sequence[str]  # named again, it may be written to
-    in_use: bool  # read it though somebody uses it
+    erase: Sequence[str]  # the device again, as consent to writes
+    in_use: bool  # read it although others use it
     out: str | None
     system: System
 
 
 def check(request: AttachRequest) -> tuple[Attached, bool, list[str]]:
-    """Look at the cache and what speaks against a test, and touch nothing.
+    """Check the cache without changing anything.
 
-    Return it, whether others use it, and what to know.  Raises UnsafeError where it must not be
-    done, ExperimentError where the experiment does not fit.
+    Return the cache, whether others use it, and notes for the user.  Raises UnsafeError if the run
+    is not safe, ExperimentError if the experiment does not fit the cache.
     """
     system, experiment = request.system, request.experiment
     if system.uid != 0:
-        raise MissingError("needs root, as the cache's own settings do: run it with sudo")
-    found = look(request.device, system)
-    _fits(experiment, found)
+        raise MissingError("needs root to read the settings of the cache: run it with sudo")
+    attached = look(request.device, system)
+    _check_fit(experiment, attached)
     notes = []
     writes = experiment.load.job.writes
-    used = [why for guard in READING if (why := guard(found.cached, system))]
+    used = [why for guard in READING if (why := guard(attached.cached, system))]
     if writes:
-        _may_write(request, found)
+        _check_writable(request, attached)
     elif used and not request.in_use:
         raise UnsafeError(
-            f"{request.device}: {'; '.join(used)}.  To read it does no harm, but it slows its "
-            "users and warms the cache with what the test reads: add --in-use if that may be"
+            f"{request.device}: {'; '.join(used)}.  Reading it is safe, but slows its users "
+            "and fills the cache with the blocks that the test reads: add --in-use to accept that"
         )
     if used:
-        notes.append("in use: the counters tell of its other users, too")
-    return found, bool(used), notes
+        notes.append("in use: the counters include the requests of its other users")
+    return attached, bool(used), notes
 
 
-def _fits(experiment: Experiment, found: Attached) -> None:
-    asked, there = experiment.cache, found.cache
-    if asked.kind != there.kind:
+def _check_fit(experiment: Experiment, attached: Attached) -> None:
+    specified, actual = experiment.cache, attached.cache
+    if specified.kind != actual.kind:
         raise ExperimentError(
-            f"{found.cached.path} is a {there.kind}, and the experiment says {asked.kind}: write "
-            f'kind = "{there.kind}" in [cache]'
+            f"{attached.cached.path} is a {actual.kind}, but the experiment specifies "
+            f'{specified.kind}: write kind = "{actual.kind}" in [cache]'
         )
     if experiment.restart_s:
-        raise ExperimentError("a cache that others own is not stopped: leave out [restart]")
+        raise ExperimentError("attach never stops a cache: remove [restart]")
 
 
-def _may_write(request: AttachRequest, found: Attached) -> None:
-    """Raise UnsafeError unless the device holds nothing, and was named twice.
+def _check_writable(request: AttachRequest, attached: Attached) -> None:
+    """Raise UnsafeError unless the device is empty and was named twice.
 
-    It is claimed exclusively from here on, question and load included: fio opens it beside that.
+    It stays claimed exclusively from here on, through the question and the load; fio opens it
+    without a claim.
     """
-    system, device = request.system, found.cached
+    system, device = request.system, attached.cached
     guards.named_twice([device], request.erase, system)
     guards.check(device, system)
     why = guards.empty(device, held(device, system), system)
@@ -87,89 +88,96 @@ def _may_write(request: AttachRequest, found: Attached) -> None:
 
 
 def ready(request: AttachRequest) -> None:
-    """Raise MissingError where something is missing that the run needs."""
+    """Raise MissingError if a program that the run needs is missing."""
     request.system.need("fio")
     if request.experiment.collect.trace:
         request.system.need("blktrace")
         tracing.check(request.system)
 
 
-def shown(request: AttachRequest, found: Attached, is_used: bool, notes: Sequence[str]) -> str:
+def shown(request: AttachRequest, attached: Attached, is_used: bool, notes: Sequence[str]) -> str:
     """Return the plan in words."""
-    cache, experiment = found.cache, request.experiment
+    cache, experiment = attached.cache, request.experiment
     of = human(cache.block_bytes or cache.bucket_bytes)
     part = "blocks" if cache.block_bytes else "buckets"
-    told = []
+    actions = []
     if not experiment.load.job.writes and not is_used:
-        told.append(f"have the kernel refuse writes to {request.device} meanwhile")
+        actions.append(f"set {request.device} read-only in the kernel during the run")
     if experiment.collect.calibrate:
-        told.append(f"read from {found.origin.node} and {found.fast.node} with fio")
+        actions.append(f"read from {attached.origin.node} and {attached.fast.node} with fio")
     verb = "reads and WRITES" if experiment.load.job.writes else "reads"
-    told.append(f"run fio for {experiment.load.duration_s} s (it {verb}), and collect each second")
-    told.append("put back what was changed")
+    actions.append(
+        f"run fio for {experiment.load.duration_s} s (it {verb}), and sample each second"
+    )
+    actions.append("undo all changes")
     lines = [
         f"{experiment.name}: {request.device} is a {cache.kind}, {cache.mode}, "
         f"{human(cache.size_bytes)} in {part} of {of}, {cache.policy}",
-        f"  slow: {found.origin.node} {human(found.origin.size_bytes)}",
-        f"  fast: {found.fast.node} {human(found.fast.size_bytes)}",
+        f"  slow: {attached.origin.node} {human(attached.origin.size_bytes)}",
+        f"  fast: {attached.fast.node} {human(attached.fast.size_bytes)}",
     ]
-    lines += [f"  {number}. {each}" for number, each in enumerate(told, 1)]
+    lines += [f"  {number}. {each}" for number, each in enumerate(actions, 1)]
     return "\n".join(lines + [f"  note: {each}" for each in notes])
 
 
-def attach(request: AttachRequest, found: Attached, is_used: bool, say: Say) -> Path:
-    """Do it; return the folder of the results."""
+def attach(request: AttachRequest, attached: Attached, is_used: bool, progress: Progress) -> Path:
+    """Measure the cache; return the result folder."""
     system = request.system
-    # What is simulated is the cache that is there, not the one that the file may speak of.
-    experiment = dataclasses.replace(request.experiment, cache=found.cache)
+    # Record the cache that exists, not the one of the experiment.
+    experiment = dataclasses.replace(request.experiment, cache=attached.cache)
     folder = result_folder.prepare(request.out or f"results/{experiment.name}", experiment)
     environment = Environment(experiment, "attach", facts.now(), commands=system.commands)
-    with result_folder.told(environment, folder), site(system) as here:
+    with result_folder.recorded(environment, folder), site(system) as here:
         environment.host = hosts.facts(system)
         environment.fio = {"job_file": layout.JOB_FILE, "writes": experiment.load.job.writes}
-        environment.cache = facts.of_cache(experiment, found.subject, here)
-        environment.devices, environment.origin = _devices(found, system)
+        environment.cache = facts.of_cache(experiment, attached.subject, here)
+        environment.devices, environment.origin = _devices(attached, system)
         environment.write(folder)
-        _run(here, found, environment, folder, is_used, say)
+        _run(here, attached, environment, folder, is_used, progress)
     return folder
 
 
 def _run(
-    here: Site, found: Attached, environment: Environment, folder: Path, is_used: bool, say: Say
+    here: Site,
+    attached: Attached,
+    environment: Environment,
+    folder: Path,
+    is_used: bool,
+    progress: Progress,
 ) -> None:
-    experiment, device = environment.experiment, found.cached
+    experiment, device = environment.experiment, attached.cached
     writes, collect = experiment.load.job.writes, experiment.collect
     system = here.scene.system
     if not writes and not is_used:
         step = HoldReadOnly(device.path, device.identity(system), is_read_only(device.node))
-        say(step.describe())
+        progress(step.describe())
         here.do(step)
     if collect.calibrate:
-        for name, bare in ((layout.BARE_SLOW, found.origin), (layout.BARE_FAST, found.fast)):
-            say(f"reading from the bare device ({name}): {bare.node}")
+        for name, bare in ((layout.BARE_SLOW, attached.origin), (layout.BARE_FAST, attached.fast)):
+            progress(f"reading from the bare device ({name}): {bare.node}")
             calibration.calibrate(
                 bare, bare.size_bytes, folder / name, collect.calibrate_s, here, read_only=True
             )
-    traced = (device, found.origin, found.fast) if collect.trace else ()
-    say(f"running fio for {experiment.load.duration_s} s")
+    traced = (device, attached.origin, attached.fast) if collect.trace else ()
+    progress(f"running fio for {experiment.load.duration_s} s")
     measuring.measure(
-        found.subject, here, environment, folder, experiment.load.duration_s,
+        attached.subject, here, environment, folder, experiment.load.duration_s,
         read_only=not writes, traced=traced,
     )  # fmt: skip
 
 
-def _devices(found: Attached, system: System) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return facts of the devices, and of the origin."""
-    origin = of_number(found.subject.numbers["origin"], system)
-    disk = found.origin.disk
+def _devices(attached: Attached, system: System) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the facts of all devices, and those of the origin."""
+    origin = of_number(attached.subject.numbers["origin"], system)
+    disk = attached.origin.disk
     level = system.read(disk / "md/level", "")
     chunk = system.read(disk / "md/chunk_size", "")
-    members = _members(found, system) or [found.origin.facts(system)]
+    members = _members(attached, system) or [attached.origin.facts(system)]
     devices = {
-        "cached": found.cached.facts(system),
+        "cached": attached.cached.facts(system),
         "slow": members,
         "origin": origin.facts(system),
-        "fast": found.fast.facts(system),
+        "fast": attached.fast.facts(system),
     }
     return devices, {
         "size_bytes": origin.size_bytes,
@@ -179,8 +187,8 @@ def _devices(found: Attached, system: System) -> tuple[dict[str, Any], dict[str,
     }
 
 
-def _members(found: Attached, system: System) -> list[dict[str, Any]]:
-    """Return facts of the members of an md array that is the origin."""
-    slaves = found.origin.folder / "slaves"
+def _members(attached: Attached, system: System) -> list[dict[str, Any]]:
+    """Return the facts of the members if the origin is an md array."""
+    slaves = attached.origin.folder / "slaves"
     numbers = [system.read(each / "dev", "") for each in sorted(slaves.glob("*"))]
     return [of_number(number, system).facts(system) for number in numbers if number]

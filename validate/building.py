@@ -1,4 +1,4 @@
-"""`build`: a cache is made of two devices or files, measured, and removed."""
+"""`build`: create a cache on two devices or files, measure it, and remove it."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from validate.devices import Device, of_number
 from validate.environment import Environment
 from validate.experiment import Experiment
 from validate.planning import Plan, plan
-from validate.progress import Say
+from validate.progress import Progress
 from validate.request import BuildRequest, sides
 from validate.site import Site, site
 from validate.steps.ends import begin_load, zero_device
 
 
-def build(request: BuildRequest, say: Say) -> Path:
-    """Do it all; return the folder of the results."""
+def build(request: BuildRequest, progress: Progress) -> Path:
+    """Build, measure and remove the cache; return the result folder."""
     experiment, system = request.experiment, request.system
     folder = result_folder.prepare(request.out or f"results/{experiment.name}", experiment)
     environment = Environment(experiment, "build", facts.now(), commands=system.commands)
-    with result_folder.told(environment, folder), site(system) as here:
+    with result_folder.recorded(environment, folder), site(system) as here:
         environment.host = hosts.facts(system)
-        _run(request, here, environment, folder, say)
+        _run(request, here, environment, folder, progress)
     return folder
 
 
 def _run(
-    request: BuildRequest, here: Site, environment: Environment, folder: Path, say: Say
+    request: BuildRequest, here: Site, environment: Environment, folder: Path, progress: Progress
 ) -> None:
-    """Build, measure, and measure again on the warm cache; leaving undoes it."""
+    """Build and measure, and measure the warm cache if requested; the site undoes the steps."""
     experiment = request.experiment
     steps = plan(experiment, *sides(request), here.scene.facts["id"])
-    _do(here, steps.below, say)
+    _do(here, steps.below, progress)
     if experiment.collect.calibrate:
-        _calibrate(here, steps, experiment, folder, say)
-    _do(here, steps.cache, say)
+        _calibrate(here, steps, experiment, folder, progress)
+    _do(here, steps.cache, progress)
     begin_load(here.scene)
     subject = _subject(here, steps, experiment)
     environment.fio = {"job_file": layout.JOB_FILE, "writes": experiment.load.job.writes}
@@ -46,13 +46,13 @@ def _run(
     environment.devices, environment.origin = _devices(here, steps, experiment)
     environment.write(folder)
     traced = _traced(here, steps) if experiment.collect.trace else ()
-    say(f"running fio for {experiment.load.duration_s} s")
+    progress(f"running fio for {experiment.load.duration_s} s")
     measuring.measure(
         subject, here, environment, folder, experiment.load.duration_s,
         read_only=not experiment.load.job.writes, traced=traced,
     )  # fmt: skip
     if experiment.restart_s and steps.cache:
-        say(f"stopping the cache; then it starts warm, and fio runs for {experiment.restart_s} s")
+        progress(f"restarting the cache warm; running fio for {experiment.restart_s} s")
         here.undo(steps.cache[-1])
         here.do(steps.cache[-1])
         environment.cache["restarted_uptime_s"] = here.scene.facts["made_uptime_s"]
@@ -60,17 +60,19 @@ def _run(
             _subject(here, steps, experiment), here, environment, folder / layout.RESTART,
             experiment.restart_s, read_only=not experiment.load.job.writes,
         )  # fmt: skip
-    say("removing everything")
+    progress("removing everything")
 
 
-def _do(here: Site, steps: Sequence[Any], say: Say) -> None:
+def _do(here: Site, steps: Sequence[Any], progress: Progress) -> None:
     for step in steps:
-        say(step.describe())
+        progress(step.describe())
         here.do(step)
 
 
-def _calibrate(here: Site, steps: Plan, experiment: Experiment, folder: Path, say: Say) -> None:
-    """Run fio on the bare devices, and leave them as empty as they were."""
+def _calibrate(
+    here: Site, steps: Plan, experiment: Experiment, folder: Path, progress: Progress
+) -> None:
+    """Run fio on the bare devices, and zero their ends afterwards."""
     system, seconds = here.scene.system, experiment.collect.calibrate_s
     bare = {layout.BARE_SLOW: ("origin", experiment.origin.size_bytes)}
     if steps.fast_role:
@@ -78,7 +80,7 @@ def _calibrate(here: Site, steps: Plan, experiment: Experiment, folder: Path, sa
     begin_load(here.scene)
     for name, (role, size) in bare.items():
         device = of_number(here.scene.roles[role], system)
-        say(f"calibrating the bare device ({name}): {device.node}")
+        progress(f"calibrating the bare device ({name}): {device.node}")
         calibration.calibrate(
             device, size or device.size_bytes, folder / name, seconds, here, read_only=False
         )
@@ -87,7 +89,7 @@ def _calibrate(here: Site, steps: Plan, experiment: Experiment, folder: Path, sa
 
 
 def _subject(here: Site, steps: Plan, experiment: Experiment) -> Subject:
-    """Return what is to be watched."""
+    """Return the cache to sample."""
     system, roles, kind = here.scene.system, here.scene.roles, experiment.cache.kind
     numbers = {"cached": roles.get("cached", roles["origin"])}
     numbers |= {role: roles[role] for role in (*steps.slow_roles, "origin", steps.fast_role, "data")
@@ -102,17 +104,17 @@ def _subject(here: Site, steps: Plan, experiment: Experiment) -> Subject:
 def _devices(
     here: Site, steps: Plan, experiment: Experiment
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return facts of the devices, and of the origin."""
+    """Return the facts of all devices, and those of the origin."""
     system, roles = here.scene.system, here.scene.roles
 
-    def told(role: str) -> dict[str, Any]:
+    def device_facts(role: str) -> dict[str, Any]:
         return of_number(roles[role], system).facts(system)
 
     devices: dict[str, Any] = {
-        "cached": told("cached" if "cached" in roles else "origin"),
-        "slow": [told(role) for role in steps.slow_roles],
-        "origin": told("origin"),
-        "fast": told(steps.fast_role) if steps.fast_role else None,
+        "cached": device_facts("cached" if "cached" in roles else "origin"),
+        "slow": [device_facts(role) for role in steps.slow_roles],
+        "origin": device_facts("origin"),
+        "fast": device_facts(steps.fast_role) if steps.fast_role else None,
     }
     level = experiment.origin.raid_level
     return devices, {

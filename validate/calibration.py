@@ -1,7 +1,7 @@
-"""fio on the bare devices: what `hybridsim fit` takes, so that nothing is fitted to the cached run.
+"""Run fio on the bare devices, as input of `hybridsim fit`: nothing is fitted to the cached run.
 
-Each job is a file of its own.  On the fast device writes come first: flash that was never written
-answers reads without looking.
+Each job has a job file.  On the fast device writes run first: an SSD answers reads of pages that
+were never written without reading flash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What its files are called by."""
+        """The stem of its file names."""
         return f"{self.rw}-{self.block}-qd{self.depth}"
 
     @property
@@ -47,7 +47,7 @@ WRITES = (
 def calibrate(
     device: Device, size_bytes: int, folder: Path, seconds: int, site: Site, *, read_only: bool
 ) -> None:
-    """Run all jobs on the first bytes of a device; those that write only where it may be."""
+    """Run the jobs on the first `size_bytes` of a device; with `read_only` only those that read."""
     folder.mkdir(exist_ok=True)
     for job in READS if read_only else WRITES + READS:
         settings = {**fio.settings(device.node, seconds), "size": str(size_bytes)}
@@ -55,6 +55,6 @@ def calibrate(
         text = JobFile((Section(job.name, tuple(options.items())),)).rendered(settings)
         order = fio.Order(
             text, f"{job.name}.fio", f"fio.{job.name}.json", device, folder, seconds,
-            read_only=not job.writes, tells_begin=False,
+            read_only=not job.writes, writes_times=False,
         )  # fmt: skip
         fio.run(order, site)

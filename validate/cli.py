@@ -1,4 +1,4 @@
-"""`python -m validate`: parse, run, and one clear message for whatever goes wrong."""
+"""`python -m validate`: parse the arguments, run the command, print errors as one message."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COMMANDS = {
         "validate.commands.attach",
         "Run fio on a cache that exists; reads only by default.",
     ),
-    "clean": ("validate.commands.clean", "Remove what a killed run left."),
-    "lab": ("validate.lab.cli", "The same in a guest of its own: no root, no spare devices."),
-    "report": ("validate.report.cli", "Hold results against the simulation: text, JSON, HTML."),
+    "clean": ("validate.commands.clean", "Undo the steps of a run that was killed."),
+    "lab": ("validate.lab.cli", "Run `build` in a QEMU guest: no root, no spare devices."),
+    "report": ("validate.report.cli", "Compare results with the simulation: text, JSON, HTML."),
 }
 EPILOG = """\
 Examples:
@@ -60,10 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser_for(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser; only the module of the command that is asked for is imported."""
+    """Return the parser; only the module of the requested command is imported."""
     parser = argparse.ArgumentParser(
         prog="python -m validate",
-        description="Real fio on a real kernel cache, to hold a simulation against it.",
+        description="Measure real fio on a real kernel cache, and compare a simulation with it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,22 +1,22 @@
-"""`environment.json`: all that a run was made of, so that it can be simulated and repeated.
+"""`environment.json`: the settings, devices and commands of a run, to simulate and repeat it.
 
     schema      "hybridsim.validate/1"
     mode        "build" or "attach"
     name, seed, duration_s, restart_s
-    complete    whether the run came to its end; error: why not
+    complete    whether the run ended in order; error: why not
     started     local time, ISO 8601
     cache       kind, mode, size_bytes, block_bytes (dm-cache) or bucket_bytes (bcache), policy,
                 options {name: value as the kernel shows it}, table and status lines (dm-cache),
-                made_uptime_s: when it was put to work (dm-cache counts its 60 s from there)
+                made_uptime_s: when it was activated (smq counts its periods of 60 s from there)
     origin      size_bytes, raid_level, chunk_bytes, members
     devices     cached, slow (a list), fast: name, path, number, size_bytes, logical_block_bytes,
                 rotational, scheduler, queue_depth, model
     fio         version, job_file, writes
-    host        kernel, machine, cpus, memory_bytes, python, versions {program: what it says}
-    commands    in their order: argv, seconds, rc
-    notes       what a reader should know
+    host        kernel, machine, cpus, memory_bytes, python, versions {program: its version}
+    commands    in the order of execution: argv, seconds, rc
+    notes       remarks for the reader
 
-Sizes are bytes, times seconds.  What does not apply is null.
+Sizes are bytes, times seconds.  Values that do not apply are null.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from validate.experiment import Experiment
 
 @dataclass
 class Environment:
-    """What is written; filled in as the run goes on, and written after each part of it."""
+    """The content of the file; it is filled in during the run, and written after each part."""
 
     experiment: Experiment
     mode: str
@@ -48,8 +48,8 @@ class Environment:
     notes: list[str] = field(default_factory=list)
 
     def as_object(self) -> dict[str, Any]:
-        """Return what the file holds."""
-        told = {
+        """Return the JSON object of the file."""
+        values = {
             "schema": layout.SCHEMA,
             "mode": self.mode,
             "name": self.experiment.name,
@@ -60,10 +60,10 @@ class Environment:
         }
         parts = ("started", "complete", "error", "cache", "origin", "devices", "fio", "host",
                  "commands", "notes")  # fmt: skip
-        return told | {part: getattr(self, part) for part in parts}
+        return values | {part: getattr(self, part) for part in parts}
 
     def write(self, folder: Path) -> None:
-        """Write it; a reader never sees half of it."""
+        """Write the file atomically."""
         partial = folder / f".{layout.ENVIRONMENT}"
         partial.write_text(json.dumps(self.as_object(), indent=1) + "\n")
         partial.replace(folder / layout.ENVIRONMENT)

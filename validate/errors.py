@@ -1,43 +1,43 @@
-"""What can go wrong, each with the exit code of the command line; one message, what to do in it."""
+"""Errors, each with its exit code; the message says what is wrong and what to do."""
 
 
 class ValidateError(Exception):
-    """Something the user can mend."""
+    """An error that the user can resolve."""
 
     exit_code = 1
 
 
 class ExperimentError(ValidateError):
-    """An experiment, an option or a job of fio that makes no sense."""
+    """An invalid experiment, option or fio job."""
 
     exit_code = 2
 
 
 class UnsafeError(ValidateError):
-    """A device that must not be touched, or not so."""
+    """A device that must not be used, or not in this way."""
 
     exit_code = 3
 
 
 class MissingError(ValidateError):
-    """A program, a module of the kernel, a right or a place that is needed and not there."""
+    """A program, kernel module, permission or folder that is needed and missing."""
 
     exit_code = 4
 
 
 class NotOursError(ValidateError):
-    """What others put where ours was: it is left as it is, and nothing is to be undone."""
+    """Content that is not ours where ours was: it is kept, and the step counts as undone."""
 
     exit_code = 3
 
 
 class RunError(ValidateError):
-    """A step that failed; what was done before it is undone."""
+    """A step that failed; the steps before it are undone."""
 
     exit_code = 5
 
 
 class InterruptedRunError(ValidateError):
-    """A signal; what was done is undone."""
+    """A signal ended the run; its steps are undone."""
 
     exit_code = 130

@@ -1,7 +1,7 @@
-"""An experiment: which cache, which load, for how long.  One TOML file; see `examples/`.
+"""Read an experiment, a TOML file with a cache, a load and its duration; see `examples/`.
 
 name = "dmcache-hot"
-seed = 1                          # of fio's random numbers
+seed = 1                          # random seed of fio
 
 [cache]
 kind = "dm-cache"                 # dm-cache, bcache, none
@@ -10,12 +10,12 @@ size = "512MiB"
 block = "256KiB"                  # bcache: bucket = "512KiB"
 
 [origin]
-size = "8GiB"                     # without it: all of the slow device
-raid = 5                          # over several slow devices; chunk = "64KiB"
+size = "8GiB"                     # default: all of the slow device
+raid = 5                          # level of an md RAID of the slow devices; chunk = "64KiB"
 
 [load]
 duration = "150s"
-job = '''                         # or: file = "hot.fio", beside this file
+job = '''                         # or file = "hot.fio", relative to this file
 [hot]
 rw=randread
 bs=4k
@@ -52,22 +52,22 @@ MODES = {
 POLICIES = ("smq", "cleaner")
 REPLACEMENTS = ("lru", "fifo", "random")
 RAID_LEVELS = (0, 1, 5, 6, 10)
-BLOCK_LEAST, BLOCK_MOST = 32 << 10, 1 << 30  # of dm-cache
-BUCKETS_LEAST = 513  # of bcache: fewer, and it runs without a cache and does not say so
-CACHE_LEAST = 4 * MIB
+BLOCK_MIN, BLOCK_MAX = 32 << 10, 1 << 30  # of dm-cache
+BUCKETS_MIN = 513  # of bcache: with fewer it silently caches nothing
+CACHE_MIN = 4 * MIB
 
 
 @dataclass(frozen=True)
 class Cache:
-    """The cache to build; None: as the kernel has it."""
+    """The cache to build, or that exists; None: the kernel's default."""
 
     kind: str
     mode: str
     size_bytes: int = 0
-    block_bytes: int = 0  # dm-cache: of its blocks; bcache: 0
+    block_bytes: int = 0  # dm-cache
     bucket_bytes: int = 0  # bcache
-    metadata_bytes: int = 0  # dm-cache: in front of its blocks on the fast device
-    policy: str = ""  # dm-cache: smq; bcache: replacement of buckets
+    metadata_bytes: int = 0  # dm-cache: before the blocks on the fast device
+    policy: str = ""  # dm-cache: smq, cleaner; bcache: replacement of buckets
     migration_threshold_sectors: int | None = None
     sequential_cutoff_bytes: int | None = None
     congested_read_us: int | None = None
@@ -78,16 +78,16 @@ class Cache:
 
 @dataclass(frozen=True)
 class Origin:
-    """The slow side."""
+    """The slow device or array."""
 
-    size_bytes: int = 0  # 0: all there is
+    size_bytes: int = 0  # 0: all of the device
     raid_level: int | None = None
     chunk_bytes: int = 64 << 10
 
 
 @dataclass(frozen=True)
 class Load:
-    """What fio does, and for how long."""
+    """The fio job and its duration."""
 
     job: jobfile.JobFile
     duration_s: int
@@ -95,7 +95,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Collect:
-    """What is measured beyond counters and fio's logs."""
+    """Optional measurements beyond counters and fio's logs."""
 
     trace: bool = False
     trace_start_s: int = 0
@@ -106,10 +106,10 @@ class Collect:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One run, as its file says."""
+    """One run, as its file specifies."""
 
     name: str
-    text: str  # of the file
+    text: str  # of the whole file
     cache: Cache
     origin: Origin
     load: Load
@@ -119,30 +119,30 @@ class Experiment:
 
     @property
     def fast_bytes(self) -> int:
-        """What the fast device must hold."""
+        """The bytes needed on the fast device."""
         return self.cache.metadata_bytes + self.cache.size_bytes
 
 
 def load(path: str | Path) -> Experiment:
-    """Read an experiment.  Raises ExperimentError that names every problem of the file."""
+    """Read an experiment.  Raises ExperimentError with all problems of the file."""
     place = Path(path)
     try:
         text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ExperimentError(f"cannot read {place}: {reason}") from None
     return parse(text, str(place), place.parent)
 
 
 def parse(text: str, name: str = "experiment.toml", folder: Path = Path()) -> Experiment:
-    """Return the experiment of a text; files that it names are looked for in `folder`."""
+    """Return the experiment of a text; paths in it are relative to `folder`."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{name}: not TOML: {error}") from None
     problems = Problems(name, text)
     whole = Table(tables, "", problems)
-    found = Experiment(
+    experiment = Experiment(
         name=whole.matching("name", NAME, "letters, digits, . _ - and at most 64 of them"),
         text=text,
         cache=_cache(whole.table("cache")),
@@ -154,7 +154,7 @@ def parse(text: str, name: str = "experiment.toml", folder: Path = Path()) -> Ex
     )
     whole.finish()
     problems.raise_if_any()
-    return found
+    return experiment
 
 
 def _cache(table: Table) -> Cache:
@@ -163,43 +163,43 @@ def _cache(table: Table) -> Cache:
         table.finish()
         return Cache(kind, "none")
     mode = table.choice("mode", MODES.get(kind, ()), "writethrough")
-    size = table.size("size", 0, least=CACHE_LEAST)  # one that exists has its own
-    made = _dm_cache(table, mode, size) if kind == "dm-cache" else _bcache(table, mode, size)
+    size = table.size("size", 0, minimum=CACHE_MIN)  # `attach` reads the real size instead
+    cache = _dm_cache(table, mode, size) if kind == "dm-cache" else _bcache(table, mode, size)
     table.finish()
-    return made
+    return cache
 
 
 def _dm_cache(table: Table, mode: str, size: int) -> Cache:
-    block = table.size("block", 256 << 10, least=BLOCK_LEAST, most=BLOCK_MOST, of=BLOCK_LEAST)
+    block = table.size("block", 256 << 10, minimum=BLOCK_MIN, maximum=BLOCK_MAX, of=BLOCK_MIN)
     if block and size % block:
-        table.refuse("size", f"no whole number of blocks: write {size // block * block}")
+        table.refuse("size", f"is not a multiple of the block size: write {size // block * block}")
     threshold = table.size("migration_threshold", None, of=512)
     return Cache(
         "dm-cache",
         mode,
         size,
         block_bytes=block or 0,
-        metadata_bytes=table.size("metadata", _metadata(size, block), least=2 * MIB, of=MIB),
+        metadata_bytes=table.size("metadata", _metadata(size, block), minimum=2 * MIB, of=MIB),
         policy=table.choice("policy", POLICIES, "smq"),
         migration_threshold_sectors=None if threshold is None else threshold // 512,
     )
 
 
 def _metadata(size: int, block: int) -> int:
-    """Return what dm-cache's metadata need: 4 MiB and 16 bytes a block, and room to spare."""
+    """Return the bytes for dm-cache's metadata: 4 MiB and 16 bytes a block; 8 MiB or more."""
     need = 4 * MIB + 16 * (size // max(block, 1))
     return max(8 * MIB, -(-need // MIB) * MIB)
 
 
 def _bcache(table: Table, mode: str, size: int) -> Cache:
-    bucket = table.size("bucket", 512 << 10, least=4 << 10, most=16 * MIB, of=4 << 10)
+    bucket = table.size("bucket", 512 << 10, minimum=4 << 10, maximum=16 * MIB, of=4 << 10)
     if bucket and bucket & (bucket - 1):
-        table.refuse("bucket", "no power of two: write for instance '512KiB'")
-    if bucket and size and size // bucket < BUCKETS_LEAST:
+        table.refuse("bucket", "is not a power of two: write for instance '512KiB'")
+    if bucket and size and size // bucket < BUCKETS_MIN:
         table.refuse(
             "size",
-            f"{size // bucket} buckets of {bucket >> 10} KiB: bcache needs {BUCKETS_LEAST}, and "
-            "with fewer caches nothing and does not say so; make it larger, or the buckets smaller",
+            f"{size // bucket} buckets of {bucket >> 10} KiB: bcache needs {BUCKETS_MIN}, and with "
+            "fewer it silently caches nothing; write a larger size or a smaller bucket",
         )
     return Cache(
         "bcache",
@@ -216,42 +216,44 @@ def _bcache(table: Table, mode: str, size: int) -> Cache:
 
 
 def _origin(table: Table) -> Origin:
-    found = Origin(
+    origin = Origin(
         size_bytes=table.size("size", 0, of=4096),
         raid_level=table.integer("raid", None),
-        chunk_bytes=table.size("chunk", 64 << 10, least=4 << 10, of=4 << 10),
+        chunk_bytes=table.size("chunk", 64 << 10, minimum=4 << 10, of=4 << 10),
     )
-    if found.raid_level is not None and found.raid_level not in RAID_LEVELS:
-        table.refuse("raid", f"known levels are {', '.join(map(str, RAID_LEVELS))}")
+    if origin.raid_level is not None and origin.raid_level not in RAID_LEVELS:
+        table.refuse("raid", f"supported levels are {', '.join(map(str, RAID_LEVELS))}")
     table.finish()
-    return found
+    return origin
 
 
 def _load(table: Table, folder: Path) -> Load:
     text, file = table.text("job", ""), table.text("file", "")
     place = f"{table.problems.name}: [load] job"
     if bool(text) == bool(file):
-        table.refuse("job", "name a job of fio: its text as job, or its file as file, not both")
+        table.refuse("job", "specify one fio job: its text as job, or its path as file")
     elif file:
         path = folder / file
         place = str(path)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            table.refuse("file", f"cannot read {path}: {getattr(error, 'strerror', 'no text')}")
+            table.refuse(
+                "file", f"cannot read {path}: {getattr(error, 'strerror', 'it is not UTF-8 text')}"
+            )
     job = jobfile.JobFile(())
     if text:
         try:
             job = jobfile.parse(text, place)
         except ExperimentError as error:
             table.problems.add(str(error))
-    made = Load(job, table.seconds("duration"))
+    load = Load(job, table.seconds("duration"))
     table.finish()
-    return made
+    return load
 
 
 def _collect(table: Table) -> Collect:
-    made = Collect(
+    collect = Collect(
         trace=table.boolean("trace", False),
         trace_start_s=table.seconds("trace_start", 0),
         trace_duration_s=table.seconds("trace_duration", 0),
@@ -259,11 +261,11 @@ def _collect(table: Table) -> Collect:
         calibrate_s=table.seconds("calibrate_duration", 10),
     )
     table.finish()
-    return made
+    return collect
 
 
 def _restart(whole: Table, tables: dict[str, object]) -> int:
-    """Return how long the same load runs on the cache that was stopped and started warm."""
+    """Return the seconds of the load after a warm restart; 0 without one."""
     if "restart" not in tables:
         return 0
     table = whole.table("restart")

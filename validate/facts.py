@@ -1,4 +1,4 @@
-"""What `environment.json` tells of a cache: as it was asked for, and as the kernel shows it."""
+"""The facts on a cache in `environment.json`: as specified, and as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from validate.site import Site
 
 
 def now() -> str:
-    """Return local time, as ISO 8601 has it."""
+    """Return local time in ISO 8601."""
     return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def of_cache(experiment: Experiment, subject: Subject, here: Site) -> dict[str, Any]:
-    """Return the cache as it was asked for, and as the kernel shows it."""
-    told = asdict(experiment.cache)
-    return told | shown_by_kernel(subject) | {
+    """Return the cache as specified, and as the kernel reports it."""
+    specified = asdict(experiment.cache)
+    return specified | shown_by_kernel(subject) | {
         "made_uptime_s": here.scene.facts.get("made_uptime_s")
     }  # fmt: skip
 
 
 def shown_by_kernel(subject: Subject) -> dict[str, Any]:
-    """Return table and status of a dm-cache, settings of a bcache."""
+    """Return table and status of a dm-cache, or settings of a bcache."""
     system = subject.system
     if subject.kind == "dm-cache":
         return {

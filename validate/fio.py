@@ -1,4 +1,4 @@
-"""fio, as we run it: its job file, and when its first request came."""
+"""Run fio: its job file, and the times of its first request and its end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from validate.site import Site
 from validate.steps.programs import RunProgram, finish
 from validate.system import System
 
-GRACE_S = 60  # beyond the duration: to start, and to write its logs
-LOOK_S = 0.02
+GRACE_S = 60  # beyond the duration: to start, and to write the logs
+POLL_S = 0.02
 OUTPUT = "fio.txt"
 WRITE_MODES = {1, 2}  # O_WRONLY, O_RDWR
 
 
-Tick = Callable[[float], None]  # told the seconds that have passed, many times a second
+Tick = Callable[[float], None]  # called several times a second with the elapsed seconds
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Order:
     folder: Path
     seconds: int
     read_only: bool
-    tells_begin: bool = True  # whether the times of its begin and end are noted
+    writes_times: bool = True  # whether to write the uptime at its begin and end
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The command."""
+        """The command line."""
         guard = ("--readonly",) if self.read_only else ()
         return ("fio", *guard, "--output-format=json", f"--output={self.json_file}", self.job_file)
 
@@ -49,9 +49,9 @@ class Order:
 def order(
     experiment: Experiment, device: Device, folder: Path, seconds: int, read_only: bool
 ) -> Order:
-    """Return the run of an experiment's load."""
+    """Return the run of an experiment's load on a device."""
     logs = {f"write_{kind}_log": layout.FIO_LOGS for kind in ("bw", "iops", "lat")}
-    ours = {
+    options = {
         **settings(device.node, seconds),
         "randrepeat": "1",
         "randseed": str(experiment.seed),
@@ -60,12 +60,12 @@ def order(
         "log_unix_epoch": "0",
         **logs,
     }
-    text = experiment.load.job.rendered(ours)
+    text = experiment.load.job.rendered(options)
     return Order(text, layout.JOB_FILE, layout.FIO_JSON, device, folder, seconds, read_only)
 
 
 def settings(node: str, seconds: int) -> dict[str, str]:
-    """Return what every job has."""
+    """Return the options of all jobs."""
     return {
         "filename": node.replace(":", "\\:"),
         "direct": "1",
@@ -76,9 +76,10 @@ def settings(node: str, seconds: int) -> dict[str, str]:
 
 
 def run(order: Order, site: Site, tick: Tick = lambda passed: None) -> None:
-    """Run it to its end; note when its first request came, and when it ended.
+    """Run fio to its end; write the uptime at its first request and at its end.
 
-    Raises RunError where fio fails or hangs, InterruptedRunError where a signal comes.
+    Raises RunError if fio fails or hangs, UnsafeError if it opens a device for writing that it may
+    only read, InterruptedRunError on a signal.
     """
     (order.folder / order.job_file).write_text(order.job_text)
     step = RunProgram(order.words, str(order.folder), OUTPUT)
@@ -89,15 +90,15 @@ def run(order: Order, site: Site, tick: Tick = lambda passed: None) -> None:
         _watch(process, order, site, tick)
     finally:
         finish(process)
-        _tell(order, layout.END, system.uptime_s())
+        _write_time(order, layout.END, system.uptime_s())
         system.note(order.words, begun, process.returncode)
         site.undo(step)
     if process.returncode:
-        raise RunError(f"fio failed: {_why(order)}")
+        raise RunError(f"fio failed: {_reason(order)}")
 
 
 def _watch(process: subprocess.Popen[bytes], order: Order, site: Site, tick: Tick) -> None:
-    """Wait for the end; see that it begins, and that it only reads where it must."""
+    """Wait for the end; detect the first request, and check that a read-only run only reads."""
     system = site.scene.system
     counters = order.device.folder / "stat"
     idle, has_begun, checked = requests(system.read(counters)), False, False
@@ -108,7 +109,7 @@ def _watch(process: subprocess.Popen[bytes], order: Order, site: Site, tick: Tic
             has_begun = requests(system.read(counters)) != idle
             if has_begun:
                 begun = time.monotonic()
-                _tell(order, layout.BEGIN, uptime_s)
+                _write_time(order, layout.BEGIN, uptime_s)
             uptime_s = system.uptime_s()
         elif order.read_only and not checked:
             checked = True
@@ -118,27 +119,27 @@ def _watch(process: subprocess.Popen[bytes], order: Order, site: Site, tick: Tic
             tick(passed)
         if passed > order.seconds + GRACE_S:
             raise RunError(
-                f"fio did not end within {GRACE_S} s after its time, and was ended: does the "
-                "device still answer? `dmesg` may tell"
+                f"fio did not end within {GRACE_S} s after its duration, and was killed: the "
+                "device may not respond; see `dmesg`"
             )
-        time.sleep(10 * LOOK_S if has_begun else LOOK_S)
+        time.sleep(10 * POLL_S if has_begun else POLL_S)
     if not has_begun:
-        _tell(order, layout.BEGIN, uptime_s)
+        _write_time(order, layout.BEGIN, uptime_s)
 
 
-def _tell(order: Order, name: str, uptime_s: float) -> None:
-    if order.tells_begin:
+def _write_time(order: Order, name: str, uptime_s: float) -> None:
+    if order.writes_times:
         (order.folder / name).write_text(f"{uptime_s:.2f}\n")
 
 
 def requests(stat: str) -> tuple[int, ...]:
-    """Return reads and writes completed, and those under way, of a device's `stat` file."""
+    """Return completed reads, completed writes and requests in flight of a `stat` file."""
     fields = [int(word) for word in stat.split()]
     return fields[0], fields[4], fields[8]
 
 
 def _only_reads(order: Order, system: System) -> None:
-    """Raise UnsafeError where fio has the device open for writing."""
+    """Raise UnsafeError if fio has the device open for writing."""
     for process in system.proc.iterdir():
         if not process.name.isdigit() or system.read(process / "comm", "") != "fio":
             continue
@@ -147,9 +148,9 @@ def _only_reads(order: Order, system: System) -> None:
         except OSError:
             continue
         for file in files:
-            is_it = system.number_of(file) == order.device.number
-            if is_it and _mode(process, file.name, system):
-                raise UnsafeError(f"fio opened {order.device.path} for writing: it was ended")
+            is_device = system.number_of(file) == order.device.number
+            if is_device and _mode(process, file.name, system):
+                raise UnsafeError(f"fio opened {order.device.path} for writing: it was killed")
 
 
 def _mode(process: Path, fd: str, system: System) -> bool:
@@ -157,11 +158,11 @@ def _mode(process: Path, fd: str, system: System) -> bool:
     return bool(match) and (int(match[1], 8) & 3) in WRITE_MODES if match else False
 
 
-def _why(order: Order) -> str:
-    """Return what fio says of its failure."""
-    told = []
+def _reason(order: Order) -> str:
+    """Return the error messages in fio's output."""
+    messages = []
     for name in (OUTPUT, order.json_file):
         path = order.folder / name
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-        told += [line.strip() for line in lines if line.startswith(("fio:", "bad", "Bad"))]
-    return " ".join(told[:3]) or f"it says nothing; see {order.folder / OUTPUT}"
+        messages += [line.strip() for line in lines if line.startswith(("fio:", "bad", "Bad"))]
+    return " ".join(messages[:3]) or f"it printed no error; see {order.folder / OUTPUT}"

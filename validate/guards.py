@@ -1,7 +1,7 @@
-"""What is refused, before anything is touched: every device that somebody may need.
+"""Checks that refuse a device that may be in use or hold data, before anything is changed.
 
-A guard is a function of a device that returns why it must not be taken, and what to do, or "".
-To add one: the function, and its name in GUARDS.
+A guard is a function of a device.  It returns why the device must not be used and what to do, or
+"".  To add one, write the function and add it to GUARDS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROGRAMS_SHOWN = 3
 
 
 def not_mounted(device: Device, system: System) -> str:
-    """Refuse what is mounted, itself or anything on it: also the disk of the system itself."""
+    """Refuse a device if it, or a device built on it, is mounted or holds the running system."""
     numbers = {each.number: each for each in tree(device, system)}
     for line in system.read(system.proc / "self/mountinfo", "").splitlines():
         fields = line.split()
@@ -38,7 +38,7 @@ def not_mounted(device: Device, system: System) -> str:
 
 
 def not_swap(device: Device, system: System) -> str:
-    """Refuse swap space."""
+    """Refuse active swap space."""
     numbers = {each.number for each in tree(device, system)}
     for line in system.read(system.proc / "swaps", "").splitlines()[1:]:
         path = line.split()[0].replace("\\040", " ")
@@ -48,11 +48,11 @@ def not_swap(device: Device, system: System) -> str:
 
 
 def no_holders(device: Device, system: System) -> str:
-    """Refuse what an array, a volume group or another cache is built on."""
+    """Refuse a device on which an array, a volume group or another cache is built."""
     on_it = [each.name for each in tree(device, system) if each is not device]
     holders = [name for name in on_it if not (device.folder / name / "partition").exists()]
     if holders:
-        return f"is in use by {', '.join(sorted(set(holders)))}: remove that first, if it may go"
+        return f"is in use by {', '.join(sorted(set(holders)))}: remove that first, if unneeded"
     return ""
 
 
@@ -61,14 +61,14 @@ def no_partitions(device: Device, system: System) -> str:
     parts = sorted(each.parent.name for each in device.folder.glob("*/partition"))
     if parts:
         return (
-            f"has the partitions {', '.join(parts)}: name one that is free, or remove its table "
-            f"(wipefs -a {device.node}) if all of it may go"
+            f"has the partitions {', '.join(parts)}: name an unused one, or, if you need none, "
+            f"erase the partition table (wipefs -a {device.node})"
         )
     return ""
 
 
 def not_of_a_used_disk(device: Device, system: System) -> str:
-    """Refuse a partition beside others that are in use."""
+    """Refuse a partition if others on its disk are in use."""
     if not device.is_partition:
         return ""
     disk = of_number(system.read(device.disk / "dev"), system)
@@ -80,14 +80,14 @@ def not_of_a_used_disk(device: Device, system: System) -> str:
 
 
 def writable(device: Device, system: System) -> str:
-    """Refuse what is read-only."""
+    """Refuse a read-only device."""
     if system.read(device.folder / "ro", "0") == "1":
-        return f"is read-only: blockdev --setrw {device.node}, if that is not there to protect it"
+        return f"is read-only: blockdev --setrw {device.node}, unless it is meant to be protected"
     return ""
 
 
 def not_open(device: Device, system: System) -> str:
-    """Refuse what a program has open, even where it shares it with others."""
+    """Refuse a device that another process has open, also without a claim."""
     numbers = {each.number for each in tree(device, system)}
     users = []
     for process in _processes(system):
@@ -106,13 +106,13 @@ def _processes(system: System) -> Iterable[Path]:
 def _opens(process: Path, numbers: set[str], system: System) -> bool:
     try:
         files = list((process / "fd").iterdir())
-    except OSError:  # it ended, or is not ours to look at
+    except OSError:  # it ended, or we may not look at it
         return False
     return any(system.number_of(file) in numbers for file in files)
 
 
 def no_other_path(device: Device, system: System) -> str:
-    """Refuse one of several paths to the same disk: the others may be in use elsewhere."""
+    """Refuse one of several paths to the same disk: the other paths may be in use."""
     own = system.read(device.disk / "wwid", "") or system.read(device.disk / "device/wwid", "")
     others = [
         folder.name
@@ -123,18 +123,20 @@ def no_other_path(device: Device, system: System) -> str:
         and own in (system.read(folder / "wwid", ""), system.read(folder / "device/wwid", ""))
     ]
     if others:
-        return f"is the same disk as {', '.join(others)}: name the multipath device over them"
+        return f"is the same disk as {', '.join(others)}: name the multipath device on them"
     return ""
 
 
 def not_reserved(device: Device, system: System) -> str:
-    """Refuse a SCSI disk that a host has reserved, as far as sg_persist is there to ask."""
+    """Refuse a SCSI disk with a persistent reservation, if sg_persist is installed."""
     scsi = (device.disk / "device/scsi_level").exists()
     if not scsi or system.uid != 0 or system.program("sg_persist") is None:
         return ""
     words = ["sg_persist", "--in", "--read-reservation", f"{system.dev}/{device.disk.name}"]
     if "Reservation follows" in system.run(words, check=False, record=False):
-        return "is reserved (SCSI persistent reservation), perhaps by another host: end that first"
+        return (
+            "is reserved (SCSI persistent reservation), perhaps by another host: release it first"
+        )
     return ""
 
 
@@ -145,49 +147,49 @@ GUARDS: tuple[Guard, ...] = (
 
 
 def large_enough(device: Device, need_bytes: int, what: str) -> str:
-    """Refuse what is too small."""
+    """Refuse a device that is too small."""
     if device.size_bytes < need_bytes:
         return (
-            f"has {human(device.size_bytes)}, and {what} needs {human(need_bytes)}: name a larger "
-            "one, or write a smaller size in the experiment"
+            f"has {human(device.size_bytes)}, but {what} needs {human(need_bytes)}: name a larger "
+            "device, or write a smaller size in the experiment"
         )
     return ""
 
 
 def empty(device: Device, claim: Claim, system: System) -> str:
-    """Refuse what holds anything: by what is read now, and by blkid's own reading."""
-    names = signatures.found(claim.read, device.size_bytes, remains.known(device, system))
+    """Refuse a device that holds data, by our own reads and by blkid."""
+    names = signatures.contents(claim.read, device.size_bytes, remains.load(device, system))
     names += [name for name in _by_blkid(device, system) if not names]
     if not names:
         return ""
-    mend = f"if nothing of it is needed, wipefs -a {device.node}"
+    remedy = f"if you do not need it, wipefs -a {device.node}"
     if names[0].startswith("data at"):
-        mend = "if nothing of it is needed, zero both its ends"
+        remedy = "if you do not need it, zero both its ends"
     elif names[0].startswith("data in"):
-        mend = f"if nothing of it is needed, zero all of it (blkdiscard -z {device.node})"
+        remedy = f"if you do not need it, zero the whole device (blkdiscard -z {device.node})"
     elif names[0] == signatures.MARK_OF_A_RUN:
-        mend = "`validate clean`, with the --state of that run, gives it back"
-    return f"holds {', '.join(names)}: {mend}"
+        remedy = "run `validate clean` with the --state of that run"
+    return f"holds {', '.join(names)}: {remedy}"
 
 
 def _by_blkid(device: Device, system: System) -> list[str]:
-    """Ask util-linux's blkid to probe, where it is installed: it knows more formats."""
+    """Probe with blkid of util-linux, if installed: it supports more formats."""
     if system.program("blkid") is None:
         return []
-    told = system.run(["blkid", "-p", "-o", "export", device.node], check=False, record=False)
-    known = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
-    return [known[key] for key in ("TYPE", "PTTYPE") if key in known][:1]
+    output = system.run(["blkid", "-p", "-o", "export", device.node], check=False, record=False)
+    values = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
+    return [values[key] for key in ("TYPE", "PTTYPE") if key in values][:1]
 
 
 def check(device: Device, system: System, guards: Iterable[Guard] = GUARDS) -> None:
-    """Raise UnsafeError with all that speaks against a device."""
+    """Raise UnsafeError with the reasons of all guards that refuse a device."""
     reasons = [why for guard in guards if (why := guard(device, system))]
     if reasons:
         raise UnsafeError("\n".join(f"{device.path}: {why}" for why in dict.fromkeys(reasons)))
 
 
 def all_different(devices: Sequence[Device]) -> None:
-    """Raise UnsafeError where two are the same, or one is a part of another."""
+    """Raise UnsafeError if two devices are the same, or one is a partition of another."""
     for index, one in enumerate(devices):
         for other in devices[:index]:
             if one.number == other.number:
@@ -199,14 +201,14 @@ def all_different(devices: Sequence[Device]) -> None:
 
 
 def named_twice(devices: Sequence[Device], erase: Sequence[str], system: System) -> None:
-    """Raise UnsafeError unless the same devices were named again, as ones to be erased."""
+    """Raise UnsafeError unless `erase` names exactly these devices."""
     again = {system.number_of(path): path for path in erase}
     missing = [each for each in devices if each.number not in again]
     if missing:
         words = " ".join(f"--erase {each.path}" for each in missing)
         raise UnsafeError(
-            f"everything on {', '.join(each.path for each in missing)} will be lost: if that is "
-            f"meant, name it again: {words}"
+            f"everything on {', '.join(each.path for each in missing)} will be lost: to "
+            f"confirm, name it again: {words}"
         )
     numbers = {each.number for each in devices}
     for number, path in again.items():
@@ -215,7 +217,7 @@ def named_twice(devices: Sequence[Device], erase: Sequence[str], system: System)
 
 
 def is_file(path: str) -> bool:
-    """Tell whether a path is meant as a file: a new one, or one that is there."""
+    """Return whether a path is a regular file, or a new one outside /dev."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What the machine is, for `environment.json`."""
+"""The facts on the machine in `environment.json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSIONS = {
 
 
 def facts(system: System) -> dict[str, Any]:
-    """Return it."""
+    """Return kernel, processors, memory and program versions."""
     memory = system.read(system.proc / "meminfo", "MemTotal: 0 kB").split()
     name = os.uname()
     return {
@@ -32,6 +32,6 @@ def facts(system: System) -> dict[str, Any]:
 
 
 def version(name: str, system: System) -> str:
-    """Return the first line of what a program says of itself."""
-    told = system.run(VERSIONS[name], check=False, record=False, timeout_s=20).strip()
-    return told.splitlines()[0].strip() if told else ""
+    """Return the first line that a program prints as its version."""
+    output = system.run(VERSIONS[name], check=False, record=False, timeout_s=20).strip()
+    return output.splitlines()[0].strip() if output else ""

@@ -1,7 +1,7 @@
-"""fio's job files, as far as they can be run as root on a device that matters.
+"""Parse fio job files, limited to options that are safe as root on a user's device.
 
-fio can run programs, write files where it is told, and expands `$` with a shell.  So options are
-those of a list: they say what is read and written, and nothing else.
+fio can run programs, write to any file, and expand `$` with a shell.  So only listed options are
+allowed: they describe requests, and name no files or programs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OURS = {
     "filename": "the device is named on the command line",
     "runtime": "write duration in [load]",
     "timeout": "write duration in [load]",
-    "time_based": "it always is",
+    "time_based": "it is always set",
     "output": "results go to the result folder",
 }
 HEADER = re.compile(r"\[([A-Za-z0-9 ._-]{1,64})\]\s*([;#].*)?")
@@ -43,7 +43,7 @@ READING = ("read", "randread")
 
 @dataclass(frozen=True)
 class Section:
-    """A job, or [global]: options in their order."""
+    """A job or [global], with its options in order."""
 
     name: str
     options: tuple[tuple[str, str], ...]
@@ -51,18 +51,18 @@ class Section:
 
 @dataclass(frozen=True)
 class JobFile:
-    """Sections in their order."""
+    """A job file, with its sections in order."""
 
     sections: tuple[Section, ...]
 
     @property
     def writes(self) -> bool:
         """Whether any job writes or discards."""
-        said = [each[1] for one in self.sections for each in one.options if each[0] in RW]
-        return any(value.split(":")[0].split(",")[0] not in READING for value in said)
+        values = [each[1] for one in self.sections for each in one.options if each[0] in RW]
+        return any(value.split(":")[0].split(",")[0] not in READING for value in values)
 
     def rendered(self, settings: dict[str, str]) -> str:
-        """Return the text for fio, with settings of ours before its own [global]."""
+        """Return the text for fio, with `settings` as the first [global] section."""
         lines = ["[global]", *(f"{key}={value}" for key, value in settings.items())]
         for one in self.sections:
             lines += ["", f"[{one.name}]"]
@@ -71,11 +71,11 @@ class JobFile:
 
 
 def parse(text: str, place: str) -> JobFile:
-    """Return the jobs of a file; raises ExperimentError with every line that cannot be run."""
+    """Return the jobs of a file; raise ExperimentError with all lines that are refused."""
     sections: list[tuple[str, list[tuple[str, str]]]] = []
     problems = []
-    for number, written in enumerate(text.splitlines(), 1):
-        line = written.strip()
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
         if not line or line[0] in ";#":
             continue
         header = HEADER.fullmatch(line)
@@ -84,7 +84,7 @@ def parse(text: str, place: str) -> JobFile:
             continue
         name, value, problem = _option(line)
         if not problem and not sections:
-            problem = "stands before the first [job]"
+            problem = "is before the first [job]"
         if problem:
             problems.append(f"{place}: line {number}: {line[:60]}: {problem}")
         else:
@@ -97,19 +97,19 @@ def parse(text: str, place: str) -> JobFile:
 
 
 def _option(line: str) -> tuple[str, str, str]:
-    """Return name, value, and what is wrong with them."""
+    """Return name, value and problem of a line; the problem is "" if there is none."""
     match = LINE.fullmatch(line.strip())
     if match is None:
-        return "", "", "no option of fio: write name=value"
+        return "", "", "is not an option: write name=value"
     name, value = match[1], (match[2] or "").strip()
     if name in OURS:
         return name, value, OURS[name]
     if name not in OPTIONS:
         like = get_close_matches(name, OPTIONS, 1)
-        mend = f"did you mean {like[0]}?" if like else "leave it out"
-        return name, value, f"not among the options that may be run here; {mend}"
+        remedy = f"did you mean {like[0]}?" if like else "remove it"
+        return name, value, f"is not among the allowed options; {remedy}"
     if not VALUE.fullmatch(value):
-        return name, value, "only letters, digits and _.,:/%+- may be in a value"
+        return name, value, "a value may contain only letters, digits, spaces and _.,:/%+-"
     if name == "ioengine" and value not in ENGINES:
-        return name, value, f"known engines are {', '.join(ENGINES)}"
+        return name, value, f"supported engines are {', '.join(ENGINES)}"
     return name, value, ""

@@ -1,7 +1,8 @@
-"""What is about to be done, on disk before it is done: so that it can be undone after any end.
+"""The write-ahead journal of a run: each step is on disk before it is executed.
 
-One line of JSON each: first who we are, then `doing` before a step, `did` after it, `undone` after
-it was undone.  The file is locked while its process lives, and removed when nothing is left.
+So another process can undo the run after a crash.  One line of JSON each: first the run (`id`,
+`pid`, `boot`), then `doing` before a step, `did` after it, `undone` after it was undone.  The file
+is locked with flock(2) while its process lives, and removed when no step remains to be undone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SUFFIX = ".journal"
 
 
 class Journal:
-    """One run's."""
+    """The journal of one run."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
@@ -30,7 +31,7 @@ class Journal:
 
     @classmethod
     def begin(cls, identity: str, system: System) -> Journal:
-        """Begin a new one; MissingError where it cannot be written."""
+        """Create the journal; raise MissingError if it cannot be written."""
         path = folder(system) / f"{identity}{SUFFIX}"
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -43,7 +44,7 @@ class Journal:
         return journal
 
     def write(self, entry: dict[str, Any]) -> None:
-        """Append a line; it is on disk when this returns."""
+        """Append a line and flush it to disk; raise RunError if it cannot be written."""
         line = (json.dumps(entry) + "\n").encode()
         try:
             if os.write(self._fd, line) != len(line):
@@ -51,46 +52,46 @@ class Journal:
             os.fsync(self._fd)
         except OSError as error:
             raise RunError(
-                f"cannot note in {self.path} what is to be done: {error.strerror}; so it is not "
-                "done.  Make room there"
+                f"cannot write the journal {self.path}: {error.strerror}; the step was not "
+                "executed.  Free space there"
             ) from None
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return all lines; a last one that was cut short was not acted on."""
+        """Return all lines but a last one that is cut short: its step was never begun."""
         text = self.path.read_text()
-        found = []
+        entries = []
         for line in text.splitlines():
             try:
-                found.append(json.loads(line))
+                entries.append(json.loads(line))
             except ValueError:
                 break
-        return found
+        return entries
 
     def remove(self) -> None:
-        """End it: nothing is left to be undone."""
+        """Delete the journal: all steps are undone."""
         self.path.unlink(missing_ok=True)
         os.close(self._fd)
 
     def close(self) -> None:
-        """Leave it for `clean`."""
+        """Close the journal and keep its file, for `clean`."""
         os.close(self._fd)
 
 
 def folder(system: System) -> Path:
-    """Return where journals are, made if need be; MissingError where that is not possible."""
+    """Return the folder of the journals, created if needed; raise MissingError if that fails."""
     try:
         system.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise MissingError(
-            f"cannot make {system.state}, where a run notes what it does: {error.strerror}; name "
+            f"cannot create {system.state}, the folder of the journals: {error.strerror}; specify "
             "another folder with --state"
         ) from None
     return system.state
 
 
 @contextlib.contextmanager
-def alone(system: System) -> Iterator[None]:
-    """Hold the lock that one run at a time has; MissingError where another has it."""
+def exclusive(system: System) -> Iterator[None]:
+    """Hold the lock that allows one run at a time; raise MissingError if another run holds it."""
     path = folder(system) / LOCK
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -102,7 +103,7 @@ def alone(system: System) -> Iterator[None]:
         except OSError:
             other = os.pread(fd, 20, 0).decode(errors="replace").strip() or "?"
             raise MissingError(
-                f"another run is at work (process {other}): wait for it, or end it with Ctrl-C"
+                f"another run is active (process {other}): wait for it, or end it with Ctrl-C"
             ) from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
@@ -111,9 +112,9 @@ def alone(system: System) -> Iterator[None]:
         os.close(fd)
 
 
-def left(system: System) -> list[Journal]:
-    """Return the journals of runs that are dead, locked for us."""
-    found = []
+def abandoned(system: System) -> list[Journal]:
+    """Return the journals of dead runs, each locked by this process."""
+    journals = []
     for path in sorted(folder(system).glob(f"*{SUFFIX}")):
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -121,12 +122,12 @@ def left(system: System) -> list[Journal]:
         except OSError:
             os.close(fd)
             continue
-        found.append(Journal(path, fd))
-    return found
+        journals.append(Journal(path, fd))
+    return journals
 
 
 def sync_folder(path: Path) -> None:
-    """See that a new file's name is on disk."""
+    """Flush a folder, so that the name of a new file in it is on disk."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

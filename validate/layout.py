@@ -1,20 +1,20 @@
-"""The result folder: what is in it, by which name.  All commands, the twin and the report use it.
+"""The names of the files in a result folder, for all commands, the twin and the report.
 
-    experiment.toml              as it was run
-    environment.json             see `validate.environment`: what, on what, by which commands
+    experiment.toml              a copy of the experiment that was run
+    environment.json             settings, devices and commands; see `validate.environment`
     load.fio                     the job file that fio ran
-    fio.json                     what fio says, and its logs: one value a second
+    fio.json                     fio's JSON output, and its logs: one value a second
     fio_{bw,iops,lat,clat,slat}.N.log
     workload-start-uptime.txt    uptime in seconds when fio's first request arrived, and ...
     workload-end-uptime.txt      ... when fio ended
     dmcache-status.log           dm-cache: uptime and `dmsetup status --noflush`, each second
-    bcache-stats.log             bcache: true counters, from the kernel's tracepoints
-    bcache-sysfs.log             bcache: its own, which come late and wrap
+    bcache-stats.log             bcache: exact counters, from the kernel's tracepoints
+    bcache-sysfs.log             bcache: its own counters, which are late and wrap
     diskstats.log                uptime and the lines of /proc/diskstats of the devices
     host-load.log                uptime and /proc/loadavg
-    trace/NAME.blktrace.CPU      where asked for: blktrace of the cached, slow and fast device
-    restart/                     where asked for: the same files of the run on the warm cache
-    bare-slow/, bare-fast/       where asked for: fio.JOB.json of runs on the bare devices
+    trace/NAME.blktrace.CPU      if requested: blktrace of the cached, slow and fast device
+    restart/                     if requested: the same files, of the run on the warm cache
+    bare-slow/, bare-fast/       if requested: fio.JOB.json of runs on the bare devices
 
 `hybridsim compare` takes the folder, and `restart/`; `hybridsim fit bare-slow/*.json` fits a disk.
 """
@@ -25,7 +25,7 @@ EXPERIMENT = "experiment.toml"
 ENVIRONMENT = "environment.json"
 JOB_FILE = "load.fio"
 FIO_JSON = "fio.json"
-FIO_LOGS = "fio"  # the prefix of their names
+FIO_LOGS = "fio"  # prefix of the names of its logs
 BEGIN = "workload-start-uptime.txt"
 END = "workload-end-uptime.txt"
 DM_CACHE = "dmcache-status.log"

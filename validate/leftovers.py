@@ -1,4 +1,4 @@
-"""What bears our names, though no journal tells of it: found by prefix, and removed."""
+"""Remove mapped devices and bcache sets that have our name prefix but are in no journal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from validate.steps import PREFIX, UUID_PREFIX, mapper
 from validate.steps.bcache import StartBcache
 from validate.system import System
 
-ROUNDS = 4  # a cache stands on its parts, and those on others
+ROUNDS = 4  # one for each layer: a cache is mapped onto parts, which are mapped too
 
 
 def _mapped(system: System) -> list[str]:
@@ -15,9 +15,9 @@ def _mapped(system: System) -> list[str]:
     if system.program("dmsetup") is None or not (system.sys / "module/dm_mod").is_dir():
         return undone
     for _ in range(ROUNDS):
-        told = system.run(["dmsetup", "info", "-c", "--noheadings", "--separator", " ", "-o",
+        output = system.run(["dmsetup", "info", "-c", "--noheadings", "--separator", " ", "-o",
                            "name,open"], check=False)  # fmt: skip
-        free = [line.split() for line in told.splitlines() if line.startswith(f"{PREFIX}-")]
+        free = [line.split() for line in output.splitlines() if line.startswith(f"{PREFIX}-")]
         for name, opened in free:
             uuid = mapper.info(name, "uuid", system)
             if opened == "0" and uuid.startswith(f"{PREFIX.upper()}-"):
@@ -27,7 +27,7 @@ def _mapped(system: System) -> list[str]:
 
 
 def remove(system: System) -> list[str]:
-    """Remove all of it; return what was removed."""
+    """Remove them; return a message on each."""
     undone = []
     for folder in sorted((system.sys / "fs/bcache").glob(f"{UUID_PREFIX}*")):
         StartBcache(folder.name, {}, {}, "cached").undo(system)

@@ -1,8 +1,7 @@
-"""What a mapped device says of itself, and that it is to begin, said to the kernel directly.
+"""Query and resume mapped devices by ioctl(2).
 
-dmsetup takes a process each time, two tenths of a second in a guest: too long to know when the
-counters stood where they are said to, or when the cache began.  The structures are those of
-linux/dm-ioctl.h.
+dmsetup needs a new process each time, which takes 0.2 s in a guest: too long to give exact times
+for the counters and for the start of the cache.  The structures are those of linux/dm-ioctl.h.
 """
 
 from __future__ import annotations
@@ -22,46 +21,46 @@ NO_FLUSH, STATUS_TABLE = 1 << 11, 1 << 4
 
 
 def status(name: str) -> list[str]:
-    """Return the lines of `dmsetup status --noflush NAME`; RunError where the kernel refuses."""
-    return _ask(name, NO_FLUSH)
+    """Return the lines of `dmsetup status --noflush NAME`; raise RunError on failure."""
+    return _query(name, NO_FLUSH)
 
 
 def table(name: str) -> list[str]:
-    """Return the lines of `dmsetup table NAME`."""
-    return _ask(name, NO_FLUSH | STATUS_TABLE)
+    """Return the lines of `dmsetup table NAME`; raise RunError on failure."""
+    return _query(name, NO_FLUSH | STATUS_TABLE)
 
 
 def resume(name: str) -> None:
-    """Let a device work with the table that was loaded; RunError where the kernel refuses."""
-    _tell(name, RESUME, 0)
+    """Activate the table that was loaded; raise RunError on failure."""
+    _ioctl(name, RESUME, 0)
 
 
-def _ask(name: str, flags: int) -> list[str]:
-    answer = _tell(name, TABLE_STATUS, flags)
+def _query(name: str, flags: int) -> list[str]:
+    answer = _ioctl(name, TABLE_STATUS, flags)
     _, _, _, _, start, count, *_ = HEAD.unpack_from(answer)
     return _lines(answer, start, count)
 
 
-def _tell(name: str, command: int, flags: int) -> bytearray:
-    question = bytearray(BUFFER_BYTES)
-    HEAD.pack_into(question, 0, 4, 0, 0, BUFFER_BYTES, HEAD.size, 0, 0, flags, 0, 0,
+def _ioctl(name: str, command: int, flags: int) -> bytearray:
+    buffer = bytearray(BUFFER_BYTES)
+    HEAD.pack_into(buffer, 0, 4, 0, 0, BUFFER_BYTES, HEAD.size, 0, 0, flags, 0, 0,
                    name.encode(), b"")  # fmt: skip
     try:
         control = os.open(CONTROL, os.O_RDWR)
         try:
-            fcntl.ioctl(control, command, question)
+            fcntl.ioctl(control, command, buffer)
         finally:
             os.close(control)
     except OSError as error:
-        raise RunError(f"the mapped device {name} does not answer: {error.strerror}") from None
-    return question
+        raise RunError(f"cannot query the mapped device {name}: {error.strerror}") from None
+    return buffer
 
 
 def _lines(answer: bytearray, start: int, count: int) -> list[str]:
-    found, at = [], start
+    lines, at = [], start
     for _ in range(count):
         first, length, _, following, kind = TARGET.unpack_from(answer, at)
         text = answer[at + TARGET.size : answer.index(0, at + TARGET.size)].decode()
-        found.append(f"{first} {length} {kind.rstrip(bytes(1)).decode()} {text}".strip())
-        at = start + following  # counted from the first one
-    return found
+        lines.append(f"{first} {length} {kind.rstrip(bytes(1)).decode()} {text}".strip())
+        at = start + following  # relative to the first target
+    return lines

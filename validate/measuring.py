@@ -1,4 +1,4 @@
-"""One measurement: fio on the cached device, samples each second, and a trace if asked for."""
+"""One measurement: fio on the cached device, samples each second, and a trace if requested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def measure(
     read_only: bool,
     traced: Sequence[Device] = (),
 ) -> None:
-    """Run the load on a cache and write down all of it; RunError where something failed."""
+    """Run the load on a cache and collect all data; raise RunError if a part fails."""
     folder.mkdir(exist_ok=True)
     experiment = environment.experiment
     cached = of_number(subject.numbers["cached"], subject.system)
@@ -35,10 +35,10 @@ def measure(
     )  # fmt: skip
     try:
         if traced and not collect.trace_start_s:
-            trace.begin()  # so that the first request is in it
+            trace.begin()  # before fio, to include its first request
         with sampling.sampled(subject, folder):
             fio.run(order, site, trace.tick)
     finally:
         result_folder.check_room(folder)
-        said = trace.end()
-        environment.notes += [said] if said else []
+        remark = trace.end()
+        environment.notes += [remark] if remark else []

@@ -1,4 +1,4 @@
-"""From an experiment and the devices for it to the steps that build its cache."""
+"""Plan the steps that build the cache of an experiment on the user's devices."""
 
 from __future__ import annotations
 
@@ -16,55 +16,57 @@ from validate.steps.files import AttachLoop, CreateFile
 from validate.steps.mapper import MapCache, MapLinear
 from validate.steps.raid import MakeRaid
 
-RAID_ROOM = 256 * MIB  # what md may keep for itself on each member
-MEMBERS_LEAST = {0: 2, 1: 2, 5: 3, 6: 4, 10: 2}
-WAYS = {0: 0, 1: -1, 5: 1, 6: 2}  # members' worth of redundancy
+RAID_ROOM = 256 * MIB  # bytes that md may reserve on each member
+MEMBERS_MIN = {0: 2, 1: 2, 5: 3, 6: 4, 10: 2}
+REDUNDANT = {0: 0, 5: 1, 6: 2}  # members of redundancy, by level
 
 
 @dataclass(frozen=True)
 class Place:
-    """What the user named: a device, or a file that is to be made."""
+    """A device, or a file to create, that the user specified."""
 
     path: str
     size_bytes: int = 0  # of a device
-    identity: dict[str, str] | None = None  # of a device; a file has none
+    identity: dict[str, str] | None = None  # of a device; None for a file
 
 
 @dataclass
 class Plan:
-    """Steps in their order: those below the cache, then the cache."""
+    """The steps in order: those below the cache, then the cache."""
 
     below: list[Step] = field(default_factory=list)
-    cache: list[Step] = field(default_factory=list)  # the last one is undone for a warm restart
+    cache: list[Step] = field(
+        default_factory=list
+    )  # the last step is undone and repeated for a warm restart
     slow_roles: list[str] = field(default_factory=list)
     fast_role: str = ""
 
     @property
     def steps(self) -> list[Step]:
-        """All of them."""
+        """All steps in order."""
         return self.below + self.cache
 
 
 def plan(experiment: Experiment, slow: Sequence[Place], fast: Place | None, identity: str) -> Plan:
-    """Return the plan; raises ExperimentError where devices and experiment do not fit."""
-    made = Plan()
+    """Return the plan; raise ExperimentError if devices and experiment do not fit."""
+    steps = Plan()
     names = Names(identity)
     check_number(experiment, len(slow), fast is not None)
-    _slow_side(made, experiment, slow, names)
+    _slow_side(steps, experiment, slow, names)
     if fast is not None:
-        _fast_side(made, experiment.cache, fast, names)
-    made.cache = _cache(experiment.cache, names)
-    return made
+        _fast_side(steps, experiment.cache, fast, names)
+    steps.cache = _cache(experiment.cache, names)
+    return steps
 
 
 @dataclass(frozen=True)
 class Names:
-    """A run's names and UUIDs."""
+    """The names, UUIDs and tokens of a run."""
 
     identity: str
 
     def name(self, role: str) -> str:
-        """Return the name of what plays a role."""
+        """Return the name of the mapped device or array with a role."""
         return f"{PREFIX}-{self.identity}-{role}"
 
     def uuid(self, role: str) -> str:
@@ -72,74 +74,74 @@ class Names:
         return f"{PREFIX.upper()}-{self.identity}-{role}"
 
     def token(self) -> str:
-        """Return a new one, which no other step of any run has."""
+        """Return a new random token."""
         return secrets.token_hex(16)
 
 
 def check_number(experiment: Experiment, slow: int, has_fast: bool) -> None:
-    """Raise ExperimentError where there are too few devices, or too many."""
+    """Raise ExperimentError if there are too few or too many devices."""
     level, kind = experiment.origin.raid_level, experiment.cache.kind
     if level is None and slow != 1:
         raise ExperimentError(f"{slow} slow devices: name one, or write raid = 5 in [origin]")
-    if level is not None and slow < MEMBERS_LEAST[level]:
+    if level is not None and slow < MEMBERS_MIN[level]:
         raise ExperimentError(
-            f"{slow} slow devices: RAID {level} needs {MEMBERS_LEAST[level]}: repeat --slow"
+            f"{slow} slow devices: RAID {level} needs {MEMBERS_MIN[level]}: repeat --slow"
         )
     if kind != "none" and not experiment.cache.size_bytes:
-        raise ExperimentError("how large is the cache to be? write size in [cache]")
+        raise ExperimentError("the size of the cache is missing: write size in [cache]")
     if kind == "none" and has_fast:
-        raise ExperimentError('kind = "none" needs no fast device: leave out --fast')
+        raise ExperimentError('kind = "none" uses no fast device: remove --fast')
     if kind != "none" and not has_fast:
         raise ExperimentError(f"{kind} needs a fast device: name one with --fast")
 
 
 def slow_bytes(experiment: Experiment, number: int) -> int:
-    """Return what each slow device must hold; 0 where the experiment does not say."""
+    """Return the bytes needed on each slow device; 0 if the experiment has no size."""
     level, size = experiment.origin.raid_level, experiment.origin.size_bytes
     if level is None or not size:
         return size
-    worth = number / 2 if level == 10 else number - WAYS[level] if level != 1 else 1
+    usable = number / 2 if level == 10 else number - REDUNDANT[level] if level != 1 else 1
     chunk = experiment.origin.chunk_bytes
-    return int(-(-size // worth) // chunk + 1) * chunk + RAID_ROOM
+    return int(-(-size // usable) // chunk + 1) * chunk + RAID_ROOM
 
 
-def _slow_side(made: Plan, experiment: Experiment, slow: Sequence[Place], names: Names) -> None:
+def _slow_side(steps: Plan, experiment: Experiment, slow: Sequence[Place], names: Names) -> None:
     size, level = experiment.origin.size_bytes, experiment.origin.raid_level
     is_mapped = bool(size) and (level is not None or size != _size_of(slow[0], size))
     top = "whole" if is_mapped else "origin"
     room = 0 if level is not None else _room(slow[0], size)
     if level is None:
-        made.slow_roles = [top]
-        made.below += _taken(slow[0], top, size, names, has_room=room > 0)
+        steps.slow_roles = [top]
+        steps.below += _taken(slow[0], top, size, names, has_room=room > 0)
     else:
-        made.slow_roles = [f"slow{at}" for at in range(len(slow))]
-        for place, role in zip(slow, made.slow_roles):
+        steps.slow_roles = [f"slow{at}" for at in range(len(slow))]
+        for place, role in zip(slow, steps.slow_roles):
             size_bytes = slow_bytes(experiment, len(slow))
-            made.below += _taken(place, role, size_bytes, names, has_room=False)
-        made.below.append(
+            steps.below += _taken(place, role, size_bytes, names, has_room=False)
+        steps.below.append(
             MakeRaid(
                 names.name("array"), uuid_of(names.identity), level,
-                experiment.origin.chunk_bytes, tuple(made.slow_roles), top,
+                experiment.origin.chunk_bytes, tuple(steps.slow_roles), top,
             )
         )  # fmt: skip
     if is_mapped:
-        made.below.append(
+        steps.below.append(
             MapLinear(names.name("origin"), names.uuid("origin"), top, room, size, "origin")
         )
 
 
-def _fast_side(made: Plan, cache: Cache, fast: Place, names: Names) -> None:
+def _fast_side(steps: Plan, cache: Cache, fast: Place, names: Names) -> None:
     need = cache.metadata_bytes + cache.size_bytes
     is_mapped = bool(cache.metadata_bytes) or need != _size_of(fast, need)
-    made.fast_role = "fast" if is_mapped else "data"
+    steps.fast_role = "fast" if is_mapped else "data"
     room = _room(fast, need)
-    made.below += _taken(fast, made.fast_role, need, names, has_room=room > 0)
+    steps.below += _taken(fast, steps.fast_role, need, names, has_room=room > 0)
     parts = {
         "metadata": (room, cache.metadata_bytes),
         "data": (room + cache.metadata_bytes, cache.size_bytes),
     }
     if is_mapped:
-        made.below += [
+        steps.below += [
             MapLinear(names.name(role), names.uuid(role), "fast", start, size, role)
             for role, (start, size) in parts.items()
             if size
@@ -151,7 +153,7 @@ def _size_of(place: Place, file_bytes: int) -> int:
 
 
 def _room(place: Place, need_bytes: int) -> int:
-    """Return what is left free at both ends of a device of the user's, where it has room."""
+    """Return the bytes to leave free at each end of a device; 0 for files or without room."""
     fits = place.identity is not None and place.size_bytes >= need_bytes + 2 * ROOM
     return ROOM if need_bytes and fits else 0
 
@@ -183,8 +185,8 @@ def _cache(cache: Cache, names: Names) -> list[Step]:
 
 
 def bcache_settings(cache: Cache) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what is set of the cached device, and of its set: what the experiment says."""
-    said = {
+    """Return the settings of the cached device and those of its set, by path in sysfs."""
+    of_device = {
         "cache_mode": cache.mode,
         "sequential_cutoff": cache.sequential_cutoff_bytes,
         "writeback_percent": cache.writeback_percent,
@@ -195,7 +197,7 @@ def bcache_settings(cache: Cache) -> tuple[dict[str, str], dict[str, str]]:
         "congested_write_threshold_us": cache.congested_write_us,
         "cache0/cache_replacement_policy": cache.policy,
     }
-    return _texts(said), _texts(of_set)
+    return _texts(of_device), _texts(of_set)
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, str]:

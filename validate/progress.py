@@ -1,13 +1,13 @@
-"""Saying what is done, while it is done."""
+"""Progress messages of a run."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]  # takes one message, without a newline
 
 
 def to_stderr(line: str) -> None:
-    """Say what is done now."""
+    """Print a message to standard error."""
     print(f"validate: {line}", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
-"""What our runs left between the ends of a device: noted, so that the next run takes it again.
+"""Hashes of the content that a load left between the ends of a device.
 
-The load fills the middle of a device, and nobody zeroes terabytes.  When a run ends in order, the
-hashes of the sampled pieces are noted by the device's identity.  A later check accepts a piece
-there only while its content is exactly that; after a kill nothing is noted, as nobody can tell who
-wrote last.
+The load fills the middle of a device, which is not zeroed afterwards: that may be terabytes.  When
+a run ends in order, the hashes of the sampled pieces are saved under the device's identity.  A
+later check accepts data between the ends only where its hash is among those.  After a kill nothing
+is saved, since the last writer is unknown.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from validate.signatures import Piece
 from validate.system import System
 
 FOLDER = "remains"
-LASTING = ("hardware", "size", "start")  # what a reboot does not change
+LASTING = ("hardware", "size", "start")  # the parts of an identity that a reboot does not change
 
 
-def note(device: Device, content: Sequence[Piece], system: System) -> None:
-    """Remember what is there; a note that cannot be written is none."""
+def save(device: Device, content: Sequence[Piece], system: System) -> None:
+    """Save the content of a device; errors are ignored, and the device is then refused later."""
     path = _path(device, system)
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
@@ -32,10 +32,12 @@ def note(device: Device, content: Sequence[Piece], system: System) -> None:
             path.write_text(json.dumps([list(piece) for piece in content]))
 
 
-def known(device: Device, system: System) -> Collection[Piece]:
-    """Return what an earlier run left on it."""
+def load(device: Device, system: System) -> Collection[Piece]:
+    """Return the pieces that an earlier run saved; an empty set if there are none."""
     try:
-        return {(int(at), str(told)) for at, told in json.loads(_path(device, system).read_text())}
+        return {
+            (int(at), str(digest)) for at, digest in json.loads(_path(device, system).read_text())
+        }
     except (OSError, ValueError, TypeError):
         return set()
 

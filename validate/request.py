@@ -1,4 +1,4 @@
-"""What `build` is asked for, what could be in the way, and the plan in words."""
+"""Check the options of `build`, and describe its plan."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from validate.sizes import human
 from validate.system import System
 
 FILES_NOTE = (
-    "new files are sparse, and what was never written is read without the disk: counters of the "
-    "cache are those of real disks, times are not"
+    "new files are sparse, and reads of parts that were never written do not reach the disk: the "
+    "counters of the cache are realistic, the times are not"
 )
-SAMPLE_IDENTITY = "0" * 12  # in a plan that is only shown
+SAMPLE_IDENTITY = "0" * 12  # of a plan that is only shown
 
 
 @dataclass
 class BuildRequest:
-    """What the user asked for."""
+    """The options of `build`."""
 
     experiment: Experiment
     slow: Sequence[str]
@@ -33,17 +33,17 @@ class BuildRequest:
     erase: Sequence[str]
     out: str | None
     system: System
-    devices: list[Device] = field(default_factory=list)  # those that are no files
+    devices: list[Device] = field(default_factory=list)  # without files
     places: list[Place] = field(default_factory=list)  # slow ones, then the fast one
 
 
 def check(request: BuildRequest) -> list[str]:
-    """Look at all that could be in the way, and touch nothing; return what to know.
+    """Check devices, files and experiment without changing anything; return notes for the user.
 
-    As root, each device is claimed exclusively from here on, so that nobody comes between this and
-    the first change; `devices.let_go` ends that.
+    As root, each device stays claimed exclusively, so that no other process claims it between this
+    check and the first change; `devices.release_claim` releases the claims.
 
-    Raises UnsafeError for a device that must not be taken, MissingError for what is not there.
+    Raises UnsafeError if a device must not be used, ExperimentError or MissingError for files.
     """
     experiment, system = request.experiment, request.system
     files = [path for path in _paths(request) if guards.is_file(path)]
@@ -60,17 +60,21 @@ def check(request: BuildRequest) -> list[str]:
     if problems:
         raise UnsafeError("\n".join(problems))
     if system.uid != 0 and request.devices:
-        notes.append("not root: whether a device is open or holds data is not known yet")
+        notes.append("not root: it was not checked whether the devices are open or hold data")
     if len({device.disk for device in request.devices}) < len(request.devices):
-        notes.append("slow and fast device are parts of one disk: they will disturb each other")
+        notes.append(
+            "slow and fast device are parts of one disk: their requests slow each other down"
+        )
     return notes
 
 
 def ready(request: BuildRequest) -> None:
-    """Raise where something is missing that the run itself needs, or was not named twice."""
+    """Raise MissingError if a requirement of the run is missing, UnsafeError without --erase."""
     system, experiment = request.system, request.experiment
     if system.uid != 0:
-        raise MissingError("needs root: run it with sudo; or use `validate lab`, which needs none")
+        raise MissingError(
+            "needs root: run it with sudo; or use `validate lab`, which does not need root"
+        )
     kind = experiment.cache.kind
     programs = ["fio", "dmsetup"] if kind != "none" or experiment.origin.size_bytes else ["fio"]
     programs += ["make-bcache"] if kind == "bcache" else []
@@ -89,7 +93,7 @@ def _paths(request: BuildRequest) -> list[str]:
 
 
 def sides(request: BuildRequest) -> tuple[list[Place], Place | None]:
-    """Return the slow places and the fast one."""
+    """Return the slow places and the fast place."""
     number = len(request.slow)
     return request.places[:number], next(iter(request.places[number:]), None)
 
@@ -101,7 +105,7 @@ def _place(path: str, device: Device | None, system: System) -> Place:
 
 
 def _sizes(request: BuildRequest) -> None:
-    """Raise UnsafeError where a device is too small."""
+    """Raise UnsafeError if a device is too small."""
     by_path = {device.path: device for device in request.devices}
     need = slow_bytes(request.experiment, len(request.slow)) or 1 << 20
     wanted = [(path, need, "the origin") for path in request.slow]
@@ -117,29 +121,29 @@ def _sizes(request: BuildRequest) -> None:
 
 
 def _new_files(paths: Sequence[str], experiment: Experiment) -> None:
-    """Raise where a file is there, is named twice, or has no room to grow."""
+    """Raise an error if a file exists, is named twice, or does not fit on its disk."""
     for path in paths:
         if not experiment.origin.size_bytes:
             raise ExperimentError(f"{path}: a new file needs a size: write size in [origin]")
         if os.path.lexists(path):
-            raise UnsafeError(f"{path}: is there already: name a file that is not, it will be made")
+            raise UnsafeError(f"{path}: is there already: name a new file, which will be created")
         if not Path(path).absolute().parent.is_dir():
-            raise MissingError(f"{path}: its folder does not exist: make it first")
+            raise MissingError(f"{path}: its folder does not exist: create it first")
     if len({os.path.abspath(path) for path in paths}) < len(paths):
-        raise UnsafeError(f"{paths[0]}: the same file twice: name two")
+        raise UnsafeError(f"{paths[0]}: is named twice: name two files")
     writes = experiment.load.job.writes or experiment.collect.calibrate
     need = experiment.fast_bytes + (experiment.origin.size_bytes if writes else 0)
     for folder in {Path(path).absolute().parent for path in paths}:
         free = shutil.disk_usage(folder).free
         if free < need:
             raise MissingError(
-                f"{folder}: {human(free)} are free there, and the files may grow to {human(need)}: "
-                "make room, or write smaller sizes in the experiment"
+                f"{folder}: {human(free)} are free, but the files may grow to {human(need)}: "
+                "free space, or write smaller sizes in the experiment"
             )
 
 
 def _problem(device: Device, system: System) -> str:
-    """Return what speaks against a device, or ""; as root, claim it first and keep the claim."""
+    """Return why a device must not be used, or ""; as root, claim it and keep the claim."""
     try:
         guards.check(device, system)
         if system.uid == 0:
@@ -159,14 +163,14 @@ def shown(request: BuildRequest, notes: Sequence[str]) -> str:
                                            f"({device.name})") if each)  # fmt: skip
         lines.append(f"  {device.path}: {words}: everything on it will be lost")
     steps = plan(experiment, *sides(request), SAMPLE_IDENTITY)
-    told = [step.describe() for step in steps.below]
+    actions = [step.describe() for step in steps.below]
     if experiment.collect.calibrate:
-        told.append("run fio on the bare devices, and zero their ends again")
-    told += [step.describe() for step in steps.cache]
-    told.append(f"run fio for {experiment.load.duration_s} s, and collect each second")
+        actions.append("run fio on the bare devices, then zero their ends")
+    actions += [step.describe() for step in steps.cache]
+    actions.append(f"run fio for {experiment.load.duration_s} s, and sample each second")
     if experiment.restart_s:
-        told.append(f"stop the cache, start it warm, run fio for {experiment.restart_s} s more")
-    told.append("undo all of it, in reverse")
-    lines += [f"  {number}. {each}" for number, each in enumerate(told, 1)]
+        actions.append(f"restart the cache warm, and run fio for {experiment.restart_s} s")
+    actions.append("undo all steps, in reverse order")
+    lines += [f"  {number}. {each}" for number, each in enumerate(actions, 1)]
     lines += [f"  note: {each}" for each in notes]
     return "\n".join(lines).replace(SAMPLE_IDENTITY, "RUN")

@@ -1,4 +1,4 @@
-"""The result folder, before and after a run."""
+"""Prepare the result folder before a run, and complete it afterwards."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ TRACE_BYTES_PER_S = MIB  # of all devices, at a few thousand requests a second
 
 
 def prepare(path: str, experiment: Experiment) -> Path:
-    """Make the folder, or take an empty one.
+    """Create the folder, or accept an empty one, and copy the experiment into it.
 
-    Raises ExperimentError where it holds something, MissingError where it cannot be written or its
-    disk is full.
+    Raises ExperimentError if it is not empty, MissingError if it cannot be written or its disk is
+    full.
     """
     folder = Path(path).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise ExperimentError(f"{path}: is not empty: name a new folder with -o")
+            raise ExperimentError(f"{path}: is not empty: specify a new folder with -o")
         probe = folder / f".{layout.ENVIRONMENT}"
         probe.write_bytes(bytes(4096))
         probe.unlink()
     except OSError as error:
         raise MissingError(
-            f"{path}: cannot be written: {error.strerror}; name another folder with -o"
+            f"{path}: cannot be written: {error.strerror}; specify another folder with -o"
         ) from None
     has, need = shutil.disk_usage(folder).free, need_bytes(experiment)
     if has < need:
         raise MissingError(
-            f"{path}: {human(has)} are free there, and the results may take {human(need)}: make "
-            "room, or name another folder with -o"
+            f"{path}: {human(has)} are free, but the results may need {human(need)}: free "
+            "space, or specify another folder with -o"
         )
     (folder / layout.EXPERIMENT).write_text(experiment.text)
     return folder
 
 
 @contextlib.contextmanager
-def told(environment: Environment, folder: Path) -> Iterator[None]:
-    """Write down how a run ended, whichever way; remove the folder of one that never began."""
+def recorded(environment: Environment, folder: Path) -> Iterator[None]:
+    """Write how a run ended; remove the folder of a run that never began."""
     try:
         yield
         environment.complete = True
@@ -57,14 +57,14 @@ def told(environment: Environment, folder: Path) -> Iterator[None]:
         environment.error = str(error)
         with contextlib.suppress(OSError):
             environment.write(folder)
-            forget_if_bare(folder)
+            remove_if_bare(folder)
         raise
     finally:
         give_to_caller(folder)
 
 
-def forget_if_bare(folder: Path) -> None:
-    """Remove a folder that holds no results: a run that never began may be repeated as it is."""
+def remove_if_bare(folder: Path) -> None:
+    """Remove a folder without results, so that the same command can be repeated."""
     names = {layout.EXPERIMENT, layout.ENVIRONMENT}
     if {each.name for each in folder.iterdir()} <= names:
         for name in names:
@@ -73,22 +73,22 @@ def forget_if_bare(folder: Path) -> None:
 
 
 def need_bytes(experiment: Experiment) -> int:
-    """Return what the results may take."""
+    """Return an upper estimate of the bytes of the results."""
     collect, seconds = experiment.collect, experiment.load.duration_s + experiment.restart_s
     traced = (collect.trace_duration_s or seconds) if collect.trace else 0
     return NEED_BYTES + traced * TRACE_BYTES_PER_S + seconds * 4096
 
 
 def check_room(folder: Path) -> None:
-    """Raise MissingError where the disk of the results is full by now."""
+    """Raise MissingError if the disk of the results is full."""
     if shutil.disk_usage(folder).free < MIB:
         raise MissingError(
-            f"{folder}: its disk is full: the results are not whole; make room and run it again"
+            f"{folder}: its disk is full, the results are incomplete: free space and run it again"
         )
 
 
 def give_to_caller(folder: Path) -> None:
-    """Give the results to the user who called sudo."""
+    """Change the owner of the results to the user who called sudo."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if uid.isdigit() and gid.isdigit() and os.geteuid() == 0 and folder.is_dir():
         for path in [folder, *folder.rglob("*")]:

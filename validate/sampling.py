@@ -1,4 +1,4 @@
-"""A thread that asks all collectors once a second, on a grid that does not drift."""
+"""A thread that samples all collectors once a second, without drift."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from validate.collecting import Collector, Subject, of
 from validate.errors import RunError, ValidateError
 
 INTERVAL_S = 1.0
-TROUBLES_SHOWN = 3
+ERRORS_SHOWN = 3
 PATIENCE_S = 60
 
 
 class Sampler:
-    """Samples of a subject, into a folder."""
+    """Writes samples of a subject to files in a folder."""
 
     def __init__(self, subject: Subject, folder: Path) -> None:
         self._subject = subject
         self._folder = folder
         self._end = threading.Event()
         self._begun = threading.Event()
-        self.troubles: list[str] = []
+        self.errors: list[str] = []
 
     def run(self) -> None:
-        """Sample until told to end, and once more then."""
+        """Sample until `end` is called, and once more after it."""
         try:
             self._run()
-        except Exception as error:  # it must be told where somebody waits for it
-            self.troubles.append(f"{type(error).__name__}: {error}")
+        except Exception as error:  # reported by `wait` and `sampled`
+            self.errors.append(f"{type(error).__name__}: {error}")
         finally:
             self._begun.set()
 
@@ -45,18 +45,18 @@ class Sampler:
                 for collector, stream in opened:
                     self._take(collector, stream)
                 self._begun.set()
-                if is_last or self.troubles:
+                if is_last or self.errors:
                     return
                 due = max(due + INTERVAL_S, time.monotonic())
                 self._end.wait(due - time.monotonic())
 
     def wait(self) -> None:
-        """Wait for the first samples; RunError where there are none."""
-        if not self._begun.wait(PATIENCE_S) or self.troubles:
-            raise RunError(f"no samples: {'; '.join(self.troubles[:TROUBLES_SHOWN])}")
+        """Wait for the first samples; raise RunError if there are none."""
+        if not self._begun.wait(PATIENCE_S) or self.errors:
+            raise RunError(f"no samples: {'; '.join(self.errors[:ERRORS_SHOWN])}")
 
     def end(self) -> None:
-        """Tell it to end."""
+        """Request the end of the thread."""
         self._end.set()
 
     def _open(self, collector: Collector, files: ExitStack) -> TextIO:
@@ -72,12 +72,12 @@ class Sampler:
             for line in collector.sample():
                 stream.write(f"{uptime_s:.2f} {line}\n")
         except (ValidateError, OSError) as error:
-            self.troubles.append(f"{collector.file}: {error}")
+            self.errors.append(f"{collector.file}: {error}")
 
 
 @contextmanager
 def sampled(subject: Subject, folder: Path) -> Iterator[Sampler]:
-    """Sample meanwhile; RunError where that failed."""
+    """Sample during the context; raise RunError if that fails."""
     sampler = Sampler(subject, folder)
     thread = threading.Thread(target=sampler.run, name="samples", daemon=True)
     thread.start()
@@ -87,5 +87,5 @@ def sampled(subject: Subject, folder: Path) -> Iterator[Sampler]:
     finally:
         sampler.end()
         thread.join(PATIENCE_S)
-    if sampler.troubles:
-        raise RunError(f"samples are missing: {'; '.join(sampler.troubles[:TROUBLES_SHOWN])}")
+    if sampler.errors:
+        raise RunError(f"samples are missing: {'; '.join(sampler.errors[:ERRORS_SHOWN])}")

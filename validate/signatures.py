@@ -1,8 +1,7 @@
-"""What a device holds, read from the device itself: no cache of udev's or blkid's is asked.
+"""Detect what a device holds, by reads of the device itself, not of udev's or blkid's caches.
 
-The places are those that the formats' documents tell.  A device that holds anything else than
-zeros at its beginning, at its end or at one of the places between where it is sampled is not empty
-either, whatever it is.
+The offsets and magic numbers are those of the formats' documentation.  A device without a
+signature counts as empty only if its ends and all sampled places between them are zeros.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from validate.sizes import KIB, MIB
 
 Reader = Callable[[int, int], bytes]  # offset, length
 Piece = tuple[int, str]  # offset, SHA-256
-END = MIB  # what must be zeros, at both ends; of the next one, all is looked at
-SAMPLES, SAMPLE_BYTES = 128, 4 * KIB  # between them
-OURS = b"hybridsim validate"  # how the mark of a run begins
+END = MIB  # bytes at each end that must be zeros; the next END bytes are read in full too
+SAMPLES, SAMPLE_BYTES = 128, 4 * KIB  # between the ends
+OURS = b"hybridsim validate"  # the first bytes of the mark of a run
 MARK_OF_A_RUN = "the mark of a run of validate"
 BCACHE = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
 MD = bytes.fromhex("fc4e2ba9")
@@ -26,10 +25,10 @@ MD = bytes.fromhex("fc4e2ba9")
 
 @dataclass(frozen=True)
 class Mark:
-    """A format, where its mark stands, and what it is."""
+    """The signature of a format: its offset and magic number."""
 
     name: str
-    offset: int  # from the end where negative
+    offset: int  # in bytes; negative: from the end
     magic: bytes
 
 
@@ -88,10 +87,10 @@ MARKS = (
 )
 
 
-def found(read: Reader, size_bytes: int, known: Collection[Piece] = ()) -> list[str]:
-    """Name what a device holds; nothing where its ends and all samples of it are zeros.
+def contents(read: Reader, size_bytes: int, allowed: Collection[Piece] = ()) -> list[str]:
+    """Return names of what a device holds; an empty list if its ends and all samples are zeros.
 
-    `known` are pieces between the ends that may be there: what a run of ours left.
+    `allowed` are pieces between the ends that are ignored: those that a run of ours left.
     """
     names = [mark.name for mark in MARKS if _has(read, size_bytes, mark)]
     names += _md_at_the_end(read, size_bytes)
@@ -102,28 +101,28 @@ def found(read: Reader, size_bytes: int, known: Collection[Piece] = ()) -> list[
     if not names:
         names += [f"data at its {place}" for place in _not_empty(read, size_bytes)]
     if not names:
-        strange = [at for at, told in content(read, size_bytes) if (at, told) not in known]
-        names += [f"data in its middle (at byte {at})" for at in strange[:1]]
+        others = [piece[0] for piece in content(read, size_bytes) if piece not in allowed]
+        names += [f"data in its middle (at byte {at})" for at in others[:1]]
     return list(dict.fromkeys(names))
 
 
 def not_zero(data: bytes | bytearray) -> bool:
-    """Tell whether it holds anything but zeros; far faster than `any`."""
+    """Return whether data holds anything but zeros; far faster than `any`."""
     return data.count(0) != len(data)
 
 
 def content(read: Reader, size_bytes: int) -> list[Piece]:
-    """Return the pieces between the ends that hold something: where, and its SHA-256."""
-    holding = []
+    """Return the sampled pieces between the ends that are not zeros."""
+    pieces = []
     for at, length in _pieces(size_bytes):
         data = read(at, length)
         if not_zero(data):
-            holding.append((at, hashlib.sha256(data).hexdigest()))
-    return holding
+            pieces.append((at, hashlib.sha256(data).hexdigest()))
+    return pieces
 
 
 def _pieces(size_bytes: int) -> list[tuple[int, int]]:
-    """Return where it is looked at between the ends: offsets and lengths."""
+    """Return offset and length of the pieces that are read between the ends."""
     start, end = END, size_bytes - END
     if end <= start:
         return []
@@ -146,7 +145,7 @@ def _has(read: Reader, size_bytes: int, mark: Mark) -> bool:
 
 
 def _md_at_the_end(read: Reader, size_bytes: int) -> list[str]:
-    """Look for md's superblocks of version 0.90 and 1.0, whose place depends on the size."""
+    """Detect md superblocks of versions 0.90 and 1.0, whose offset depends on the size."""
     of_0_90 = size_bytes // (64 * KIB) * 64 * KIB - 64 * KIB
     of_1_0 = (size_bytes // 512 - 16) // 8 * 8 * 512
     places = [at for at in (of_0_90, of_1_0) if at >= 0]
@@ -154,7 +153,7 @@ def _md_at_the_end(read: Reader, size_bytes: int) -> list[str]:
 
 
 def _zfs(read: Reader, size_bytes: int) -> list[str]:
-    """Look for an uberblock in ZFS's four labels."""
+    """Detect an uberblock in ZFS's four labels."""
     label, magic = 256 * KIB, (0x00BAB10C).to_bytes(8, "little")
     end = size_bytes // label * label
     for start in (0, label, end - 2 * label, end - label):

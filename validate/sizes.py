@@ -1,4 +1,4 @@
-"""Sizes and times as people write them; k, m, g count in 1024, as in fio, and MB in 1000."""
+"""Parse and format sizes and times; k, m, g are powers of 1024, as in fio, and MB of 1000."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ _NUMBER = re.compile(r"\s*+(\d++(?:_\d++)*+(?:\.\d++)?+)\s*+([A-Za-z]*+)\s*+", r
 
 
 def size_of(text: object) -> int:
-    """Return the bytes of '64KiB', '4k' or a number of bytes; raise ValueError for another."""
+    """Return the bytes of '64KiB', '4k' or a number of bytes; raise ValueError otherwise."""
     if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
         return text
     return _amount(text, SIZES, "size", "'64KiB', '32GB' or '4k'")
 
 
 def microseconds_of(text: object) -> int:
-    """Return the microseconds of '150s', '20m' or '2ms'; raise ValueError for another."""
+    """Return the microseconds of '150s', '20m' or '2ms'; raise ValueError otherwise."""
     if text in (0, "0"):
         return 0
     return _amount(text, MICROSECONDS, "time", "'150s', '20m' or '2ms'")
 
 
 def seconds_of(text: object) -> int:
-    """Return whole seconds, at least one; raise ValueError for another."""
+    """Return whole seconds, at least one; raise ValueError otherwise."""
     seconds, rest = divmod(microseconds_of(text), 10**6)
     if rest or not seconds:
-        raise ValueError(f"{text!r} is no whole number of seconds: write for instance '150s'")
+        raise ValueError(
+            f"{text!r} is not a positive whole number of seconds: write for instance '150s'"
+        )
     return seconds
 
 
@@ -44,15 +46,15 @@ def _amount(text: object, units: dict[str, int], what: str, example: str) -> int
     unit = match[2] if match else ""
     factor = units.get(unit, units.get(unit.lower()) if len(unit) == 1 else None)
     if match is None or factor is None:
-        raise ValueError(f"{text!r} is no {what}: write for instance {example}")
+        raise ValueError(f"{text!r} is not a {what}: write for instance {example}")
     amount = Fraction(match[1].replace("_", "")) * factor
     if amount.denominator != 1:
-        raise ValueError(f"{text!r} is no whole number of the smallest unit")
+        raise ValueError(f"{text!r} is not a whole number of the smallest unit")
     return int(amount)
 
 
 def human(size_bytes: int) -> str:
-    """Return a size for the eye: '8 GiB', '512 KiB'."""
+    """Return a size with a unit: '8 GiB', '512 KiB'."""
     for unit, name in ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size_bytes >= unit:
             return f"{size_bytes / unit:.4g} {name}"

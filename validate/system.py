@@ -1,4 +1,4 @@
-"""The machine: its programs, its files in /sys and /proc.  Tests give another."""
+"""The machine: its programs, its files in /sys and /proc.  Tests substitute another."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass
 class System:
-    """Where things are, and what was run."""
+    """The paths of the machine, the programs that were run, and the state of this process."""
 
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")
@@ -35,16 +35,18 @@ class System:
     uid: int = field(default_factory=os.geteuid)
     dev: Path = Path("/dev")
     commands: list[dict[str, Any]] = field(default_factory=list)
-    claims: dict[str, Any] = field(default_factory=dict)  # devices.Claim by MAJOR:MINOR, held by us
-    written: set[str] = field(default_factory=set)  # tokens of the marks that this process wrote
-    loaded: set[str] = field(default_factory=set)  # of those, whose devices our load wrote to
-    sealed: dict[str, dict[int, bytes]] = field(default_factory=dict)  # by token: ends by offset
+    claims: dict[str, Any] = field(default_factory=dict)  # devices.Claim by MAJOR:MINOR
+    written: set[str] = field(default_factory=set)  # tokens of the files that this process created
+    loaded: set[str] = field(default_factory=set)  # tokens of devices that our load wrote to
+    sealed: dict[str, dict[int, bytes]] = field(
+        default_factory=dict
+    )  # by token: content of the ends, by offset
 
     # Programs.
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Return the environment of programs: a plain one, without udev where it does not run."""
+        """Return the environment of programs: the C locale, no udev where udevd does not run."""
         plain = {"PATH": f"{os.environ.get('PATH', '')}:{PLACES}", "LC_ALL": "C"}
         if not Path("/run/udev/control").exists():
             plain["DM_DISABLE_UDEV"] = "1"
@@ -72,7 +74,7 @@ class System:
         check: bool = True,
         record: bool = True,
     ) -> str:
-        """Run a program to its end and return what it says; RunError where it fails or hangs."""
+        """Run a program to its end and return its output; raise RunError if it fails or hangs."""
         begun = time.monotonic()
         try:
             done = subprocess.run(
@@ -86,25 +88,25 @@ class System:
                 env=self.variables,
                 start_new_session=True,
             )
-            code, told = done.returncode, done.stderr.strip() or done.stdout.strip()
+            code, message = done.returncode, done.stderr.strip() or done.stdout.strip()
             output = done.stdout
         except subprocess.TimeoutExpired:
-            code, told, output = -1, f"it did not end within {timeout_s:.0f} s", ""
+            code, message, output = -1, f"it did not end within {timeout_s:.0f} s", ""
         except OSError as error:
-            code, told, output = 127, error.strerror or str(error), ""
+            code, message, output = 127, error.strerror or str(error), ""
         if record:
             self.note(words, begun, code, stdin)
         if code and check:
-            raise RunError(f"{' '.join(words)}: {told or f'exit code {code}'}")
+            raise RunError(f"{' '.join(words)}: {message or f'exit code {code}'}")
         return output
 
     def note(self, words: Sequence[str], begun: float, code: int | None, stdin: str = "") -> None:
-        """Remember a program that was run."""
-        told = {"argv": list(words), "seconds": round(time.monotonic() - begun, 3), "rc": code}
-        self.commands.append(told | ({"stdin": stdin} if stdin else {}))
+        """Record a program that was run."""
+        command = {"argv": list(words), "seconds": round(time.monotonic() - begun, 3), "rc": code}
+        self.commands.append(command | ({"stdin": stdin} if stdin else {}))
 
     def start(self, words: Sequence[str], folder: Path, output: Any) -> subprocess.Popen[bytes]:
-        """Start a program that is told to end when this process dies, however it dies."""
+        """Start a program that gets SIGTERM when this process dies, however it dies."""
 
         def end_with_parent() -> None:
             _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -121,7 +123,7 @@ class System:
         )
 
     def module(self, name: str) -> None:
-        """See that the kernel has a module; raise MissingError where it cannot be had."""
+        """Load a module of the kernel; raise MissingError if the kernel has none."""
         if (self.sys / "module" / name.replace("-", "_")).is_dir():
             return
         try:
@@ -136,40 +138,40 @@ class System:
     # Block devices.
 
     def resume_mapped(self, name: str) -> None:
-        """Let a mapped device work with the table that was loaded."""
+        """Resume a mapped device, which activates the table that was loaded."""
         from validate import mapped
 
         mapped.resume(name)
 
     def open_device(self, node: str, mode: int) -> int:
-        """Open a block device; with O_EXCL nobody else can mount it or open it so."""
+        """Open a block device; O_EXCL claims it: others can neither mount it nor claim it."""
         return os.open(node, mode | os.O_CLOEXEC)
 
     def close_device(self, fd: int) -> None:
-        """Close what open_device opened."""
+        """Close a file descriptor of `open_device`."""
         os.close(fd)
 
     def number_of_open(self, fd: int) -> str:
         """Return MAJOR:MINOR of an open block device."""
-        found = os.fstat(fd)
-        return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        status = os.fstat(fd)
+        return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
 
     def pread(self, fd: int, offset: int, length: int) -> bytes:
-        """Read from an open device what is on the medium now, not what was cached before.
+        """Read from an open device; drop its cached pages first.
 
-        What is written through a mapped device passes by the pages cached of the one below it.
+        Writes through a mapped device do not update the page cache of the device below it.
         """
         os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)
-        found = b""
-        while len(found) < length:
-            more = os.pread(fd, length - len(found), offset + len(found))
+        data = b""
+        while len(data) < length:
+            more = os.pread(fd, length - len(data), offset + len(data))
             if not more:
                 break
-            found += more
-        return found
+            data += more
+        return data
 
     def pwrite(self, fd: int, offset: int, data: bytes) -> None:
-        """Write all of it to an open device; it is on the medium when this returns."""
+        """Write all data to an open device and flush it to the medium."""
         done = 0
         while done < len(data):
             done += os.pwrite(fd, data[done:], offset + done)
@@ -178,7 +180,7 @@ class System:
     # Files.
 
     def read(self, path: Path | str, default: str | None = None) -> str:
-        """Return a file's text, stripped; the default where it cannot be read."""
+        """Return a file's text, stripped; if it cannot be read, the default, or raise RunError."""
         try:
             return Path(path).read_text(errors="replace").strip()
         except OSError as error:
@@ -187,7 +189,7 @@ class System:
             return default
 
     def write(self, path: Path | str, text: str) -> None:
-        """Write to a file of the kernel's; RunError where it refuses."""
+        """Write to a file in sysfs; raise RunError if the kernel refuses."""
         try:
             with Path(path).open("w") as stream:
                 stream.write(text)
@@ -195,31 +197,31 @@ class System:
             raise RunError(f"cannot write {text!r} to {path}: {error.strerror}") from None
 
     def uptime_s(self) -> float:
-        """Return the clock of all samples."""
+        """Return the uptime in seconds, the clock of all samples."""
         return float(self.read(self.proc / "uptime").split()[0])
 
     def boot(self) -> str:
-        """Return what tells this boot of the kernel from others."""
+        """Return the boot ID of the kernel."""
         return self.read(self.proc / "sys/kernel/random/boot_id", "")
 
     def block(self, number: str) -> Path:
-        """Return the folder in sysfs of the block device MAJOR:MINOR; it may not be there."""
+        """Return the sysfs folder of the block device MAJOR:MINOR; it may not exist."""
         return Path(os.path.realpath(self.sys / "dev/block" / number))
 
     def number_of(self, path: str | Path) -> str | None:
-        """Return MAJOR:MINOR of the block device at a path, links followed; None for others."""
+        """Return MAJOR:MINOR of the block device at a path, links followed; None if it is none."""
         import stat
 
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except OSError:
             return None
-        if not stat.S_ISBLK(found.st_mode):
+        if not stat.S_ISBLK(status.st_mode):
             return None
-        return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
 
     def wait(self, what: str, is_so: Any, seconds: float = 10) -> None:
-        """Wait until something is so; RunError where it does not become so."""
+        """Wait until `is_so()` is true; raise RunError after `seconds`."""
         until = time.monotonic() + seconds
         while not is_so():
             if time.monotonic() > until:

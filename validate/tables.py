@@ -1,4 +1,4 @@
-"""Reading a table of TOML key by key; all problems are told at once, each with its line."""
+"""Read a table of TOML key by key; all problems are reported at once, each with its line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEEDED: Any = object()
 
 
 class Problems:
-    """What is wrong with a file."""
+    """The problems of a file."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -23,18 +23,18 @@ class Problems:
         self._found: list[str] = []
 
     def add(self, message: str) -> None:
-        """Note one that names its place itself."""
+        """Add a problem whose message contains its place."""
         self._found.append(message)
 
     def at(self, section: str, key: str, message: str) -> None:
-        """Note one at a key."""
+        """Add a problem at a key."""
         line = self._line(section, key)
         where = f"{self.name}:{line}" if line else self.name
         path = f"[{section}] {key}" if section else key
         self._found.append(f"{where}: {path}: {message}")
 
     def raise_if_any(self) -> None:
-        """Raise ExperimentError with all of them."""
+        """Raise ExperimentError with all problems, if there are any."""
         if self._found:
             raise ExperimentError("\n".join(dict.fromkeys(self._found)))
 
@@ -51,7 +51,7 @@ class Problems:
 
 
 class Table:
-    """A table of the file; keys that nobody asked for are problems."""
+    """A table of the file; keys that are never read are problems."""
 
     def __init__(self, values: Mapping[str, Any], section: str, problems: Problems) -> None:
         self.problems = problems
@@ -60,24 +60,26 @@ class Table:
         self._asked: set[str] = set()
 
     def refuse(self, key: str, message: str) -> None:
-        """Note a problem of a key."""
+        """Add a problem at a key of this table."""
         self.problems.at(self._section, key, message)
 
     def finish(self) -> None:
-        """Note keys that are not known."""
+        """Add a problem for each unknown key."""
         for key in self._values.keys() - self._asked:
             like = get_close_matches(key, self._asked, 1)
-            mend = (
-                f"did you mean {like[0]}?" if like else f"known: {', '.join(sorted(self._asked))}"
+            remedy = (
+                f"did you mean {like[0]}?"
+                if like
+                else f"supported: {', '.join(sorted(self._asked))}"
             )
-            self.refuse(key, f"no such key; {mend}")
+            self.refuse(key, f"unknown key; {remedy}")
 
     def table(self, key: str, default: Any = NEEDED) -> Table:
-        """Return a table in this one."""
+        """Return a table inside this one."""
         value = self._value(key, default)
         if not isinstance(value, dict):
             if value is not None:
-                self.refuse(key, f"a table: write [{key}] on a line of its own")
+                self.refuse(key, f"must be a table: write [{key}] on a line of its own")
             value = {}
         return Table(value, key, self.problems)
 
@@ -86,43 +88,49 @@ class Table:
         return self._of(key, default, _text, "")
 
     def matching(self, key: str, pattern: re.Pattern[str], words: str) -> str:
-        """Return a text of that form."""
+        """Return a text that matches a pattern; `words` describes it."""
         value = self.text(key)
         if value and not pattern.fullmatch(value):
-            self.refuse(key, f"{value!r} is none: {words}")
+            self.refuse(key, f"{value!r} is invalid: use {words}")
         return value
 
-    def choice(self, key: str, known: Iterable[str], default: Any = NEEDED) -> str:
+    def choice(self, key: str, choices: Iterable[str], default: Any = NEEDED) -> str:
         """Return one of some words."""
-        value, words = self.text(key, default), tuple(known)
+        value, words = self.text(key, default), tuple(choices)
         if value and words and value not in words:
             like = get_close_matches(value, words, 1)
-            mend = f"did you mean {like[0]}? " if like else ""
-            self.refuse(key, f"{value!r} is not known: {mend}known: {', '.join(words)}")
+            remedy = f"did you mean {like[0]}? " if like else ""
+            self.refuse(key, f"{value!r} is unknown: {remedy}supported: {', '.join(words)}")
         return value
 
     def boolean(self, key: str, default: bool) -> bool:
         """Return true or false."""
         return self._of(key, default, _boolean, default)
 
-    def integer(self, key: str, default: Any, least: int = 0, most: int = 1 << 62) -> Any:
+    def integer(self, key: str, default: Any, minimum: int = 0, maximum: int = 1 << 62) -> Any:
         """Return a whole number in bounds, or the default."""
         value = self._of(key, default, _integer, default)
-        if value is not None and not least <= value <= most:
-            self.refuse(key, f"{value} is not from {least} to {most}")
+        if value is not None and not minimum <= value <= maximum:
+            self.refuse(key, f"{value} is not from {minimum} to {maximum}")
         return value
 
     def size(
-        self, key: str, default: Any = NEEDED, *, least: int = 0, most: int = 1 << 62, of: int = 512
+        self,
+        key: str,
+        default: Any = NEEDED,
+        *,
+        minimum: int = 0,
+        maximum: int = 1 << 62,
+        of: int = 512,
     ) -> Any:
-        """Return bytes in bounds and a multiple, or the default."""
-        value = self._of(key, default, size_of, least)
+        """Return bytes in bounds that are a multiple of `of`, or the default."""
+        value = self._of(key, default, size_of, minimum)
         if value is None or key not in self._values:
             return value
-        if not least <= value <= most:
-            self.refuse(key, f"{human(value)} is not from {human(least)} to {human(most)}")
+        if not minimum <= value <= maximum:
+            self.refuse(key, f"{human(value)} is not from {human(minimum)} to {human(maximum)}")
         if value % of:
-            self.refuse(key, f"{value} is no multiple of {human(of)}")
+            self.refuse(key, f"{value} is not a multiple of {human(of)}")
         return value
 
     def seconds(self, key: str, default: Any = NEEDED) -> int:
@@ -138,12 +146,12 @@ class Table:
         if key in self._values:
             return self._values[key]
         if default is NEEDED:
-            self.refuse(key, "is needed")
+            self.refuse(key, "is required")
             return None
         return default
 
     def _of(self, key: str, default: Any, read: Any, instead: T) -> T:
-        """Return a value that was read, or what stands in for one that is wrong or not there."""
+        """Return the parsed value, the default if it is missing, or `instead` if it is invalid."""
         value = self._value(key, default)
         if key not in self._values:
             return instead if default is NEEDED else default
@@ -156,7 +164,7 @@ class Table:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text: write it in quotes")
+        raise ValueError(f"{value!r} is not a text: write it in quotes")
     return value
 
 
@@ -168,5 +176,5 @@ def _boolean(value: object) -> bool:
 
 def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value

@@ -1,7 +1,7 @@
-"""The kernel's tracepoints, counted by the kernel: exact, at hardly any cost, gone when we are.
+"""Count tracepoints in the kernel: exact counters at little cost.
 
-perf_event_open(2) counts what matches a filter on each processor; no event is stored or lost.
-Nothing of the tracing that others may do is touched.
+perf_event_open(2) counts the events that match a filter on each processor; no event is stored or
+lost.  The counters end with this process, and do not affect other users of tracing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from validate.system import System
 PLACES = ("kernel/tracing", "kernel/debug/tracing")
 CALLS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 TRACEPOINT = 2  # PERF_TYPE_TRACEPOINT
-ATTRIBUTE = struct.Struct("=IIQQQQQIIQ")  # perf_event_attr, as long as its first version
+ATTRIBUTE = struct.Struct("=IIQQQQQIIQ")  # perf_event_attr, in the size of its first version
 CLOSE_ON_EXEC = 8  # PERF_FLAG_FD_CLOEXEC
 SET_FILTER = 0x40082406  # PERF_EVENT_IOC_SET_FILTER
 EVERY_PROCESS = -1
@@ -27,10 +27,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Count:
-    """How often a tracepoint was passed, on all processors, where a filter matched."""
+    """The number of events of a tracepoint that match a filter, on all processors."""
 
     def __init__(self, event: str, condition: str, system: System) -> None:
-        """Begin to count, from 0.  Raises MissingError where the kernel does not let us."""
+        """Start to count at 0.  Raises MissingError if the kernel refuses."""
         self._fds: list[int] = []
         number = int(system.read(folder(event, system) / "id"))
         try:
@@ -41,8 +41,8 @@ class Count:
         except OSError as error:
             self.close()
             raise MissingError(
-                f"the kernel does not count its tracepoint {event}: {error.strerror}; it takes "
-                "root, and a lockdown that is not `confidentiality`"
+                f"cannot count the tracepoint {event}: {error.strerror}; this needs root, and a "
+                "kernel lockdown other than `confidentiality`"
             ) from None
 
     def value(self) -> int:
@@ -50,19 +50,19 @@ class Count:
         return sum(struct.unpack("=Q", os.read(fd, 8))[0] for fd in self._fds)
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop to count."""
         while self._fds:
             os.close(self._fds.pop())
 
 
 def folder(event: str, system: System) -> Path:
-    """Return the folder of a tracepoint, `system/name`; MissingError where there is none."""
+    """Return the folder of a tracepoint `system/name`; raise MissingError if there is none."""
     for place in PLACES:
         if (system.sys / place / "events").is_dir():
-            found = system.sys / place / "events" / event
-            if not found.is_dir():
+            path = system.sys / place / "events" / event
+            if not path.is_dir():
                 raise MissingError(f"the kernel has no tracepoint {event}")
-            return found
+            return path
     raise MissingError("tracefs is not mounted: mount -t tracefs none /sys/kernel/tracing")
 
 
@@ -74,11 +74,11 @@ def fields(event: str, system: System) -> set[str]:
 
 def processors(text: str) -> list[int]:
     """Return the numbers in a list such as 0-3,8."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
 
 
 def _filter(fd: int, condition: str) -> None:
@@ -90,7 +90,7 @@ def _filter(fd: int, condition: str) -> None:
 def _open(number: int, cpu: int) -> int:
     call = CALLS.get(platform.machine())
     if call is None:
-        raise OSError(38, "not known on this kind of processor")
+        raise OSError(38, "not supported on this processor architecture")
     attribute = ATTRIBUTE.pack(TRACEPOINT, ATTRIBUTE.size, number, 0, 0, 0, 0, 0, 0, 0)
     fd: int = _LIBC.syscall(call, attribute, EVERY_PROCESS, cpu, -1, CLOSE_ON_EXEC)
     if fd < 0:

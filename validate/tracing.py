@@ -1,4 +1,4 @@
-"""blktrace of the cached device, the slow and the fast one, while fio runs."""
+"""Run blktrace on the cached, slow and fast devices, while fio runs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LOCKED = ("[integrity]", "[confidentiality]")
 
 
 def check(system: System) -> None:
-    """Raise MissingError where blktrace cannot work."""
+    """Raise MissingError if blktrace cannot work."""
     system.need("blktrace")
     lockdown = system.read(system.sys / "kernel/security/lockdown", "")
     if any(word in lockdown for word in LOCKED):
         raise MissingError(
-            "the kernel's lockdown denies blktrace its files: write trace = false in [collect]"
+            "the kernel's lockdown mode forbids blktrace: write trace = false in [collect]"
         )
     if not (system.sys / "kernel/debug/block").is_dir():
         raise MissingError("blktrace needs debugfs: mount -t debugfs none /sys/kernel/debug")
@@ -37,7 +37,7 @@ def check(system: System) -> None:
 
 @dataclass
 class Trace:
-    """A recording from some second of the load on, for some time."""
+    """A blktrace recording that starts at `start_s` of the load and lasts `duration_s`."""
 
     devices: Sequence[Device]
     folder: Path
@@ -48,14 +48,14 @@ class Trace:
     ended: bool = False
 
     def tick(self, passed_s: float) -> None:
-        """Begin and end when it is time."""
+        """Start or stop the recording if it is due at `passed_s` of the load."""
         if self.step is None and not self.ended and passed_s >= self.start_s:
             self.begin()
         if self.step is not None and passed_s >= self.start_s + self.duration_s:
             self.end()
 
     def begin(self) -> None:
-        """Begin, and see that it has begun on all devices."""
+        """Start blktrace, and wait until it traces all devices."""
         folder = self.folder / layout.TRACE
         folder.mkdir(exist_ok=True)
         words = ["blktrace", "-b", str(BUFFER_KIB), "-n", str(BUFFERS)]
@@ -67,11 +67,11 @@ class Trace:
         until = time.monotonic() + BEGIN_S
         while time.monotonic() < until and not self._is_on():
             if self._process.poll() is not None:
-                raise RunError(f"blktrace failed: {self._said()[:300]}")
+                raise RunError(f"blktrace failed: {self._output()[:300]}")
             time.sleep(0.05)
 
     def end(self) -> str:
-        """End it; return what is to be noted of it."""
+        """Stop blktrace; return a note on lost events, or ""."""
         if self.step is None:
             return ""
         begun = time.monotonic()
@@ -79,7 +79,7 @@ class Trace:
         self.site.scene.system.note(self.step.words, begun, self._process.returncode)
         self.site.undo(self.step)
         self.step, self.ended = None, True
-        dropped = DROPPED.search(self._said())
+        dropped = DROPPED.search(self._output())
         return f"blktrace lost {dropped[1]} events" if dropped else ""
 
     @property
@@ -91,6 +91,6 @@ class Trace:
         read = self.site.scene.system.read
         return all(read(each.folder / "trace/enable", "0") != "0" for each in self.devices)
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         path = self.folder / layout.TRACE / OUTPUT
         return path.read_text(errors="replace").strip() if path.exists() else ""

@@ -1,4 +1,4 @@
-"""What is written down each second: a family.  To add one: a file, and a line in COLLECTORS."""
+"""The collectors that sample a run.  To add one, add a file and a line in COLLECTORS."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ COLLECTORS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """The cache that is watched."""
+    """The cache that is sampled."""
 
     system: System
     kind: str
     numbers: dict[str, str]  # MAJOR:MINOR by role: cached, slow..., fast
-    mapped: str = ""  # dm-cache: its name
+    mapped: str = ""  # dm-cache: name of the mapped device
     backing: Path = Path()  # bcache: the backing device's folder in sysfs
 
 
@@ -37,15 +37,15 @@ class Collector(Protocol):
         """Return the first line, or ""."""
 
     def sample(self) -> list[str]:
-        """Return what follows uptime, a line each; RunError where it cannot be read."""
+        """Return the lines of one sample, without the uptime; raise RunError if reading fails."""
 
     def close(self) -> None:
-        """End it."""
+        """Release all resources."""
 
 
 def of(subject: Subject) -> list[Collector]:
-    """Return the collectors that have something to say of a subject."""
-    found: list[Any] = []
+    """Return the collectors that apply to a subject."""
+    collectors: list[Any] = []
     for module in COLLECTORS.values():
-        found += importlib.import_module(module).of(subject)
-    return found
+        collectors += importlib.import_module(module).of(subject)
+    return collectors

@@ -1,10 +1,10 @@
-"""bcache's counters: the true ones from its tracepoints, and its own beside them.
+"""bcache's counters: exact ones from its tracepoints, and its own from sysfs.
 
-Its own move every 13.6 s, and each step is kept modulo 65536.  Both count a read as hit where all
-of it was cached.  Inserts dirty and clean are those of writes and of what read misses brought, with
-or without success; those that found room are cache_inserts.  An invalidation is a write that
-bypassed the cache.  Beside its own stand how much is dirty, how fast that is written back, and the
-share of buckets that were free or clean.
+Its own counters are updated every 13.6 s, and each increment is kept modulo 65536.  Both count a
+read as a hit if it was cached completely.  inserts_dirty and inserts_clean count attempted inserts
+by writes and by read misses; cache_inserts counts those that succeeded.  An invalidation is a write
+that bypassed the cache.  The file of its own counters also has the amount of dirty data, the
+writeback rate, and the share of buckets that are free or clean.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ EVENTS = {
 
 
 class Events:
-    """Counts of tracepoints: what `hybridsim compare` takes."""
+    """Counters from tracepoints, which `hybridsim compare` reads."""
 
     file = layout.BCACHE_TRUE
 
     def __init__(self, subject: Subject) -> None:
-        """Begin to count.  Raises MissingError where the kernel does not let us."""
+        """Start to count.  Raises MissingError if the kernel refuses."""
         self._counts: list[Count] = []
         try:
             for event, condition in EVENTS.values():
@@ -60,13 +60,13 @@ class Events:
         return [" ".join(str(count.value()) for count in self._counts)]
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop to count."""
         for count in self._counts:
             count.close()
 
 
 def _of_this_device(event: str, condition: str, subject: Subject) -> str:
-    """Add that the request is one to our backing device, where the tracepoint tells."""
+    """Limit the condition to our backing device, if the tracepoint has a device field."""
     if "dev" not in tracepoints.fields(event, subject.system):
         return condition
     major, minor = map(int, subject.numbers["origin"].split(":"))
@@ -75,7 +75,7 @@ def _of_this_device(event: str, condition: str, subject: Subject) -> str:
 
 
 class Own:
-    """Its files in sysfs, with names that tell where they are."""
+    """bcache's own counters; column names are paths in sysfs."""
 
     file = layout.BCACHE_SYSFS
 
@@ -93,9 +93,9 @@ class Own:
         return [" ".join(values + [read(folder / name, "-") for name in BESIDE])]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def of(subject: Subject) -> list[Events | Own]:
-    """Return them for a bcache."""
+    """Return both collectors for a bcache."""
     return [Events(subject), Own(subject)] if subject.kind == "bcache" else []

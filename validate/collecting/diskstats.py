@@ -1,4 +1,4 @@
-"""The kernel's counters of the devices, as /proc/diskstats has them."""
+"""The kernel's counters of the devices, from /proc/diskstats."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from validate.collecting import Subject
 
 @dataclass
 class Diskstats:
-    """The lines of some devices."""
+    """The lines of the subject's devices."""
 
     subject: Subject
     file: str = layout.DISKSTATS
 
     def header(self) -> str:
-        """Return nothing: the file has none."""
+        """Return "": the file has no header."""
         return ""
 
     def sample(self) -> list[str]:
-        """Return their lines."""
+        """Return one line for each device."""
         system, wanted = self.subject.system, set(self.subject.numbers.values())
         lines = system.read(system.proc / "diskstats").splitlines()
         return [line for line in lines if ":".join(line.split()[:2]) in wanted]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def of(subject: Subject) -> list[Diskstats]:
-    """Return it: it suits every subject."""
+    """Return the collector: it applies to all subjects."""
     return [Diskstats(subject)]

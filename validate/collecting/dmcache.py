@@ -1,4 +1,4 @@
-"""dm-cache's status, which is exact; without a flush, which would commit its metadata."""
+"""dm-cache's status, which is exact; read without a flush, which would commit its metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Status:
     file: str = layout.DM_CACHE
 
     def header(self) -> str:
-        """Return nothing: the file has none."""
+        """Return "": the file has no header."""
         return ""
 
     def sample(self) -> list[str]:
@@ -24,9 +24,9 @@ class Status:
         return [line for line in mapped.status(self.subject.mapped) if " cache " in line]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def of(subject: Subject) -> list[Status]:
-    """Return it for a dm-cache."""
+    """Return the collector for a dm-cache."""
     return [Status(subject)] if subject.kind == "dm-cache" else []

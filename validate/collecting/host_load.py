@@ -1,4 +1,4 @@
-"""What else the machine does: curves of a busy one are noisy."""
+"""The load of the machine: a busy machine makes measurements noisy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from validate.collecting import Subject
 
 @dataclass
 class HostLoad:
-    """Load, and time of all processors in ticks."""
+    """Load averages, and time of all processors in ticks."""
 
     subject: Subject
     file: str = layout.HOST_LOAD
@@ -27,9 +27,9 @@ class HostLoad:
         return [f"{system.read(system.proc / 'loadavg')} {' '.join(chosen)}"]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def of(subject: Subject) -> list[HostLoad]:
-    """Return it: it suits every subject."""
+    """Return the collector: it applies to all subjects."""
     return [HostLoad(subject)]

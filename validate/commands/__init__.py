@@ -1,1 +1,1 @@
-"""What the command line can do: one file a command."""
+"""The commands of the command line, one file each."""

@@ -1,4 +1,4 @@
-"""`validate attach`: fio on a cache that exists."""
+"""`validate attach`: run fio on an existing cache."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Examples:
   sudo python3 -m validate attach hot.toml --device /dev/bcache0 -o results/mine
   sudo python3 -m validate attach hot.toml --device /dev/mapper/vg-data --in-use -o results/mine
 
-Of [cache] only its kind is asked: the rest is what is there.  A load that only reads is run with
-the kernel refusing writes to the device.  One that writes needs a device that holds nothing, and
-its name again: --erase DEV.
+Only the kind in [cache] is checked; the other settings are read from the cache.  During a load that
+only reads, the device is set read-only in the kernel.  A load that writes needs an empty device,
+named again with --erase DEV.
 """
 
 
@@ -25,38 +25,40 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "attach",
         help="Run fio on a cache that exists; reads only by default.",
-        description="Run fio on a cache that exists (bcache, dm-cache, lvmcache), and collect.",
+        description="Run fio on an existing cache (bcache, dm-cache, lvmcache), and collect data.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_shared(parser)
     parser.add_argument("--device", required=True, metavar="DEV", help="the cached device")
     parser.add_argument(
-        "--in-use", action="store_true", help="read it though it is mounted or open elsewhere"
+        "--in-use", action="store_true", help="read the device although it is mounted or open"
     )
     parser.add_argument(
         "--erase", action="append", default=[], metavar="DEV",
-        help="name it again, if the load writes: all that is on it will be lost",
+        help="name the device again if the load writes: all data on it will be lost",
     )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the plan, ask, and do it."""
+    """Show the plan, ask for consent, and measure."""
     from validate import attaching, devices, experiment
     from validate.progress import to_stderr
 
-    system, said = system_of(args), experiment.load(args.experiment)
+    system, specified = system_of(args), experiment.load(args.experiment)
     clear_leftovers(args, system)
-    request = attaching.AttachRequest(said, args.device, args.erase, args.in_use, args.out, system)
+    request = attaching.AttachRequest(
+        specified, args.device, args.erase, args.in_use, args.out, system
+    )
     try:
-        found, is_used, notes = attaching.check(request)  # and claim, if it is to be written to
-        print(attaching.shown(request, found, is_used, notes), file=sys.stderr)
+        attached, is_used, notes = attaching.check(request)  # claims it if the load writes
+        print(attaching.shown(request, attached, is_used, notes), file=sys.stderr)
         if args.dry_run:
             return 0
         attaching.ready(request)
         agree(args, "Begin?")
-        folder = attaching.attach(request, found, is_used, to_stderr)
+        folder = attaching.attach(request, attached, is_used, to_stderr)
     finally:
-        devices.let_go(system)
+        devices.release_claim(system)
     print(f"results: {folder}")
     return 0

@@ -1,4 +1,4 @@
-"""`validate clean`: what a killed run left is removed."""
+"""`validate clean`: undo the steps of runs that were killed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def add_arguments(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "clean",
-        help="Remove what a killed run left.",
-        description="Undo, from its journal, what a run did that was killed before it could. "
-        "Only what bears its names and UUIDs is touched. The next run does the same first.",
+        help="Undo the steps of a run that was killed.",
+        description="Undo the steps of killed runs, from their journals. Only content with the "
+        "tokens, names and UUIDs of those runs is removed. Each new run does the same first.",
         epilog="Example:\n  sudo python3 -m validate clean",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -23,17 +23,17 @@ def add_arguments(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what was undone."""
+    """Undo the steps, and print what was undone."""
     from validate import journal, leftovers
     from validate.site import clean
 
     system = system_of(args)
     if system.uid != 0:
         raise MissingError("needs root: run it with sudo")
-    with journal.alone(system):
+    with journal.exclusive(system):
         undone = clean(system) + leftovers.remove(system)
     for each in undone:
         print(each)
     if not undone:
-        print("nothing was left")
+        print("nothing to undo")
     return 0

@@ -1,6 +1,6 @@
-"""The lab: a guest of our own, in which a real kernel cache runs on simulated disks, without root.
+"""The lab: a QEMU guest in which a real kernel cache runs on simulated disks, without root.
 
-places, packages, image, setup   what is fetched and built, and where it is kept
-processes, job, guest            a guest from power-on to its results
-inside/                          what runs in it
+places, packages, image, setup   fetch, build and store the guest
+processes, job, guest            run a guest from power-on to its results
+inside/                          the programs in the guest
 """

@@ -1,4 +1,4 @@
-"""`validate lab`: what can be asked of the lab."""
+"""`validate lab`: the commands of the lab."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
     """Add `lab` and its commands."""
     lab = subparsers.add_parser(
         "lab",
-        help="a guest of our own: a real kernel cache on simulated disks, without root",
-        description="A guest of our own: a real kernel cache on simulated disks, without root.",
+        help="run a real kernel cache on simulated disks in a QEMU guest, without root",
+        description="Run a real kernel cache on simulated disks in a QEMU guest, without root.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = lab.add_subparsers(dest="lab_command", metavar="COMMAND", required=True)
-    setup = commands.add_parser("setup", help="fetch and build what a guest needs")
-    setup.add_argument("--refresh", action="store_true", help="ask for newer packages")
+    setup = commands.add_parser("setup", help="fetch packages and build the guest")
+    setup.add_argument("--refresh", action="store_true", help="fetch newer packages")
     setup.add_argument(
-        "--fetch-qemu", action="store_true", help="use Debian's QEMU even if there is one here"
+        "--fetch-qemu", action="store_true", help="use Debian's QEMU even if this system has one"
     )
     execute = commands.add_parser("exec", help="run a command as root in a guest")
     execute.add_argument(
@@ -47,48 +47,60 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
         help="an empty disk; $NAME is its device in the guest (default: slow=1G fast=256M)",
     )  # fmt: skip
     execute.add_argument(
-        "-o", "--out", type=Path, default=Path("lab-out"), help="folder of the results"
+        "-o", "--out", type=Path, default=Path("lab-out"), help="result folder [lab-out]"
     )
-    execute.add_argument("--memory", type=int, default=1024, metavar="MB")
-    execute.add_argument("--limit", type=float, default=600, metavar="S", help="give up after this")
+    execute.add_argument(
+        "--memory", type=int, default=1024, metavar="MB", help="memory of the guest [1024]"
+    )
+    execute.add_argument("--limit", type=float, default=600, metavar="S", help="time limit [600]")
     execute.add_argument("words", nargs="+", metavar="-- COMMAND")
     one = commands.add_parser("run", help="run an experiment in a guest")
     one.add_argument("experiment", type=Path, help="TOML file; see validate/examples")
-    one.add_argument("-o", "--out", type=Path, metavar="DIR", help="folder of the results")
+    one.add_argument("-o", "--out", type=Path, metavar="DIR", help="result folder [results/NAME]")
     one.add_argument(
         "--scenario",
         type=Path,
         metavar="TOML",
-        help="the machine that the disks are [machine.toml beside it, else the lab's own]",
+        help="scenario of the disks [machine.toml beside the experiment, else the lab's own]",
     )
 
-    several = commands.add_parser("suite", help="run all experiments of a folder, or go on")
+    several = commands.add_parser(
+        "suite", help="run all experiments of a folder; skip those that are done"
+    )
     several.add_argument("folder", type=Path, help="folder of experiments")
-    several.add_argument("-o", "--out", type=Path, metavar="DIR", help="folder of all results")
+    several.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="parent of the result folders [results/FOLDER]",
+    )
     several.add_argument(
         "--scenario",
         type=Path,
         metavar="TOML",
-        help="the machine that the disks are [machine.toml in it, else the lab's own]",
+        help="scenario of the disks [machine.toml in the folder, else the lab's own]",
     )
-    several.add_argument("-v", "--verbose", action="store_true", help="tell what each run does")
+    several.add_argument(
+        "-v", "--verbose", action="store_true", help="print the progress of each run"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; return the exit code."""
+    """Run the requested command; return the exit code."""
     from validate.lab.processes import signals_raise
 
-    done: dict[str, Callable[[argparse.Namespace], int]] = {
+    commands: dict[str, Callable[[argparse.Namespace], int]] = {
         "setup": _setup,
         "exec": _exec,
         "run": _run,
         "suite": _suite,
     }
     with signals_raise():
-        return done[args.lab_command](args)
+        return commands[args.lab_command](args)
 
 
-def _say(line: str) -> None:
+def _progress(line: str) -> None:
     print(f"lab: {line}", file=sys.stderr, flush=True)
 
 
@@ -96,8 +108,9 @@ def _setup(args: argparse.Namespace) -> int:
     from validate.lab.guest import accelerator
     from validate.lab.setup import set_up
 
-    lab = set_up(_say, refresh=args.refresh or args.fetch_qemu, fetch_qemu=args.fetch_qemu)
-    _say("guests run with KVM" if accelerator(lab, _say) == "kvm" else "guests are emulated")
+    lab = set_up(_progress, refresh=args.refresh or args.fetch_qemu, fetch_qemu=args.fetch_qemu)
+    is_kvm = accelerator(lab, _progress) == "kvm"
+    _progress("guests run with KVM" if is_kvm else "guests run under software emulation")
     return 0
 
 
@@ -114,8 +127,8 @@ def _exec(args: argparse.Namespace) -> int:
         args.out,
         memory_mb=args.memory,
         limit_s=args.limit,
-        hear=print,
-        say=_say,
+        on_output=print,
+        progress=_progress,
     )
     return done.codes[-1]
 
@@ -125,7 +138,7 @@ def _run(args: argparse.Namespace) -> int:
 
     out = args.out or Path("results") / args.experiment.stem
     scenario = running.machine_for(args.experiment.parent, args.scenario)
-    running.run(args.experiment, out, scenario, _say)
+    running.run(args.experiment, out, scenario, _progress)
     print(f"results: {out}")
     return 0
 
@@ -134,7 +147,7 @@ def _suite(args: argparse.Namespace) -> int:
     from validate.lab import guest, running, suite
 
     todo = suite.items(args.folder, args.out or Path("results") / args.folder.name)
-    progress = _say if args.verbose else guest.unheard
+    progress = _progress if args.verbose else guest.ignore
     scenario = running.machine_for(args.folder, args.scenario)
     failed = suite.run(todo, scenario, print, progress)
     return 5 if failed else 0
@@ -144,9 +157,10 @@ def _disk(text: str) -> Disk:
     from validate.lab.machine import Disk
 
     name, _, size = text.partition("=")
-    found = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", size, re.IGNORECASE)
-    if not NAME.fullmatch(name) or not found or not int(found[1]):
+    match = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", size, re.IGNORECASE)
+    if not NAME.fullmatch(name) or not match or not int(match[1]):
         raise ExperimentError(
-            f"--disk {text}: say NAME=SIZE, as in slow=1G; a name is up to 12 small letters"
+            f"--disk {text}: write NAME=SIZE, for instance slow=1G; a name has at most 12 "
+            "lower-case letters, digits and hyphens"
         )
-    return Disk(name, int(found[1]) * UNITS[found[2].upper()])
+    return Disk(name, int(match[1]) * UNITS[match[2].upper()])

@@ -1,8 +1,8 @@
-"""A disk in real time: its data in memory, its times from the simulator's own model.
+"""A disk in real time: its data are in memory, its times come from the simulator's model.
 
-A request is handed to the model when it has come in; the model says at which nanosecond it is
-complete, and then it is answered.  The model goes by its own times, not by when this process gets
-to run: a wake-up that comes late delays that answer and nothing else, so it costs no throughput.
+A request is submitted to the model when it arrives, and answered at the completion time that the
+model computes.  The model uses its own times, not those at which this process runs: a late wake-up
+delays that answer only, and costs no throughput.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Protocol
 from validate.lab import nbd
 
 PR_SET_TIMERSLACK = 29
-MAP_NORESERVE = 0x4000  # of Linux; Python's mmap names it from 3.13 on
+MAP_NORESERVE = 0x4000  # of Linux; in Python's mmap since 3.13
 PAGE = mmap.PAGESIZE
 OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH = 0, 1, 2, 3  # hybridsim.foundation.codes.Op
 OP_FUA = 8
@@ -32,42 +32,42 @@ LONGEST_WAIT_S = 1.0
 
 
 class Model(Protocol):
-    """What tells the times: `hybridsim.engine.live.LiveArray`."""
+    """A device model in real time: `hybridsim.engine.live.LiveArray`."""
 
     @property
     def next_ns(self) -> int:
-        """When something will happen next."""
+        """Time of the next event."""
 
     def submit(self, now_ns: int, tag: int, op: int, offset: int, length: int) -> None:
-        """Take a request."""
+        """Submit a request that arrives now."""
 
     def advance(self, now_ns: int) -> list[tuple[int, int]]:
-        """Return tag and nanosecond of what is complete."""
+        """Return tag and completion time of the requests that are complete."""
 
 
 @dataclass
 class Log:
-    """Each request, in order of completion; times in ns since the disk was switched on."""
+    """Each request, in order of completion; times in ns since the disk was created."""
 
     columns: tuple[str, ...] = ("tag", "arrival_ns", "done_ns", "sent_ns", "op", "offset", "length")
     values: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, *row: int) -> None:
-        """Add a request."""
+        """Append a request."""
         self.values.extend(row)
 
 
 class MemoryDisk:
-    """Data of a disk, in memory that is taken when it is written."""
+    """The data of a disk; memory is allocated on the first write."""
 
     def __init__(self, size_bytes: int) -> None:
-        """Make a disk full of zeroes."""
+        """Create a disk of zeros."""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
         self._map = mmap.mmap(-1, size_bytes, flags=flags)
         self.view = memoryview(self._map)
 
     def clear(self, offset: int, length: int) -> None:
-        """Make zeroes of a range, and give its memory back."""
+        """Zero a range and free its memory."""
         first, last = -(-offset // PAGE) * PAGE, (offset + length) // PAGE * PAGE
         if first >= last:
             self.view[offset : offset + length] = bytes(length)
@@ -78,10 +78,10 @@ class MemoryDisk:
 
 
 class Disk:
-    """One disk, for one client at a time."""
+    """One served disk, for one client at a time."""
 
     def __init__(self, export: nbd.Export, model: Model) -> None:
-        """Switch it on."""
+        """Create the disk; its clock starts at 0."""
         self.export = export
         self.model = model
         self.data = MemoryDisk(export.size_bytes)
@@ -92,11 +92,11 @@ class Disk:
 
     @property
     def now_ns(self) -> int:
-        """Time since it was switched on."""
+        """Time since it was created."""
         return time.monotonic_ns() - self._on_ns
 
     def serve(self, connection: socket.socket) -> None:
-        """Do what a client asks until it goes; requests that it left behind are forgotten."""
+        """Serve a client until it disconnects; drop its requests in flight then."""
         with contextlib.suppress(nbd.ProtocolError, ConnectionError):
             if nbd.shake_hands(connection, self.export):
                 while self._turn(connection):
@@ -105,7 +105,10 @@ class Disk:
         self._under_way.clear()
 
     def _turn(self, connection: socket.socket) -> bool:
-        """Answer what is complete, wait for what comes first, take in what has come."""
+        """Answer completed requests, wait for the next event or request, and submit requests.
+
+        Return False if the client disconnects.
+        """
         for tag, done_ns in self.model.advance(self.now_ns):
             self._answer(connection, tag, done_ns)
         wait_s = min((self.model.next_ns - self.now_ns) / 1e9, LONGEST_WAIT_S)
@@ -119,7 +122,7 @@ class Disk:
         return True
 
     def _take(self, connection: socket.socket, request: nbd.Request) -> None:
-        """Read or write the data, and let the model say when."""
+        """Transfer the data, and submit the request to the model."""
         kind, offset, length = request.kind, request.offset, request.length
         error = nbd.wrong(request, self.export)
         if kind == nbd.WRITE:
@@ -142,27 +145,27 @@ class Disk:
         request, arrival_ns, op = self._under_way.pop(tag)
         offset, length = request.offset, request.length
         read = self.data.view[offset : offset + length] if request.kind == nbd.READ else b""
-        # QEMU 7.2 holds a read back until the next reply comes if it had to send another request
-        # meanwhile: the lock of its socket has gone to that one, which waits for its own reply
-        # with it (block/nbd.c, nbd_recv_coroutines_wake).  Not so if there are no data yet.
+        # QEMU 7.2 delays a read until the next reply if it sent another request meanwhile: that
+        # request then holds the lock of the socket, and waits for its own reply (block/nbd.c,
+        # nbd_recv_coroutines_wake).  This does not happen if the data follow after the head.
         is_alone = not self._under_way
         nbd.reply(connection, request.cookie, 0, memoryview(read), apart=not is_alone)
         self.log.add(tag, arrival_ns, done_ns, self.now_ns, op, offset, length)
 
 
 def wake_up_in_time() -> None:
-    """Let this process's timers be exact, and, where we may, let it run before all others.
+    """Set the timer slack to 1 ns and, if permitted, the scheduler to SCHED_RR.
 
-    Timers are otherwise 50 us late, to save power; and on a busy machine a process that wakes up
-    waits for others, milliseconds long.
+    By default timers are up to 50 us late, to save power, and on a busy machine a process waits
+    for others for milliseconds after a wake-up.
     """
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
-    with contextlib.suppress(OSError):  # it takes CAP_SYS_NICE
+    with contextlib.suppress(OSError):  # it needs CAP_SYS_NICE
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 def listening(path: Path) -> socket.socket:
-    """Return a socket that listens there; it appears when it can be connected to."""
+    """Return a listening socket; its path appears only when clients can connect."""
     listener = socket.socket(socket.AF_UNIX)
     half = path.with_suffix(".half")
     half.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What can go wrong in the lab, beside what `validate.errors` names."""
+"""Errors of the lab, in addition to those of `validate.errors`."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["LabError", "MissingError"]
 
 
 class LabError(RunError):
-    """A guest that does not come up, hangs, or brings no results."""
+    """A guest that does not start, hangs, or returns no results."""

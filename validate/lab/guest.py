@@ -2,9 +2,9 @@
 
     run([["fio", "--filename={slow}", ...]], disks=[Disk("slow", 1 << 30)], out=Path("results"))
 
-There is no network and nothing of the host but the disks.  Commands are lists of words; in each
-word `{slow}` stands for the device of the disk `slow`, `{out}` for the folder that is handed out.
-The same places are in the environment as SLOW and OUT.
+The guest has no network, and no access to the host but its disks.  Commands are lists of words; in
+each word `{slow}` is replaced by the device of the disk `slow`, and `{out}` by the folder that is
+returned.  The environment variables SLOW and OUT have the same values.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from validate.lab.setup import Lab, set_up
 
 __all__ = ["Disk", "Finished", "run"]
 
-BOOT_S = 300  # software emulation takes 10, on a machine much too busy 60
-PROBE_S = 10  # where KVM works a guest is up in 2
-SILENCE_S = 120  # the agent beats every 2 s
-QUIET_S = 30  # then it is said that something goes on
+BOOT_S = 300  # software emulation needs 10 s, on a very busy machine 60 s
+PROBE_S = 10  # with KVM a guest is up in 2 s
+SILENCE_S = 120  # the agent sends a heartbeat every 2 s
+QUIET_S = 30  # without output, a progress message is printed
 OUT_BYTES = 4 << 30  # sparse
-Hear = Callable[[str], None]
+OnLine = Callable[[str], None]
 
 
-def unheard(line: str) -> None:
-    """Let a line pass."""
+def ignore(line: str) -> None:
+    """Ignore a line."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a guest has done: exit codes of the commands, and NN.out of each in `out`."""
+    """The results of a guest."""
 
-    out: Path  # NN.out of each command, dmesg.txt, and what the commands put into {out}
+    out: Path  # NN.out of each command, dmesg.txt, and the files in {out}
     codes: list[int]  # up to the first command that failed
     boot_s: float
     wall_s: float
@@ -62,18 +62,18 @@ def run(
     memory_mb: int = 1024,
     cpus: int = 2,
     limit_s: float = 600,
-    hear: Hear = unheard,
-    say: Hear = unheard,
+    on_output: OnLine = ignore,
+    progress: OnLine = ignore,
 ) -> Finished:
-    """Boot a guest, run the commands in turn until one fails, and bring what they made to `out`.
+    """Boot a guest, run the commands in turn until one fails, and copy their results to `out`.
 
-    `server` is a command that serves the disks that are to be served, and leaves what it wrote down
-    in `out/disks`.  `files` lie where the commands run.  `hear` gets each line that they print,
-    `say` what the lab itself is doing.  Raises LabError where the guest does not come up, falls
-    silent, or is not done after `limit_s`.
+    `server` is a command that serves the disks with `is_served`; its logs are moved to `out/disks`.
+    `files` are put into the working folder of the commands.  `on_output` gets each line that they
+    print, `progress` messages of the lab.  Raises LabError if the guest does not start, hangs, or
+    is not done after `limit_s`.
     """
-    lab = set_up(say)
-    how = accelerator(lab, say)
+    lab = set_up(progress)
+    how = accelerator(lab, progress)
     with folder_below(lab_folder() / "runs") as folder, contextlib.ExitStack() as stack:
         job.pack(folder.path / "job.tar", commands, disks, files or {}, limit_s)
         _make_disks(folder, disks)
@@ -82,44 +82,43 @@ def run(
         started = time.monotonic()
         words = machine.command(lab, disks, memory_mb, cpus, how)
         try:
-            boot_s, codes = _powered(lab, folder, words, (BOOT_S, limit_s), hear, say)
+            boot_s, codes = _powered(lab, folder, words, (BOOT_S, limit_s), on_output, progress)
         except StoppedError:
             raise
         except LabError as error:
-            raise LabError(f"{error}{_kept(folder, out)}") from None
+            raise LabError(f"{error}{_save_logs(folder, out)}") from None
         wall_s = time.monotonic() - started
         job.unpack(folder.path / "out.img", out)
         stack.close()
-        _bring_books(folder, disks, out)
+        _move_disk_logs(folder, disks, out)
         return Finished(out, codes, boot_s, wall_s, how)
 
 
-def accelerator(lab: Lab, say: Hear) -> str:
-    """Return kvm where a guest comes up with it, else tcg; what was found out is remembered.
+def accelerator(lab: Lab, progress: OnLine) -> str:
+    """Return kvm if a guest boots with it, else tcg; the answer is cached.
 
-    That there is a /dev/kvm does not say that it works: within a virtual machine it may be too slow
-    to boot, or fail.
+    The existence of /dev/kvm is not enough: inside a virtual machine KVM may fail or be too slow.
     """
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
-    memory = lab_folder() / "accelerator.json"
+    cache = lab_folder() / "accelerator.json"
     question = f"{lab.kernel_version} {lab.emulator[-1]} on {os.uname().release}"
     with contextlib.suppress(OSError, ValueError):
-        known = json.loads(memory.read_text())
-        if known["question"] == question:
-            return str(known["answer"])
-    say("trying KVM")
+        cached = json.loads(cache.read_text())
+        if cached["question"] == question:
+            return str(cached["answer"])
+    progress("trying KVM")
     answer = "kvm"
     with folder_below(lab_folder() / "runs") as folder:
         job.pack(folder.path / "job.tar", [["true"]], [], {}, PROBE_S)
         _make_disks(folder, [])
         try:
             words = machine.command(lab, [], 512, 1, "kvm")
-            _powered(lab, folder, words, (PROBE_S, PROBE_S), unheard)
+            _powered(lab, folder, words, (PROBE_S, PROBE_S), ignore)
         except LabError as error:
             answer = "tcg"
-            say(f"KVM does not work here ({error}): software emulation")
-    memory.write_text(json.dumps({"question": question, "answer": answer}))
+            progress(f"KVM does not work here ({error}): using software emulation")
+    cache.write_text(json.dumps({"question": question, "answer": answer}))
     return answer
 
 
@@ -133,7 +132,7 @@ def _make_disks(folder: Folder, disks: Sequence[Disk]) -> None:
 def _served(
     folder: Folder, server: Sequence[str], disks: Sequence[Disk]
 ) -> subprocess.Popen[bytes]:
-    """Start the server, and wait until each disk can be had."""
+    """Start the server, and wait until each disk is available."""
     package = str(Path(__file__).parents[2])
     paths = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     how = {"stdout": subprocess.DEVNULL, "env": os.environ | {"PYTHONPATH": paths}}
@@ -143,8 +142,8 @@ def _served(
         while disk.is_served and not (folder.path / f"{disk.name}.sock").exists():
             if child.poll() is not None or time.monotonic() > until:
                 stop(child)
-                why = folder.log("server").strip() or f"no answer within {BOOT_S} s"
-                raise LabError(f"disk {disk.name} cannot be served: {why}")
+                reason = folder.log("server").strip() or f"no answer within {BOOT_S} s"
+                raise LabError(f"disk {disk.name} cannot be served: {reason}")
             time.sleep(0.02)
     return child
 
@@ -154,16 +153,16 @@ def _powered(
     folder: Folder,
     words: Sequence[str],
     patience_s: tuple[float, float],
-    hear: Hear,
-    say: Hear = unheard,
+    on_output: OnLine,
+    progress: OnLine = ignore,
 ) -> tuple[float, list[int]]:
-    """Run QEMU to its end; return when the guest was up, and its commands' exit codes."""
+    """Run QEMU to its end; return the seconds to boot, and the commands' exit codes."""
     image.initramfs(Path(lab.busybox), Path(lab.modules), folder.path / "initrd")
     started = time.monotonic()
     how = {"stdout": subprocess.PIPE, "env": machine.environment(lab)}
     qemu = folder.start("qemu", words, **how)
     try:
-        return _watched(qemu, started, *patience_s, hear, say)
+        return _watched(qemu, started, *patience_s, on_output, progress)
     finally:
         stop(qemu)
 
@@ -173,47 +172,47 @@ def _watched(
     started: float,
     boot_limit_s: float,
     limit_s: float,
-    hear: Hear,
-    say: Hear = unheard,
+    on_output: OnLine,
+    progress: OnLine = ignore,
 ) -> tuple[float, list[int]]:
-    """Listen to the guest until it ends; LabError where it does not come up, hangs, or is slow."""
+    """Read the guest's serial line until it ends; raise LabError on a timeout."""
     assert qemu.stdout is not None
     pipe = qemu.stdout.fileno()
-    heard, spoke, boot_s, codes, rest = started, started, 0.0, None, b""
+    last_data, last_output, boot_s, codes, rest = started, started, 0.0, None, b""
     while True:
         ready = select.select([pipe], [], [], 1.0)[0]
         now = time.monotonic()
         if ready:
-            some = os.read(pipe, 65536)
-            *lines, rest = (rest + some).split(b"\n")
-            heard = now
+            data = os.read(pipe, 65536)
+            *lines, rest = (rest + data).split(b"\n")
+            last_data = now
             for line in (each.decode(errors="replace").rstrip("\r") for each in lines):
                 word, _, what = line.partition(" ")
                 if word == "LAB-UP":
                     boot_s = now - started
-                    say(f"the guest is up after {boot_s:.0f} s")
+                    progress(f"the guest is up after {boot_s:.0f} s")
                 elif word == "LAB-RESULTS":
                     codes = [int(code) for code in json.loads(what)]
                 elif line.startswith(":"):
-                    hear(line[1:])
-                    spoke = now
-            if not some:
+                    on_output(line[1:])
+                    last_output = now
+            if not data:
                 if codes is None:
                     raise LabError("the guest ended without results")
                 return boot_s, codes
-        if now - spoke > QUIET_S:
-            say(f"... {now - started:.0f} s")
-            spoke = now
+        if now - last_output > QUIET_S:
+            progress(f"running for {now - started:.0f} s")
+            last_output = now
         if not boot_s and now - started > boot_limit_s:
             raise LabError(f"the guest did not come up within {boot_limit_s} s")
-        if now - heard > SILENCE_S:
+        if now - last_data > SILENCE_S:
             raise LabError(f"the guest has been silent for {SILENCE_S} s: it hangs")
         if now - started > limit_s + boot_limit_s:
             raise LabError(f"the guest was not done after {limit_s:.0f} s")
 
 
-def _bring_books(folder: Folder, disks: Sequence[Disk], out: Path) -> None:
-    """Keep what the server wrote down of its disks."""
+def _move_disk_logs(folder: Folder, disks: Sequence[Disk], out: Path) -> None:
+    """Move the logs that the server wrote of its disks to the results."""
     for disk in disks:
         for name in (f"{disk.name}.requests.npy", f"{disk.name}.model.json"):
             if (folder.path / name).exists():
@@ -221,12 +220,12 @@ def _bring_books(folder: Folder, disks: Sequence[Disk], out: Path) -> None:
                 shutil.move(folder.path / name, out / "disks" / name)
 
 
-def _kept(folder: Folder, out: Path) -> str:
-    """Keep console and emulator's log beside the results; return where, in words."""
+def _save_logs(folder: Folder, out: Path) -> str:
+    """Write console and logs to the results; return their path and last lines, in words."""
     out.mkdir(parents=True, exist_ok=True)
     console = folder.path / "console.txt"
     text = console.read_text(errors="replace") if console.exists() else ""
     text += folder.log("qemu") + folder.log("server")
     (out / "console.txt").write_text(text)
     last = "\n  ".join([line for line in text.splitlines() if line.strip()][-3:])
-    return f". Its console is in {out / 'console.txt'}; it ends:\n  {last}"
+    return f". Its console is in {out / 'console.txt'}; its last lines:\n  {last}"

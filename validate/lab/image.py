@@ -1,8 +1,8 @@
-"""What the guest boots: its root file system and the small archive that leads to it.
+"""Build the guest's root file system and its initramfs.
 
-The root is an ext4 image, read only and shared by all guests; writes go to memory above it.  The
-initramfs only loads the modules of its disk.  The guest's own scripts come with each job, so that
-a changed script rebuilds nothing.
+The root is a read-only ext4 image, shared by all guests; an overlay in memory takes writes.  The
+initramfs loads the modules of the disks and mounts the root.  The guest's scripts come with each
+job, so that a changed script needs no rebuild.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from validate.lab.packages import command_in
 
 INSIDE = Path(__file__).parent / "inside"
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "ext4", "overlay", "crc32c_generic")
-SPARE = 1.15  # ext4's own tables, on top of the files
+SPARE = 1.15  # size of the image over that of the files: room for ext4's own tables
 DIRECTORY, EXECUTABLE, DEVICE = 0o040755, 0o100755, 0o020600
 
 
 def module_files(modules: Path, names: tuple[str, ...]) -> list[Path]:
-    """Return the files of kernel modules and of what they need, in the order of loading.
+    """Return the files of kernel modules and their dependencies, in the order of loading.
 
-    Which module needs which stands in the modules themselves (`depends=`); what is built into the
-    kernel has no file.
+    The dependencies are in the modules (`depends=`); built-in modules have no file.
     """
     by_name = {path.name.split(".ko")[0].replace("-", "_"): path for path in modules.rglob("*.ko*")}
     order: dict[str, Path] = {}
@@ -35,8 +34,8 @@ def module_files(modules: Path, names: tuple[str, ...]) -> list[Path]:
         path = by_name.get(name.replace("-", "_"))
         if path is None or name in order:
             return
-        found = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
-        for needed in found[1].decode().split(",") if found else ():
+        match = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        for needed in match[1].decode().split(",") if match else ():
             add(needed.replace("-", "_"))
         order.setdefault(name, path)
 
@@ -46,7 +45,7 @@ def module_files(modules: Path, names: tuple[str, ...]) -> list[Path]:
 
 
 def initramfs(busybox: Path, modules: Path, target: Path) -> None:
-    """Write the archive (cpio, "newc") of busybox, the modules of a disk, and `inside/init`."""
+    """Write the archive (cpio "newc") of busybox, the boot modules, and `inside/init`."""
     with target.open("wb") as file:
         for part in _members(busybox, module_files(modules, BOOT_MODULES)):
             file.write(part)
@@ -64,7 +63,7 @@ def _members(busybox: Path, files: list[Path]) -> Iterator[bytes]:
 
 
 def _entry(name: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)) -> bytes:
-    """Return one member; all numbers are eight hexadecimal digits, all parts multiples of 4."""
+    """Return one member: numbers of eight hexadecimal digits, parts padded to 4 bytes."""
     numbers = (0, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name) + 1, 0)
     head = b"070701" + b"".join(b"%08X" % number for number in numbers) + name.encode() + b"\0"
     return _padded(head) + _padded(data)
@@ -75,27 +74,27 @@ def _padded(part: bytes) -> bytes:
 
 
 def root_image(tree: Path, target: Path) -> None:
-    """Make the ext4 image of a tree, without root."""
+    """Create the ext4 image of a tree, without root."""
     used = sum(path.lstat().st_size + 4096 for path in tree.rglob("*"))
     size_mb = int(used * SPARE / 1e6) + 64
     free_mb = shutil.disk_usage(target.parent).free / 1e6
     if size_mb > free_mb:
         raise MissingError(
-            f"no room in {target.parent}: {free_mb:.0f} MB are free, the guest's root takes "
-            f"{size_mb} MB. Set HYBRIDSIM_CACHE_DIR to another place."
+            f"no space in {target.parent}: {free_mb:.0f} MB are free, the guest's root needs "
+            f"{size_mb} MB. Set HYBRIDSIM_CACHE_DIR to another folder."
         )
     command = [
         *command_in(tree, "usr/sbin/mke2fs"), "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0",
         "-E", "root_owner=0:0,lazy_itable_init=1", "-d", str(tree), str(target), f"{size_mb}M",
     ]  # fmt: skip
-    _run(command, "make the guest's root")
+    _run(command, "create the guest's root")
 
 
 def complete(tree: Path, version: str) -> None:
-    """Do what installing the packages would have done and a guest needs.
+    """Complete a tree of unpacked packages, as their installation scripts would.
 
-    modprobe gets its tables, Python its compiled library (a second less at each start), and
-    busybox stands in for small tools that no package brought under that name.
+    Create the tables of modprobe and Python's compiled library (1 s less at each start), and links
+    to busybox for tools that no package provides.
     """
     kmod = command_in(tree, "usr/bin/kmod")
     depmod = [*kmod[:-1], "--argv0", "depmod", kmod[-1], "-b", str(tree), version]
@@ -107,7 +106,7 @@ def complete(tree: Path, version: str) -> None:
     where = ["-s", str(tree), "-p", "/", *skipped, str(library)]
     _run(compiling + where, "compile Python's library", {"PYTHONHOME": str(tree / "usr")})
     busybox = tree / "usr/bin/busybox"
-    for name in _run([str(busybox), "--list"], "ask busybox").split():
+    for name in _run([str(busybox), "--list"], "list the tools of busybox").split():
         if not any((tree / "usr" / place / name).exists() for place in ("bin", "sbin")):
             (tree / "usr/bin" / name).symlink_to("busybox")
 
@@ -120,6 +119,6 @@ def _run(command: list[str], what: str, environment: dict[str, str] | None = Non
 
 
 def sparse(path: Path, size_bytes: int) -> None:
-    """Make a file of zeroes that takes no room."""
+    """Create a sparse file."""
     with path.open("wb") as file:
         file.truncate(size_bytes)

@@ -1,4 +1,4 @@
-"""What goes into a guest and comes out of it: a tar archive on a disk of its own, each way."""
+"""The job disk and the result disk of a guest, each a tar archive."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def pack(
     files: Mapping[str, bytes],
     limit_s: float,
 ) -> None:
-    """Write the disk that tells a guest what to do.
+    """Write the job disk.
 
-    It holds the agent, the package `validate`, `files` by name (they lie in the folder in which the
-    commands run), and the commands.
+    It holds the agent, the package `validate`, the commands, and `files` by name, which are in the
+    working folder of the commands.
     """
-    what = {
+    content = {
         "commands": [list(each) for each in commands],
         "disks": [disk.name for disk in disks],
         "flat": [disk.name for disk in disks if not disk.is_rotational],
@@ -41,14 +41,14 @@ def pack(
         for path in sorted(PACKAGE.rglob("*")):
             if path.suffix in (".py", ".toml", ".fio", ".sh") and "results" not in path.parts:
                 tar.add(path, str(Path("validate") / path.relative_to(PACKAGE)), recursive=False)
-        for name, data in {**files, "job.json": json.dumps(what).encode()}.items():
+        for name, data in {**files, "job.json": json.dumps(content).encode()}.items():
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(data), 0o755
             tar.addfile(member, io.BytesIO(data))
 
 
 def unpack(disk: Path, into: Path) -> None:
-    """Read what a guest wrote to its disk; LabError where it is not a whole archive."""
+    """Unpack the result disk; raise LabError if it is not a complete archive."""
     into.mkdir(parents=True, exist_ok=True)
     command = [
         "tar",
@@ -62,5 +62,5 @@ def unpack(disk: Path, into: Path) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        why = (done.stderr.strip().splitlines() or ["tar failed"])[0]
-        raise LabError(f"the guest's results cannot be read: {why}. Was its disk full?")
+        reason = (done.stderr.strip().splitlines() or ["tar failed"])[0]
+        raise LabError(f"the guest's results cannot be read: {reason}. Was its disk full?")

@@ -1,8 +1,8 @@
-"""QEMU's command line: a PC with nothing but two serial lines and disks.
+"""QEMU's command line: a PC with two serial lines and disks, and no other device.
 
-Each disk has a thread of its own and a serial number, `lab-NAME`, by which the guest finds it.
-Served disks are NBD clients; QEMU keeps at most 16 requests of such a disk under way
-(MAX_NBD_REQUESTS), which a twin of the run must be told as `queue_depth = 16`.
+Each disk has its own thread and a serial number, `lab-NAME`, by which the guest identifies it.
+Served disks are NBD exports; QEMU keeps at most 16 requests of such a disk in flight
+(MAX_NBD_REQUESTS), which a twin of the run specifies as `queue_depth = 16`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from validate.lab.setup import Lab
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check"
 FIRMWARE = ("/share/qemu", "/share/seabios", "/lib/ipxe/qemu")
 ACCELERATORS = {
-    # 57-bit addresses cost software emulation another level of each page walk, and wide vectors
-    # more than they save: 11% of the time to boot and to start Python.
+    # Under software emulation 57-bit addresses add a level to each page walk, and wide vectors cost
+    # more than they save: together 11% of the time to boot and to start Python.
     "tcg": ("tcg,thread=multi,tb-size=512", "max,la57=off,avx=off,avx2=off"),
     "kvm": ("kvm", "host"),
 }
@@ -26,7 +26,7 @@ ACCELERATORS = {
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of a guest: an empty sparse file, or what a server gives as NAME.sock."""
+    """A disk of a guest: an empty sparse file, or the export of a server at NAME.sock."""
 
     name: str  # at most 12 letters
     size_bytes: int
@@ -37,7 +37,7 @@ class Disk:
 def command(
     lab: Lab, disks: Sequence[Disk], memory_mb: int, cpus: int, accelerator: str
 ) -> list[str]:
-    """Return QEMU's command line; all paths but the lab's are relative to the guest's folder."""
+    """Return QEMU's command line; all paths except the lab's are relative to the guest's folder."""
     firmware = [word for place in FIRMWARE if lab.share for word in ("-L", lab.share + place)]
     emulation, processor = ACCELERATORS[accelerator]
     words = [
@@ -56,7 +56,7 @@ def command(
 
 
 def environment(lab: Lab) -> dict[str, str]:
-    """Return the environment that QEMU runs in."""
+    """Return the environment of QEMU."""
     parts = {"QEMU_MODULE_DIR": f"{lab.share}/lib/x86_64-linux-gnu/qemu"} if lab.share else {}
     return os.environ | parts
 
@@ -72,7 +72,7 @@ def _file(path: str) -> dict[str, object]:
 
 
 def _disk(name: str, backend: dict[str, object], can_discard: bool) -> list[str]:
-    """Return the words of one disk; a hard disk knows neither discards nor zeroes."""
+    """Return the arguments of one disk; a hard disk supports neither discards nor write-zeroes."""
     serial = f"lab-{name}"
     same = {"discard": "unmap", "read-only": bool(backend.get("read-only"))}
     file = {"node-name": f"{serial}-file", **same, **backend}

@@ -1,6 +1,6 @@
-"""The server's side of the Network Block Device protocol, as far as QEMU's client speaks it.
+"""The server's side of the Network Block Device protocol, as far as QEMU's client uses it.
 
-After the protocol's text (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md):
+Source: the protocol (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md):
 "newstyle fixed" handshake, simple replies.  All numbers are big-endian.
 """
 
@@ -13,7 +13,9 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-GREETING = struct.pack(">8s8sH", b"NBDMAGIC", b"IHAVEOPT", 1 << 0 | 1 << 1)  # fixed; no zeroes
+GREETING = struct.pack(
+    ">8s8sH", b"NBDMAGIC", b"IHAVEOPT", 1 << 0 | 1 << 1
+)  # fixed newstyle; no zeroes
 NO_ZEROES = 1 << 1
 OPTION = struct.Struct(">8sII")  # IHAVEOPT, option, length of its data
 REPLY_MAGIC = 0x3E889045565A9
@@ -33,17 +35,17 @@ FUA = 1 << 0
 REPLY = struct.Struct(">IIQ")
 SIMPLE_MAGIC = 0x67446698
 LONGEST_BYTES = 32 << 20  # of one request
-APART_S = 150e-6  # in which a client has read the head of a reply
-OPTION_BYTES = 4096  # more than any client has to say
+APART_S = 150e-6  # enough for a client to read the head of a reply
+OPTION_BYTES = 4096  # limit for the data of an option
 
 
 class ProtocolError(Exception):
-    """The client said something that is not NBD, or went away in the middle of it."""
+    """The client violated the protocol, or disconnected within a message."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """What a disk says of itself."""
+    """The properties of an exported disk."""
 
     size_bytes: int
     can_trim: bool = True
@@ -52,13 +54,13 @@ class Export:
 
     @property
     def flags(self) -> int:
-        """What it can do, in the protocol's bits."""
+        """The transmission flags of the protocol."""
         flags = HAS_FLAGS | SENDS_FLUSH | SENDS_FUA | SENDS_ZEROES
         return flags | ROTATIONAL * self.is_rotational | SENDS_TRIM * self.can_trim
 
 
 class Request(NamedTuple):
-    """What a client asks."""
+    """A request of a client."""
 
     kind: int
     flags: int
@@ -68,32 +70,32 @@ class Request(NamedTuple):
 
 
 def received(connection: socket.socket, length: int) -> bytes:
-    """Return just so many bytes."""
+    """Return exactly `length` bytes; raise ProtocolError if the client disconnects."""
     parts = bytearray(length)
     receive_into(connection, memoryview(parts))
     return bytes(parts)
 
 
 def receive_into(connection: socket.socket, where: memoryview) -> None:
-    """Fill a buffer."""
+    """Fill a buffer; raise ProtocolError if the client disconnects."""
     while where:
         count = connection.recv_into(where)
         if not count:
-            raise ProtocolError("the client is gone")
+            raise ProtocolError("the client disconnected")
         where = where[count:]
 
 
 def shake_hands(connection: socket.socket, export: Export) -> bool:
-    """Agree with a client on the one export there is; tell whether requests will follow."""
+    """Negotiate the only export with a client; return whether requests follow."""
     connection.sendall(GREETING)
-    (said,) = struct.unpack(">I", received(connection, 4))
+    (client_flags,) = struct.unpack(">I", received(connection, 4))
     while True:
         magic, option, length = OPTION.unpack(received(connection, OPTION.size))
         if magic != b"IHAVEOPT" or length > OPTION_BYTES:
-            raise ProtocolError("no option of NBD")
+            raise ProtocolError("not an NBD option")
         data = received(connection, length)
         if option == EXPORT_NAME:
-            zeroes = b"" if said & NO_ZEROES else bytes(124)
+            zeroes = b"" if client_flags & NO_ZEROES else bytes(124)
             connection.sendall(struct.pack(">QH", export.size_bytes, export.flags) + zeroes)
             return True
         if option in (GO, INFO):
@@ -110,7 +112,7 @@ def shake_hands(connection: socket.socket, export: Export) -> bool:
 
 
 def _inform(connection: socket.socket, export: Export, option: int, data: bytes) -> bool:
-    """Describe the export; its name and what else is asked for do not matter."""
+    """Describe the export; its name and the requested kinds of information are ignored."""
     if len(data) < 6 or struct.unpack(">I", data[:4])[0] > len(data) - 6:
         _answer(connection, option, INVALID)
         return False
@@ -127,17 +129,17 @@ def _answer(connection: socket.socket, option: int, kind: int, data: bytes = b""
 
 
 def next_request(connection: socket.socket) -> Request:
-    """Return what comes next; the data of a WRITE are still to be read."""
+    """Return the next request; the caller reads the data of a WRITE."""
     magic, flags, kind, cookie, offset, length = REQUEST.unpack(received(connection, REQUEST.size))
     if magic != REQUEST_MAGIC:
-        raise ProtocolError("no request of NBD")
+        raise ProtocolError("not an NBD request")
     if kind == WRITE and length > LONGEST_BYTES:
         raise ProtocolError(f"a write of {length} bytes")
     return Request(kind, flags, cookie, offset, length)
 
 
 def wrong(request: Request, export: Export) -> int:
-    """Return the errno of what cannot be done, or 0."""
+    """Return the errno of an invalid request, or 0."""
     if request.kind not in (READ, WRITE, FLUSH, TRIM, WRITE_ZEROES):
         return errno.EINVAL
     if request.kind == READ and request.length > LONGEST_BYTES:
@@ -151,7 +153,7 @@ def wrong(request: Request, export: Export) -> int:
 def reply(
     connection: socket.socket, cookie: int, error: int, data: memoryview, *, apart: bool = False
 ) -> None:
-    """Answer a request, with the data of a READ; `apart`, the client has to wait for these."""
+    """Answer a request; with `apart` the data of a READ follow APART_S after the head."""
     head = REPLY.pack(SIMPLE_MAGIC, error, cookie)
     if apart and len(data):
         connection.sendall(head)

@@ -1,9 +1,9 @@
-"""Where the lab keeps what it fetched and built.
+"""The folder of the lab.
 
-apt/        lists of packages and what was downloaded
-qemu/       the emulator and its libraries, where the host has none
-guest-KEY/  kernel, module tree and root image; KEY is a digest of what they were made of
-runs/       one folder a guest under way
+apt/        package lists and downloads
+qemu-KEY/   the emulator and its libraries, if the host has none
+guest-KEY/  kernel, modules and root image; KEY is a digest of their packages
+runs/       one folder for each running guest
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VARIABLES = ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
 
 
 def lab_folder() -> Path:
-    """Return the lab's folder, made if need be; HYBRIDSIM_CACHE_DIR names another place."""
+    """Return the lab's folder, created if needed; HYBRIDSIM_CACHE_DIR overrides its path."""
     for name in VARIABLES:
         if os.environ.get(name):
             below = ".cache/hybridsim" if name == "HOME" else "hybridsim"
@@ -30,16 +30,16 @@ def lab_folder() -> Path:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise MissingError(
-                    f"cannot make {folder}: {error.strerror}. Set HYBRIDSIM_CACHE_DIR to a folder "
-                    "that you can write to, with 1 GB of room."
+                    f"cannot create {folder}: {error.strerror}. Set HYBRIDSIM_CACHE_DIR to a "
+                    "writable folder with 1 GB of free space."
                 ) from error
             return folder.resolve()
-    raise MissingError("no place for the lab: set HYBRIDSIM_CACHE_DIR to a folder with room")
+    raise MissingError("no folder for the lab: set HYBRIDSIM_CACHE_DIR to a writable folder")
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Wait until no other process holds this lock, and hold it; a killed process holds none."""
+    """Wait for a lock and hold it; the kernel releases the lock of a killed process."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,8 +1,8 @@
-"""Processes that end with the one that started them, however that one ends.
+"""Child processes that end with their parent, however the parent ends.
 
-The kernel kills a child when its parent dies (PR_SET_PDEATHSIG), so that not even SIGKILL leaves a
-guest behind; and each guest's folder names its processes, so that a later run can look for what
-was left in spite of that.
+The kernel kills a child when its parent dies (PR_SET_PDEATHSIG), so that even SIGKILL leaves no
+guest behind.  In addition each guest's folder lists its processes, so that a later run can kill
+any that remain.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _LIBC = ctypes.CDLL(None)
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """Let the kernel send this process a signal when its parent dies."""
+    """Make the kernel send this process a signal when its parent dies."""
     _LIBC.prctl(PR_SET_PDEATHSIG, number)
 
 
 class Folder:
-    """A folder of one guest under way: its sockets, its disks, and its processes' numbers."""
+    """The folder of a running guest: its sockets, disks, and process IDs."""
 
     def __init__(self, path: Path) -> None:
-        """Take over a folder that is there."""
+        """Use an existing folder."""
         self.path = path
 
     def start(self, name: str, command: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
-        """Start a child in this folder, its complaints in NAME.log."""
+        """Start a child in this folder, with its standard error in NAME.log."""
         with (self.path / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(
                 command, cwd=self.path, stdin=subprocess.DEVNULL, stderr=log,
@@ -51,13 +51,13 @@ class Folder:
         return child
 
     def log(self, name: str) -> str:
-        """Return what a child complained about."""
+        """Return the standard error of a child."""
         path = self.path / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
 
 def stop(child: subprocess.Popen[Any]) -> None:
-    """End a child, politely first, and wait for it."""
+    """Terminate a child, kill it after PATIENCE_S, and wait for it."""
     if child.poll() is None:
         child.terminate()
         try:
@@ -69,7 +69,7 @@ def stop(child: subprocess.Popen[Any]) -> None:
 
 @contextlib.contextmanager
 def folder_below(runs: Path) -> Iterator[Folder]:
-    """Make a folder that only we can read, locked as long as it is used, and remove it."""
+    """Create a private folder, lock it during the context, and remove it afterwards."""
     runs.mkdir(parents=True, exist_ok=True)
     clear_leftovers(runs)
     path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=runs))
@@ -82,11 +82,11 @@ def folder_below(runs: Path) -> Iterator[Folder]:
 
 
 def clear_leftovers(runs: Path) -> list[str]:
-    """Remove folders whose process was killed, and kill what it started; return their names."""
+    """Remove folders of processes that were killed, and kill their children; return the names."""
     cleared = []
     for path in sorted(runs.iterdir()) if runs.exists() else []:
         with contextlib.suppress(OSError), (path / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held while its guest is under way
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held while its guest runs
             for pid_file in path.glob("*.pid"):
                 _kill_if_ours(int(pid_file.read_text() or 0), path)
             shutil.rmtree(path, ignore_errors=True)
@@ -95,14 +95,14 @@ def clear_leftovers(runs: Path) -> list[str]:
 
 
 def _kill_if_ours(pid: int, folder: Path) -> None:
-    """Kill a process if it works in that folder: numbers are given again to others."""
+    """Kill a process if its working folder is `folder`: process IDs are reused."""
     with contextlib.suppress(OSError):
         if pid > 1 and os.readlink(f"/proc/{pid}/cwd") == str(folder):
             os.kill(pid, signal.SIGKILL)
 
 
 class StoppedError(LabError):
-    """A signal ended the run; all is cleaned up on the way out."""
+    """A signal ended the run; the contexts clean up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}; the guest is gone")
@@ -111,16 +111,16 @@ class StoppedError(LabError):
 
 @contextlib.contextmanager
 def signals_raise() -> Iterator[None]:
-    """Make an exception of the signals that ask a program to end (main thread only)."""
+    """Raise StoppedError on the signals in STOPPING (main thread only)."""
 
     def stopped(number: int, frame: FrameType | None) -> None:
         for each in STOPPING:
-            signal.signal(each, signal.SIG_IGN)  # one is enough: the rest is cleaning up
+            signal.signal(each, signal.SIG_IGN)  # further signals must not interrupt the cleanup
         raise StoppedError(number)
 
-    before = {each: signal.signal(each, stopped) for each in STOPPING}
+    previous = {each: signal.signal(each, stopped) for each in STOPPING}
     try:
         yield
     finally:
-        for each, handler in before.items():
+        for each, handler in previous.items():
             signal.signal(each, handler)

@@ -1,10 +1,10 @@
-"""An experiment in a guest: the same driver as on a real machine, on disks that are models.
+"""Run an experiment in a guest: the same driver as on a real machine, on simulated disks.
 
-The result folder is that of `validate build`, and `lab/` beside it:
+The result folder is that of `validate build`, with a folder `lab/` in it:
 
-    machine.toml               the scenario whose devices the disks were
-    lab.json                   versions, accelerator, how busy the host was, how late the disks were
-    disks/NAME.requests.npy    each request of a disk: arrival, completion, when it was sent
+    machine.toml               the scenario of the disks
+    lab.json                   versions, accelerator, load of the host, lateness of the disks
+    disks/NAME.requests.npy    each request of a disk: arrival, completion, time of the answer
     dmesg.txt, console.txt
 """
 
@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,33 +30,33 @@ from validate.lab import guest
 from validate.lab.errors import LabError
 from validate.lab.machine import Disk
 from validate.lab.setup import set_up
+from validate.progress import Progress
 
-Say = Callable[[str], None]
 MACHINE = Path(__file__).with_name("machine.toml")
-SLOW_BYTES = 8 << 30  # where the experiment does not say
-MEMORY_MB = 2048  # results wait in it, traces too
-SETTLING_S = 120  # to build, to settle, to pack: for a guest under software emulation
-SLOWNESS = 4  # a guest's clock may run behind the host's
+SLOW_BYTES = 8 << 30  # default size of the slow device
+MEMORY_MB = 2048  # includes the results and traces
+SETTLING_S = 120  # to build the cache and pack the results, under software emulation
+SLOWNESS = 4  # limit for the host's time over the guest's
 
 
 @dataclass(frozen=True)
 class Served:
-    """A disk of the guest, and which part of the machine it is."""
+    """A disk of the guest, and the part of the machine that it represents."""
 
     disk: Disk
     part: str
 
     @property
     def words(self) -> str:
-        """What the server is told."""
+        """The argument of the server for this disk."""
         return f"{self.disk.name}={self.part}:{self.disk.size_bytes}"
 
 
-def run(path: Path, out: Path, scenario: Path = MACHINE, say: Say = guest.unheard) -> Path:
-    """Run an experiment in a guest; return the folder of its results.
+def run(path: Path, out: Path, scenario: Path = MACHINE, progress: Progress = guest.ignore) -> Path:
+    """Run an experiment in a guest; return the result folder.
 
-    Raises ExperimentError for an experiment that makes no sense, MissingError where the lab cannot
-    be had, LabError for a guest or a run that failed; what there is of results is kept.
+    Raises ExperimentError if the experiment is invalid, MissingError if the lab is not available,
+    LabError if the guest or the run fails; partial results are kept.
     """
     what = experiment.load(path)
     members = members_of(scenario)
@@ -65,54 +65,54 @@ def run(path: Path, out: Path, scenario: Path = MACHINE, say: Say = guest.unhear
     result_folder.prepare(str(out), what)
     load_before = os.getloadavg()
     with tempfile.TemporaryDirectory(dir=out, prefix=".guest-") as temporary:
-        came = Path(temporary)
+        results = Path(temporary)
         try:
             done = guest.run(
                 [command(served)],
                 [each.disk for each in served],
-                came,
+                results,
                 server=_server(scenario, served),
                 files=_files(path),
                 memory_mb=MEMORY_MB,
                 limit_s=limit_s(what),
-                hear=lambda line: say(f"  {line}"),
-                say=say,
+                on_output=lambda line: progress(f"  {line}"),
+                progress=progress,
             )
         finally:
-            _bring(came, out, scenario)
-    books = [out / "lab/disks" / f"{each.disk.name}.model.json" for each in served]
-    told = {
+            _move(results, out, scenario)
+    models = [out / "lab/disks" / f"{each.disk.name}.model.json" for each in served]
+    facts = {
         "accelerator": done.accelerator,
         "boot_s": round(done.boot_s, 1),
         "wall_s": round(done.wall_s, 1),
         "host_load": {"before": load_before, "after": os.getloadavg(), "cpus": os.cpu_count()},
-        "disks": {each.name.split(".")[0]: json.loads(each.read_text()) for each in books},
-        "packages": set_up(guest.unheard).versions,
+        "disks": {each.name.split(".")[0]: json.loads(each.read_text()) for each in models},
+        "packages": set_up(guest.ignore).versions,
     }
-    (out / "lab" / "lab.json").write_text(json.dumps(told, indent=1) + "\n")
+    (out / "lab" / "lab.json").write_text(json.dumps(facts, indent=1) + "\n")
     if done.codes[-1]:
         raise LabError(f"{path}: the run failed in the guest (see {out}): {_last_line(out)}")
     return out
 
 
-def machine_for(folder: Path, said: Path | None) -> Path:
-    """Return the scenario of the disks: what was said, else the one beside the experiments."""
-    if said is not None:
-        return said
+def machine_for(folder: Path, specified: Path | None) -> Path:
+    """Return the scenario of the disks: specified, else in the folder, else the lab's own."""
+    if specified is not None:
+        return specified
     beside = folder / MACHINE.name
     return beside if beside.exists() else MACHINE
 
 
 def _check_memory(what: Experiment, served: Sequence[Served]) -> None:
-    """Raise MissingError where the guest and what is written to its disks cannot be kept."""
+    """Raise MissingError if memory is too small for the guest and the data on its disks."""
     writes = what.load.job.writes or what.collect.calibrate
     written = sum(each.disk.size_bytes for each in served if writes or each.part == "ssd")
     need_mb = MEMORY_MB + written // 1_000_000
-    found = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    has_mb = int(found[1]) // 1000 if found else need_mb
+    match = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    has_mb = int(match[1]) // 1000 if match else need_mb
     if has_mb < need_mb:
         raise MissingError(
-            f"the guest and what may be written to its disks take {need_mb:,} MB of memory, and "
+            f"the guest and the data on its disks may need {need_mb:,} MB of memory, but only "
             f"{has_mb:,} MB are free: make the [origin] smaller, or run it elsewhere"
         )
 
@@ -120,8 +120,8 @@ def _check_memory(what: Experiment, served: Sequence[Served]) -> None:
 def disks(what: Experiment, members: int) -> list[Served]:
     """Return the disks of an experiment: an array and an SSD, or the members of an md array.
 
-    Each is as large as it has to be, so that nothing lies between bcache and its SSD: a dm-linear
-    there turns the flush before a journal entry into two.
+    Each has exactly the needed size, so that no dm-linear is needed between bcache and its SSD: it
+    would turn the flush before a journal entry into two.
     """
     fast = Disk("fast", what.fast_bytes, is_served=True, is_rotational=False)
     size = what.origin.size_bytes or SLOW_BYTES
@@ -132,7 +132,7 @@ def disks(what: Experiment, members: int) -> list[Served]:
 
 
 def command(served: list[Served]) -> list[str]:
-    """Return what the guest runs."""
+    """Return the command that the guest runs."""
     names = [each.disk.name for each in served]
     sides = [
         word
@@ -149,16 +149,16 @@ def command(served: list[Served]) -> list[str]:
 
 
 def limit_s(what: Experiment) -> float:
-    """Return after how long a run is given up."""
+    """Return the time limit of a run, in seconds of the host."""
     jobs = 2 * len(calibration.READS + calibration.WRITES) if what.collect.calibrate else 0
     seconds = what.load.duration_s + what.restart_s + jobs * (what.collect.calibrate_s + 5)
     return SLOWNESS * seconds + SETTLING_S + guest.BOOT_S
 
 
 def members_of(scenario: Path) -> int:
-    """Return how many drives a machine's array has.
+    """Return the number of drives in the array of a scenario.
 
-    Raises ExperimentError for a scenario that makes no sense, MissingError without hybridsim.
+    Raises ExperimentError if the scenario is invalid, MissingError if hybridsim is not installed.
     """
     for name in ("hybridsim", "numpy", "numba", "pydantic"):
         if importlib.util.find_spec(name) is None:
@@ -181,20 +181,21 @@ def _server(scenario: Path, served: list[Served]) -> list[str]:
 
 
 def _files(path: Path) -> dict[str, bytes]:
-    """Return the experiment, and the file with its jobs where it names one."""
+    """Return the experiment, and its job file if it names one."""
     files = {"experiment.toml": path.read_bytes()}
     name = tomllib.loads(path.read_text()).get("load", {}).get("file")
     return files | ({name: (path.parent / name).read_bytes()} if name else {})
 
 
-def _bring(came: Path, out: Path, scenario: Path) -> None:
-    """Move what a guest handed out to where it belongs."""
-    shutil.copytree(came / "run", out, dirs_exist_ok=True) if (came / "run").exists() else None
+def _move(results: Path, out: Path, scenario: Path) -> None:
+    """Move the results of a guest into the result folder."""
+    if (results / "run").exists():
+        shutil.copytree(results / "run", out, dirs_exist_ok=True)
     lab = out / "lab"
     lab.mkdir(exist_ok=True)
     for name in ("disks", "dmesg.txt", "console.txt", "00.out"):
-        if (came / name).exists():
-            shutil.move(came / name, lab / name)
+        if (results / name).exists():
+            shutil.move(results / name, lab / name)
     with contextlib.suppress(OSError):
         shutil.copy(scenario, lab / "machine.toml")
 
@@ -202,4 +203,4 @@ def _bring(came: Path, out: Path, scenario: Path) -> None:
 def _last_line(out: Path) -> str:
     with contextlib.suppress(OSError, IndexError):
         return (out / "lab" / "00.out").read_text().strip().splitlines()[-1]
-    return "it said nothing"
+    return "it printed nothing"

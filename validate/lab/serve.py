@@ -1,8 +1,8 @@
-"""The process that serves a guest's disks: `python -m validate.lab.serve SCENARIO NAME=PART:BYTES`.
+"""Serve a guest's disks: `python -m validate.lab.serve SCENARIO NAME=PART:BYTES...`.
 
-PART says which of the scenario's devices a disk is: `array` (all of it), `member` (one drive of the
-array) or `ssd` (the cache's drives).  Each disk has a process of its own, forked when all that they
-share is loaded.  When it ends, NAME.requests.npy and NAME.model.json tell what it did.
+PART selects a device of the scenario: `array` (the whole array), `member` (one drive of the array)
+or `ssd` (the cache's drives).  Each disk has its own process, forked after the shared modules are
+loaded.  At its end it writes its requests to NAME.requests.npy and a summary to NAME.model.json.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from validate.lab.processes import die_with_parent
 
 
 def model(scenario: Scenario, part: str, size_bytes: int) -> tuple[LiveArray, nbd.Export]:
-    """Return the live device of a part of a machine, at least so large, and how it is exported."""
+    """Return the live device of a part of a scenario, of `size_bytes` or more, and its export."""
     backing, cache = scenario.backing, scenario.cache
     tier: Tier | Controller
     if part == "ssd":
         drive, tier = cache.drive, _ssds(cache, size_bytes, scenario.seed + 1)
     else:
         if part == "member":
-            alone = {"kind": "single", "members": 1, "controller": None, "failed": ()}
-            backing = backing.model_copy(update=alone)
+            single = {"kind": "single", "members": 1, "controller": None, "failed": ()}
+            backing = backing.model_copy(update=single)
         drive, tier = backing.drive, building.slow_tier(backing, size_bytes, scenario.seed)
     is_disk = isinstance(drive, HardDisk)
     export = nbd.Export(size_bytes, can_trim=not is_disk, is_rotational=is_disk)
-    # As plain Python: one request at a time, handing a machine to compiled code costs as much.
+    # Interpreted: for one request at a time, a call of compiled code costs as much as it saves.
     return LiveArray(tier, interpreted=True), export
 
 
 def _ssds(cache: Any, size_bytes: int, seed: int) -> Tier:
-    """Return the cache's drives, side by side."""
+    """Return the cache's drives as a stripe."""
     rows = -(-size_bytes // (cache.members * cache.chunk_bytes))
     bank = building.bank(cache.drive, cache.members, rows * cache.chunk_bytes, 1, 0, seed=seed)
     return Tier.new(FAST, int(Level.STRIPE), cache.members, cache.chunk_bytes, bank)
 
 
 class _EndedError(Exception):
-    """Somebody asked this process to end."""
+    """Raised by SIGTERM."""
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -66,10 +66,10 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def serve(name: str, disk: Disk) -> None:
-    """Serve a disk until SIGTERM; then write down what it did."""
+    """Serve a disk until SIGTERM; then write its requests and their summary."""
     wake_up_in_time()
     gc.freeze()
-    gc.disable()  # pauses of milliseconds; nothing here is cyclic
+    gc.disable()  # avoids pauses of milliseconds; there are no reference cycles here
     listener = listening(Path(f"{name}.sock"))
     with contextlib.suppress(_EndedError):
         while True:
@@ -81,12 +81,12 @@ def serve(name: str, disk: Disk) -> None:
     table = rows.ravel().view([(column, np.int64) for column in disk.log.columns])
     np.save(f"{name}.requests.npy", table, allow_pickle=False)
     Path(f"{name}.model.json").write_text(
-        json.dumps({"size_bytes": disk.export.size_bytes} | told(rows), indent=1)
+        json.dumps({"size_bytes": disk.export.size_bytes} | summary(rows), indent=1)
     )
 
 
-def told(rows: Ints) -> dict[str, Any]:
-    """Return what a disk did, and how well it kept its model's times."""
+def summary(rows: Ints) -> dict[str, Any]:
+    """Return the number of requests, and how late the answers were against the model."""
     if not len(rows):
         return {"requests": 0}
     arrival, done, sent = rows[:, 1], rows[:, 2], rows[:, 3]
@@ -101,7 +101,7 @@ def told(rows: Ints) -> dict[str, Any]:
 
 
 def main(scenario_path: str, disks: list[str]) -> None:
-    """Fork a process for each disk, and end them when asked to."""
+    """Fork a process for each disk, and forward SIGTERM to them."""
     scenario = Scenario.load(scenario_path)
     children = []
     for text in disks:

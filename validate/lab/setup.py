@@ -1,4 +1,4 @@
-"""Fetch and build what a guest needs; what is there already is kept."""
+"""Fetch and build the guest; parts that exist already are kept."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from validate.lab import image
 from validate.lab.packages import Apt, Package, command_in, unpack
 from validate.lab.places import lab_folder, locked
+from validate.progress import Progress
 
-Say = Callable[[str], None]
 KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")
 EMULATOR = ("qemu-system-x86",)
 GUEST = (
@@ -24,15 +23,15 @@ GUEST = (
     "thin-provisioning-tools", "bcache-tools", "mdadm", "blktrace", "fio", "procps",
     "python3-minimal", "libpython3-stdlib",
 )  # fmt: skip
-BUILDER = 3  # changes when the same packages are to be built into something else
+BUILDER = 3  # version of the build; change it to rebuild from the same packages
 
 
 @dataclass(frozen=True)
 class Lab:
-    """What a guest is started with."""
+    """The files and packages of a guest."""
 
-    emulator: list[str]  # words that run QEMU
-    share: str  # /usr of the tree that it lies in, "" where it is this system's
+    emulator: list[str]  # command line of QEMU
+    share: str  # /usr of its unpacked tree; "" for this system's QEMU
     kernel: str
     modules: str  # /lib/modules/VERSION, unpacked
     busybox: str
@@ -42,7 +41,7 @@ class Lab:
 
 
 def find() -> Lab | None:
-    """Return what was set up and is still there, or None."""
+    """Return the lab that was set up, or None if files are missing."""
     try:
         lab = Lab(**json.loads((lab_folder() / "lab.json").read_text()))
     except (OSError, ValueError, TypeError):
@@ -51,52 +50,51 @@ def find() -> Lab | None:
     return lab if all(Path(path).exists() for path in files) else None
 
 
-def set_up(say: Say, *, refresh: bool = False, fetch_qemu: bool = False) -> Lab:
-    """Return the lab, fetched and built where it is not there; `refresh` asks for newer packages.
+def set_up(progress: Progress, *, refresh: bool = False, fetch_qemu: bool = False) -> Lab:
+    """Return the lab; fetch and build the missing parts.
 
-    `fetch_qemu` takes Debian's QEMU even where this system has one.
-
-    Raises MissingError with what is lacking and how to mend it.
+    `refresh` fetches newer packages; `fetch_qemu` uses Debian's QEMU even if this system has one.
+    Raises MissingError with what is missing and what to do.
     """
     folder = lab_folder()
     with locked(folder / "setup.lock"):
-        found = None if refresh else find()
-        if found:
-            say(f"ready: {_told(found)}")
-            return found
+        existing = None if refresh else find()
+        if existing:
+            progress(f"ready: {_summary(existing)}")
+            return existing
         started = time.monotonic()
-        lab = _build(folder, fetch_qemu, say)
+        lab = _build(folder, fetch_qemu, progress)
         _write(folder / "lab.json", json.dumps(asdict(lab), indent=1))
-        _forget(folder, lab)
+        _remove_old(folder, lab)
         taken = sum(path.stat().st_blocks for path in folder.rglob("*") if path.is_file()) * 512
-        say(f"ready: {_told(lab)}")
-        say(f"took {time.monotonic() - started:.0f} s; {taken / 1e6:.0f} MB in {folder}")
+        progress(f"ready: {_summary(lab)}")
+        progress(f"took {time.monotonic() - started:.0f} s; {taken / 1e6:.0f} MB in {folder}")
         return lab
 
 
-def _told(lab: Lab) -> str:
+def _summary(lab: Lab) -> str:
     kinds = ("fio", "dmsetup", "bcache-tools", "mdadm", "blktrace")
     tools = ", ".join(f"{name} {lab.versions[name]}" for name in kinds if name in lab.versions)
     where = "this system's" if not lab.share else "Debian's"
     return f"Linux {lab.kernel_version}; {tools}; {where} QEMU"
 
 
-def _build(folder: Path, fetch_qemu: bool, say: Say) -> Lab:
+def _build(folder: Path, fetch_qemu: bool, progress: Progress) -> Lab:
     apt = Apt(folder / "apt")
-    say("lists of packages: asking")
+    progress("fetching package lists")
     apt.update()
     own = None if fetch_qemu else shutil.which("qemu-system-x86_64")
     if own:
-        say(f"QEMU: {own} of this system")
+        progress(f"QEMU: {own} of this system")
     emulator = [] if own else apt.needed(EMULATOR)
     guest = apt.needed(GUEST)
     kernel = apt.kernel(KERNELS)
     everything = {each.name: each for each in (*emulator, *guest, kernel)}
     total = sum(each.size_bytes for each in everything.values())
-    say(f"packages: {len(everything)}, {total / 1e6:.0f} MB")
-    apt.fetch(list(everything.values()), say)
-    words, share = ([own], "") if own else _emulator(folder, apt, emulator, say)
-    place, version = _guest(folder, apt, [*guest, kernel], say)
+    progress(f"packages: {len(everything)}, {total / 1e6:.0f} MB")
+    apt.fetch(list(everything.values()), progress)
+    words, share = ([own], "") if own else _emulator(folder, apt, emulator, progress)
+    place, version = _guest(folder, apt, [*guest, kernel], progress)
     return Lab(
         emulator=words,
         share=share,
@@ -109,23 +107,25 @@ def _build(folder: Path, fetch_qemu: bool, say: Say) -> Lab:
     )
 
 
-def _emulator(folder: Path, apt: Apt, packages: list[Package], say: Say) -> tuple[list[str], str]:
-    """Unpack QEMU; return the words that run it, and /usr of its tree."""
+def _emulator(
+    folder: Path, apt: Apt, packages: list[Package], progress: Progress
+) -> tuple[list[str], str]:
+    """Unpack QEMU; return its command line, and /usr of its tree."""
     place = folder / f"qemu-{_digest(packages)}"
     if not place.exists():
         half = _emptied(folder / "qemu-half")
-        unpack(apt.fetch(packages, say), half, say)
+        unpack(apt.fetch(packages, progress), half, progress)
         half.rename(place)
-        say(f"QEMU: unpacked ({_size_mb(place)} MB)")
+        progress(f"QEMU: unpacked ({_size_mb(place)} MB)")
     return command_in(place, "usr/bin/qemu-system-x86_64"), f"{place}/usr"
 
 
-def _guest(folder: Path, apt: Apt, packages: list[Package], say: Say) -> tuple[Path, str]:
+def _guest(folder: Path, apt: Apt, packages: list[Package], progress: Progress) -> tuple[Path, str]:
     """Build kernel, modules and root image; return their folder and the kernel's version."""
     place = folder / f"guest-{_digest(packages)}"
     if not place.exists():
         half, tree = _emptied(folder / "guest-half"), _emptied(folder / "guest-tree")
-        unpack(apt.fetch(packages, say), tree, say)
+        unpack(apt.fetch(packages, progress), tree, progress)
         kernel = next((tree / "boot").glob("vmlinuz-*"))
         version = kernel.name.removeprefix("vmlinuz-")
         image.complete(tree, version)
@@ -133,16 +133,16 @@ def _guest(folder: Path, apt: Apt, packages: list[Package], say: Say) -> tuple[P
         shutil.copytree(tree / "usr/lib/modules", half / "modules", symlinks=True)
         shutil.copy(tree / "usr/bin/busybox", half / "busybox")
         shutil.rmtree(tree / "boot")
-        say("root file system: building")
+        progress("building the root file system")
         image.root_image(tree, half / "root.img")
         shutil.rmtree(tree)
         half.rename(place)
-        say(f"guest: built ({_size_mb(place)} MB)")
+        progress(f"guest: built ({_size_mb(place)} MB)")
     return place, next(place.glob("vmlinuz-*")).name.removeprefix("vmlinuz-")
 
 
-def _forget(folder: Path, lab: Lab) -> None:
-    """Remove what earlier versions were built into."""
+def _remove_old(folder: Path, lab: Lab) -> None:
+    """Remove earlier guests and emulators."""
     used = f"{lab.emulator} {lab.root}"
     for place in (*folder.glob("guest-*"), *folder.glob("qemu-*")):
         if place.name not in used:

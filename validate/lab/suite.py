@@ -1,23 +1,23 @@
-"""All experiments of a folder, one after the other; what is done already is not done again."""
+"""Run all experiments of a folder, one after another; those that are done are skipped."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from validate import experiment, layout
 from validate.errors import ExperimentError, InterruptedRunError, ValidateError
 from validate.lab import running
-from validate.lab.guest import unheard
+from validate.lab.guest import ignore
 from validate.lab.processes import StoppedError
+from validate.progress import Progress
 
-Say = Callable[[str], None]
 DONE, TO_DO, HALF, OTHER = "done", "to do", "half done", "of another experiment"
-OVERHEAD_S = 40  # boot, cache, packing: until one run has told how long it takes
+OVERHEAD_S = 40  # of a run beside fio, until one is measured
 
 
 @dataclass(frozen=True)
@@ -26,57 +26,57 @@ class Item:
 
     path: Path
     out: Path
-    seconds: float  # that fio runs
+    seconds: float  # of fio
 
     @property
     def state(self) -> str:
-        """How far it is."""
+        """DONE, TO_DO, HALF or OTHER, by the files in its result folder."""
         try:
             if (self.out / layout.EXPERIMENT).read_bytes() != self.path.read_bytes():
                 return OTHER
-            told = json.loads((self.out / layout.ENVIRONMENT).read_text())
+            environment = json.loads((self.out / layout.ENVIRONMENT).read_text())
         except FileNotFoundError:
             return HALF if (self.out / layout.EXPERIMENT).exists() else TO_DO
         except ValueError:
             return HALF
-        return DONE if told.get("complete") else HALF
+        return DONE if environment.get("complete") else HALF
 
 
 def items(folder: Path, results: Path) -> list[Item]:
-    """Return the experiments of a folder: all but its machine.toml.
+    """Return the experiments of a folder: all TOML files except machine.toml.
 
-    Raises ExperimentError where one makes no sense.
+    Raises ExperimentError if one is invalid, or if there are none.
     """
     paths = [path for path in sorted(folder.glob("*.toml")) if path.name != running.MACHINE.name]
     if not paths:
         raise ExperimentError(f"{folder}: no experiments (*.toml) in it")
-    found = []
+    suite = []
     for path in paths:
         what = experiment.load(path)
-        found.append(Item(path, results / path.stem, what.load.duration_s + what.restart_s))
-    return found
+        suite.append(Item(path, results / path.stem, what.load.duration_s + what.restart_s))
+    return suite
 
 
-def run(todo: Sequence[Item], scenario: Path, say: Say, progress: Say = unheard) -> int:
-    """Run what is to be done; tell a line of each; return how many failed.
+def run(todo: Sequence[Item], scenario: Path, report: Progress, progress: Progress = ignore) -> int:
+    """Run the experiments that are not done; report each; return the number of failures.
 
-    An experiment that fails does not keep the others from being run; a signal ends it all.
+    After a failure the other experiments still run; a signal ends the suite.
     """
     failed = 0
     overheads: list[float] = []
     for number, item in enumerate(todo, 1):
         name = f"{number}/{len(todo)} {item.path.stem}"
         if item.state == DONE:
-            say(f"{name}: done before")
+            report(f"{name}: done before")
             continue
         if item.state == OTHER:
-            say(f"{name}: {item.out} is {OTHER}: remove it, or name another folder with -o")
+            report(f"{name}: {item.out} is {OTHER}: remove it, or specify another folder with -o")
             failed += 1
             continue
-        left = [each for each in todo[number - 1 :] if each.state in (TO_DO, HALF)]
+        remaining = [each for each in todo[number - 1 :] if each.state in (TO_DO, HALF)]
         overhead = sum(overheads) / len(overheads) if overheads else OVERHEAD_S
-        minutes = sum(each.seconds + overhead for each in left) / 60
-        say(f"{name}: running ({minutes:.0f} min to go in all)")
+        minutes = sum(each.seconds + overhead for each in remaining) / 60
+        report(f"{name}: running (about {minutes:.0f} min left for the suite)")
         if item.state == HALF:
             shutil.rmtree(item.out)
         started = time.monotonic()
@@ -86,9 +86,9 @@ def run(todo: Sequence[Item], scenario: Path, say: Say, progress: Say = unheard)
             raise
         except ValidateError as error:
             failed += 1
-            say(f"{name}: failed: {error}")
+            report(f"{name}: failed: {error}")
             continue
         took = time.monotonic() - started
         overheads.append(took - item.seconds)
-        say(f"{name}: done in {took:.0f} s")
+        report(f"{name}: done in {took:.0f} s")
     return failed

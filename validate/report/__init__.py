@@ -1,10 +1,10 @@
-"""Real runs held against their simulated twins: a table over many, and each in detail.
+"""Compare real runs with their simulated twins: a table of all runs, and details of each.
 
-    holding     every run beside its twin, within bounds or not; what repeats of it say of noise
-    bounds      how far a twin may be off
-    columns     which of the figures stand in the table over many runs
-    text, as_json, html     the same for a terminal, for programs, for a browser
+    holding     compares each run with its twin; noise from repeated runs
+    bounds      the bounds of the errors of a twin
+    columns     the columns of the table of all runs
+    text, as_json, html     the report for a terminal, for programs, for a browser
     cli         `validate report`
 
-It stands on `validate.twin` and hybridsim.answers.comparison.
+It uses `validate.twin` and hybridsim.answers.comparison.
 """

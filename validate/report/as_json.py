@@ -1,4 +1,4 @@
-"""Real runs beside their twins, for programs."""
+"""The report as JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SCHEMA = "hybridsim.validation/1"
 
 
 def to_json(runs: Sequence[Held]) -> str:
-    """Return all of it as text; what is unknown is null."""
+    """Return the report as JSON text; unknown values are null."""
     return json.dumps(document(runs), indent=1, allow_nan=False) + "\n"
 
 
 def document(runs: Sequence[Held]) -> dict[str, Any]:
-    """Return all of it as what JSON can hold."""
+    """Return the report as a JSON object."""
     return {
         "schema": SCHEMA,
         "pass": all(run.is_met for run in runs),

@@ -1,7 +1,7 @@
-"""How far a twin may be off: promotions, demotions and hit ratio, warm-up times, levels, curves.
+"""The bounds of the errors of a twin: promotions, demotions, hit ratio, warm-up times and curves.
 
-All other figures of a comparison are told and not judged: an emulated or a shared host answers as
-fast as it can, and what the twin is asked is how the cache warms up.
+All other figures of a comparison are reported, not checked: they depend on the speed of an emulated
+or shared host, and the twin predicts how the cache warms up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from hybridsim.answers.comparison.rows import Row
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS
 
-COUNTERS = 0.05  # of the last value, at every ten seconds
+COUNTERS = 0.05  # share of the last value, every 10 s
 JUDGED = {
     "promotions": COUNTERS, "demotions": COUNTERS, "cache_hits": COUNTERS, "cache_misses": COUNTERS,
     f"{HIT_RATIO} each 10 s": 0.05,
@@ -21,10 +21,10 @@ TIMES = ("t50", "t90")
 
 
 def judged(row: Row, noise: float | None) -> Row:
-    """Return a row of a comparison as it is judged here.
+    """Return a row of a comparison with the tolerance of this report.
 
-    Where the real run has no time of warming up, or a run no level, there is nothing to judge; and
-    where real runs differ among themselves by more than the bound, that is the bound.
+    A row is not checked if the real run has no warm-up time, or a run has no level.  If real runs
+    differ by more than the bound, `noise`, their difference is the bound.
     """
     allowed = JUDGED.get(row.name.measure)
     last = row.name.measure.rpartition(" ")[2]

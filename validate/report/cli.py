@@ -1,4 +1,4 @@
-"""`validate report`: real runs held against their simulated twins."""
+"""`validate report`: compare real runs with their simulated twins."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 DIFFERS = 4
 EPILOG = """\
-DIR is the folder of a run, or one with such folders in it.  The twin of each run is simulated: the
-same requests on devices calibrated to the runs on the bare devices.
+DIR is a result folder, or a folder of result folders.  The twin of each run is simulated: the same
+requests on devices that are calibrated to the runs on the bare devices.
 
 Examples:
   python -m validate report results/hot
   python -m validate report results/ --html report.html
   python -m validate report validate/results --json > errors.json
 
-Exit code 4 says that a figure is beyond its bound.
+The exit code is 4 if a figure is beyond its bound.
 """
 
 
@@ -29,17 +29,13 @@ def add_arguments(commands: Any) -> None:
     """Add the command to a parser's commands."""
     parser = commands.add_parser(
         "report",
-        help="Hold results against the simulation: text, JSON, HTML.",
-        description="Hold real runs against their simulated twins.",
+        help="Compare results with the simulation: text, JSON, HTML.",
+        description="Compare real runs with their simulated twins.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "runs", nargs="+", metavar="DIR", help="result folders, or a folder of them"
-    )
-    parser.add_argument(
-        "--details", action="store_true", help="tell of each run, not the table only"
-    )
+    parser.add_argument("runs", nargs="+", metavar="DIR", help="result folders, or folders of them")
+    parser.add_argument("--details", action="store_true", help="print the details of each run too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--html", metavar="FILE", help="write one HTML file with the curves")
 
@@ -49,21 +45,24 @@ def run(args: argparse.Namespace) -> int:
     try:
         from hybridsim.foundation.errors import HybridsimError
     except ImportError as error:
-        print(f"validate: the report needs hybridsim here: {error}", file=sys.stderr)
+        print(
+            f"validate: the report needs hybridsim: {error}; pip install -e . in its folder",
+            file=sys.stderr,
+        )
         return 4
     from validate.report.holding import held
     from validate.twin.folders import runs
 
     try:
-        found = held(list(runs(args.runs, _passed_over)), _progress)
-        _write(found, args)
+        comparisons = held(list(runs(args.runs, _skipped)), _progress)
+        _write(comparisons, args)
     except HybridsimError as error:
         print(f"validate: {error}", file=sys.stderr)
         return error.exit_code
-    return 0 if all(each.is_met for each in found) else DIFFERS
+    return 0 if all(each.is_met for each in comparisons) else DIFFERS
 
 
-def _write(found: Sequence[Held], args: argparse.Namespace) -> None:
+def _write(comparisons: Sequence[Held], args: argparse.Namespace) -> None:
     from hybridsim.foundation.writing import write_text
     from hybridsim.show.page import is_ascii
     from validate.report.as_json import to_json
@@ -72,13 +71,16 @@ def _write(found: Sequence[Held], args: argparse.Namespace) -> None:
     if args.html:
         from validate.report.html import page
 
-        write_text(args.html, page(found))
+        write_text(args.html, page(comparisons))
         print(f"wrote {args.html}", file=sys.stderr)
-    print(to_json(found) if args.json else text(found, args.details, is_ascii(sys.stdout)), end="")
+    if args.json:
+        print(to_json(comparisons), end="")
+    else:
+        print(text(comparisons, args.details, is_ascii(sys.stdout)), end="")
 
 
-def _passed_over(error: Exception) -> None:
-    print(f"validate: passed over: {error}", file=sys.stderr)
+def _skipped(error: Exception) -> None:
+    print(f"validate: skipped: {error}", file=sys.stderr)
 
 
 def _progress(done: int, of: int, name: str) -> None:

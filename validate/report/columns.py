@@ -1,7 +1,7 @@
-"""The table over many runs: which figures stand in it, and how a cell is written.
+"""The columns of the table of all runs, and the format of their cells.
 
-A run with several jobs or directions has several rows of one figure: the cell tells the one that is
-farthest beyond its bound.
+A run with several jobs or directions has several values of one figure: the cell has the one with
+the largest error relative to its bound.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNSTEADY, FLAT, UNLIKE = "not yet", "flat", "unlike"
 
 
 class Column(NamedTuple):
-    """A column: the measures that may stand in it, and its form."""
+    """A column: the measures that it shows (the first one that exists), and its format."""
 
     head: str
     measures: Sequence[str]
@@ -52,46 +52,49 @@ COLUMNS = (
 )
 HEADS = ("run", *(column.head for column in COLUMNS), "met")
 LEGEND = (
-    "Errors of the simulated twin.  promo, demo: promotions and demotions of dm-cache, true misses "
-    "and hits of bcache, at the worst of every 10 s, of the last value.  hit: hit ratio at the "
-    "worst of every 10 s, in points.  IOPS: of the whole run, not judged.  steady: IOPS where both "
-    "are steady.  t50, t90: of the warm-up.  curve: mean distance of the warm-up curves.  met: "
-    f"figures within their bounds, of those that are judged.  {BEYOND} beyond its bound; "
-    f"{UNSTEADY}: the real run is not steady; {FLAT}: it does not warm up; {UNLIKE}: the twin does "
-    "not become steady."
+    "Errors of the simulated twin.  promo, demo: promotions and demotions of dm-cache, misses and "
+    "hits of bcache: the largest error at any multiple of 10 s, over the last value.  hit: the "
+    "largest error of the hit ratio in any 10 s, in percentage points.  IOPS: of the whole run, "
+    "not checked.  steady: IOPS in the steady state of both.  t50, t90: warm-up times.  curve: "
+    "mean distance of the warm-up curves.  met: figures within their bounds, of those that are "
+    f"checked.  {BEYOND} beyond its bound; {UNSTEADY}: the real run is not steady; {FLAT}: it does "
+    f"not warm up; {UNLIKE}: the twin does not become steady."
 )
 
 
 def cells(run: Held) -> list[str]:
     """Return the cells of a run."""
-    found = run.found
-    judged = f"{len(found.judged) - len(found.failed)}/{len(found.judged)}"
-    return [run.record.name, *(_cell(found, column) for column in COLUMNS), judged]
+    comparison = run.found
+    judged, failed = len(comparison.judged), len(comparison.failed)
+    values = (_cell(comparison, column) for column in COLUMNS)
+    return [run.record.name, *values, f"{judged - failed}/{judged}"]
 
 
-def _cell(found: Comparison, column: Column) -> str:
+def _cell(comparison: Comparison, column: Column) -> str:
     rows = [
         row
         for measure in column.measures
-        for row in found.rows
+        for row in comparison.rows
         if row.name.measure == measure and (row.is_met is not None or not column.needs_steady)
     ]
     if not rows:
-        return _why_none(found) if column.needs_steady else NONE
+        return _why_none(comparison) if column.needs_steady else NONE
     worst = max(rows, key=_excess)
     if worst.error is None:
         return UNLIKE + BEYOND
     return column.form(worst.error) + (BEYOND if worst.is_met is False else "")
 
 
-def _why_none(found: Comparison) -> str:
-    states = {each.real.state for each in found.curves if each.name.measure == IOPS}
+def _why_none(comparison: Comparison) -> str:
+    """Return why a run has no steady state or warm-up time."""
+    states = {each.real.state for each in comparison.curves if each.name.measure == IOPS}
     if not states:
         return NONE
     return FLAT if states == {State.FLAT} else UNSTEADY
 
 
 def _excess(row: Row) -> float:
+    """Return the error of a row relative to its bound."""
     if row.error is None:
         return float("inf")
     return abs(row.error) / (row.tolerance or 1.0)

@@ -1,4 +1,4 @@
-"""Every real run beside its twin."""
+"""Compare real runs with their twins."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from validate.twin.record import Record
 from validate.twin.simulate import Twin, twin
 
 IN_CLOSED_LOOP = " in closed loop"
-Tell = Callable[[int, int, str], None]  # runs done, of how many, which is next
+Progress = Callable[[int, int, str], None]  # runs done, number of runs, name of the next
 
 
 @dataclass(frozen=True)
 class Held:
-    """A real run beside its twin."""
+    """A real run, its twin, and their comparison."""
 
     record: Record
     twin: Twin
     found: Comparison
-    noise: Mapping[Name, float]  # how far repeated real runs of this experiment are apart
-    repeats: int  # runs of this experiment, this one among them
+    noise: Mapping[Name, float]  # largest difference of repeated real runs of this experiment
+    repeats: int  # number of runs of this experiment
 
     @property
     def is_met(self) -> bool:
-        """Whether all that is judged is within bounds."""
+        """Whether all checked figures are within their bounds."""
         return not self.found.failed
 
 
-def held(folders: Sequence[Path], tell: Tell = lambda done, of, name: None) -> list[Held]:
-    """Simulate the twin of each run and compare; runs of one experiment are each other's noise.
+def held(folders: Sequence[Path], progress: Progress = lambda done, of, name: None) -> list[Held]:
+    """Simulate the twin of each run and compare; repeated runs of an experiment give the noise.
 
-    Raises RecordError, ScenarioError, MeasurementError or UsageError, as reading and running do.
+    Raises RecordError, ScenarioError, MeasurementError or UsageError.
     """
     records = [record(folder) for folder in folders]
-    found = []
+    comparisons = []
     for done, each in enumerate(records):
-        tell(done, len(records), each.name)
-        found.append(_beside(each, twin(each)))
-    tell(len(records), len(records), "")
-    return list(_with_noise(found))
+        progress(done, len(records), each.name)
+        comparisons.append(_compared(each, twin(each)))
+    progress(len(records), len(records), "")
+    return list(_with_noise(comparisons))
 
 
-def _beside(real: Record, simulated: Twin) -> Held:
-    found = compare(measured(real, simulated), simulated.measured, Tolerances())
+def _compared(real: Record, simulated: Twin) -> Held:
+    comparison = compare(measured(real, simulated), simulated.measured, Tolerances())
     if simulated.paced is not None:
         paced = compare(measured(real, simulated), simulated.paced, Tolerances())
-        found = at_its_pace(found, paced)
-    return Held(real, simulated, found, {}, 1)
+        comparison = at_its_pace(comparison, paced)
+    return Held(real, simulated, comparison, {}, 1)
 
 
 def measured(real: Record, simulated: Twin) -> Measurement:
-    """Return what a real run measured, from when its first request came."""
+    """Return the measurement of a real run; times count from its first request."""
     return gather(str(real.folder), simulated.began_s)
 
 
 def at_its_pace(closed: Comparison, paced: Comparison) -> Comparison:
-    """Return a comparison in closed loop, with what the cache did as at the real run's pace."""
+    """Return the comparison in closed loop, with the cache's counters of the paced one."""
     cached = [row for row in paced.rows if row.name.what == CACHE]
-    told = [
+    unpaced = [
         replace(row, name=row.name._replace(measure=f"{row.name.measure}{IN_CLOSED_LOOP}"))
         for row in closed.rows
         if row.name.what == CACHE
@@ -76,7 +76,7 @@ def at_its_pace(closed: Comparison, paced: Comparison) -> Comparison:
     curves = [each for each in closed.curves if each.name.what != CACHE]
     curves += [each for each in paced.curves if each.name.what == CACHE]
     simulated = replace(closed.simulated, counters=paced.simulated.counters)
-    return replace(closed, rows=[*others, *cached, *told], curves=curves, simulated=simulated)
+    return replace(closed, rows=[*others, *cached, *unpaced], curves=curves, simulated=simulated)
 
 
 def _with_noise(runs: Iterable[Held]) -> Iterator[Held]:
@@ -86,13 +86,13 @@ def _with_noise(runs: Iterable[Held]) -> Iterator[Held]:
         same.setdefault(one.record.title, []).append(one)
     noises = {title: noise(ones) for title, ones in same.items() if len(ones) > 1}
     for one in runs:
-        of_it = noises.get(one.record.title, {})
-        one.found.rows = [judged(row, of_it.get(row.name)) for row in one.found.rows]
-        yield Held(one.record, one.twin, one.found, of_it, len(same[one.record.title]))
+        own = noises.get(one.record.title, {})
+        one.found.rows = [judged(row, own.get(row.name)) for row in one.found.rows]
+        yield Held(one.record, one.twin, one.found, own, len(same[one.record.title]))
 
 
 def noise(runs: Sequence[Held]) -> dict[Name, float]:
-    """Return how far real runs are apart at most, by figure, each pair compared as with a twin."""
+    """Return the largest difference of any two real runs, by figure, compared as with a twin."""
     apart: dict[Name, float] = {}
     for one, other in combinations(runs, 2):
         both = [measured(each.record, each.twin) for each in (one, other)]

@@ -1,4 +1,4 @@
-"""Real runs beside their twins as one HTML file: the table, and each run's curves and figures."""
+"""The report as one HTML file: the table, and the curves and figures of each run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIDES = ("real", "simulated")
 
 
 def page(runs: Sequence[Held]) -> str:
-    """Return the whole file."""
+    """Return the HTML file."""
     sections = [_overview(runs), *(_section(number, run) for number, run in enumerate(runs))]
     return html_page(TITLE, sections, document(runs))
 
@@ -31,9 +31,9 @@ def page(runs: Sequence[Held]) -> str:
 def _overview(runs: Sequence[Held]) -> Section:
     strong = [number for number, run in enumerate(runs) if not run.is_met]
     good = len(runs) - len(strong)
-    told = f"In {good} of {len(runs)} runs all figures are within their bounds."
+    verdict = f"In {good} of {len(runs)} runs all figures are within their bounds."
     blocks: list[Block] = [
-        Prose([told], "no" if strong else "yes"),
+        Prose([verdict], "no" if strong else "yes"),
         Table("All runs", HEADS, [cells(run) for run in runs], strong),
         Prose([LEGEND]),
     ]
@@ -41,11 +41,11 @@ def _overview(runs: Sequence[Held]) -> Section:
 
 
 def _section(number: int, run: Held) -> Section:
-    """Return the curves of one run, its figures, and what its twin is made of."""
-    told = comparison.document(run.found)
-    curves = [each for each in overlays(told) if _is_shown(each)]
+    """Return the section of one run: verdict, curves, figures, and the twin's scenario."""
+    values = comparison.document(run.found)
+    curves = [each for each in overlays(values) if _is_shown(each)]
     charts = [*curves, *_counters(run)]
-    verdict, *rest = agreement.section(told).blocks
+    verdict, *rest = agreement.section(values).blocks
     twin = run.twin
     words = [
         f"{twin.load}; the cache was {twin.lead_s:.2f} s old when it began.",
@@ -71,11 +71,11 @@ def _counters(run: Held) -> Iterator[Chart]:
     """Yield charts of the cache's counters."""
     for name in COUNTERS:
         both = [side.counters.get(name) for side in (run.found.real, run.found.simulated)]
-        known = [each for each in both if each is not None]
-        if len(known) < len(SIDES) or not any(each.value.any() for each in known):
+        samples = [each for each in both if each is not None]
+        if len(samples) < len(SIDES) or not any(each.value.any() for each in samples):
             continue
-        lines = [_line(name, side, each) for side, each in zip(SIDES, known)]
-        end = max(float(each.time_ns[-1]) for each in known)
+        lines = [_line(name, side, each) for side, each in zip(SIDES, samples)]
+        end = max(float(each.time_ns[-1]) for each in samples)
         yield Chart(name, f"cache {name}", axes.times(end), axes.counts(name), lines)
 
 
@@ -85,6 +85,6 @@ def _line(name: str, side: str, samples: Samples) -> Line:
 
 
 def _of_run(chart: Chart, number: int) -> Chart:
-    """Return a chart with names of its own among those of other runs."""
+    """Return a chart with element names that are unique among all runs."""
     lines = [replace(line, gid=f"run-{number}-{line.gid}") for line in chart.lines]
     return replace(chart, gid=f"run-{number}-{chart.gid}", lines=lines, sync=f"run-{number}")

@@ -1,4 +1,4 @@
-"""Real runs beside their twins, for a person at a terminal."""
+"""The report as text for a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME_MAX = 24
 
 
 def text(runs: Sequence[Held], details: bool, ascii_only: bool = False) -> str:
-    """Return the table over all runs, and with `details` each run after it."""
+    """Return the table of all runs, and with `details` a section for each run."""
     lines = [*_verdict(runs), "", *_table(runs), "", *paragraph("", LEGEND)]
     for run in runs if details or len(runs) == 1 else ():
         lines += ["", *_detail(run, ascii_only)]
@@ -28,8 +28,8 @@ def _verdict(runs: Sequence[Held]) -> list[str]:
     failed = sum(len(run.found.failed) for run in runs)
     good = sum(run.is_met for run in runs)
     word = "AGREES" if not failed else "DIFFERS"
-    told = f"{judged - failed} of {counted(judged, 'figure')} are within their bounds"
-    return paragraph(word, f"{told}; in {good} of {counted(len(runs), 'run')} all are.")
+    share = f"{judged - failed} of {counted(judged, 'figure')} are within their bounds"
+    return paragraph(word, f"{share}; all figures of {good} of {counted(len(runs), 'run')} are.")
 
 
 def _table(runs: Sequence[Held]) -> list[str]:
@@ -45,10 +45,12 @@ def _detail(run: Held, ascii_only: bool) -> Iterator[str]:
     yield from paragraph("load", f"{twin.load}; the cache was {twin.lead_s:.2f} s old")
     if twin.calibration.checks:
         yield from paragraph("bare runs", summary(twin.calibration))
-    for number, told in enumerate(twin.assumptions):
-        yield from paragraph("" if number else "assumed", told)
+    for number, assumption in enumerate(twin.assumptions):
+        yield from paragraph("" if number else "assumed", assumption)
     if run.repeats > 1:
-        apart = {str(row.name): run.noise.get(row.name) for row in run.found.judged}
-        words = ", ".join(f"{name} {share:.1%}" for name, share in apart.items() if share)
-        yield from paragraph("noise", f"{run.repeats} real runs of it are apart by: {words}")
+        differences = {str(row.name): run.noise.get(row.name) for row in run.found.judged}
+        words = ", ".join(f"{name} {share:.1%}" for name, share in differences.items() if share)
+        yield from paragraph(
+            "noise", f"{run.repeats} real runs of this experiment differ by: {words}"
+        )
     yield from comparison.text(run.found, ascii_only).splitlines()

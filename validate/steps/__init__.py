@@ -1,9 +1,9 @@
-"""What changes the machine: a family of steps.  To add one: a file, and a line in STEPS.
+"""The steps that change the machine.  To add one, add a file and a line in STEPS.
 
-A step is a frozen dataclass of plain values.  Its `undo` needs nothing but those: it looks for
-whatever there is of it, removes only what is ours by its content (a token, a UUID, a name with the
-run's number), and is content where there is nothing.  So a step can be undone from the journal by
-another process, however far it came; one that refused to begin has left nothing to be undone.
+A step is a frozen dataclass of plain values, and its `undo` uses only those.  `undo` looks for the
+step's effects, removes only content that is proven ours (by a token, a UUID or a name with the
+run's ID), and succeeds if there is none.  So another process can undo a step from the journal,
+however far it got.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ STEPS = {
     "HoldReadOnly": "validate.steps.read_only",
     "RunProgram": "validate.steps.programs",
 }
-PREFIX = "hsval"  # of all our names
-UUID_PREFIX = "68737661-6c00-4000-8000-"  # "hsval", as far as a UUID can say it
+PREFIX = "hsval"  # of all names that a run creates
+UUID_PREFIX = "68737661-6c00-4000-8000-"  # "hsval" in hexadecimal
 
 
 @dataclass
 class Scene:
-    """The machine, and which device plays which role in this run: MAJOR:MINOR by role."""
+    """The machine, and the state of this run that steps share."""
 
     system: System
-    roles: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)  # that a later reader may want
+    roles: dict[str, str] = field(default_factory=dict)  # MAJOR:MINOR of the device, by role
+    facts: dict[str, Any] = field(default_factory=dict)  # values that later code reads
     taken: dict[str, Any] = field(default_factory=dict)  # ends.HandedOver by number
 
 
@@ -44,30 +44,33 @@ class Step(Protocol):
     """One change to the machine."""
 
     def describe(self) -> str:
-        """Say what it does, for the plan."""
+        """Return what the step does, in words, for the plan."""
 
     def do(self, scene: Scene) -> None:
-        """Do it, and set the roles of what it made; RunError where that fails."""
+        """Execute the step and set the roles of the devices it creates.
+
+        Raises RunError on failure, UnsafeError if a device must not be used.
+        """
 
     def undo(self, system: System) -> None:
-        """Undo all there is of it.
+        """Undo all effects of the step.
 
-        Raises RunError where something of it stays, NotOursError where others stepped in.
+        Raises RunError if an effect remains, NotOursError if content that is not ours is kept.
         """
 
 
 def as_object(step: Step) -> dict[str, Any]:
-    """Return what the journal holds of a step."""
+    """Return the journal's JSON object of a step."""
     values: dict[str, Any] = asdict(step)  # type: ignore[call-overload]
     return {"step": type(step).__name__} | values
 
 
-def from_object(told: dict[str, Any]) -> Step:
-    """Return the step that the journal tells of."""
-    kind = told["step"]
+def from_object(entry: dict[str, Any]) -> Step:
+    """Return the step of a JSON object of the journal."""
+    kind = entry["step"]
     values = {
         key: tuple(value) if isinstance(value, list) else value
-        for key, value in told.items()
+        for key, value in entry.items()
         if key != "step"
     }
     step: Step = getattr(importlib.import_module(STEPS[kind]), kind)(**values)
@@ -75,5 +78,5 @@ def from_object(told: dict[str, Any]) -> Step:
 
 
 def uuid_of(identity: str) -> str:
-    """Return the UUID of a run's array or cache set: its last twelve digits are the run's."""
+    """Return the UUID of a run's array or cache set: its last twelve digits are the run's ID."""
     return UUID_PREFIX + identity

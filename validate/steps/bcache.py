@@ -1,4 +1,4 @@
-"""bcache: its superblocks, and the device that the kernel makes of them."""
+"""bcache: its superblocks, and the cached device that the kernel creates from them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from validate.devices import held, let_go, of_number
+from validate.devices import held, of_number, release_claim
 from validate.errors import RunError
 from validate.sizes import human
 from validate.steps import Scene, ends
 from validate.system import System
 
-SECONDS = 30
+SECONDS = 30  # to wait for the kernel
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class FormatBcache:
     replacement: str
 
     def describe(self) -> str:
-        """Say what it does."""
+        """Return what the step does."""
         return f"write bcache's superblocks to data and origin, buckets {human(self.bucket_bytes)}"
 
     def do(self, scene: Scene) -> None:
-        """Write them; the tool itself looks for what is there, too."""
+        """Write them; make-bcache itself also refuses devices that hold a known format."""
         system = scene.system
         nodes = {role: of_number(scene.roles[role], system).node for role in ("data", "origin")}
         words = ["make-bcache", "--bucket", str(self.bucket_bytes), "--cset-uuid", self.set_uuid]
-        # random is not known to the tool: it is set where the set is started.
+        # make-bcache does not support `random`: StartBcache sets it.
         if self.replacement in ("lru", "fifo"):
             words += [f"--cache_replacement_policy={self.replacement}"]
 
@@ -44,12 +44,12 @@ class FormatBcache:
         ends.begin_load(scene)
 
     def undo(self, system: System) -> None:
-        """Nothing: they go with the ends of the devices."""
+        """Do nothing: Occupy removes the superblocks with the ends of the devices."""
 
 
 @dataclass(frozen=True)
 class StartBcache:
-    """The cached device of the set with that UUID; its settings by their place in sysfs."""
+    """The cached device of a set; its settings by their path in sysfs."""
 
     set_uuid: str
     settings: dict[str, str]  # of the cached device
@@ -57,13 +57,13 @@ class StartBcache:
     role: str
 
     def describe(self) -> str:
-        """Say what it does."""
-        told = {**self.settings, **self.set_settings}
-        words = ", ".join(f"{name} {value}" for name, value in told.items())
+        """Return what the step does."""
+        settings = {**self.settings, **self.set_settings}
+        words = ", ".join(f"{name} {value}" for name, value in settings.items())
         return f"start bcache {self.set_uuid[-12:]} ({self.role}){': ' if words else ''}{words}"
 
     def do(self, scene: Scene) -> None:
-        """Register both devices, see that the cache is attached and active, and set it up."""
+        """Register both devices, check that the cache is attached, and write the settings."""
         system = scene.system
         system.module("bcache")
         register(scene.roles["data"], system)
@@ -82,33 +82,36 @@ class StartBcache:
 
     def _attach(self, backing: Path, system: System) -> None:
         if not (backing / "cache").exists():
-            with contextlib.suppress(RunError):  # it may be on its way by itself
+            with contextlib.suppress(RunError):  # the kernel may be attaching it already
                 system.write(backing / "attach", self.set_uuid)
         try:
             system.wait("the cache", (backing / "cache").exists, SECONDS)
         except RunError:
             raise RunError(
-                "bcache runs without its cache: it found no use for the fast device (fewer than "
-                "513 buckets?); `dmesg | grep bcache` says more"
+                "bcache did not attach its cache: the fast device may have fewer than 513 buckets; "
+                "see `dmesg | grep bcache`"
             ) from None
         state, attached = system.read(backing / "state"), (backing / "cache").resolve().name
         if state not in ("clean", "dirty") or attached != self.set_uuid:
-            raise RunError(f"bcache is {state}, with the cache {attached}: not as it should be")
+            raise RunError(
+                f"bcache is {state}, attached to the set {attached}: expected clean or dirty, "
+                f"attached to {self.set_uuid}; see `dmesg | grep bcache`"
+            )
 
     def undo(self, system: System) -> None:
-        """Stop the devices and the set that bear our UUID, and no others."""
+        """Stop the devices and the set that have our UUID, and no others."""
         for backing in self._backing(system):
-            let_go(system, system.read(backing / "dev/dev", ""))
+            release_claim(system, system.read(backing / "dev/dev", ""))
             with contextlib.suppress(RunError):
                 system.write(backing / "stop", "1")
             system.wait(f"{backing.parent.name}: bcache to stop", _is_gone(backing), SECONDS)
         there = self._set(system)
         caches = [link.resolve() for link in there.glob("cache[0-9]*")]
         if there.exists():
-            with contextlib.suppress(RunError):  # it may be on its way already
+            with contextlib.suppress(RunError):  # it may be stopping already
                 system.write(there / "stop", "1")
             system.wait("the cache set to stop", _is_gone(there), SECONDS)
-        for cache in caches:  # a moment behind its set; till then it cannot be registered again
+        for cache in caches:  # later than its set; until then it cannot be registered
             system.wait("the cache to stop", _is_gone(cache), SECONDS)
 
     def _set(self, system: System) -> Path:
@@ -116,15 +119,15 @@ class StartBcache:
 
     def _backing(self, system: System) -> list[Path]:
         """Return the folders of backing devices of our set, by its links or by the superblock."""
-        found = [link.resolve() for link in self._set(system).glob("bdev*")]
+        folders = [link.resolve() for link in self._set(system).glob("bdev*")]
         for folder in sorted((system.sys / "class/block").glob("*/bcache")):
             here = folder.resolve()
             if not (here / "stop").exists():
-                continue  # it is of a cache, not of a backing device
+                continue  # a cache, not a backing device
             number = system.read(here.parent / "dev", "")
-            if here not in found and self._bears_our_uuid(number, system):
-                found.append(here)
-        return found
+            if here not in folders and self._bears_our_uuid(number, system):
+                folders.append(here)
+        return folders
 
     def _bears_our_uuid(self, number: str, system: System) -> bool:
         try:
@@ -136,7 +139,7 @@ class StartBcache:
 
 
 def register(number: str, system: System) -> None:
-    """Have the kernel look at a device; udev may have been faster."""
+    """Register a device with bcache, unless udev already did."""
     if (system.block(number) / "bcache").exists():
         return
     node = of_number(number, system).node
@@ -144,7 +147,7 @@ def register(number: str, system: System) -> None:
         system.write(system.sys / "fs/bcache/register", node)
     except RunError as error:
         if not (system.block(number) / "bcache").exists():
-            raise RunError(f"bcache does not take {node}: `dmesg` says why ({error})") from None
+            raise RunError(f"bcache refused {node}: see `dmesg` ({error})") from None
 
 
 def _is_gone(path: Path) -> Callable[[], bool]:

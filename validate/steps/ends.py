@@ -1,17 +1,24 @@
-"""The two ends of a device of the user's, where everything that can be recognised is kept.
+"""Mark both ends of a user's device when it is claimed, and zero them when it is released.
 
-What is ours there is told by its content alone: a mark with a token that no other run has, written
-to both ends under an exclusive claim.  Where the device is large enough, the cache lies between
-(`ROOM`) and the mark stays all the time: when the run is over, both ends must be exactly the mark
-and zeros, and only the mark is zeroed.  Where the device is used up to its ends (bcache or an array
-right on it), the mark goes when a tool takes the device.  What the tool and the load wrote is then
-compared with what was there while the kernel still held the device for us, sector by sector; after
-a kill nothing can be compared, and only superblocks that bear the run's UUID are removed.
+Formats keep their signatures at the ends, so data of others is recognised there.  Only content
+decides what is ours: a mark with a random token of this run, written to both ends under an
+exclusive claim (O_EXCL).
 
-The seam: dmsetup, mdadm and make-bcache claim a device exclusively themselves, so our own claim is
-released right before they run.  Whoever gets in between either has the device, and the tool fails,
-or wrote without a claim, and `HandedOver.verify` sees it before anything is written between the
-ends.  What a tool made is claimed at once, and let go of for the next one.
+- The device has room for the cache and `ROOM` bytes at each end: the cache lies between the ends
+  and the marks stay during the run.  Afterwards the ends must hold exactly marks and zeros, and
+  only the marks are zeroed.
+- The cache needs the whole device (bcache, an array or dm-cache directly on it): the marks are
+  removed before a tool gets the device.  `Occupy.seal` reads the ends while the kernel still holds
+  the device for the cache; afterwards a sector is zeroed only if it equals the sealed one or our
+  mark, or is a superblock with the run's UUID.  After a kill there is no seal, and only sectors of
+  our mark and superblocks with the run's UUID are zeroed.
+
+The gap: dmsetup, mdadm and make-bcache claim devices exclusively themselves, so our claim is
+released right before they run.  If another process claims the device in the gap, the tool fails.
+If one writes without a claim, `HandedOver.verify` detects the change after dmsetup, which writes
+nothing itself, and before the load begins; after mdadm and make-bcache, which write at once, it
+cannot be detected.  A device that a tool creates is claimed at once, and released for the next
+tool.
 """
 
 from __future__ import annotations
@@ -21,48 +28,52 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from validate import guards, remains, signatures
-from validate.devices import Claim, Device, find, held, let_go, of_number
+from validate.devices import Claim, Device, find, held, of_number, release_claim
 from validate.errors import NotOursError, UnsafeError
 from validate.sizes import MIB
 from validate.steps import Scene
 from validate.system import System
 
-PATIENCE_S = 10
-ROOM = signatures.END  # at each end: more than all that tools look for
+PATIENCE_S = 10  # to wait for the kernel to release a device
+ROOM = signatures.END  # bytes at each end: includes all places of signatures
 MARK_BYTES, SECTOR = 4096, 512
-SUPERBLOCKS = (  # magic, UUID: where they stand in their sector, which begins at 4096
+SUPERBLOCKS = (  # offset of the magic, the magic, offset of the UUID; within the sector
     (24, signatures.BCACHE, 56), (0, signatures.MD, 16),
 )  # fmt: skip
 SUPERBLOCK_AT = 4096
-# What is asked again under the claim; that others use its disk was asked when it was chosen.
-AGAIN = tuple(each for each in guards.GUARDS if each is not guards.not_of_a_used_disk)
-BY_HAND = "if nothing on it is needed, erase it by hand (wipefs -a, blkdiscard -z)"
+# Guards that are checked again under the claim.  Other partitions of its disk are not: they
+# were checked when the device was chosen.
+RECHECKED = tuple(each for each in guards.GUARDS if each is not guards.not_of_a_used_disk)
+BY_HAND = "if you need nothing on it, erase it by hand (wipefs -a, blkdiscard -z)"
 
 
 @dataclass(frozen=True)
 class Occupy:
-    """A device of the user's, empty when it is taken and when it is given back."""
+    """Claim an empty device of the user; its ends are zeroed again when it is released."""
 
     path: str
     role: str
     identity: dict[str, str]  # see Device.identity
-    token: str = ""  # 32 hexadecimal digits, of this step alone
-    uuid: str = ""  # of the run's arrays and cache sets
-    has_room: bool = True  # whether the cache leaves both ends alone
+    token: str = ""  # 32 random hexadecimal digits, unique to this step
+    uuid: str = ""  # of the run's array or cache set
+    has_room: bool = True  # whether the cache lies between the ends
 
     def describe(self) -> str:
-        """Say what it does."""
-        return f"take {self.path} ({self.role}); its first and last MiB are zeros when it is back"
+        """Return what the step does."""
+        return f"claim and mark {self.path} ({self.role}); its ends are zeroed afterwards"
 
     def do(self, scene: Scene) -> None:
-        """See that it is still the one that was checked, and mark it; the claim on it is kept."""
+        """Check that it is still the same empty device, mark it, and keep the claim.
+
+        Raises UnsafeError if it is another device, is in use or holds data.
+        """
         system = scene.system
         device = find(self.path, system)
         if device.identity(system) != self.identity:
-            raise UnsafeError(f"{self.path}: is another device than a moment ago")
+            raise UnsafeError(f"{self.path}: is no longer the device that was checked")
         claim = held(device, system)
         claim.verify()
-        guards.check(device, system, AGAIN)
+        guards.check(device, system, RECHECKED)
         why = guards.empty(device, claim, system)
         if why:
             raise UnsafeError(f"{self.path}: {why}")
@@ -73,19 +84,25 @@ class Occupy:
         scene.taken[device.number] = HandedOver(self, device, content)
 
     def seal(self, system: System) -> None:
-        """Note what the ends hold while the kernel still keeps others away; see the module."""
+        """Read the ends while the kernel still holds the device for the cache; see the module.
+
+        Nothing is read if the marks stay, or if the load never began.
+        """
         if self.has_room or self.token not in system.loaded:
             return
-        device = self._again(system)
+        device = self._find_again(system)
         if device is not None:
             system.sealed[self.token] = _ends(_shared(device, system), device.size_bytes)
 
     def undo(self, system: System) -> None:
-        """Zero what is ours at its ends, if it is the same device; NotOursError where more is."""
-        device = self._again(system)
+        """Zero what is ours at the ends; nothing if the device is gone.
+
+        Raises NotOursError if the device may be another one or holds content that is not ours.
+        """
+        device = self._find_again(system)
         if device is None:
             return
-        claim = system.claims.pop(device.number, None) or _claim_soon(device, system)
+        claim = system.claims.pop(device.number, None) or _claim_with_retry(device, system)
         try:
             self._give_back(claim, device, system)
         finally:
@@ -94,50 +111,49 @@ class Occupy:
 
     def _give_back(self, claim: Claim, device: Device, system: System) -> None:
         if self.has_room:
-            strange = self._without_marks(claim, device.size_bytes)
-            if strange:
-                raise self._left(claim, device)
+            if self._holds_more_than_marks(claim, device.size_bytes):
+                raise self._foreign_content(claim, device)
         self._zero_ours(claim, device, system)
         if any(signatures.not_zero(data) for data in _ends(claim.read, device.size_bytes).values()):
-            raise self._left(claim, device)
+            raise self._foreign_content(claim, device)
         content = signatures.content(claim.read, device.size_bytes)
         if self.token in system.loaded:
-            remains.note(device, content, system)
-        elif content and not set(content) <= set(remains.known(device, system)):
+            remains.save(device, content, system)
+        elif content and not set(content) <= set(remains.load(device, system)):
             raise NotOursError(
-                f"{self.path}: its ends are zeros again; what it holds between them may be of "
-                f"others: left as it is; {BY_HAND}"
+                f"{self.path}: its ends are zeroed; the data between them may not be ours: left as "
+                f"it is; {BY_HAND}"
             )
 
-    def _left(self, claim: Claim, device: Device) -> NotOursError:
-        names = signatures.found(claim.read, device.size_bytes)
+    def _foreign_content(self, claim: Claim, device: Device) -> NotOursError:
+        names = signatures.contents(claim.read, device.size_bytes)
         names = [name for name in names if name != signatures.MARK_OF_A_RUN] or ["data"]
         return NotOursError(
             f"{self.path}: holds {', '.join(names)}, which is not ours: left as it is; {BY_HAND}"
         )
 
     def _zero_ours(self, claim: Claim, device: Device, system: System) -> None:
-        """Zero each sector of the ends whose content is ours."""
+        """Zero each sector at the ends that equals our mark or the seal, and our superblocks."""
         ours = dict(self._sectors(device.size_bytes))
         sealed = system.sealed.pop(self.token, {})
         for start, data in _ends(claim.read, device.size_bytes).items():
-            before = sealed.get(start, b"")
+            seal = sealed.get(start, b"")
             for at in range(0, len(data), SECTOR):
                 sector = data[at : at + SECTOR]
                 if signatures.not_zero(sector) and (
-                    sector in (ours.get(start + at), before[at : at + SECTOR])
+                    sector in (ours.get(start + at), seal[at : at + SECTOR])
                     or (start + at == SUPERBLOCK_AT and self._bears_our_uuid(sector))
                 ):
                     self._zero_if(claim, start + at, sector)
-        inside = ROOM + SUPERBLOCK_AT  # where a superblock lies that is kept off the beginning
+        inside = ROOM + SUPERBLOCK_AT  # of a superblock on a mapped part, which begins at ROOM
         sector = claim.read(inside, SECTOR)
         if self.has_room and self._bears_our_uuid(sector):
             self._zero_if(claim, inside, sector)
 
-    def _zero_if(self, claim: Claim, at: int, wanted: bytes) -> None:
-        """Zero a sector that is, at this moment, what it was judged by."""
-        if claim.read(at, len(wanted)) == wanted:
-            claim.write(at, bytes(len(wanted)))
+    def _zero_if(self, claim: Claim, at: int, expected: bytes) -> None:
+        """Zero a sector if it still holds the expected content."""
+        if claim.read(at, len(expected)) == expected:
+            claim.write(at, bytes(len(expected)))
 
     def _bears_our_uuid(self, sector: bytes) -> bool:
         wanted = bytes.fromhex(self.uuid.replace("-", ""))
@@ -147,11 +163,11 @@ class Occupy:
         )
 
     def _marks(self, size_bytes: int) -> list[tuple[int, bytes]]:
-        """Return what is written, and where."""
+        """Return the marks with their offsets."""
         return [(0, self._mark("beginning")), (size_bytes - MARK_BYTES, self._mark("end"))]
 
     def _mark(self, where: str) -> bytes:
-        """Return a block no sector of which is like another, nor holds only zeros."""
+        """Return a mark of MARK_BYTES; its sectors differ from one another and from zeros."""
         words = (
             f"{signatures.OURS.decode()}: taken for a run; `validate clean` gives it back.\n"
             f"{self.token} {where} {number}\n"
@@ -160,14 +176,15 @@ class Occupy:
         return b"".join(each.encode().ljust(SECTOR, b".") for each in words)
 
     def _sectors(self, size_bytes: int) -> list[tuple[int, bytes]]:
+        """Return the sectors of the marks with their offsets."""
         return [
             (start + at, mark[at : at + SECTOR])
             for start, mark in self._marks(size_bytes)
             for at in range(0, MARK_BYTES, SECTOR)
         ]
 
-    def _without_marks(self, claim: Claim, size_bytes: int) -> bool:
-        """Tell whether the ends hold anything but sectors of our mark, whole or cut short."""
+    def _holds_more_than_marks(self, claim: Claim, size_bytes: int) -> bool:
+        """Return whether the ends hold more than sectors of our marks, which may be incomplete."""
         ends = {start: bytearray(data) for start, data in _ends(claim.read, size_bytes).items()}
         for at, sector in self._sectors(size_bytes):
             for start, data in ends.items():
@@ -175,47 +192,47 @@ class Occupy:
                     data[at - start : at - start + SECTOR] = bytes(SECTOR)
         return any(signatures.not_zero(data) for data in ends.values())
 
-    def _again(self, system: System) -> Device | None:
-        """Return the device, also after a reboot; None where it is gone.
+    def _find_again(self, system: System) -> Device | None:
+        """Return the device by its identity, also after a reboot; None if it is gone.
 
-        Raises NotOursError where it cannot be told from another.
+        Raises NotOursError if it cannot be identified with certainty.
         """
         same_boot = system.boot() == self.identity["boot"]
         if not same_boot and not self.identity["hardware"]:
             raise NotOursError(
-                f"{self.path}: after a reboot nothing tells it from another: left as it is; if it "
-                f"begins with the words {signatures.OURS.decode()!r}, it is the one, and its first "
-                "and last 4096 bytes are ours: zero those by hand"
+                f"{self.path}: has no serial number, so it cannot be identified after a reboot: "
+                f"left as it is; if it begins with the text {signatures.OURS.decode()!r}, its "
+                "first and last 4096 bytes are ours: zero those by hand"
             )
         wanted = {key: value for key, value in self.identity.items()
                   if same_boot or key in ("size", "hardware", "start")}  # fmt: skip
         candidates = []
         for folder in sorted((system.sys / "class/block").iterdir()):
             number = system.read(folder / "dev", "")
-            found = of_number(number, system).identity(system) if number else {}
-            if number and wanted.items() <= found.items():
+            identity = of_number(number, system).identity(system) if number else {}
+            if number and wanted.items() <= identity.items():
                 node = f"{system.dev}/{folder.name.replace('!', '/')}"
                 candidates.append(of_number(number, system, node))
         if len(candidates) > 1:
             raise NotOursError(
-                f"{self.path}: may be {' or '.join(each.path for each in candidates)}, which "
-                f"nothing tells apart: left as they are; {BY_HAND}"
+                f"{self.path}: may be {' or '.join(each.path for each in candidates)}, whose "
+                f"identities are equal: left as they are; {BY_HAND}"
             )
         return candidates[0] if candidates else None
 
 
 @dataclass
 class HandedOver:
-    """A device that was taken, on its way to a tool or to the load."""
+    """A device that Occupy marked, and that a tool or the load will get."""
 
     step: Occupy
     device: Device
-    content: list[signatures.Piece]  # between the ends, as it was when it was marked
+    content: list[signatures.Piece]  # between the ends, when it was marked
     is_marked: bool = True
-    is_loaded: bool = False  # the load wrote to it: nothing to compare with is left
+    is_loaded: bool = False  # the load writes to it, so that changes prove nothing
 
     def verify(self, system: System) -> None:
-        """Raise UnsafeError where anybody wrote to it since it was marked."""
+        """Raise UnsafeError if a process wrote to it since it was marked; nothing once loaded."""
         if self.is_loaded:
             return
         read = _shared(self.device, system)
@@ -228,18 +245,18 @@ class HandedOver:
                     data[at - start : at - start + len(mark)] = bytes(len(mark))
                     break
             else:
-                raise self._changed()
+                raise self._changed_error()
         if any(signatures.not_zero(data) for data in ends.values()):
-            raise self._changed()
+            raise self._changed_error()
         if signatures.content(read, size_bytes) != self.content:
-            raise self._changed()
+            raise self._changed_error()
 
-    def look_again(self, system: System) -> None:
-        """Take what is between the ends for what is to be there: we wrote it."""
+    def accept_content(self, system: System) -> None:
+        """Read the content between the ends again, after we wrote to it ourselves."""
         self.content = signatures.content(_shared(self.device, system), self.device.size_bytes)
 
     def unmark(self, system: System) -> None:
-        """Take the mark off, for a tool that wants the whole device."""
+        """Verify it and remove the marks, for a tool that needs the whole device."""
         if self.is_marked and not self.step.has_room:
             self.verify(system)
             claim = held(self.device, system)
@@ -247,32 +264,33 @@ class HandedOver:
                 self.step._zero_if(claim, at, sector)
             self.is_marked = False
 
-    def _changed(self) -> UnsafeError:
+    def _changed_error(self) -> UnsafeError:
         return UnsafeError(
-            f"{self.device.path}: somebody wrote to it after it was checked: left as it is"
+            f"{self.device.path}: another process wrote to it after the check: left as it is"
         )
 
 
 def hand_over(
     numbers: Iterable[str], scene: Scene, tool: Callable[[], None], *, kept: bool
 ) -> None:
-    """Run a tool that claims devices itself.
+    """Release the claims on devices and run a tool that claims them itself.
 
-    `kept`: it writes nothing to them by itself, so that they can be compared afterwards.
+    `kept`: the tool itself writes nothing to them, so they are verified after it.  Raises
+    UnsafeError if another process wrote to them.
     """
     taken = [scene.taken[each] for each in numbers if each in scene.taken]
     for each in taken:
         each.unmark(scene.system)
-    for number in numbers:  # also our own mapped devices
-        let_go(scene.system, number)
-    tool()  # the seam, see the module
+    for number in numbers:  # includes our own mapped devices
+        release_claim(scene.system, number)
+    tool()  # the gap, see the module
     if kept:
         for each in taken:
             each.verify(scene.system)
 
 
 def begin_load(scene: Scene) -> None:
-    """Note that programs write to the devices from here on; those without room lose their mark."""
+    """Record that programs write to the devices from now on; unmark those without room."""
     for each in scene.taken.values():
         each.unmark(scene.system)
         each.is_loaded = True
@@ -280,7 +298,7 @@ def begin_load(scene: Scene) -> None:
 
 
 def _ends(read: signatures.Reader, size_bytes: int) -> dict[int, bytes]:
-    """Return both ends by where they begin; a small device has one."""
+    """Return the content of both ends by offset; a small device has one end."""
     first = min(ROOM, size_bytes)
     second = max(first, size_bytes - ROOM)
     ends = {0: read(0, first)}
@@ -290,7 +308,7 @@ def _ends(read: signatures.Reader, size_bytes: int) -> dict[int, bytes]:
 
 
 def _shared(device: Device, system: System) -> signatures.Reader:
-    """Return a reader of a device that the kernel holds for us."""
+    """Return a reader of a device that the kernel holds for our cache: it needs no claim."""
 
     def read(offset: int, length: int) -> bytes:
         fd = system.open_device(device.node, 0)
@@ -302,8 +320,8 @@ def _shared(device: Device, system: System) -> signatures.Reader:
     return read
 
 
-def _claim_soon(device: Device, system: System) -> Claim:
-    """Take a device that the kernel may only be about to let go of."""
+def _claim_with_retry(device: Device, system: System) -> Claim:
+    """Claim a device; retry for PATIENCE_S, since the kernel may still be releasing it."""
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -315,7 +333,7 @@ def _claim_soon(device: Device, system: System) -> Claim:
 
 
 def zero_device(device: Device, system: System) -> None:
-    """Write zeros to the ends of a device that is ours: a mapped one, or one that is taken."""
+    """Zero the ends of a device that is ours: a mapped one, or one that Occupy marked."""
     claim = system.claims.get(device.number) or Claim(device, system, write=True)
     try:
         length = min(MIB, device.size_bytes)

@@ -1,8 +1,9 @@
-"""Sparse files instead of devices, and the loop devices that make devices of them.
+"""Sparse files instead of devices, and the loop devices on them.
 
-A file is made without a name, gets a token behind its last byte (and the loop device ends before
-that), and is linked to its name only then: the link never replaces a file, and no file of that name
-is ever without its token.  It is removed by that token, and only by it.
+A file is created without a name.  A trailer with a token is written behind its last data byte, and
+the loop device ends before the trailer.  Only then the file is linked to its name: link(2) never
+replaces a file, and the name never refers to a file of ours without its token.  A file is removed
+only if its trailer has the token.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ CONFIG_BYTES, INFO_BYTES = 304, 232  # struct loop_config: fd, block size, loop_
 INFO_AT = 8
 LIMIT_AT, FLAGS_AT, NAME_AT = 32, 52, 56  # lo_sizelimit, lo_flags, lo_file_name in loop_info64
 DIRECT_IO = 16
-TRIES = 10
-TRAILER = 4096
+TRIES = 10  # other processes may take the free loop device first
+TRAILER = 4096  # bytes
 
 
 def _trailer(token: str) -> bytes:
@@ -46,11 +47,11 @@ class CreateFile:
     token: str = ""
 
     def describe(self) -> str:
-        """Say what it does."""
+        """Return what the step does."""
         return f"create the sparse file {self.path} of {human(self.size_bytes)}"
 
     def do(self, scene: Scene) -> None:
-        """Create it; a file that is there is never touched."""
+        """Create it.  Raises UnsafeError if the path exists: an existing file is never touched."""
         fd = -1
         try:
             if os.path.lexists(self.path):
@@ -61,7 +62,7 @@ class CreateFile:
             os.fsync(fd)
             self._link(fd)
         except FileExistsError:
-            raise UnsafeError(f"{self.path}: is there already: name a file that is not") from None
+            raise UnsafeError(f"{self.path}: is there already: name a new file") from None
         except OSError as error:
             if error.errno in (errno.EFBIG, errno.ENOSPC, errno.EINVAL):
                 raise RunError(f"{self.path}: cannot be so large: {error.strerror}") from None
@@ -72,14 +73,14 @@ class CreateFile:
         scene.system.written.add(self.token)
 
     def _nameless(self) -> int:
-        """Return a new file of ours that its name does not lead to yet."""
+        """Open a new file that does not have its final name yet."""
         folder = str(Path(self.path).parent)
         try:
             return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
                 raise
-        # Where the file system has none: a name that nobody else has, and a link from it.
+        # The file system does not support O_TMPFILE: use a temporary name with the token.
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(self._first_name, flags, 0o600)
 
@@ -89,7 +90,7 @@ class CreateFile:
             os.unlink(self._first_name)
         else:
             root = os.open("/", os.O_RDONLY | os.O_CLOEXEC)
-            try:  # with a folder given, Python follows the link as it says it does
+            try:  # Python follows the link in /proc only if src_dir_fd is set
                 os.link(f"/proc/self/fd/{fd}", self.path, src_dir_fd=root)
             finally:
                 os.close(root)
@@ -99,7 +100,10 @@ class CreateFile:
         return f"{self.path}.{self.token}"
 
     def undo(self, system: System) -> None:
-        """Remove it, if it is the one that was made, and holds nothing of others'."""
+        """Remove the file that this step created.
+
+        Raises NotOursError if it is another file, or others may have written to it.
+        """
         for path in (self._first_name, self.path):
             self._remove(path, system)
         system.written.discard(self.token)
@@ -107,36 +111,36 @@ class CreateFile:
     def _remove(self, path: str, system: System) -> None:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:  # there is none, or a link: none of ours
+        except OSError:  # it does not exist, or is a symbolic link: not ours
             return
         try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
                 return
-            if path == self.path and not self._is_ours(fd, found.st_size):
-                raise NotOursError(f"{path}: is another file than the one that was made: it stays")
+            if path == self.path and not self._is_ours(fd, status.st_size):
+                raise NotOursError(f"{path}: is not the file that this run created: it is kept")
             if path == self.path and self.token not in system.written and _holds_data(
                 fd, self.size_bytes
             ):  # fmt: skip
                 raise NotOursError(
-                    f"{path}: was made by a run that was killed, and holds data that may be of "
-                    f"others: it stays; if nothing of it is needed: rm {path}"
+                    f"{path}: was created by a run that was killed, and holds data that may not be "
+                    f"ours: it is kept; if you need nothing of it: rm {path}"
                 )
             now = os.stat(path, follow_symlinks=False)
-            if (now.st_dev, now.st_ino) == (found.st_dev, found.st_ino):
+            if (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino):
                 os.unlink(path)
         finally:
             os.close(fd)
 
     def _is_ours(self, fd: int, size_bytes: int) -> bool:
-        """Tell it by its token alone: neither its name nor its size is ours."""
+        """Return whether the trailer has our token; name and size alone prove nothing."""
         return bool(self.token) and size_bytes == self.size_bytes + TRAILER and (
             os.pread(fd, TRAILER, self.size_bytes) == _trailer(self.token)
         )  # fmt: skip
 
 
 def _holds_data(fd: int, size_bytes: int) -> bool:
-    """Tell whether anything but zeros is in the first bytes of a sparse file."""
+    """Return whether the first bytes of a sparse file hold anything but zeros."""
     at = 0
     while at < size_bytes:
         try:
@@ -163,18 +167,18 @@ class AttachLoop:
     token: str = ""  # of the file
 
     def describe(self) -> str:
-        """Say what it does."""
+        """Return what the step does."""
         return f"attach {self.path} to a loop device ({self.role})"
 
     def do(self, scene: Scene) -> None:
-        """Take the first free one, with direct I/O where the file's file system can."""
+        """Attach the first free loop device, with direct I/O if the file system supports it."""
         system = scene.system
         system.module("loop")
         backing = os.open(self.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             size_bytes = os.fstat(backing).st_size - TRAILER
             if size_bytes < 0 or os.pread(backing, TRAILER, size_bytes) != _trailer(self.token):
-                raise UnsafeError(f"{self.path}: is another file than the one that was made")
+                raise UnsafeError(f"{self.path}: is not the file that this run created")
             control = os.open("/dev/loop-control", os.O_RDWR | os.O_CLOEXEC)
             try:
                 for _ in range(TRIES):
@@ -188,19 +192,19 @@ class AttachLoop:
                 os.close(control)
         finally:
             os.close(backing)
-        raise RunError(f"{self.path}: no free loop device was to be had")
+        raise RunError(f"{self.path}: no free loop device: detach some (losetup -D)")
 
     @property
     def _label(self) -> bytes:
         return f"hsval-{self.token}".encode()
 
     def undo(self, system: System) -> None:
-        """Detach the loop device that bears our label, over whatever name its file has now."""
+        """Detach the loop device that has our label, whatever the name of its file is now."""
         for folder in sorted((system.sys / "class/block").glob("loop*/loop")):
             fd = os.open(f"/dev/{folder.parent.name}", os.O_RDONLY | os.O_CLOEXEC)
             try:
                 info = bytearray(INFO_BYTES)
-                with contextlib.suppress(OSError):  # it is gone meanwhile
+                with contextlib.suppress(OSError):  # it was detached meanwhile
                     fcntl.ioctl(fd, LOOP_GET_STATUS64, info)
                 if not self.token or info[NAME_AT : NAME_AT + 64].rstrip(b"\0") != self._label:
                     continue
@@ -211,13 +215,13 @@ class AttachLoop:
             finally:
                 os.close(fd)
             system.wait(
-                f"/dev/{folder.parent.name}: to let go of {self.path}",
+                f"/dev/{folder.parent.name}: to detach {self.path}",
                 lambda here=folder: not here.exists(),
             )
 
 
 def _configure(number: int, backing: int, size_bytes: int, label: bytes) -> bool:
-    """Configure a free loop device; False where somebody else was faster."""
+    """Configure a free loop device; return False if another process took it first."""
     loop = os.open(f"/dev/loop{number}", os.O_RDWR | os.O_CLOEXEC)
     try:
         for flags in (DIRECT_IO, 0):

@@ -1,13 +1,13 @@
-"""Device-mapper targets: parts of devices, and dm-cache.
+"""Device-mapper targets: parts of devices (linear), and dm-cache.
 
-Tables name devices by number: a path that changes meanwhile changes nothing.
+Tables name devices by MAJOR:MINOR, so a path that is changed meanwhile has no effect.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from validate.devices import held, let_go, of_number
+from validate.devices import held, of_number, release_claim
 from validate.errors import RunError
 from validate.sizes import SECTOR, human
 from validate.steps import Scene, ends
@@ -16,44 +16,44 @@ from validate.system import System
 
 @dataclass(frozen=True)
 class MapLinear:
-    """A part of a device as a device."""
+    """A mapped device over a part of a device."""
 
     name: str
     uuid: str
-    of: str  # role
+    of: str  # role of the device below
     start_bytes: int
     size_bytes: int
     role: str
 
     def describe(self) -> str:
-        """Say what it does."""
+        """Return what the step does."""
         where = f" from {human(self.start_bytes)}" if self.start_bytes else ""
         return f"map {human(self.size_bytes)} of {self.of}{where} as {self.name} ({self.role})"
 
     def do(self, scene: Scene) -> None:
-        """Make it."""
+        """Create it; zero its ends if an earlier load of ours wrote to the device."""
         sectors = self.size_bytes // SECTOR
         below = scene.roles[self.of]
         table = f"0 {sectors} linear {below} {self.start_bytes // SECTOR}\n"
 
-        def make() -> None:
+        def map_it() -> None:
             number = scene.roles[self.role] = create(self.name, self.uuid, table, scene.system)
             held(of_number(number, scene.system), scene.system)
 
-        ends.hand_over([below], scene, make, kept=True)
+        ends.hand_over([below], scene, map_it, kept=True)
         if below in scene.taken and scene.taken[below].content:
-            # What an earlier run of ours left there would be taken for a cache's.
+            # The content of an earlier load could be taken for the metadata of a cache.
             ends.zero_device(of_number(scene.roles[self.role], scene.system), scene.system)
-            scene.taken[below].look_again(scene.system)
+            scene.taken[below].accept_content(scene.system)
 
     def undo(self, system: System) -> None:
-        """Remove it."""
+        """Remove it if it has our name and UUID."""
         remove(self.name, self.uuid, system)
 
 
 @dataclass(frozen=True)
 class MapCache:
-    """A dm-cache of three devices that play the roles metadata, data and origin."""
+    """A dm-cache of the devices with the roles metadata, data and origin."""
 
     name: str
     uuid: str
@@ -64,14 +64,14 @@ class MapCache:
     role: str
 
     def describe(self) -> str:
-        """Say what it does."""
+        """Return what the step does."""
         return (
-            f"make the dm-cache {self.name}: {self.mode}, {self.policy}, blocks of "
+            f"create the dm-cache {self.name}: {self.mode}, {self.policy}, blocks of "
             f"{human(self.block_bytes)} ({self.role})"
         )
 
     def do(self, scene: Scene) -> None:
-        """Make it, and note when: its policy counts its minutes from there."""
+        """Create it, and record the uptime: smq counts its periods of 60 s from there."""
         system, roles = scene.system, scene.roles
         for module in (
             "dm-cache",
@@ -91,12 +91,12 @@ class MapCache:
         words = ["dmsetup", "create", self.name, "--uuid", self.uuid, "--notable"]
         system.run(words, timeout_s=60)
 
-        def load() -> None:  # it takes the devices, where no linear lies between
+        def load() -> None:  # the kernel claims the devices here
             system.run(["dmsetup", "load", self.name], stdin=table, timeout_s=60)
 
         parts = [roles[each] for each in ("metadata", "data", "origin")]
         ends.hand_over(parts, scene, load, kept=True)
-        ends.begin_load(scene)  # from here on the cache itself writes
+        ends.begin_load(scene)  # the cache itself writes from here on
         system.resume_mapped(self.name)
         scene.facts["made_uptime_s"] = system.uptime_s()
         system.run(["dmsetup", "mknodes", self.name], timeout_s=60)
@@ -104,35 +104,37 @@ class MapCache:
         held(of_number(roles[self.role], system), system)
 
     def undo(self, system: System) -> None:
-        """Remove it; what is dirty in it is noted in its metadata, and lost with them."""
+        """Remove it; its dirty blocks are lost, since its metadata are erased."""
         remove(self.name, self.uuid, system)
 
 
 def create(name: str, uuid: str, table: str, system: System) -> str:
-    """Make a mapped device; return its number."""
+    """Create a mapped device; return its MAJOR:MINOR."""
     system.module("dm-mod")
     system.run(["dmsetup", "create", name, "--uuid", uuid], stdin=table, timeout_s=60)
     return number_of(name, system)
 
 
 def number_of(name: str, system: System) -> str:
-    """Return the number of a mapped device that dmsetup has made."""
+    """Return MAJOR:MINOR of a mapped device that dmsetup created."""
     number = info(name, "major,minor", system)
     if not number:
-        raise RunError(f"{name}: dmsetup made it, and it is not there")
+        raise RunError(
+            f"{name}: dmsetup reported success, but the device does not exist: see `dmesg`"
+        )
     return number
 
 
 def info(name: str, fields: str, system: System) -> str:
-    """Return some fields of `dmsetup info`, with colons between; "" where there is no such."""
+    """Return fields of `dmsetup info`, separated by colons; "" if there is no such device."""
     words = ["dmsetup", "info", "-c", "--noheadings", "--separator", ":", "-o", fields, name]
     return system.run(words, check=False, record=False).strip()
 
 
 def remove(name: str, uuid: str, system: System) -> None:
-    """Remove a mapped device that bears our name and our UUID."""
+    """Remove a mapped device that has this name and this UUID."""
     if system.program("dmsetup") is None or not (system.sys / "module/dm_mod").is_dir():
         return
     if info(name, "uuid", system) == uuid:
-        let_go(system, info(name, "major,minor", system))
+        release_claim(system, info(name, "major,minor", system))
         system.run(["dmsetup", "remove", "--retry", name], timeout_s=60)

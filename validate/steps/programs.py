@@ -1,4 +1,4 @@
-"""Programs that go on while we measure: fio, blktrace.  None survives us."""
+"""Background programs of a measurement: fio, blktrace.  They end when this process ends."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ PATIENCE_S = 10
 
 @dataclass(frozen=True)
 class RunProgram:
-    """A program in a session of its own, known by its session after we are gone."""
+    """A program in a session of its own; another process finds it by name and working folder."""
 
     words: tuple[str, ...]
     folder: str
     output: str
-    traced: tuple[str, ...] = ()  # numbers of devices whose tracing ends with it
+    traced: tuple[str, ...] = ()  # MAJOR:MINOR of devices whose tracing ends with it
 
     def describe(self) -> str:
-        """Say what it does."""
+        """Return what the step does."""
         return f"run {' '.join(self.words)}"
 
     def do(self, scene: Scene) -> None:
-        """Start it; the kernel tells it to end if we die."""
+        """Start it; the kernel sends it SIGTERM if this process dies."""
         with (Path(self.folder) / self.output).open("wb") as stream:
             process = scene.system.start(self.words, Path(self.folder), stream)
         scene.facts[self.words[0]] = process
 
     def undo(self, system: System) -> None:
-        """End what is left of it: processes of its name whose place of work is its folder."""
+        """End processes with its name whose working folder is its folder, and their traces."""
         for process in self._left(system):
             _end(process, system)
         for number in self.traced:
@@ -47,13 +47,13 @@ class RunProgram:
 
     def _left(self, system: System) -> list[int]:
         wanted = os.path.realpath(self.folder)
-        found = []
+        numbers = []
         for process in system.proc.iterdir():
             if process.name.isdigit() and system.read(process / "comm", "") == self.words[0]:
                 with contextlib.suppress(OSError):
                     if os.readlink(process / "cwd") == wanted:
-                        found.append(int(process.name))
-        return found
+                        numbers.append(int(process.name))
+        return numbers
 
 
 def _end(number: int, system: System) -> None:
@@ -65,7 +65,9 @@ def _end(number: int, system: System) -> None:
             if _has_ended(number, system):
                 return
             time.sleep(0.05)
-    raise RunError(f"process {number} does not end, not even killed: it waits for a device")
+    raise RunError(
+        f"process {number} did not end after SIGKILL: it waits for a device, see `dmesg`"
+    )
 
 
 def _has_ended(number: int, system: System) -> bool:
@@ -77,7 +79,7 @@ def _has_ended(number: int, system: System) -> bool:
 
 
 def finish(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGINT) -> int:
-    """Tell a program to end; kill it where it does not.  Returns its exit code."""
+    """Send a program a signal, kill it after PATIENCE_S, and return its exit code."""
     if process.poll() is None:
         process.send_signal(how)
         try:

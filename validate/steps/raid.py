@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from validate.devices import held, let_go, of_number
+from validate.devices import held, of_number, release_claim
 from validate.errors import RunError
 from validate.sizes import KIB, human
 from validate.steps import Scene, ends
@@ -14,7 +14,7 @@ from validate.system import System
 
 @dataclass(frozen=True)
 class MakeRaid:
-    """An array."""
+    """An md array of the members."""
 
     name: str
     uuid: str
@@ -24,14 +24,14 @@ class MakeRaid:
     role: str
 
     def describe(self) -> str:
-        """Say what it does."""
+        """Return what the step does."""
         return (
-            f"make the RAID {self.level} {self.name} of {len(self.members)} devices, "
+            f"create the RAID {self.level} {self.name} of {len(self.members)} devices, "
             f"chunks of {human(self.chunk_bytes)} ({self.role})"
         )
 
     def do(self, scene: Scene) -> None:
-        """Make it; its redundancy is taken for given, as its contents do not matter."""
+        """Create it without a resync (--assume-clean), since its contents do not matter."""
         system = scene.system
         nodes = [of_number(scene.roles[each], system).node for each in self.members]
         path = f"/dev/md/{self.name}"
@@ -41,23 +41,25 @@ class MakeRaid:
         words += [f"--chunk={self.chunk_bytes // KIB}"] if self.level != 1 else []
         words += ["--assume-clean", "--bitmap=none"] if self.level else []
 
-        def make() -> None:
+        def create() -> None:
             system.run([*words, *nodes], timeout_s=60)
 
         ends.hand_over(
             [scene.roles[each] for each in self.members], scene,
-            make, kept=False,
+            create, kept=False,
         )  # fmt: skip
-        made = self._arrays(system)
-        if not made:
-            raise RunError(f"mdadm made {path}, and the kernel knows no array of its UUID")
-        scene.roles[self.role] = system.read(made[0] / "dev")
+        arrays = self._arrays(system)
+        if not arrays:
+            raise RunError(
+                f"mdadm created {path}, but the kernel has no array with its UUID: see `dmesg`"
+            )
+        scene.roles[self.role] = system.read(arrays[0] / "dev")
         held(of_number(scene.roles[self.role], system), system)
 
     def undo(self, system: System) -> None:
-        """Stop it; the superblocks go with the ends of its members."""
+        """Stop it; Occupy removes the superblocks with the ends of the members."""
         for folder in self._arrays(system):
-            let_go(system, system.read(folder / "dev", ""))
+            release_claim(system, system.read(folder / "dev", ""))
             system.run(["mdadm", "--stop", f"/dev/{folder.name}"])
             system.wait(f"{folder.name}: to stop", lambda at=folder: not (at / "md/level").exists())
 
@@ -65,12 +67,12 @@ class MakeRaid:
         if system.program("mdadm") is None:
             return []
         wanted = self.uuid.replace("-", "")
-        found = []
+        arrays = []
         for folder in sorted((system.sys / "class/block").glob("md*")):
-            told = system.run(
+            output = system.run(
                 ["mdadm", "--detail", "--export", f"/dev/{folder.name}"], check=False, record=False
             )
-            lines = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
+            lines = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
             if lines.get("MD_UUID", "").replace(":", "") == wanted:
-                found.append(folder)
-        return found
+                arrays.append(folder)
+        return arrays

@@ -1,4 +1,4 @@
-"""A device that the kernel lets nobody write to, while its users only read."""
+"""Set the kernel's read-only flag of a device during a test that only reads."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from validate.system import System
 
 @dataclass(frozen=True)
 class HoldReadOnly:
-    """Writes are refused for the time of the test."""
+    """Set the read-only flag of a device; `undo` restores it."""
 
     path: str
     identity: dict[str, str]  # see Device.identity
     was_read_only: bool
 
     def describe(self) -> str:
-        """Say what it does."""
-        return f"have the kernel refuse writes to {self.path} meanwhile"
+        """Return what the step does."""
+        return f"set {self.path} read-only in the kernel during the run"
 
     def do(self, scene: Scene) -> None:
-        """Set it."""
+        """Set the flag."""
         set_read_only(find(self.path, scene.system).node, True)
 
     def undo(self, system: System) -> None:
-        """Set it back, if it is the same device in the same boot: a reboot clears it anyway."""
+        """Restore the flag if it is the same device in the same boot: a reboot clears the flag."""
         if system.number_of(self.path) is None:
             return
         device = find(self.path, system)

@@ -1,13 +1,13 @@
 """The simulated twin of a real run: the same requests, on a machine calibrated without its cache.
 
-    record      what a result folder tells, in the terms of a twin
-    recorded    the folders that `validate run` writes
-    foreign     folders of runs that others made (kernel-caches of the reference data)
-    folders     which folders are runs
-    begin, pace when the load began, on the clock of the samples, and how fast it was
+    record      a real run, with the values that its twin needs
+    recorded    reads result folders of `validate`
+    foreign     reads result folders of others (kernel-caches of the reference data)
+    folders     finds result folders and selects their reader
+    begin, pace time of the load's first request, and its pace
     calibrate, fast     device models from runs on the bare devices
-    simulate    the twin: a scenario and what it measures
+    simulate    simulates the twin
     warm        runs on a cache that another run has filled
 
-It stands on hybridsim and knows nothing of guests, devices and how a run was made.
+It uses hybridsim and result folders only, not the code that produces a run.
 """

@@ -1,9 +1,9 @@
-"""When the first request of a load came, on the clock of the samples.
+"""Find the time of a load's first request, on the clock of the samples.
 
-The file that says when fio was started is early: a program takes tenths of a second to load, and
-whole seconds in an emulated guest.  fio's own log counts from its first request, and the cache (or
-/proc/diskstats of its device) counts requests by uptime: the shift that brings both nearest to each
-other is what fio took to start.
+The file with the start time of fio is too early: a program needs tenths of a second to load, in an
+emulated guest whole seconds.  The times in fio's own log count from its first request, and the
+cache (or /proc/diskstats of its device) counts requests by uptime.  The shift with the smallest
+distance between both is the time that fio needed to start.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from hybridsim.workloads.fio.arrivals import Pace
 from validate.twin.pace import completed
 
 STEP_S = 0.01
-READS_DONE, WRITES_DONE = 3, 7  # fields of a line of /proc/diskstats, from the device's number on
+READS_DONE, WRITES_DONE = 3, 7  # fields of a line of /proc/diskstats
 COUNTED = ("read_hits", "read_misses", "write_hits", "write_misses")
 DISKSTATS, STATUS, STARTED = "diskstats.log", "dmcache-status.log", "workload-start-uptime.txt"
 
 
 def begin_s(folder: Path, device: str, depth: int) -> float | None:
-    """Return the uptime of the first request; None where logs or samples are missing."""
+    """Return the uptime in seconds of the first request; None if the start time is missing."""
     started = folder / STARTED
     if not started.exists():
         return None
@@ -48,17 +48,19 @@ def begin_s(folder: Path, device: str, depth: int) -> float | None:
 
 
 def lateness_s(pace: Pace, at_s: Floats, counted: Floats, ahead: int = 0) -> float:
-    """Return the shift that brings a log of completions nearest to samples of a counter.
+    """Return the shift in seconds between a log of completions and samples of a counter.
 
-    At `at_s` a counter stood at `counted`, which runs `ahead` of completions where it counts what
-    is issued.  The shift lies between the last sample of none and the first of some.
+    `counted` are the values of the counter at `at_s`; `ahead` is the number of requests in flight
+    if it counts issued requests, else 0.  The shift lies between the last sample of 0 and the first
+    greater one; it minimises the mean distance.
     """
     ends_s = pace.time_ns / SECOND
-    some = np.flatnonzero(counted > 0)
-    if not len(some):
+    positive = np.flatnonzero(counted > 0)
+    if not len(positive):
         return 0.0
-    earliest_s = float(at_s[some[0] - 1]) if some[0] else 0.0
-    shifts = np.arange(max(earliest_s, 0.0), max(float(at_s[some[0]]), STEP_S), STEP_S)
+    first = positive[0]
+    earliest_s = float(at_s[first - 1]) if first else 0.0
+    shifts = np.arange(max(earliest_s, 0.0), max(float(at_s[first]), STEP_S), STEP_S)
 
     def error(shift_s: float) -> float:
         since = at_s - shift_s
@@ -71,20 +73,23 @@ def lateness_s(pace: Pace, at_s: Floats, counted: Floats, ahead: int = 0) -> flo
     return float(min(shifts, key=error))
 
 
-def _rates(found: Measurement) -> list[Curve]:
+def _rates(measurement: Measurement) -> list[Curve]:
     return [
         curve
-        for name, curve in found.curves.items()
+        for name, curve in measurement.curves.items()
         if name.measure == IOPS and name.what in DIRECTIONS
     ]
 
 
 def _counted(folder: Path, device: str) -> tuple[Floats, Floats, bool] | None:
-    """Return requests counted over uptime: issued to dm-cache, or done by the block layer."""
+    """Return uptimes, requests counted since the first one, and whether issued ones are counted.
+
+    dm-cache counts issued requests, /proc/diskstats completed ones.
+    """
     status = folder / STATUS
     if status.exists():
-        found = gather(str(status), begin_s=0.0)
-        series = [found.counters[name] for name in COUNTED]
+        measurement = gather(str(status), begin_s=0.0)
+        series = [measurement.counters[name] for name in COUNTED]
         total = np.sum([each.value for each in series], axis=0)
         return series[0].time_ns / SECOND, total - total[0], True
     diskstats = folder / DISKSTATS

@@ -1,10 +1,11 @@
-"""Device models from runs of fio on the bare slow and fast device, never on the cached one.
+"""Calibrate device models to runs of fio on the bare devices, never to the cached run.
 
-A device is what the machine's own description says (a lab knows its models), else what `hybridsim
-fit` makes of the bare runs, an array with as many members as explain its rate in a crowd.  Then it
-is simulated under the deepest bare run's own job, and its times are made longer or shorter until
-its IOPS are the measured ones.  Of an SSD all figures of a datasheet are those that were measured.
-What a single read takes beyond the slow device's described model is the way to it and back.
+1. A device is described by the scenario of the run (the lab has one), or fitted to the bare runs by
+   `hybridsim fit`; then the number of members is chosen by the rate at the largest queue depth.
+2. The figures of an SSD's datasheet are replaced by the measured ones.
+3. The device is simulated under the job of the bare run with the largest queue depth, and its times
+   are scaled until the simulated IOPS equal the measured ones.
+4. The time of a single read beyond that of the slow device's model becomes its path latency.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ LONGER = {"seek_track_to_track", "seek_average", "seek_full", "read_latency", "w
 FEWER = {"rpm", "random_read_iops", "random_write_iops"}
 ARM_TABLES = {"seek_table", "write_seek_table"}
 MEMBERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
-TURNS = 4  # of the search for the times; each is off by a tenth of what the one before was
-CLOSE = 0.002
+TURNS = 4  # iterations of the scaling; each reduces the error to about a tenth
+CLOSE = 0.002  # relative error at which the scaling ends
 
 
 @dataclass(frozen=True)
 class Check:
-    """A bare run beside the model that was calibrated to such runs."""
+    """The IOPS of a bare run, measured and simulated with the calibrated model."""
 
     side: str  # slow, fast
     pattern: str  # fio's rw
@@ -52,24 +53,24 @@ class Check:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Tables of a scenario, how well they give the bare runs, and how they were found."""
+    """Tables of a scenario, their errors on the bare runs, and notes on the method."""
 
     tables: Tables
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def with_cache(self, said: Mapping[str, Any]) -> Tables:
-        """Return the tables of the whole machine, with such a cache on the fast drive."""
+    def with_cache(self, options: Mapping[str, Any]) -> Tables:
+        """Return the tables of the whole machine, with a cache on the fast drive."""
         whole = deepcopy(self.tables)
         drive = whole.get("cache", {}).get("drive")
-        whole["cache"] = dict(said)
-        if drive is not None and said.get("kind") != "none":
+        whole["cache"] = dict(options)
+        if drive is not None and options.get("kind") != "none":
             whole["cache"]["drive"] = drive
         return whole
 
 
 def calibrated(record: Record) -> Calibration:
-    """Return the machine of a run without its cache; RecordError where nothing tells of it."""
+    """Return the calibrated devices of a run; raise RecordError without model and bare runs."""
     notes: list[str] = []
     tables = _described(record, notes)
     tables["backing"]["capacity"] = f"{_member_bytes(tables, record.origin_bytes)}B"
@@ -79,16 +80,18 @@ def calibrated(record: Record) -> Calibration:
     sides = {"slow": record.slow, "fast": record.fast if has_cache else ()}
     if sides["fast"] and tables["cache"]["drive"].get("kind") == "ssd":
         tables["cache"]["drive"] = fast.measured(tables["cache"]["drive"], sides["fast"])
-        notes.append("fast device: latencies and rates as measured on it alone")
+        notes.append("fast device: latencies and rates as measured on the bare device")
     for side, bare in sides.items():
         if bare:
             tables = _paced(tables, side, bare, notes)
             if side == "slow" and record.machine is not None:
                 tables = _with_path(tables, bare, notes)
         elif side == "slow" or has_cache:
-            notes.append(f"{side} device: not calibrated, no run of fio on it alone is here")
+            notes.append(f"{side} device: not calibrated, as there are no runs on the bare device")
     checks = [
-        Check(side, run.pattern, run.depth, run.iops, simulated_iops(_alone(tables, side), run.job))
+        Check(
+            side, run.pattern, run.depth, run.iops, simulated_iops(_single(tables, side), run.job)
+        )
         for side, bare in sides.items()
         for run in map(_Measured.of, bare)
     ]
@@ -96,37 +99,37 @@ def calibrated(record: Record) -> Calibration:
 
 
 def _paced(tables: Tables, side: str, bare: Sequence[Bare], notes: list[str]) -> Tables:
-    """Return the tables with a device so slow that its deepest bare run is as measured."""
+    """Return the tables with a device scaled to the IOPS of its deepest bare run."""
     deepest = max(map(_Measured.of, bare), key=lambda one: (one.calibrates, one.depth))
     times, off = 1.0, float("inf")
     tried = times
     for _ in range(TURNS):
-        found = simulated_iops(_alone(slower(tables, side, tried), side), deepest.job)
-        if abs(found / deepest.iops - 1) < off:
-            times, off = tried, abs(found / deepest.iops - 1)
+        iops = simulated_iops(_single(slower(tables, side, tried), side), deepest.job)
+        if abs(iops / deepest.iops - 1) < off:
+            times, off = tried, abs(iops / deepest.iops - 1)
         if off < CLOSE:
             break
-        tried *= found / deepest.iops
+        tried *= iops / deepest.iops
     notes.append(
-        f"{side} device: {times:.3f} times as slow as that, so that its bare run at depth "
-        f"{deepest.depth} is within {off:.1%} of the measured {deepest.iops:,.0f} IOPS"
+        f"{side} device: times scaled by {times:.3f}: its bare run at depth {deepest.depth} is "
+        f"within {off:.1%} of the measured {deepest.iops:,.0f} IOPS"
     )
     return slower(tables, side, times)
 
 
 def _with_path(tables: Tables, bare: Sequence[Bare], notes: list[str]) -> Tables:
-    """Return the tables with the way to the slow device that its single reads show."""
+    """Return the tables with the path latency of the slow device, from its single reads."""
     single = [run for run in map(_Measured.of, bare) if run.calibrates and run.depth == 1]
     if not single:
         return tables
-    modelled = simulated_iops(_alone(tables, "slow"), single[0].job)
+    modelled = simulated_iops(_single(tables, "slow"), single[0].job)
     path_ns = round(max(SECOND / single[0].iops - SECOND / modelled, 0.0))
-    notes.append(f"slow device: a way of {format_time(path_ns)} there and back, by single reads")
+    notes.append(f"slow device: a path latency of {format_time(path_ns)}, from single reads")
     return tables | {"backing": tables["backing"] | {"path_latency": format_time(path_ns)}}
 
 
-def _alone(tables: Tables, side: str) -> Tables:
-    """Return a machine of one device."""
+def _single(tables: Tables, side: str) -> Tables:
+    """Return the tables of a machine with one of the devices only."""
     backing = tables["backing"]
     if side == "fast":
         backing = {"kind": "single", "members": 1, "drive": tables["cache"]["drive"]}
@@ -134,43 +137,43 @@ def _alone(tables: Tables, side: str) -> Tables:
 
 
 def _member_bytes(tables: Tables, origin_bytes: int) -> int:
-    """Return what a member holds of the origin: its arm crosses just that."""
+    """Return the bytes of the origin on a member, over which its arm moves."""
     whole = tables["backing"] | {"capacity": "trace"}
     scenario = Scenario.loads(toml_of({"backing": whole}), "the slow device")
     return scenario.backing.member_bytes(origin_bytes)
 
 
 def _described(record: Record, notes: list[str]) -> Tables:
-    """Return what is known of the devices before anything is calibrated."""
+    """Return the tables of the devices before the calibration."""
     if record.machine is not None:
-        notes.append("slow device: the model that the machine's own description states")
+        notes.append("slow device: the model of the machine's scenario")
         return deepcopy(dict(record.machine))
     if not record.slow:
         raise RecordError(f"{record.folder}: no runs on the bare slow device, and no model of it")
-    found = fit.fit([str(bare.results) for bare in record.slow])
-    tables: Tables = tomllib.loads(found.to_toml())
-    notes += ["slow device: hybridsim fit of its bare runs", *found.notes]
+    fitted = fit.fit([str(bare.results) for bare in record.slow])
+    tables: Tables = tomllib.loads(fitted.to_toml())
+    notes += ["slow device: hybridsim fit of its bare runs", *fitted.notes]
     deepest = max((_Measured.of(bare) for bare in record.slow), key=lambda one: one.depth)
     if tables["backing"]["drive"]["kind"] == "hdd" and deepest.depth > 1:
         members = _members(tables, deepest)
         tables["backing"] |= {"kind": "stripe" if members > 1 else "single", "members": members}
-        notes.append(f"slow device: {members} members explain its rate at depth {deepest.depth}")
+        notes.append(f"slow device: {members} members match its rate at depth {deepest.depth} best")
     return tables
 
 
 def _fitted_fast(record: Record, notes: list[str]) -> Tables:
-    """Return the fast drive as `hybridsim fit` finds it."""
+    """Return the fast drive, fitted to its bare runs."""
     if not record.fast:
         raise RecordError(f"{record.folder}: no runs on the bare fast device, and no model of it")
-    found = fit.fit([str(bare.results) for bare in record.fast])
-    notes += ["fast device: hybridsim fit of its bare runs", *found.notes]
-    drive: Tables = tomllib.loads(found.to_toml())["backing"]["drive"]
+    fitted = fit.fit([str(bare.results) for bare in record.fast])
+    notes += ["fast device: hybridsim fit of its bare runs", *fitted.notes]
+    drive: Tables = tomllib.loads(fitted.to_toml())["backing"]["drive"]
     return drive
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """A bare run: its job, and the IOPS that fio measured."""
+    """A bare run: its job and measured IOPS."""
 
     job: str
     depth: int
@@ -179,7 +182,7 @@ class _Measured:
 
     @classmethod
     def of(cls, bare: Bare) -> _Measured:
-        """Read it."""
+        """Read the results of a bare run."""
         whole = load(str(bare.results), bare.results.read_text(encoding="utf-8"))
         parts = [part for job in whole["jobs"] for part in (job["read"], job["write"])]
         jobs = jobs_of(written(bare.job))
@@ -189,12 +192,12 @@ class _Measured:
 
     @property
     def calibrates(self) -> bool:
-        """Whether it is of random reads, by which a device is calibrated."""
+        """Whether it has random reads, which calibrate a device."""
         return self.pattern == READS
 
 
 def simulated_iops(tables: Tables, job: str) -> float:
-    """Return the IOPS of a bare run's job on the slow tier alone."""
+    """Return the simulated IOPS of a bare run's job on the slow tier without a cache."""
     return _iops(toml_of(tables | {"cache": {"kind": "none"}}), job)
 
 
@@ -209,52 +212,52 @@ def _iops(text: str, job: str) -> float:
 
 
 def slower(tables: Tables, side: str, times: float) -> Tables:
-    """Return the tables with a device so many times as slow; volumes are what they are."""
-    found = deepcopy(tables)
-    where = found["backing" if side == "slow" else "cache"]
+    """Return the tables with the times of a device multiplied by `times`; sizes are unchanged."""
+    scaled = deepcopy(tables)
+    where = scaled["backing" if side == "slow" else "cache"]
     drive = Scenario.loads(toml_of({"backing": {"drive": where["drive"]}}), "").backing.drive
-    told: Tables = drive.model_dump(by_alias=True, exclude_none=True, exclude={"like"})
-    for key in LONGER & told.keys():
-        told[key] = format_time(round(parse_time(told[key]) * times))
-    for key in FEWER & told.keys():
-        told[key] = max(round(told[key] / times), 1)
-    for key in ARM_TABLES & told.keys():
-        told[key] = [[at, ms * times] for at, ms in told[key]]
-    if "seek_fit" in told:
-        a, b, split, c, e = told["seek_fit"]
-        told["seek_fit"] = [a * times, b * times, split, c * times, e * times]
-    if told["kind"] == "ssd":  # random writes cannot be fewer than sequential ones of 128 KiB
-        most = told["random_write_iops"] * STREAM_BYTES
-        told["sequential_write"] = format_rate(min(parse_rate(told["sequential_write"]), most))
-    where["drive"] = told
-    return found
+    values: Tables = drive.model_dump(by_alias=True, exclude_none=True, exclude={"like"})
+    for key in LONGER & values.keys():
+        values[key] = format_time(round(parse_time(values[key]) * times))
+    for key in FEWER & values.keys():
+        values[key] = max(round(values[key] / times), 1)
+    for key in ARM_TABLES & values.keys():
+        values[key] = [[at, ms * times] for at, ms in values[key]]
+    if "seek_fit" in values:
+        a, b, split, c, e = values["seek_fit"]
+        values["seek_fit"] = [a * times, b * times, split, c * times, e * times]
+    if values["kind"] == "ssd":  # sequential writes of 128 KiB cannot exceed random ones
+        limit = values["random_write_iops"] * STREAM_BYTES
+        values["sequential_write"] = format_rate(min(parse_rate(values["sequential_write"]), limit))
+    where["drive"] = values
+    return scaled
 
 
 def _members(tables: Tables, run: _Measured) -> int:
-    """Return the number of members whose rate in a crowd is nearest to the measured one."""
+    """Return the number of members with the smallest error of the IOPS of a bare run."""
 
-    def off(members: int) -> float:
+    def error(members: int) -> float:
         kind = "stripe" if members > 1 else "single"
         backing = tables["backing"] | {"kind": kind, "members": members}
         return abs(simulated_iops(tables | {"backing": backing}, run.job) / run.iops - 1)
 
-    return min(MEMBERS, key=off)
+    return min(MEMBERS, key=error)
 
 
-def summary(found: Calibration) -> str:
-    """Return the random reads of each device in words, by depth."""
+def summary(calibration: Calibration) -> str:
+    """Return the measured and simulated random reads of each device by depth, in words."""
     parts = []
-    for side in dict.fromkeys(one.side for one in found.checks):
-        mine = [one for one in found.checks if (one.side, one.pattern) == (side, READS)]
+    for side in dict.fromkeys(one.side for one in calibration.checks):
+        mine = [one for one in calibration.checks if (one.side, one.pattern) == (side, READS)]
         mine.sort(key=lambda one: one.depth)
         columns = zip(*((one.depth, one.measured_iops, one.simulated_iops) for one in mine))
-        told = (", ".join(f"{value:,.0f}" for value in values) for values in columns)
-        parts.append("{}: at depth {}: {} random reads a second, simulated {}".format(side, *told))
+        lists = (", ".join(f"{value:,.0f}" for value in values) for values in columns)
+        parts.append("{}: at depth {}: {} random reads a second, simulated {}".format(side, *lists))
     return "; ".join(parts)
 
 
-def as_json(found: Calibration) -> Tables:
-    """Return it as what JSON can hold."""
-    whole: Tables = json.loads(json.dumps({"tables": found.tables}))
-    checks = [vars(check) for check in found.checks]
-    return whole | {"checks": checks, "notes": found.notes}
+def as_json(calibration: Calibration) -> Tables:
+    """Return the calibration as a JSON object."""
+    whole: Tables = json.loads(json.dumps({"tables": calibration.tables}))
+    checks = [vars(check) for check in calibration.checks]
+    return whole | {"checks": checks, "notes": calibration.notes}

@@ -1,4 +1,4 @@
-"""Which folders are runs, and what they tell: one line a form.  To add one: `reads` and `read`."""
+"""Find and read result folders.  To add a format, add its two functions to FORMS."""
 
 from __future__ import annotations
 
@@ -16,40 +16,39 @@ FORMS: tuple[tuple[Callable[[Path], bool], Callable[[Path], Record]], ...] = (
 
 
 def record(folder: Path) -> Record:
-    """Return what a run's folder tells; RecordError where it is none, or tells too little."""
-    for reads, read in FORMS:
-        if reads(folder):
+    """Return the run of a result folder; raise RecordError if it is none, or is incomplete."""
+    for is_of_form, read in FORMS:
+        if is_of_form(folder):
             return read(folder)
     raise RecordError(
-        f"{folder}: no result of a run: {layout.ENVIRONMENT} is missing; "
+        f"{folder}: is not a result folder: {layout.ENVIRONMENT} is missing; "
         "`validate build`, `attach` and `lab` write it"
     )
 
 
-Hear = Callable[[RecordError], None]
+def runs(
+    places: Iterable[str], on_skip: Callable[[RecordError], None] = lambda error: None
+) -> Iterator[Path]:
+    """Yield the result folders among `places`, and those directly inside the other places.
 
-
-def runs(places: Iterable[str], passed_over: Hear = lambda error: None) -> Iterator[Path]:
-    """Yield the folders of runs: those named, and those just inside a folder that is none itself.
-
-    Of the latter one that came to no end is passed over, and told.  Raises RecordError for a place
-    without runs, and for one that is named and tells too little.
+    An incomplete run inside a place is skipped, and reported to `on_skip`.  Raises RecordError for
+    a place without runs, and for an incomplete run that is itself a place.
     """
     for place in places:
         folder = Path(place)
         if not folder.is_dir():
             raise RecordError(f"{place}: no such folder")
         inside = sorted(each for each in folder.iterdir() if each.is_dir())
-        found = [folder] if _is_run(folder) else [each for each in inside if _is_run(each)]
-        if not found:
+        folders = [folder] if _is_run(folder) else [each for each in inside if _is_run(each)]
+        if not folders:
             raise RecordError(f"{place}: no run in it; a run has {layout.ENVIRONMENT}")
-        for each in found:
+        for each in folders:
             try:
                 record(each)
             except RecordError as error:
                 if each == folder:
                     raise
-                passed_over(error)
+                on_skip(error)
                 continue
             yield each
             if _is_run(each / layout.RESTART):
@@ -57,4 +56,6 @@ def runs(places: Iterable[str], passed_over: Hear = lambda error: None) -> Itera
 
 
 def _is_run(folder: Path) -> bool:
-    return (folder / layout.FIO_JSON).exists() and any(reads(folder) for reads, _ in FORMS)
+    return (folder / layout.FIO_JSON).exists() and any(
+        is_of_form(folder) for is_of_form, _ in FORMS
+    )

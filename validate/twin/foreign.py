@@ -1,9 +1,9 @@
-"""Runs that others made, as result folders: those of kernel-caches in the reference data.
+"""Read runs of others: those of kernel-caches in the reference data.
 
-Each has env.txt, fio's JSON and logs, samples of the cache, and a README that tells its parameters
-and its devices.  The devices are an emulator's whose rules the README states, so their model is
-written down here; how fast they are through the guest comes from the run without a cache beside
-them.  When dm-cache was made is not on file: it is taken from its 60-s period.
+Each folder has env.txt, fio's JSON and logs, samples of the cache, and a README with parameters and
+devices.  The devices are emulated by rules in the README, so their model is a constant here; it is
+calibrated to the run without a cache.  The creation time of dm-cache is not recorded: it is
+estimated from its 60-s period.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from validate.twin.record import Bare, Record, RecordError
 
 GIB, SECTOR = 1 << 30, 512
 BARE = "none-hdd-hot"
-# From the making of dm-cache to the first sample: estimated from the first demotions of the runs,
-# which come 60 s after the one and came 59.2 to 59.8 s after the other: 0.2 to 0.8 s.  All runs
-# agree best with this.
+# Seconds from the creation of dm-cache to the first sample.  The first demotions come 60 s after
+# the creation, and came 59.2 to 59.8 s after the first sample: 0.2 to 0.8 s.  This value fits all
+# runs best.
 LATE_S = 0.4
-# Flags that fio's JSON does not tell.
+# Options that fio's JSON does not contain.
 FLAGS = {"time_based": "1", "norandommap": "1", "size": "8G"}
-# The emulator's rules (README, "Devices").  The SSD answered 2,551 requests a second through the
-# guest at depth 64, without a cache.
+# The emulator's rules (README, "Devices").  In the guest the SSD served 2,551 requests a second at
+# depth 64, without a cache.
 MACHINE = """
 [backing]
 kind = "stripe"
@@ -35,7 +35,7 @@ chunk = "64KiB"
 capacity = "2GiB"
 scheduler = "fcfs"
 window = 1
-queue_depth = 16  # the emulator's NBD client has no more under way
+queue_depth = 16  # requests in flight of the NBD client
 [backing.drive]
 kind = "hdd"
 name = "nbd"
@@ -64,25 +64,25 @@ dies = 48
 
 
 def is_foreign(folder: Path) -> bool:
-    """Tell whether a folder is such a run."""
+    """Return whether a folder has such a run."""
     readme = folder / "README.md"
     return (folder / "env.txt").exists() and readme.exists() and "KIND='" in readme.read_text()
 
 
 def read(folder: Path) -> Record:
-    """Return what such a folder tells; RecordError where fio's JSON is missing."""
+    """Return the run of such a folder; raise RecordError if fio's JSON is missing."""
     if not (folder / "fio.json").exists():
-        raise RecordError(f"{folder}: no fio.json in it: only runs of fio have a twin")
-    told = dict(re.findall(r"(\w+)='([^']*)'", (folder / "README.md").read_text()))
+        raise RecordError(f"{folder}: has no fio.json: only runs of fio have a twin")
+    parameters = dict(re.findall(r"(\w+)='([^']*)'", (folder / "README.md").read_text()))
     job, depth = _job(folder)
     bare = folder.parent / BARE
     slow = (Bare(bare / "fio.json", _job(bare)[0]),) if (bare / "fio.json").exists() else ()
-    varied = [f"{key}={told[key]}" for key in ("MODE", "CACHE_MB", "CBS", "MIGTHR", "CONGR")
-              if key in told]  # fmt: skip
+    varied = [f"{key}={parameters[key]}" for key in ("MODE", "CACHE_MB", "CBS", "MIGTHR", "CONGR")
+              if key in parameters]  # fmt: skip
     return Record(
         folder=folder,
-        title=" ".join([told["KIND"], *varied, told.get("FIOARGS", "")]),
-        cache=_cache(told),
+        title=" ".join([parameters["KIND"], *varied, parameters.get("FIOARGS", "")]),
+        cache=_cache(parameters),
         origin_bytes=8 * GIB,
         job=job,
         depth=depth,
@@ -91,7 +91,7 @@ def read(folder: Path) -> Record:
         slow=slow,
         cached_device=_cached_device(folder),
         notes=(
-            "made by others: devices as its README states them; when the cache was made is "
+            "devices as specified in the README of the run; the creation time of the cache is "
             f"estimated ({LATE_S} s before the first sample)",
         ),
     )
@@ -99,25 +99,25 @@ def read(folder: Path) -> Record:
 
 def _job(folder: Path) -> tuple[str, int]:
     """Return a run's job file and its depth, from fio's JSON."""
-    told = json.loads((folder / "fio.json").read_text())
-    (one,) = told["jobs"]
-    options = {**told["global options"], **one["job options"], **FLAGS}
+    results = json.loads((folder / "fio.json").read_text())
+    (one,) = results["jobs"]
+    options = {**results["global options"], **one["job options"], **FLAGS}
     kept = {key: value for key, value in options.items() if "log" not in key and key != "name"}
     text = f"[{one['jobname']}]\n" + "".join(f"{key}={value}\n" for key, value in kept.items())
     return text, int(kept.get("iodepth", 1))
 
 
-def _cache(told: Mapping[str, str]) -> dict[str, Any]:
-    if told["KIND"] == "none":
+def _cache(parameters: Mapping[str, str]) -> dict[str, Any]:
+    if parameters["KIND"] == "none":
         return {"kind": "none"}
-    table: dict[str, Any] = {"size": f"{told['CACHE_MB']}MiB", "mode": told["MODE"]}
-    if told["KIND"] == "bcache":
+    table: dict[str, Any] = {"size": f"{parameters['CACHE_MB']}MiB", "mode": parameters["MODE"]}
+    if parameters["KIND"] == "bcache":
         table |= {"kind": "bcache", "sequential_cutoff": "0B"}
-        if "CONGR" in told:  # in sysfs 0 is never
+        if "CONGR" in parameters:  # 0 in sysfs: never congested
             table |= {"congested_read": "0s", "congested_write": "0s"}
         return table
-    threshold = int(told.get("MIGTHR", 2048)) * SECTOR
-    block = int(told["CBS"]) * SECTOR
+    threshold = int(parameters.get("MIGTHR", 2048)) * SECTOR
+    block = int(parameters["CBS"]) * SECTOR
     return table | {
         "kind": "dm-cache", "block": f"{block}B", "migration_threshold": f"{threshold}B",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Job files of fio that are at hand as text."""
+"""Parse fio job files that are available as text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hybridsim.workloads.fio.jobfile import Written, read_file
 
 
 def written(job: str) -> Written:
-    """Return what the text of a job file says."""
-    found = Written()
+    """Return the parsed text of a job file."""
+    parsed = Written()
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "job.fio"
         path.write_text(job, encoding="utf-8")
-        read_file(str(path), found)
-    return found
+        read_file(str(path), parsed)
+    return parsed

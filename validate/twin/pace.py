@@ -1,7 +1,7 @@
-"""How fast a real run was, by its own logs: so that a twin can be as fast.
+"""The pace of a real run, from its own logs: completed requests over time.
 
-A busy host slows a run down here and there, and a cache that is asked less fills more slowly.  What
-the policy of a cache does is compared at the run's own pace; how fast it is, is not.
+A busy host slows a run down at times, and a cache with fewer requests fills more slowly.  So the
+counters of a cache are compared with a twin at the run's own pace, and its speed in closed loop.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from validate import layout
 
 
 def paces(folder: Path, jobs: Sequence[Job]) -> list[Pace]:
-    """Return the pace of each process; none where a log is missing."""
-    found = []
+    """Return the pace of each process; an empty list if a log is missing."""
+    result = []
     for number, _ in enumerate(jobs, 1):
         path = folder / f"{layout.FIO_LOGS}_iops.{number}.log"
         if not path.exists():
             return []
         curves = fio_log.read(str(path), path.read_text(encoding="utf-8")).curves.values()
-        found.append(completed(list(curves)))
-    return found
+        result.append(completed(list(curves)))
+    return result
 
 
 def completed(curves: Sequence[Curve]) -> Pace:
-    """Return how many requests were complete by when, of all directions together."""
+    """Return the number of completed requests over time, of all directions together."""
     ends: Ints = np.unique(np.concatenate([np.append(0, each.end_ns) for each in curves]))
     done = np.zeros(len(ends))
     for each in curves:

@@ -1,4 +1,4 @@
-"""What a result folder tells of one real run, in the terms that its simulated twin needs."""
+"""A real run, with the values that its simulated twin needs."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ SECOND = 10**9
 
 
 class RecordError(HybridsimError):
-    """A result folder that cannot be read, or tells too little for a twin."""
+    """A result folder that cannot be read, or is not complete enough for a twin."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True)
 class Bare:
-    """fio on a device of the machine without any cache: what calibration rests on."""
+    """A run of fio on a device of the machine without a cache, for the calibration."""
 
     results: Path  # fio's JSON
-    job: str  # a job file
+    job: str  # text of its job file
 
 
 @dataclass(frozen=True)
 class Record:
-    """One real run.  Times are seconds on the guest's or host's own clock of uptime."""
+    """One real run.  Times are seconds of uptime of the guest or host."""
 
     folder: Path
-    title: str  # of the experiment: repeated runs of one have the same
-    cache: Mapping[str, Any]  # a scenario's table, without its drive
+    title: str  # identifies the experiment: repeated runs have the same
+    cache: Mapping[str, Any]  # table of a scenario, without the drive
     origin_bytes: int
-    job: str  # a job file, as fio ran it
-    depth: int  # requests that fio kept under way
-    created_s: float | None  # when the cache was made
-    machine: Mapping[str, Any] | None  # tables of a scenario, where the devices are known models
+    job: str  # text of the job file that fio ran
+    depth: int  # requests that fio kept in flight
+    created_s: float | None  # creation time of the cache
+    machine: Mapping[str, Any] | None  # tables of a scenario, if the devices are models
     slow: Sequence[Bare] = ()
     fast: Sequence[Bare] = ()
-    cached_device: str = ""  # as diskstats and its trace call it
+    cached_device: str = ""  # its name in diskstats and in its trace
     trace: Path | None = None  # blktrace of the cached device
     before: Record | None = None  # the run that filled the cache
     notes: Sequence[str] = field(default_factory=tuple)
 
     @property
     def name(self) -> str:
-        """What the run is called."""
+        """Name of the run in reports."""
         return self.folder.name if self.before is None else f"{self.before.name}, warm"

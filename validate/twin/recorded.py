@@ -1,4 +1,4 @@
-"""The folders that `validate` writes, as records."""
+"""Read the result folders of `validate`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from validate import layout
 from validate.twin.jobs import written
 from validate.twin.record import Bare, Record, RecordError
 
-MACHINE = Path("lab", "machine.toml")  # the devices that a lab made up
-SHARED = "calibration"  # begins the names of runs beside it whose bare runs may count for it
+MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
+SHARED = "calibration"  # name prefix of sibling runs whose bare runs are used if a run has none
 SECTOR = 512
-THRESHOLD_SECTORS = 2048  # of dm-cache's migrations, where nothing was said
+THRESHOLD_SECTORS = 2048  # default migration threshold of dm-cache
 UNITS = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-# What the kernel calls a setting of bcache, what a scenario does, and how it says the value.
+# bcache's setting in sysfs: (key in a scenario, format of the value there)
 BCACHE = {
     "sequential_cutoff": ("sequential_cutoff", "{}B"),
     "congested_read_threshold_us": ("congested_read", "{}us"),
@@ -31,7 +31,7 @@ BCACHE = {
 
 
 def is_recorded(folder: Path) -> bool:
-    """Tell whether `validate` wrote a folder, or wrote it as the warm part of another."""
+    """Return whether a folder is a result folder of `validate`, or its restart/ folder."""
     return (folder / layout.ENVIRONMENT).exists() or _is_warm(folder)
 
 
@@ -40,66 +40,66 @@ def _is_warm(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Record:
-    """Return what such a folder tells; RecordError where it is not complete."""
+    """Return the run of such a folder; raise RecordError if it is not complete."""
     if _is_warm(folder):
         before = read(folder.parent)
-        told = _object(folder.parent / layout.ENVIRONMENT)
+        environment = _object(folder.parent / layout.ENVIRONMENT)
         return replace(
             before,
             folder=folder,
             title=f"{before.title}, warm",
-            job=_sized(_job(folder / layout.JOB_FILE), told["devices"]["cached"]),
-            created_s=told["cache"].get("restarted_uptime_s"),
+            job=_sized(_job(folder / layout.JOB_FILE), environment["devices"]["cached"]),
+            created_s=environment["cache"].get("restarted_uptime_s"),
             trace=None,
             before=before,
         )
-    told = _object(folder / layout.ENVIRONMENT)
-    if told.get("schema") != layout.SCHEMA:
-        raise RecordError(f"{folder}: {told.get('schema')!r}; {layout.SCHEMA} is known")
-    if not told.get("complete"):
-        raise RecordError(f"{folder}: the run did not come to its end: {told.get('error')}")
-    device = told["devices"]["cached"]
+    environment = _object(folder / layout.ENVIRONMENT)
+    if environment.get("schema") != layout.SCHEMA:
+        raise RecordError(f"{folder}: {environment.get('schema')!r}; expected {layout.SCHEMA}")
+    if not environment.get("complete"):
+        raise RecordError(f"{folder}: the run did not end in order: {environment.get('error')}")
+    device = environment["devices"]["cached"]
     job = _sized(_job(folder / layout.JOB_FILE), device)
     trace = folder / layout.TRACE
     return Record(
         folder=folder,
-        title=_title(folder, told),
-        cache=_cache(told["cache"]),
-        origin_bytes=int(told["origin"]["size_bytes"]),
+        title=_title(folder, environment),
+        cache=_cache(environment["cache"]),
+        origin_bytes=int(environment["origin"]["size_bytes"]),
         job=job,
         depth=sum(each.depth for each in jobs_of(written(job))),
-        created_s=told["cache"].get("made_uptime_s"),
+        created_s=environment["cache"].get("made_uptime_s"),
         machine=_machine(folder),
         slow=_bare(folder, layout.BARE_SLOW),
         fast=_bare(folder, layout.BARE_FAST),
         cached_device=str(device["name"]),
         trace=trace if trace.is_dir() else None,
-        notes=tuple(told.get("notes", ())),
+        notes=tuple(environment.get("notes", ())),
     )
 
 
 def _sized(job: str, device: Mapping[str, Any]) -> str:
-    """Return a job file whose jobs are as large as the device, where they do not say."""
+    """Return a job file with the size of the device as the default size of its jobs."""
     return job.replace("[global]\n", f"[global]\nsize={device['size_bytes']}\n", 1)
 
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from error
-    return found
+    return content
 
 
-def _title(folder: Path, told: Mapping[str, Any]) -> str:
-    """Return what repeated runs have in common: the experiment, word for word."""
+def _title(folder: Path, environment: Mapping[str, Any]) -> str:
+    """Return the text of the experiment, which repeated runs have in common."""
     path = folder / layout.EXPERIMENT
-    return path.read_text(encoding="utf-8") if path.exists() else str(told.get("name"))
+    return path.read_text(encoding="utf-8") if path.exists() else str(environment.get("name"))
 
 
 def _job(path: Path) -> str:
     if not path.exists():
-        raise RecordError(f"{path}: missing: what fio ran is not known")
+        raise RecordError(f"{path}: is missing: it is the job file that fio ran")
     return path.read_text(encoding="utf-8")
 
 
@@ -108,20 +108,20 @@ def _machine(folder: Path) -> Mapping[str, Any] | None:
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def _cache(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a scenario's table of the cache that was found or made."""
-    kind = told["kind"]
+def _cache(cache: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a scenario's table of the cache of a run."""
+    kind = cache["kind"]
     if kind == "none":
         return {"kind": "none"}
-    table: dict[str, Any] = {"kind": kind, "mode": told["mode"], "size": f"{told['size_bytes']}B"}
+    table: dict[str, Any] = {"kind": kind, "mode": cache["mode"], "size": f"{cache['size_bytes']}B"}
     if kind == "dm-cache":
-        sectors = told.get("migration_threshold_sectors") or THRESHOLD_SECTORS
+        sectors = cache.get("migration_threshold_sectors") or THRESHOLD_SECTORS
         return table | {
-            "block": f"{told['block_bytes']}B",
+            "block": f"{cache['block_bytes']}B",
             "migration_threshold": f"{sectors * SECTOR}B",
         }
-    table |= {"bucket": f"{told['bucket_bytes']}B", "replacement": told.get("policy") or "lru"}
-    options = told.get("options") or {}
+    table |= {"bucket": f"{cache['bucket_bytes']}B", "replacement": cache.get("policy") or "lru"}
+    options = cache.get("options") or {}
     for name, (key, form) in BCACHE.items():
         if options.get(name):
             number = _number(options[name])
@@ -130,27 +130,27 @@ def _cache(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(text: str) -> int:
-    """Return a number as sysfs shows it: 4.0M, 512.0k, 2000."""
+    """Return the value of a number in sysfs' format: 4.0M, 512.0k, 2000."""
     unit = UNITS.get(text[-1:])
     return round(float(text[:-1]) * unit) if unit else int(text)
 
 
 def _bare(folder: Path, name: str) -> tuple[Bare, ...]:
-    """Return the runs on a bare device: its own, or of the calibration that is nearest in time."""
+    """Return the runs on a bare device: its own, or of the calibration nearest in time."""
     beside = [each for each in folder.parent.glob(f"{SHARED}*") if (each / name).is_dir()]
     beside.sort(key=lambda each: (abs(_started_s(each) - _started_s(folder)), each.name))
     for place in (folder, *beside):
-        found = sorted((place / name).glob("fio.*.json"))
-        if found:
-            return tuple(Bare(each, _bare_job(each)) for each in found)
+        results = sorted((place / name).glob("fio.*.json"))
+        if results:
+            return tuple(Bare(each, _bare_job(each)) for each in results)
     return ()
 
 
 def _started_s(folder: Path) -> float:
-    """Return when a run was started; 0 where nothing tells."""
+    """Return the start time of a run as a timestamp; 0 if it is unknown."""
     path = folder / layout.ENVIRONMENT
-    told = _object(path).get("started") if path.exists() else None
-    return datetime.fromisoformat(told).timestamp() if told else 0.0
+    started = _object(path).get("started") if path.exists() else None
+    return datetime.fromisoformat(started).timestamp() if started else 0.0
 
 
 def _bare_job(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The simulated twin of a real run."""
+"""Simulate the twin of a real run."""
 
 from __future__ import annotations
 
@@ -21,64 +21,68 @@ from validate.twin.pace import paces
 from validate.twin.record import SECOND, Record, RecordError
 from validate.twin.toml_text import toml_of
 
-RELOADED = {"dm-cache"}  # kinds that the twin stops and starts
-CLOSED = "the same fio job, offset for offset: in closed loop"
-PACED = f"{CLOSED}, and for the cache's counters at the real run's own pace"
-
-TRACED = f"{CLOSED}, and for the cache's counters when blktrace saw each request come"
+RELOADED = {"dm-cache"}  # kinds that the simulator can stop and restart
+CLOSED = "the same fio job with the same offsets, in closed loop"
+PACED = f"{CLOSED}; for the cache's counters, at the real run's own pace"
+TRACED = f"{CLOSED}; for the cache's counters, at the arrival times in the blktrace"
 
 
 @dataclass(frozen=True)
 class Twin:
-    """What the twin measured, on what machine, and what had to be assumed."""
+    """The measurements of the twin, its machine and its assumptions."""
 
     measured: Measurement  # in closed loop
-    paced: Measurement | None  # no faster than the real run's logs say; None without them
+    paced: Measurement | None  # at the real run's pace; None without its logs
     scenario: str  # TOML
     calibration: Calibration
-    load: str  # how its requests came
-    began_s: float | None  # of the real run, on the clock of its samples
-    lead_s: float  # how old the cache was then
+    load: str  # description of its load
+    began_s: float | None  # first request of the real run, on the clock of its samples
+    lead_s: float  # age of the cache then
     assumptions: list[str]
 
 
 def twin(record: Record, calibration: Calibration | None = None) -> Twin:
-    """Simulate the twin of a run, on devices calibrated without its cache."""
-    found = calibration or calibrated(record)
+    """Simulate the twin of a run, on devices calibrated without its cache.
+
+    Raises RecordError if the run is not complete enough.
+    """
+    devices = calibration or calibrated(record)
     began_s = begin_s(record.folder, record.cached_device, record.depth)
-    assumptions = [*record.notes, *found.notes]
+    assumptions = [*record.notes, *devices.notes]
     lead_s = 0.0
     if record.created_s is not None and began_s is not None:
         lead_s = max(began_s - record.created_s, 0.0)
     elif record.cache.get("kind") != "none":
-        assumptions.append("when the cache was made is not told: with the load's first request")
-    text = toml_of(found.with_cache(record.cache))
+        assumptions.append(
+            "the creation time of the cache is unknown: the time of the first request is used"
+        )
+    text = toml_of(devices.with_cache(record.cache))
     scenario = Scenario.loads(text, f"the twin of {record.name}")
     load = _Load.of(record, began_s, lead_s)
     if record.before is not None:
         is_reloaded = record.cache.get("kind") in RELOADED and load.real.reload_ns < NEVER
         assumptions.append(warm.RELOADED if is_reloaded else warm.KEPT)
-    told = load.simulated(scenario, [])
+    closed = load.simulated(scenario, [])
     paced = load.simulated(scenario, load.pace) if load.pace else None
     how = load.how if paced else CLOSED
-    assumptions += [load.told] if load.told else []
-    return Twin(told, paced, text, found, how, began_s, lead_s, assumptions)
+    assumptions += [load.note] if load.note else []
+    return Twin(closed, paced, text, devices, how, began_s, lead_s, assumptions)
 
 
 @dataclass(frozen=True)
 class _Load:
-    """What fio does in the twin, perhaps after what filled the cache."""
+    """The load of the twin, and for a warm cache the load before it."""
 
     job: str
-    pace: list[Pace]  # of each process; none without a cache
+    pace: list[Pace]  # of each process; empty without a cache
     name: str
     real: RealRun
     how: str = PACED
-    told: str = ""  # of a trace
+    note: str = ""  # on the trace
 
     @classmethod
     def of(cls, record: Record, began_s: float | None, lead_s: float) -> _Load:
-        """Return the load of a run, which began when its cache was so old."""
+        """Return the load of a run that began at an age of the cache of `lead_s`."""
         name = f"twin of {record.name}"
         has_cache = record.cache.get("kind") != "none"
         jobs = jobs_of(written(record.job))
@@ -86,9 +90,9 @@ class _Load:
         if record.before is not None:
             return cls._second(record, record.before, began_s, lead_s, pace)
         real = RealRun(round(lead_s * SECOND))
-        known = traced.pace(record, jobs, float(pace[0].done[-1])) if pace else None
-        if known is not None:
-            return cls(record.job, [known[0]], name, real, how=TRACED, told=known[1])
+        arrivals = traced.pace(record, jobs, float(pace[0].done[-1])) if pace else None
+        if arrivals is not None:
+            return cls(record.job, [arrivals[0]], name, real, how=TRACED, note=arrivals[1])
         return cls(record.job, pace, name, real)
 
     @classmethod
@@ -100,10 +104,10 @@ class _Load:
         lead_s: float,
         pace: list[Pace],
     ) -> _Load:
-        """Return both loads of a cache that was started again between them."""
+        """Return both loads of a cache that was restarted between them."""
         first_s = begin_s(before.folder, before.cached_device, before.depth)
         if first_s is None or began_s is None or before.created_s is None:
-            raise RecordError(f"{record.folder}: when the two loads began is not known")
+            raise RecordError(f"{record.folder}: the start times of the two loads are missing")
         length_s = warm.length_s(before.job)
         gap_s = max(began_s - first_s - length_s, 0.0)
         real = RealRun(
@@ -119,7 +123,7 @@ class _Load:
         return cls(before.job, both, f"twin of {record.name}", real)
 
     def simulated(self, scenario: Scenario, pace: Sequence[Pace]) -> Measurement:
-        """Return what it measures, or of two the second one."""
+        """Return the measurement of the load; with two loads, of the second one."""
         result = fio(written(self.job), scenario, real=replace(self.real, paces=pace))
         if self.real.later is not None:
             return warm.second_load(result, self.real.lead_ns, self.name)

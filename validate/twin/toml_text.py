@@ -1,4 +1,4 @@
-"""Tables of a scenario as TOML."""
+"""Write tables of a scenario as TOML."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The pace of a real run from a blktrace of its cached device: when each request came.
+"""The pace of a real run, from a blktrace of its cached device.
 
-fio's logs tell a second's mean; a trace tells each arrival, and whether the requests are those of
-the job.
+fio's logs have means over a second; a trace has each arrival, and the offsets, which are compared
+with those of the job.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from hybridsim.workloads.fio.places import lay_out
 from hybridsim.workloads.fio.requests import Generated
 from validate.twin.record import Record
 
-WHOLE = 0.98  # of the requests that fio tells of; less, and the trace is of a part of the run
+WHOLE = 0.98  # minimum share of fio's requests in the trace of a whole run
 MOVES = (Op.READ, Op.WRITE)
 
 
 def pace(record: Record, jobs: Sequence[Job], requests: float) -> tuple[Pace, str] | None:
-    """Return when requests came, and in words whether they are the job's.
+    """Return the pace by the trace, and in words how many requests are those of the job.
 
-    None where there is no trace of the whole run, or where it is of several processes, which a
-    trace does not tell apart.
+    Return None if there is no trace of the whole run, or if the load has several processes, which
+    a trace does not distinguish.
     """
     if record.trace is None or len(jobs) != 1 or not list(record.trace.glob("*.blktrace.*")):
         return None
@@ -36,14 +36,14 @@ def pace(record: Record, jobs: Sequence[Job], requests: float) -> tuple[Pace, st
         return None
     same = _same(offset, jobs[0], record.origin_bytes)
     words = (
-        f"the trace tells when each of {len(arrival):,} requests came; {same:,} of them are the "
-        "job's, offset for offset and in order"
+        f"the trace has the arrival times of {len(arrival):,} requests; the first {same:,} have "
+        "the offsets of the job, in order"
     )
     return of_arrivals(arrival, jobs[0].depth), words
 
 
 def of_arrivals(arrival_ns: Ints, depth: int) -> Pace:
-    """Return the pace at which requests are due when they came."""
+    """Return the pace that makes each request due at its arrival."""
     done = np.arange(len(arrival_ns)) - depth
     return Pace(arrival_ns - arrival_ns[0], done)
 
@@ -59,8 +59,8 @@ def _traced(record: Record) -> tuple[Ints, Ints]:
 
 
 def _same(offset: Ints, job: Job, volume_bytes: int) -> int:
-    """Return how many requests from the first on are those that the job makes."""
+    """Return the number of requests, from the first on, with the offsets of the job."""
     laid = lay_out([job], volume_bytes)
-    made = Generated(laid.jobs[0]).take(len(offset)).offset
-    unlike = np.flatnonzero(made[: len(offset)] != offset[: len(made)])
-    return int(unlike[0]) if len(unlike) else min(len(offset), len(made))
+    expected = Generated(laid.jobs[0]).take(len(offset)).offset
+    different = np.flatnonzero(expected[: len(offset)] != offset[: len(expected)])
+    return int(different[0]) if len(different) else min(len(offset), len(expected))

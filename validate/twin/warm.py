@@ -1,8 +1,8 @@
-"""Runs on a cache that another run has filled, was stopped and started again.
+"""Runs on a cache that was filled by another run, stopped and restarted.
 
-The twin does both loads, one after the other.  Its dm-cache is stopped and started in between, when
-the real one was: it forgets its hotspot queue then, and counts its 60 s anew.  Other kinds stay as
-they were.
+The twin runs both loads, one after the other.  Its dm-cache is restarted between them at the time
+of the real one: it loses its hotspot queue, and its periods of 60 s start again.  Other kinds are
+not restarted.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hybridsim.workloads.fio.job import jobs_of
 from hybridsim.workloads.fio.results import FioResult
 from validate.twin.jobs import written
 
-RELOADED = "the cache is warm from the run before, stopped and started when the real one was"
-KEPT = "the cache is warm from the run before, kept as it was: a real one is stopped and started"
+RELOADED = "the cache is warm from the previous run, and restarted at the time of the real one"
+KEPT = "the cache is warm from the previous run, but not restarted as the real one is"
 LEVELS = {"used_blocks", "dirty_blocks"}
-AGAIN = " (2)"  # of a job whose name another has
+AGAIN = " (2)"  # suffix of a job whose name another job has
 
 
 def length_s(job: str) -> float:
-    """Return for how long a load runs by itself, which is not how long fio does."""
+    """Return the duration of a load in seconds by its options; fio itself runs longer."""
     return max(one.delay_ns + one.ramp_ns + one.run_ns for one in jobs_of(written(job))) / SECOND
 
 
 def second_load(result: FioResult, lead_ns: int, name: str) -> Measurement:
-    """Return what the second load measured; times count from its first request."""
+    """Return the measurement of the second load; times count from its first request."""
     whole = measurement(result, name)
     begins = [each.begin_ns for each in result.of_jobs]
     later = begins[len(begins) // 2 :]

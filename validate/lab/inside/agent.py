@@ -1,7 +1,7 @@
-"""Runs in the guest as root: does the commands one after the other and hands out their results.
+"""Run the commands of a job as root in the guest, and write their results to the result disk.
 
-Each command's output goes to out/NN.out and line by line to the second serial line, where the host
-also hears that the guest is alive.
+Each command's output goes to out/NN.out and, line by line, to the second serial line, on which the
+agent also sends heartbeats to the host.
 """
 
 import json
@@ -17,21 +17,21 @@ BEAT_S = 2
 
 
 def main() -> None:
-    """Do the job."""
+    """Run the job."""
     line = Path("/dev/ttyS1").open("w", buffering=1)  # noqa: SIM115
     lock = threading.Lock()
 
-    def tell(text: str) -> None:
+    def send(text: str) -> None:
         with lock:
             line.write(text + "\n")
 
     def beat() -> None:
         while True:
-            tell("LAB-BEAT")
+            send("LAB-BEAT")
             time.sleep(BEAT_S)
 
     job = json.loads(Path("/job/job.json").read_text())
-    tell(f"LAB-UP {os.uname().release}")
+    send(f"LAB-UP {os.uname().release}")
     threading.Thread(target=beat, daemon=True).start()
     OUT.mkdir()
     by_serial = {}
@@ -48,16 +48,16 @@ def main() -> None:
     for number, words in enumerate(job["commands"]):
         for name, place in places.items():
             words = [word.replace("{" + name + "}", place) for word in words]
-        codes.append(run(number, words, environment, job["limit_s"], tell))
+        codes.append(run(number, words, environment, job["limit_s"], send))
         if codes[-1]:
             break
     (OUT / "codes.json").write_text(json.dumps(codes))
     (OUT / "dmesg.txt").write_bytes(subprocess.run(["dmesg"], capture_output=True).stdout)
-    tell("LAB-PACKING")
+    send("LAB-PACKING")
     with open(by_serial["lab-out"], "wb") as results:
         subprocess.run(["tar", "cf", "-", "-C", str(OUT), "."], stdout=results, check=True)
         os.fsync(results.fileno())
-    tell("LAB-RESULTS " + json.dumps(codes))
+    send("LAB-RESULTS " + json.dumps(codes))
 
 
 def run(
@@ -65,10 +65,10 @@ def run(
     words: list[str],
     environment: dict[str, str],
     limit_s: float,
-    tell: Callable[[str], None],
+    send: Callable[[str], None],
 ) -> int:
-    """Run one command; return its exit code, 127 where there is no such program."""
-    tell(f"LAB-RUN {number}")
+    """Run one command; return its exit code, 127 if it cannot be started."""
+    send(f"LAB-RUN {number}")
     with open(OUT / f"{number:02d}.out", "w") as log:
         try:
             child = subprocess.Popen(
@@ -82,7 +82,7 @@ def run(
                 stderr=subprocess.STDOUT,
             )
         except OSError as error:
-            tell(f":{words[0]}: {error.strerror}")
+            send(f":{words[0]}: {error.strerror}")
             log.write(f"{words[0]}: {error.strerror}\n")
             return 127
         watch = threading.Timer(limit_s, child.kill)
@@ -90,7 +90,7 @@ def run(
         assert child.stdout is not None
         for text in child.stdout:
             log.write(text)
-            tell(":" + text.rstrip("\n"))
+            send(":" + text.rstrip("\n"))
         watch.cancel()
         return child.wait()
 

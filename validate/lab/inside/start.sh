@@ -1,6 +1,6 @@
-# Process 1 of the guest once its root is there; the agent does the job, then the power goes off.
+# Process 1 of the guest after the switch to its root: runs the agent, then powers off.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
-export DM_DISABLE_UDEV=1 # there is no udev: libdevmapper makes the nodes itself
+export DM_DISABLE_UDEV=1 # there is no udev: libdevmapper creates the nodes itself
 b=/bin/busybox
 for m in /tmp /run /dev/shm; do $b mkdir -p $m; $b mount -t tmpfs tmpfs $m; done
 $b mount -t debugfs debugfs /sys/kernel/debug; $b mount -t tracefs tracefs /sys/kernel/tracing
