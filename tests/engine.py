@@ -33,7 +33,7 @@ from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import HDD, SSD, Flash, Volume
 from hybridsim.storage.raid import Tier
 
-TOLD = {  # what the reference's admission policies are told, by the engine's names
+TOLD = {  # parameters of the reference's admission policies, by the engine's names
     "learned": ["write_price_per_thousand"],
     "touches": ["touches"],
     "probabilistic": ["probability_per_million", "seed"],
@@ -57,8 +57,8 @@ VOLUME_COUNTERS = [
     ("bandwidth_limit_ns", "bandwidth_limit_ns"),
     ("latency_ns", "latency_ns"),
 ]
-ALSO = ("fills_started", "fills_done", "fills_doomed", "evictions")  # in other words
-IDS = 16  # so small that it has to grow
+ALSO = ("fills_started", "fills_done", "fills_doomed", "evictions")  # under other names
+IDS = 16  # so small that the pools must grow
 
 
 def device(parameters, members):
@@ -163,7 +163,7 @@ def machine(scenario):
 
 
 def batches(scenario, sizes):
-    """Cut the requests into batches of the given sizes, the last one taking the rest."""
+    """Split the requests into batches of these sizes; the last batch takes the rest."""
     requests = scenario.requests
     speed = scenario.source.speed
     cuts = [0, *np.cumsum(sizes).tolist()]
@@ -221,12 +221,12 @@ def simulate(
 
 
 def counters(finished):
-    """Return what the reference counts too."""
+    """Return the counters that the reference has too."""
     cache, below = finished.cache, finished.below
     found = cache.totals()
     if isinstance(cache, PageCache):
         found["fills_completed"] = found.pop("fills_done")
-        for name in ("pages_present", "dirty_pages"):  # not counted, but how it is
+        for name in ("pages_present", "dirty_pages"):  # levels, not counts
             found.pop(name, None)
     elif isinstance(cache, Bcache | DmCache):
         found = {name: number for name, number in found.items() if name not in ALSO}

@@ -1,4 +1,4 @@
-"""One document of every kind that a report is made of, of made-up runs."""
+"""One document of every kind that has a report, from synthetic runs."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""The obvious parser of a line of columns, which traces/formats/line_parser.py must agree with."""
+"""The naive parser of a line of columns, with which traces/formats/line_parser.py must agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEXADECIMAL = re.compile(r"[0-9a-fA-F]+")
 
 
 def parse_line(table: Table, text: str) -> tuple[object, ...] | str:
-    """Return (time, offset, length, op, device, response, process), or what is wrong with it."""
+    """Return (time, offset, length, op, device, response, process), or the reason why it is malformed."""
     found = values_of(table, fields_of(table, text))
     if found is None:
         stripped = text.lstrip(' "\r' if table.separator == "\t" else ' "\r\t')
@@ -36,7 +36,7 @@ def parse_line(table: Table, text: str) -> tuple[object, ...] | str:
 
 
 def fields_of(table: Table, text: str) -> list[str] | None:
-    """Cut a line into as many fields as there are columns; None if it has not so many."""
+    """Split a line into one field per column; None if it has too few."""
     if table.separator == BLANKS:
         fields = text.replace('"', " ").split()
     else:

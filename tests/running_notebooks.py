@@ -1,4 +1,4 @@
-"""Runs notebooks, and tells what their figures show."""
+"""Run notebooks and extract the data of their figures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-SECONDS = 1800  # of a cell: a slow machine that compiles
+SECONDS = 1800  # timeout of a cell on a slow machine that compiles
 FORGET = "get_ipython().reset(new_session=False, aggressive=False)"
 
-# The last cell of each prints its RESULT, and of each figure, by the name that the notebook has for
-# it, the axes: labels, ends, legend, and the data of the lines that have a gid.
+# The last cell of each prints its RESULT and, for each figure by its name in the notebook, the
+# axes: labels, limits, legend, and the data of the lines that have a gid.
 TELL = """
 import json as _json
 from matplotlib.figure import Figure as _Figure
@@ -44,21 +44,21 @@ print(_json.dumps({
 
 
 def names() -> list[str]:
-    """Return the notebooks there are, in order."""
+    """Return the names of all notebooks in order."""
     return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 
 def read(name: str) -> Any:
-    """Return a notebook as it is in its file."""
+    """Return a notebook as stored in its file."""
     import nbformat
 
     return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
 
 
 def executed(wanted: list[str]) -> dict[str, dict[str, Any]]:
-    """Run notebooks in one kernel, which imports once; each begins with no names.
+    """Run notebooks in one kernel, which imports once; each starts with an empty namespace.
 
-    Return of each its RESULT, its figures, its errors, and how many pictures it shows.
+    Return for each its RESULT, its figures, its errors, and the number of pictures it shows.
     """
     import nbformat
     from nbclient import NotebookClient

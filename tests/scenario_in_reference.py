@@ -1,7 +1,7 @@
 """A scenario file as parameters of the reference, as scenario/building/ makes it for the engine.
 
-The timing of a drive comes from the functions that both share; what drives are put together to, and
-what the caches are told, is said here once more.
+The timing of a drive comes from the functions that both share; how drives form an array, and
+the parameters of the caches, are derived here independently.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def in_reference(
 
 
 def array(said: Backing, volume_bytes: int, seed: int) -> TierParameters:
-    """The slow tier."""
+    """Return the slow tier."""
     member_bytes = said.member_bytes(volume_bytes)
     drive = device(said.drive, member_bytes, seed, said.stroke == "short")
     if isinstance(drive, HddParameters):
@@ -112,7 +112,7 @@ def array(said: Backing, volume_bytes: int, seed: int) -> TierParameters:
 
 
 def dram(said: Backing) -> ControllerParameters | None:
-    """The memory of the controller."""
+    """Return the parameters of the controller's DRAM."""
     it = said.controller
     if it is None:
         return None
@@ -140,7 +140,7 @@ def dram(said: Backing) -> ControllerParameters | None:
 
 
 def cache_device(said: CacheTable, pages: int, seed: int) -> TierParameters:
-    """The fast tier: the drives' own capacity, or what the cache needs of them."""
+    """Return the fast tier, with the drives' own capacity or the part that the cache needs."""
     from hybridsim.scenario.building import caches
 
     needed = max(pages, 1) * said.page_bytes + caches.metadata_bytes(said, pages)
@@ -157,11 +157,11 @@ def cache_device(said: CacheTable, pages: int, seed: int) -> TierParameters:
 
 
 def device(drive: Any, capacity_bytes: int, seed: int, short: bool = False) -> Any:
-    """A drive of a capacity."""
+    """Return a drive of this capacity."""
     if isinstance(drive, HardDisk):
         found = hdd_parameters(drive, capacity_bytes, short)
         del found["cylinders"]
-        found["zone_byte"] = found["zone_byte"][:-1]  # the last is where the disk ends
+        found["zone_byte"] = found["zone_byte"][:-1]  # the last one is the end of the disk
         return HddParameters(**found)
     if isinstance(drive, CloudVolume):
         made = volume_timing.parameters(drive)
@@ -175,7 +175,7 @@ def device(drive: Any, capacity_bytes: int, seed: int, short: bool = False) -> A
 
 
 def cache_of(said: CacheTable, pages: int, seed: int, origin_bytes: int) -> Any:
-    """An empty cache; one of no pages passes everything on."""
+    """Return an empty cache; a cache without pages passes every request on."""
     if pages == 0:
         return CacheParameters(said.page_bytes, 0, Mode.READ_ONLY, 0, 1, ("touches", 1))
     kinds = {"bcache": bcache, "dm-cache": dm_cache, "dm-writecache": writecache}

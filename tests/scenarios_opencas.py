@@ -15,7 +15,7 @@ CLEANING = [*Cleaning, Cleaning.ALRU, Cleaning.ACP]
 
 
 class Streaming(Barriers):
-    """Mostly long streams, and requests that lie in several lines."""
+    """Mostly long streams, and requests that span several lines."""
 
     def range(self, end: int) -> tuple[int, int]:
         if self.percent(50):
@@ -29,7 +29,7 @@ class Streaming(Barriers):
 def opencas_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
-    """A machine with Open CAS and a workload for it."""
+    """Draw a machine with Open CAS and a workload for it."""
     slow, fast = draw(both_tiers(slow_kind, fast_kind, 136 * KIB))
     line = draw(st.sampled_from([4 * KIB, 4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB]))
     most = (fast.capacity_bytes - 4 * KIB) // line  # all metadata are in a few pages

@@ -15,7 +15,7 @@ from hybridsim.reference import SourceParameters, WritecacheParameters
 def writecache_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
-    """A machine with a dm-writecache and a workload for it."""
+    """Draw a machine with a dm-writecache and a workload for it."""
     least = metadata_bytes(1) + 4 * KIB
     slow, fast = draw(both_tiers(slow_kind, fast_kind, least))
     block = draw(st.sampled_from([4 * KIB, 4 * KIB, KIB, 512]))

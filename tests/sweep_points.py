@@ -1,4 +1,4 @@
-"""Points of sweeps that cost nothing: a made-up machine, and a program that is killed."""
+"""Sweep points that take no time to compute: a synthetic machine, and a program to kill."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ def plan(trace, axes=AXES, **more):
 
 
 def made_up(point):
-    """Figures that follow from the scenario alone, none of which is a round number."""
+    """Return figures that depend on the scenario alone; none is a round number."""
     site = point.scenario
     if site.backing.members == UNLUCKY:
         raise ValueError("unlucky")
@@ -33,13 +33,13 @@ def made_up(point):
 
 
 def slowly(point):
-    """The same, after a while; each beginning is noted beside the results."""
+    """Return the same after a delay; log each start beside the results."""
     time.sleep(0.01)
     return made_up(point)
 
 
 def noted(point):
-    """The same, with a line in the file NOTES for each computation that was finished."""
+    """Return the same; append a line to the file NOTES for each finished computation."""
     found = slowly(point)
     with open(os.environ["NOTES"], "a", encoding="utf-8") as notes:
         notes.write(point.key + "\n")

@@ -1,4 +1,4 @@
-"""Where requests go over time, and their hash: equal to the obvious, whatever the portions."""
+"""The address map over time and the hash of requests equal naive computations for any chunk sizes."""
 
 import hashlib
 from collections import Counter
@@ -30,7 +30,7 @@ def chunks(found, cut):
 
 
 @given(rows, st.integers(0, 40))
-def test_every_read_and_write_is_counted_where_it_begins(found, cut):
+def test_each_read_and_write_is_counted_at_its_first_byte(found, cut):
     map_ = AddressMap()
     for chunk in chunks(found, cut):
         map_.add(chunk)
@@ -45,7 +45,7 @@ def test_every_read_and_write_is_counted_where_it_begins(found, cut):
 
 
 @given(rows, st.integers(0, 40), st.integers(0, 40))
-def test_a_hash_of_requests_depends_on_them_alone(found, cut, other):
+def test_the_hash_of_requests_does_not_depend_on_chunk_sizes(found, cut, other):
     def digest(found, cut):
         digest = RequestsHash()
         for chunk in chunks(found, cut):

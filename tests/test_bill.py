@@ -1,4 +1,4 @@
-"""What a replayed machine costs, and what its cache saves for that."""
+"""The cost of a replayed machine, and the savings of its cache."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def with_bill(scenario):
     return replace(found, cost=None if told is None else told.to_dict()), told
 
 
-def test_disks_and_ssds_are_bought_whole_or_as_much_as_the_cache_takes(tmp_path):
+def test_the_bill_counts_whole_drives_or_the_part_that_the_cache_uses(tmp_path):
     found, told = with_bill(site(tmp_path, SITE + PRICES))
     assert (told.disks, told.disks_cost) == ("4 x 8 TB", pytest.approx(4 * 8000 * 0.02, rel=1e-3))
     assert (told.ssds, told.ssds_cost) == ("1 x 1.92 TB", pytest.approx(1920 * 0.1, rel=1e-3))
@@ -45,7 +45,7 @@ def test_disks_and_ssds_are_bought_whole_or_as_much_as_the_cache_takes(tmp_path)
     assert told.per_saved_ms == pytest.approx(told.ssd_cost / ((before - after) / 1e6))
 
 
-def test_the_report_tells_costs_and_whose_prices_they_are(tmp_path):
+def test_the_report_shows_costs_and_the_source_of_the_prices(tmp_path):
     found, told = with_bill(site(tmp_path, SITE + PRICES))
     page = of(plain(found.to_dict()))
     assert "Cost" in Parsed(page).headings
@@ -55,7 +55,7 @@ def test_the_report_tells_costs_and_whose_prices_they_are(tmp_path):
     assert f"{money(told.per_saved_ms, 'EUR')} per ms saved of reads · prices of 2026-11" in words
 
 
-def test_without_prices_of_its_own_those_of_the_catalog_are_named_in_the_report_alone(tmp_path):
+def test_catalog_prices_appear_in_the_report_only(tmp_path):
     found, told = with_bill(site(tmp_path, SITE))
     assert not told.is_own
     page = of(plain(found.to_dict()))
@@ -63,7 +63,7 @@ def test_without_prices_of_its_own_those_of_the_catalog_are_named_in_the_report_
     assert "per ms saved" not in render(found)
 
 
-def test_nothing_is_told_where_nobody_knows_or_there_is_no_cache(tmp_path):
+def test_no_costs_are_shown_for_unknown_prices_or_without_a_cache(tmp_path):
     cloud = site(tmp_path, '[backing]\ndrive = "aws-gp3"\nmembers = 1\nkind = "single"\n')
     assert with_bill(cloud)[1] is None
     scenario = site(tmp_path, SITE + PRICES)
@@ -81,5 +81,5 @@ def test_nothing_is_told_where_nobody_knows_or_there_is_no_cache(tmp_path):
         (None, "–"),
     ],
 )
-def test_amounts_are_as_exact_as_anyone_reads(amount, words):
+def test_amounts_are_rounded_for_display(amount, words):
     assert money(amount, "USD") == words

@@ -1,4 +1,4 @@
-"""Names and labels with control characters steer no terminal, whatever command prints them."""
+"""Control characters in names and labels never reach the terminal, whatever command prints them."""
 
 import os
 import pty
@@ -19,7 +19,7 @@ NAME = f"{EVIL}.csv"
 IOLOG = f"fio version 3 iolog\n0 {EVIL} add\n0 {EVIL} open\n" + "".join(
     f"{number} {EVIL} read {number % 7 * 4096} 4096\n" for number in range(60)
 )
-# Styles, a cleared line, and how the table of a sweep is drawn again in its place.
+# Our own sequences: styles, line clearing, and redrawing of a sweep's table.
 OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[2?K|\x1b\[1A|\x1b\[\?25[lh]|\r")
 COMMANDS = {
     "replay": ["replay", NAME],
@@ -70,7 +70,7 @@ def folder(tmp_path_factory):
 
 
 def at_a_terminal(words, folder, columns=80, **more):
-    """Return what a command writes to a terminal."""
+    """Return the output of a command on a terminal."""
     here, there = pty.openpty()
     env = os.environ | {
         "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1", "TERM": "xterm", "COLUMNS": str(columns),
@@ -98,7 +98,7 @@ def at_a_terminal(words, folder, columns=80, **more):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_nothing_of_a_name_steers_a_terminal(name, folder):
+def test_control_characters_of_names_are_escaped(name, folder):
     told = at_a_terminal(COMMANDS[name], folder)
     assert "Traceback" not in told
     assert "\x1b[5;45m" not in told
@@ -110,7 +110,7 @@ def test_nothing_of_a_name_steers_a_terminal(name, folder):
 @pytest.mark.parametrize(
     "word", [EVIL, "plain", "it's", "a b\\c'\x1b", "\udcff\x00"[:1], "ü€\U000e0001"]
 )
-def test_a_command_that_is_shown_can_be_pasted(word):
+def test_a_printed_command_can_be_pasted_into_a_shell(word):
     shown = shell_word(word)
     assert shown.isprintable()
     done = subprocess.run(

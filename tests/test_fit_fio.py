@@ -1,4 +1,4 @@
-"""fio's results make a disk or an SSD, or it is said why they do not."""
+"""A disk or an SSD is fitted to fio's results, or the fit is refused with the reason."""
 
 import json
 
@@ -46,7 +46,7 @@ def estimate(found, key):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_disk_at_depth_1_is_recovered_within_its_intervals(tmp_path, seed):
-    """Percentiles alone hardly tell arm from platter; their sum they tell well."""
+    """Percentiles alone determine the sum of seek and rotation, hardly the two parts."""
     latency = disk(seed)
     found = fit(results(tmp_path / "disk.json", job(latency)))
     rpm, full = estimate(found, "rpm"), estimate(found, "seek_full")
@@ -75,7 +75,7 @@ def test_an_ssd_at_several_depths_is_recovered(tmp_path):
         ({"depth": 32}, "mostly waiting"),
     ],
 )
-def test_what_tells_nothing_is_refused_with_the_reason(tmp_path, options, why):
+def test_unsuitable_results_are_refused_with_the_reason(tmp_path, options, why):
     path = results(tmp_path / "odd.json", job(disk(0), **options))
     with pytest.raises(FitError, match=why):
         fit(path)

@@ -1,4 +1,4 @@
-"""Scenario files as nobody has written them yet: those that are possible, and those that are not.
+"""Random scenario files: valid ones and damaged ones.
 
 A seed that fails is printed with the line that runs it again.
 """
@@ -29,7 +29,7 @@ TABLES = [
     *[(), ("backing",), ("cache",), ("host",), ("replay",), ("price",), ("backing", "rebuild")],
     *[("backing", "controller"), ("backing", "drive"), ("cache", "drive", "flash")],
 ]
-# Of each kind in the long run: 100-100000 takes an hour.
+# Seeds of each kind in the long run: 100-100000 takes an hour.
 FIRST, LAST = map(int, os.environ.get("HYBRIDSIM_FUZZ", "100-5000").split("-"))
 
 
@@ -48,8 +48,8 @@ def loaded_again(scenario):
 
 
 class TestRight:
-    def test_every_key_is_drawn(self):
-        """What a new key lacks here is a line in scenario_texts.py."""
+    def test_every_key_of_the_model_is_drawn(self):
+        """Add a line for a new key to scenario_texts.py."""
         found = {path: set() for path in TABLES}
         for seed in range(600):
             said = tomllib.loads(scenario_text(seed))
@@ -59,18 +59,18 @@ class TestRight:
         for path in TABLES:
             assert found[path] == (set(known_keys((*path, ""))) or flash)
 
-    def test_it_loads_and_is_shown_as_it_is(self):
+    def test_valid_scenarios_load_and_show_reproduces_them(self):
         tried(check_possible, range(60))
 
     @pytest.mark.long
-    def test_it_loads_for_long_possible(self):
+    def test_valid_scenarios_load_and_show_reproduces_them_in_the_long_run(self):
         tried(check_possible, range(FIRST, LAST))
 
-    def test_engine_and_reference_do_the_same(self):
+    def test_engine_and_reference_agree_on_valid_scenarios(self):
         tried(check_simulated, range(8))
 
     @pytest.mark.long
-    def test_engine_and_reference_for_long_simulated(self):
+    def test_engine_and_reference_agree_on_valid_scenarios_in_the_long_run(self):
         tried(check_simulated, range(FIRST, min(LAST, FIRST + 1000)))
 
 
@@ -89,7 +89,7 @@ def check_possible(seed):
 
 
 def check_simulated(seed):
-    """A short trace on the machine that scenario/building/ makes, and on the reference's."""
+    """Run a short trace on the machine that scenario/building/ creates, and on the reference's."""
     scenario = Scenario.loads(scenario_text(seed), "site.toml")
     if not is_quick(scenario):
         return
@@ -111,7 +111,7 @@ def check_simulated(seed):
 
 
 def is_quick(scenario):
-    """Tell whether 80 requests do not take hours of its time, or gigabytes of ours."""
+    """Return whether 80 requests take neither hours of simulated time nor gigabytes of memory."""
     host, drives = scenario.host, (scenario.backing.drive, scenario.cache.drive)
     flash = [getattr(drive, "flash", None) for drive in drives]
     return (
@@ -126,7 +126,7 @@ def is_quick(scenario):
 
 
 def check_conserved(said, facts, counted):
-    """Nothing is lost, nothing counted twice."""
+    """Check that nothing is lost or counted twice."""
     assert sorted(fact.number for fact in facts) == list(range(len(said.requests)))
     for fact in facts:
         request = said.requests[fact.number]
@@ -142,17 +142,17 @@ def check_conserved(said, facts, counted):
 
 
 class TestWrong:
-    def test_it_is_told_with_its_place(self, tmp_path):
+    def test_damaged_scenarios_load_or_give_one_error_with_its_place(self, tmp_path):
         tried(check_damaged, range(150), tmp_path / "site.toml")
 
     @pytest.mark.long
-    def test_it_is_told_for_long_damaged(self, tmp_path):
+    def test_damaged_scenarios_load_or_give_one_error_with_its_place_in_the_long_run(self, tmp_path):
         tried(check_damaged, range(FIRST, LAST), tmp_path / "site.toml")
 
     @pytest.mark.parametrize(
         "text", ["[cache]\nsize = 16GiB", "[cache]\nsise = 1", "a." * 999 + "a = 1", "\xff"]
     )
-    def test_the_command_line_says_it_once(self, text, tmp_path):
+    def test_the_command_line_prints_one_error(self, text, tmp_path):
         (tmp_path / "site.toml").write_text(text, encoding="latin-1")
         line = [sys.executable, "-m", "hybridsim", "scenario", "check", "site.toml"]
         env = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(__file__))}
@@ -162,7 +162,7 @@ class TestWrong:
 
 
 def check_damaged(seed, path):
-    """It loads, and then it is shown as it is; or there is one message, with file and place."""
+    """Check that the file loads and show reproduces it, or that one error names file and place."""
     path.write_bytes(damaged_scenario(seed))
     try:
         scenario = Scenario.load(path)

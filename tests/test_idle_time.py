@@ -1,4 +1,4 @@
-"""Idle time is no load: a capture begins at its first request, and advice counts active time."""
+"""Idle time is no load: times start at the first request, and advice counts active time."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def seconds_of(said):
     return int(match[1]) if match else None
 
 
-def test_a_capture_that_begins_late_is_the_one_that_begins_at_once(found):
+def test_idle_time_before_the_first_request_does_not_change_the_answer(found):
     late, plain = (found[name]["json"] for name in ("late", "plain"))
     assert late["phases"] == plain["phases"]
     assert late["verdict"] == plain["verdict"] | {"advice": late["verdict"]["advice"]}
@@ -77,7 +77,7 @@ def test_a_capture_that_begins_late_is_the_one_that_begins_at_once(found):
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_no_capture_is_advised_that_nobody_would_make(name, found):
+def test_advised_capture_times_are_between_a_minute_and_a_week(name, found):
     said = " ".join(found[name]["said"].split())
     seconds = seconds_of(said)
     assert seconds is None or 60 <= seconds <= 7 * 86400
@@ -88,7 +88,7 @@ def test_no_capture_is_advised_that_nobody_would_make(name, found):
     assert ("while the load is at work" in said) == bool(seconds and active_ns < span_ns / 2)
 
 
-def test_pauses_are_no_activity(found):
+def test_active_time_excludes_pauses(found):
     traces = {name: each["json"]["inputs"]["trace"] for name, each in found.items()}
     assert traces["plain"]["active_ns"] == steady()[-1]
     assert traces["gap"]["active_ns"] == 2 * steady()[-1] + 60 * SECOND
@@ -100,14 +100,14 @@ def test_pauses_are_no_activity(found):
     ("name", "words"),
     [("empty", "All 200 reads ask for 0 bytes"), ("one-empty", "The capture's read asks for 0")],
 )
-def test_reads_of_no_bytes_are_reads(name, words, found):
+def test_reads_of_zero_bytes_are_counted_as_reads(name, words, found):
     said = " ".join(found[name]["said"].split())
     assert words in said
     assert "holds no reads" not in said
 
 
 @pytest.mark.parametrize("form", ["csv", "iolog"])
-def test_all_times_move_with_the_first_request(form, tmp_path):
+def test_all_times_are_relative_to_the_first_request(form, tmp_path):
     path = tmp_path / f"late.{form}"
     if form == "csv":
         path.write_text("\n".join([HEADER, "700,R,0,512,750,900", "800,W,0,512,,", ""]))
@@ -115,7 +115,7 @@ def test_all_times_move_with_the_first_request(form, tmp_path):
         log = "fio version 3 iolog\n7 f add\n7 f open\n7 f read 0 512\n8 f write 0 512\n9 f close\n"
         path.write_text(log)
     trace = Trace.read(path)
-    for _ in range(2):  # each pass
+    for _ in range(2):  # in each pass
         chunk = next(trace.chunks())
         assert chunk.arrival_ns.tolist() == ([0, 100] if form == "csv" else [0, 1000])
         if form == "csv":
@@ -123,7 +123,7 @@ def test_all_times_move_with_the_first_request(form, tmp_path):
             assert chunk.complete_ns.tolist() == [200, -1]
 
 
-def test_a_chunk_later_on_has_the_first_ones_beginning(tmp_path):
+def test_all_chunks_use_the_origin_of_the_first_one(tmp_path):
     path = tmp_path / "late.csv"
     path.write_text("\n".join([HEADER, *rows(LATE), ""]))
     parts = [part.arrival_ns for part in Trace.read(path).chunks(7)]

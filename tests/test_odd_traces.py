@@ -1,4 +1,4 @@
-"""Traces as no textbook has them: each is answered in full, with nothing lost or counted twice."""
+"""Unusual traces: each gets a complete answer, with nothing lost or counted twice."""
 
 import random
 
@@ -91,7 +91,7 @@ def touched(offset, length):
         ("", "no request found in it"),
     ],
 )
-def test_what_cannot_be_answered_is_told(ask, row, why, tmp_path):
+def test_questions_without_an_answer_are_reported(ask, row, why, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(HEAD + row)
     with pytest.raises(TraceError, match=why):
