@@ -1,4 +1,4 @@
-"""What hybridsim writes as JSON is what its schemas say: no key less, none more."""
+"""JSON output matches its schemas exactly: no missing and no additional keys."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from hybridsim.show import schemas
 from hybridsim.storage import catalog
 
 ROOT = Path(__file__).parent.parent
-# Not of --json: a saved cache, and a folder of results (validate/environment.py says what is in it)
+# Not from --json: a saved cache, and a folder of results (see validate/environment.py)
 OTHERS = {"cache", "validate"}
 
 LOAD = "gen:zipf,requests=400,span=16MiB"
@@ -69,7 +69,7 @@ for name, line in printed.items():
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Documents of runs so short that they are interpreted sooner than compiled."""
+    """Return documents of runs so short that interpreting takes less time than compiling."""
     folder = tmp_path_factory.mktemp("written")
     (folder / "bare.toml").write_text('[cache]\nkind = "none"\n')
     CliRunner().invoke(cli, ["trace", "convert", LOAD, str(folder / "small.csv")])
@@ -88,34 +88,34 @@ def written(tmp_path_factory):
 
 
 def wrong(document):
-    """Return what is not as the schema says that the document names."""
+    """Return the violations of the schema that the document names."""
     name = re.fullmatch(r"hybridsim\.(\w+)/\d+", document["schema"])[1]
     found = Draft202012Validator(schemas.load(name)).iter_errors(document)
     return [f"{each.json_path}: {each.message[:200]}" for each in found]
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *PRINTED, "point"])
-def test_what_is_written_is_what_the_schema_says(name, written):
+def test_json_output_matches_its_schema(name, written):
     assert wrong(written[name]) == []
 
 
-def test_a_comparison_is_what_the_schema_says(tmp_path):
+def test_a_comparison_matches_its_schema(tmp_path):
     assert wrong(compare_document(tmp_path)) == []
 
 
-def test_a_validation_is_what_the_schema_says(tmp_path):
+def test_a_validation_matches_its_schema(tmp_path):
     from test_validate_report import Tolerances, compare, document, held, measured
 
     assert wrong(document([held(compare(measured(), measured(), Tolerances()), tmp_path)])) == []
 
 
-def test_every_drive_and_system_of_the_catalog_is_what_its_schema_says():
+def test_every_catalog_entry_matches_its_schema():
     for name in [*catalog.names(), *catalog.systems()]:
         told = CliRunner().invoke(cli, ["catalog", "show", name, "--json"]).output
         assert wrong(json.loads(told)) == [], name
 
 
-def test_a_fit_is_what_the_schema_says():
+def test_a_fit_matches_its_schema():
     known = [
         Estimate("backing", "members", 4),
         Estimate("backing.drive", "rpm", 7200.0, "rpm", 7100.0, 7300.0, True, "of the services"),
@@ -128,7 +128,7 @@ def test_a_fit_is_what_the_schema_says():
 
 
 def histograms(document):
-    """Yield every histogram of latencies in a document, with the longest of them."""
+    """Yield every latency histogram in a document, with its maximum."""
     if isinstance(document, dict):
         if "bins" in document and "max_ns" in document:
             yield document["bins"], document["max_ns"]
@@ -136,12 +136,12 @@ def histograms(document):
             yield from histograms(each)
 
 
-def test_keys_of_a_histogram_are_what_its_schema_says(written):
+def test_keys_of_a_histogram_are_bin_starts_up_to_the_maximum(written):
     told = schemas.load("result")["$defs"]["bins"]["description"]
-    edges = np.flatnonzero(np.diff(bin_of(np.arange(4096)))) + 1  # where a bin begins
+    edges = np.flatnonzero(np.diff(bin_of(np.arange(4096)))) + 1  # the start of a bin
     middle = (edges[:-1] + edges[1:]) // 2
     assert set(VALUES[: len(edges)]) > set(middle.tolist())
-    last = 127 << 27  # the beginning of the last bin
+    last = 127 << 27  # the start of the last bin
     assert bin_of(np.array([last - 1, last])).tolist() == [BINS - 2, BINS - 1]
     assert "middle of the bin, as in fio's json+" in told
     assert "end" not in told
@@ -155,7 +155,7 @@ def test_keys_of_a_histogram_are_what_its_schema_says(written):
         assert not bins or bin_of(keys).max() == bin_of(np.array([max_ns]))[0]
 
 
-def test_a_new_key_and_a_missing_one_are_seen(written):
+def test_additional_and_missing_keys_are_violations(written):
     document = written["replay"]
     assert wrong({**document, "new": 1})
     assert wrong({**document, "phases": {**document["phases"], "new": {}}})
@@ -163,7 +163,7 @@ def test_a_new_key_and_a_missing_one_are_seen(written):
 
 
 def objects(schema):
-    """Yield every schema of an object whose keys are fixed."""
+    """Yield every schema of an object with fixed keys."""
     if isinstance(schema, dict):
         if isinstance(schema.get("properties"), dict):
             yield schema
@@ -175,7 +175,7 @@ def objects(schema):
 
 
 @pytest.mark.parametrize("name", schemas.names())
-def test_a_schema_is_one_and_leaves_nothing_open(name):
+def test_every_schema_is_valid_and_closed(name):
     schema = schemas.load(name)
     Draft202012Validator.check_schema(schema)
     for each in objects(schema):
@@ -193,7 +193,7 @@ def test_every_document_has_a_schema_of_its_version():
     assert {each for each in told if each.partition("/")[0] not in OTHERS} == found
 
 
-def test_hybridsim_prints_them():
+def test_the_command_prints_the_schemas():
     listed = CliRunner().invoke(cli, ["schema"]).output
     assert all(f"hybridsim.{name}/" in listed for name in schemas.names())
     told = CliRunner().invoke(cli, ["schema", "validation"]).output

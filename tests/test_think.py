@@ -11,7 +11,7 @@ from hybridsim.engine.think import NOTHING, Waits
 
 
 def obvious(requests, lookback):
-    """Requests are (arrival, completion or -1, stream), in order of arrival."""
+    """Return parents and gaps; requests are (arrival, completion or -1, stream) by arrival."""
     waits = []
     for i, (arrival, _, stream) in enumerate(requests):
         done = [
@@ -53,12 +53,12 @@ def traces(draw):
 
 @settings(max_examples=60)
 @given(traces(), st.lists(st.integers(0, 80), max_size=5))
-def test_parents_equal_the_obvious_ones(requests, cuts):
+def test_parents_equal_those_of_the_naive_search(requests, cuts):
     assert in_chunks(requests, cuts) == obvious(requests, think.LOOKBACK)
 
 
-def test_a_parent_may_lie_so_far_back_and_no_further():
-    """65,536 requests that never complete lie between a request and the one it waits for."""
+def test_the_distance_to_a_parent_is_limited():
+    """65,536 requests that never complete lie between a request and its parent."""
     silent = [(10, NOTHING, 5)] * (think.LOOKBACK - 1)
     requests = [(0, 4, 1), *silent, (20, NOTHING, 1), (20, NOTHING, 1)]
     found = in_chunks(requests, [1000, 40_000])
@@ -66,13 +66,13 @@ def test_a_parent_may_lie_so_far_back_and_no_further():
     assert found[-2:] == [(0, 16), (NOTHING, 0)]
 
 
-def test_the_stream_comes_first_where_it_is_near_enough():
+def test_a_parent_of_the_same_stream_is_preferred_within_the_limit():
     requests = [(0, 1, 7), (0, 5, 8), (10, 11, 7)]
     assert in_chunks(requests, []) == [(NOTHING, 0), (NOTHING, 0), (0, 9)]
-    requests[2] = (10, 11, 9)  # a stream without a past: whoever completed last
+    requests[2] = (10, 11, 9)  # a stream without earlier requests: the last completion of any
     assert in_chunks(requests, [])[-1] == (1, 5)
 
 
-def test_more_streams_than_there_was_room_for():
+def test_the_table_of_streams_grows():
     requests = [(i, i, 1000 - i) for i in range(100)] + [(100, 100, 1000 - i) for i in range(100)]
     assert in_chunks(requests, [3, 50, 101]) == obvious(requests, think.LOOKBACK)
