@@ -25,8 +25,8 @@ def check(scenario, **how):
     expected = scenario.run()
     facts, finished = simulate(scenario, **how)
     assert facts == expected.facts
-    found = counters(finished)
-    assert found == {name: expected.counters.get(name, 0) for name in found}
+    result = counters(finished)
+    assert result == {name: expected.counters.get(name, 0) for name in result}
 
 
 def check_cut(scenario):

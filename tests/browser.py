@@ -48,8 +48,8 @@ class Browser:
         Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def pdf(self, path):
-        found = self.devtools("Page.printToPDF", printBackground=True)
-        Path(path).write_bytes(base64.b64decode(found["data"]))
+        reply = self.devtools("Page.printToPDF", printBackground=True)
+        Path(path).write_bytes(base64.b64decode(reply["data"]))
 
     def complaints(self):
         """Return the browser's console messages: errors and violations of the security policy."""

@@ -29,11 +29,11 @@ def unpacked(path: Path) -> bytes:
 
 def cpu_files(case: str) -> dict[str, bytes]:
     """Return the per-CPU files of a capture, decompressed, by blktrace's file names."""
-    found = {}
+    files = {}
     for path in sorted(capture(case).glob("*.blktrace.*")):
         prefix, cpu = path.name.split(".blktrace.")
-        found[f"{prefix}.blktrace.{cpu.split('.')[0]}"] = unpacked(path)
-    return found
+        files[f"{prefix}.blktrace.{cpu.split('.')[0]}"] = unpacked(path)
+    return files
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> Path:

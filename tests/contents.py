@@ -185,11 +185,11 @@ class CheckedCache(PageCache):
     def read(self, job: Job, pieces: list[Piece]) -> Any:
         job.seen = []
         verdict = super().read(job, pieces)
-        found = np.full(job.length, GARBAGE, np.int32)
+        content = np.full(job.length, GARBAGE, np.int32)
         for offset, data in job.seen:
             first, last = max(offset, job.offset), min(offset + len(data), job.offset + job.length)
-            found[first - job.offset : last - job.offset] = data[first - offset : last - offset]
-        self.agree(found, slice(job.offset, job.offset + job.length))
+            content[first - job.offset : last - job.offset] = data[first - offset : last - offset]
+        self.agree(content, slice(job.offset, job.offset + job.length))
         return verdict
 
     def in_hand(self, page: Page, job: Job) -> Bytes:
@@ -204,11 +204,11 @@ class CheckedCache(PageCache):
                 image[first - page.start : last - page.start] = data[first - offset : last - offset]
         return image
 
-    def agree(self, found: Bytes, where: slice) -> None:
+    def agree(self, data: Bytes, where: slice) -> None:
         """Compare bytes with the data of the last write."""
         wanted = self.newest[where]
-        wrong = (found != wanted) & (wanted != ANYTHING)
-        assert not wrong.any(), (where, found[wrong][:4], wanted[wrong][:4])
+        wrong = (data != wanted) & (wanted != ANYTHING)
+        assert not wrong.any(), (where, data[wrong][:4], wanted[wrong][:4])
 
     def check(self) -> None:
         """Check that no data were lost: the newest version is where the next read gets it."""

@@ -46,19 +46,19 @@ def damaged_scenario(number: int | str) -> bytes:
 
 def value(text: str, rng: Random) -> str:
     """Replace the value of a key."""
-    found = [*PAIR.finditer(text)]
-    if not found:
+    matches = [*PAIR.finditer(text)]
+    if not matches:
         return text + f"seed = {rng.choice(VALUES)}\n"
-    at = rng.choice(found)
+    at = rng.choice(matches)
     return text[: at.start(2)] + rng.choice(VALUES) + text[at.end(2) :]
 
 
 def digits(text: str, rng: Random) -> str:
     """Replace a number anywhere in the text."""
-    found = [*NUMBER.finditer(text)]
-    if not found:
+    matches = [*NUMBER.finditer(text)]
+    if not matches:
         return text
-    at = rng.choice(found)
+    at = rng.choice(matches)
     other = rng.choice(["", "0", "00", "-1", "3", "999999999999", "1.5", "1e9", "_", "9" * 25])
     return text[: at.start()] + other + text[at.end() :]
 

@@ -32,9 +32,9 @@ class Taus88:
     def __init__(self, seed: int) -> None:
         self.states = []
         last = 53
-        for least in (1, 7, 15):
+        for minimum in (1, 7, 15):
             last = (last * 69069 & MASK32) ^ (seed & MASK32)
-            last = last + least if last < least else last
+            last = last + minimum if last < minimum else last
             self.states.append(last)
         for _ in range(6):
             self.bits()
@@ -261,16 +261,16 @@ class Job:
 
     def mark(self, direction: int, offset: int, length: int) -> int:
         """Mark blocks as used up to the first used one; return the remaining length."""
-        least = self.pattern.sizes[direction].least
-        first = (offset - self.pattern.offset_bytes) // least
+        minimum = self.pattern.sizes[direction].least
+        first = (offset - self.pattern.offset_bytes) // minimum
         count = 0
         used = self.used[self.file]
         size = self.pattern.file_bytes // self.pattern.block_bytes
-        while count * least < length and first + count not in used:
+        while count * minimum < length and first + count not in used:
             if first + count < size:  # nothing is marked behind the last whole block
                 used.add(first + count)
             count += 1
-        return min(length, count * least)
+        return min(length, count * minimum)
 
     def length(self, direction: int, offset: int) -> int:
         sizes = self.pattern.sizes[direction]

@@ -60,12 +60,12 @@ def check_instant(run, before):
     loaded = int(whole.source.counts[1])  # counts of requests waiting for others, and their own
     assert len(requests.number) - requests.free[1] == max(loaded, whole.source.outstanding)
     assert all(tier.device.room() >= 0 for tier in tiers(whole))
-    found = counters(whole, run.now_ns)
-    for name, number in found.items():
+    totals = counters(whole, run.now_ns)
+    for name, number in totals.items():
         assert number >= 0, name
         is_of_tier = name.startswith(("slow ", "fast "))  # a cache has levels too, which may fall
         assert not is_of_tier or number >= before.get(name, 0), name
-    return found
+    return totals
 
 
 def check_lists(whole):
@@ -115,12 +115,12 @@ def tiers(whole):
 
 def counters(whole, now_ns):
     """Return all counters by part and name."""
-    found = dict(whole.cache.totals())
+    totals = dict(whole.cache.totals())
     for side, tier in zip(("slow", "fast"), tiers(whole)):
         for part in (tier, tier.device):
-            told = part.totals(now_ns)
-            found |= {f"{side} {name}": value for name, value in told.items()}
-    return {name: int(number) for name, number in found.items()}
+            tier_totals = part.totals(now_ns)
+            totals |= {f"{side} {name}": value for name, value in tier_totals.items()}
+    return {name: int(number) for name, number in totals.items()}
 
 
 def check_end(run, scenario, facts):

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure as _Figure
 def _plain(thing):
     return thing.item() if hasattr(thing, "item") else str(thing)
 
-def _told(axes):
+def _axes_of(axes):
     legends = [each for each in (axes.get_legend(), *axes.figure.legends) if each]
     return {
         "x": axes.get_xlabel(), "y": axes.get_ylabel(),
@@ -35,7 +35,7 @@ def _told(axes):
 print(_json.dumps({
     "result": RESULT,
     "figures": {
-        name: [_told(axes) for axes in each.axes]
+        name: [_axes_of(axes) for axes in each.axes]
         for name, each in list(globals().items())
         if isinstance(each, _Figure) and not name.startswith("_")
     },
@@ -71,14 +71,14 @@ def executed(wanted: list[str]) -> dict[str, dict[str, Any]]:
     whole = nbformat.v4.new_notebook(cells=all_of_them)
     about = {"metadata": {"path": str(FOLDER)}}
     NotebookClient(whole, timeout=SECONDS, allow_errors=True, resources=about).execute()
-    return {name: _told(cells) for name, cells in parts.items()}
+    return {name: _result_of(cells) for name, cells in parts.items()}
 
 
-def _told(cells: list[Any]) -> dict[str, Any]:
+def _result_of(cells: list[Any]) -> dict[str, Any]:
     outputs = [each for cell in cells for each in cell.get("outputs", [])]
     wrong = [each.text for each in outputs if each.get("name") == "stderr"]
     wrong += [f"{each.ename}: {each.evalue}" for each in outputs if each.output_type == "error"]
     printed = [each.text for each in cells[-1].outputs if each.get("name") == "stdout"]
-    told = json.loads(printed[0]) if printed else {"result": None, "figures": {}}
+    reported = json.loads(printed[0]) if printed else {"result": None, "figures": {}}
     shown = sum("image/png" in each.get("data", {}) for each in outputs)
-    return told | {"wrong": "\n".join(wrong), "shown": shown}
+    return reported | {"wrong": "\n".join(wrong), "shown": shown}

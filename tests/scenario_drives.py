@@ -12,7 +12,7 @@ US, MS = 10**3, 10**6
 Table = dict[str, Any]
 
 
-class Said:
+class RandomValues:
     """Random values, each in one of the notations that a scenario accepts."""
 
     def __init__(self, rng: Random) -> None:
@@ -53,7 +53,7 @@ class Said:
         return self.rng.random() < 0.5
 
 
-class Drives(Said):
+class Drives(RandomValues):
     """Random drives with consistent values."""
 
     def drive(self, section: str) -> tuple[Any, str]:

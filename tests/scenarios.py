@@ -156,8 +156,8 @@ def scenarios(
 @st.composite
 def fills(draw: st.DrawFn, page_bytes: int) -> dict[str, int]:
     """Draw how misses are filled, and the granules of a page."""
-    least = -(-page_bytes // 64 // 512) * 512
-    granule = st.sampled_from([least, least, 2 * least, 3 * least, page_bytes])
+    minimum = -(-page_bytes // 64 // 512) * 512
+    granule = st.sampled_from([minimum, minimum, 2 * minimum, 3 * minimum, page_bytes])
     return {
         "granule_bytes": draw(st.just(0) | granule),
         "fill": draw(st.sampled_from(Fill)),
@@ -285,8 +285,10 @@ def capacity(level: Level, members: int, chunk: int, member_bytes: int, spread: 
 @st.composite
 def losses(draw: st.DrawFn, level: Level, members: int) -> list[int]:
     """Draw members whose data the others can still reconstruct."""
-    most = {Level.RAID1: members - 1, Level.RAID5: 1, Level.RAID6: 2, Level.RAID10: 1}.get(level, 0)
-    number = draw(st.just(0) | st.integers(0, most))
+    maximum = {Level.RAID1: members - 1, Level.RAID5: 1, Level.RAID6: 2, Level.RAID10: 1}.get(
+        level, 0
+    )
+    number = draw(st.just(0) | st.integers(0, maximum))
     return draw(st.permutations(range(members)))[:number]
 
 

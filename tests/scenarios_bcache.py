@@ -36,8 +36,8 @@ def bcache_scenarios(
     bucket = draw(st.sampled_from([4 * KIB, 8 * KIB, 8 * KIB, 16 * KIB]))
     if fast.capacity_bytes // bucket < LEAST_BUCKETS:
         bucket = 4 * KIB
-    most = fast.capacity_bytes // bucket
-    buckets = min(most, draw(st.integers(LEAST_BUCKETS, 60) | st.integers(LEAST_BUCKETS, 100)))
+    maximum = fast.capacity_bytes // bucket
+    buckets = min(maximum, draw(st.integers(LEAST_BUCKETS, 60) | st.integers(LEAST_BUCKETS, 100)))
     cache = BcacheParameters(
         bucket_bytes=bucket,
         buckets=buckets,

@@ -32,9 +32,9 @@ def opencas_scenarios(
     """Draw a machine with Open CAS and a workload for it."""
     slow, fast = draw(both_tiers(slow_kind, fast_kind, 136 * KIB))
     line = draw(st.sampled_from([4 * KIB, 4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB]))
-    most = (fast.capacity_bytes - 4 * KIB) // line  # all metadata are in a few pages
+    maximum = (fast.capacity_bytes - 4 * KIB) // line  # all metadata are in a few pages
     lines = draw(st.integers(1, 12) | st.integers(4, 40) | st.integers(30, 300))
-    lines = max(1, min(lines, most - lines // 97))
+    lines = max(1, min(lines, maximum - lines // 97))
     cache = OpenCasParameters(
         line_bytes=line,
         lines=lines,

@@ -26,10 +26,10 @@ def made_up(point):
         raise ValueError("unlucky")
     size = site.cache.pages(0) * site.cache.page_bytes
     mean = 1e7 / site.backing.members + 1e15 / size + site.seed / 3
-    found = {name_of(each): mean for each in measures()}
-    found |= {alone_name(each): 3e7 / 7 for each in measures() if each.measure not in OF_RUNS}
+    figures = {name_of(each): mean for each in measures()}
+    figures |= {alone_name(each): 3e7 / 7 for each in measures() if each.measure not in OF_RUNS}
     about = {"answer": "yes", "headline": "Yes.", "mode": "open", "ssd_bytes": size}
-    return found | about | {"dwpd": site.backing.members / 3}
+    return figures | about | {"dwpd": site.backing.members / 3}
 
 
 def slowly(point):
@@ -40,10 +40,10 @@ def slowly(point):
 
 def noted(point):
     """Return the same; append a line to the file NOTES for each finished computation."""
-    found = slowly(point)
+    figures = slowly(point)
     with open(os.environ["NOTES"], "a", encoding="utf-8") as notes:
         notes.write(point.key + "\n")
-    return found
+    return figures
 
 
 if __name__ == "__main__":

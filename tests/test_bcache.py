@@ -222,8 +222,8 @@ def test_a_full_cache_evicts_buckets_in_batches(replacement):
     random = Random(2)
     buckets, pages = 600, 600 * 4
     offsets = [random.randrange(2 * pages) * 4 * KIB for _ in range(4 * pages)]
-    said = {"bucket_bytes": 16 * KIB, "buckets": buckets, "replacement": replacement}
-    totals, facts = ran(reads(offsets), **said)
+    options = {"bucket_bytes": 16 * KIB, "buckets": buckets, "replacement": replacement}
+    totals, facts = ran(reads(offsets), **options)
     last = [fact.path for fact in facts[-pages:]]
     assert 0.3 < last.count(Way.HIT) / pages < 0.5
     assert totals["invalidated_buckets"] > buckets // 2
@@ -235,8 +235,8 @@ def test_a_full_cache_evicts_buckets_in_batches(replacement):
 def test_dirty_data_fill_the_cache_up_to_the_writeback_cutoffs(flags, limit):
     """Synchronous writes up to 70 %, others up to 40 %; beyond that they bypass the cache."""
     offsets = [i * 128 * KIB for i in range(600)]
-    said = {"mode": WRITEBACK, "cutoff_bytes": 0, "writeback_percent": 40}
-    totals, _ = ran(writes(offsets, BUCKET, flags=flags), buckets=600, **said)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "writeback_percent": 40}
+    totals, _ = ran(writes(offsets, BUCKET, flags=flags), buckets=600, **options)
     share = totals["dirty_data"] / (600 * BUCKET)
     assert limit - 8 < 100 * share <= limit
 
@@ -245,14 +245,14 @@ def test_writeback_below_the_target_is_slow_until_the_cache_is_idle():
     """6 % dirty: 8 sectors a second from the first update on, all at once after 30 s idle."""
     dirty = writes([i * 8 * KIB for i in range(1000)])
     busy = reads([0] * 60, gap_ns=SECOND, start_ns=SECOND)
-    said = {"mode": WRITEBACK, "cutoff_bytes": 0, "depth": 0, "writeback_delay_ns": 0}
-    at_first, _ = ran(dirty + busy[:10], **said)
-    later, _ = ran(dirty + busy, **said)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "depth": 0, "writeback_delay_ns": 0}
+    at_first, _ = ran(dirty + busy[:10], **options)
+    later, _ = ran(dirty + busy, **options)
     assert later["writeback_rate"] == 8
     assert at_first["dirty_data"] > 0
     grown = later["written_back"] - at_first["written_back"]
     assert grown == pytest.approx(50 * 8 * 512, abs=8 * KIB)
-    totals, _ = ran(dirty + busy + reads([0], start_ns=100 * SECOND), **said)
+    totals, _ = ran(dirty + busy + reads([0], start_ns=100 * SECOND), **options)
     assert totals["dirty_data"] == 0
 
 
@@ -313,13 +313,15 @@ def test_a_small_cache_has_small_buckets():
 
 
 def test_scenario_keys_set_the_parameters_of_the_built_cache():
-    said = site('size = "1GiB"\nmode = "write-back"\nreplacement = "fifo"\nsequential_cutoff = "0"')
-    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
-    assert isinstance(made, Bcache)
-    assert made.mode == WRITEBACK
-    assert made.inserts.allocator.buckets.buckets == 2048
-    assert Site.loads(said.to_toml()).cache == said.cache
-    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    scenario = site(
+        'size = "1GiB"\nmode = "write-back"\nreplacement = "fifo"\nsequential_cutoff = "0"'
+    )
+    cache = building.machine(scenario, "open", 1 << 33, scenario.cache.pages(0)).cache
+    assert isinstance(cache, Bcache)
+    assert cache.mode == WRITEBACK
+    assert cache.inserts.allocator.buckets.buckets == 2048
+    assert Site.loads(scenario.to_toml()).cache == scenario.cache
+    assert building.machine(scenario, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(

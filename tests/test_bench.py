@@ -99,7 +99,7 @@ def test_a_value_is_steady_if_two_measurements_agree(rates, spread, steady):
     assert point.steady is steady
 
 
-def made(drift=0.0, states=("without", "cold", "warm"), depths=(1, 2, 4, 8, 16, 32, 64, 128)):
+def bench_of(drift=0.0, states=("without", "cold", "warm"), depths=(1, 2, 4, 8, 16, 32, 64, 128)):
     points = [
         Point(state, name, depth, 123_456.0, 1.234e9, 1e6, 456_789_000, drift, abs(drift) < 0.05)
         for state in states
@@ -112,12 +112,12 @@ def made(drift=0.0, states=("without", "cold", "warm"), depths=(1, 2, 4, 8, 16, 
 
 @pytest.mark.parametrize("drift", [0.0, -0.5])
 def test_the_report_fits_one_screen_and_marks_values_that_are_not_steady(drift):
-    report = text(made(drift))
+    report = text(bench_of(drift))
     assert max(map(len, report.splitlines())) <= 90
     assert len(report.splitlines()) <= 40
     assert ("*" in report) is bool(drift)
     assert ("-50%" in report) is bool(drift)
-    assert text(made(drift), ascii_only=True).isascii()
+    assert text(bench_of(drift), ascii_only=True).isascii()
 
 
 def test_queue_depths_double_by_default_or_are_those_specified():
@@ -130,7 +130,7 @@ def test_queue_depths_double_by_default_or_are_those_specified():
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "words"),
+    ("options", "error", "words"),
     [
         ({"hot_bytes": 1024}, UsageError, "too small"),
         ({"hot_bytes": 1 << 50}, ScenarioError, "does not fit the array"),
@@ -138,6 +138,6 @@ def test_queue_depths_double_by_default_or_are_those_specified():
         ({"depths": []}, UsageError, "depths are from 1 on"),
     ],
 )
-def test_unmeasurable_loads_are_refused(said, error, words):
+def test_unmeasurable_loads_are_refused(options, error, words):
     with pytest.raises(error, match=words):
-        bench(SITE, **said)
+        bench(SITE, **options)

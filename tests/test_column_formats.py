@@ -157,8 +157,8 @@ class TestLines:
 
     def test_requests_without_length_or_direction_are_skipped_and_counted(self, tmp_path):
         lines = "1.0,0.1,R,0,0,512\n1.0,0.1,,0,0,512\n1.0,0.1,W,0,0,0\n1.0,9999.0,W,0,0,1\n"
-        found = codes(written(tmp_path / "x", lines))
-        assert found == {"empty": 1, "no-direction": 1, "absurd-latency": 1}
+        counts = codes(written(tmp_path / "x", lines))
+        assert counts == {"empty": 1, "no-direction": 1, "absurd-latency": 1}
 
 
 class TestVolumes:
@@ -378,23 +378,23 @@ class TestMapper:
     def test_columns_by_name_and_by_number(self, tmp_path):
         path = written(tmp_path / "x", self.text('5;8;4;GET;"a;b"', "7;0;2;put;"))
         rows = [(0, -1, -1, "R", 4096, 4096), (2_000_000, -1, -1, "W", 0, 2048)]
-        for said in (
+        for mapping in (
             "time=when:ms,offset=lba:sectors,size=kb:KiB,op=what:get/put",
             "time=1:ms,offset=2:512,length=3:1k,op=4:get/put,separator=semicolon",
         ):
-            assert as_rows(read(path, format=f"columns:{said}")) == rows
+            assert as_rows(read(path, format=f"columns:{mapping}")) == rows
 
     def test_a_toml_file_specifies_the_same_columns_as_options(self, tmp_path):
         path = written(tmp_path / "x", self.text("5;8;4;r;"))
-        said = written(
+        mapping = written(
             tmp_path / "map.toml", 'time = "when:us"\noffset = "lba:4KiB"\nlength = "kb:KiB"\n'
         )
-        assert as_rows(read(path, format=f"columns:{said}")) == [(0, -1, -1, "R", 32768, 4096)]
+        assert as_rows(read(path, format=f"columns:{mapping}")) == [(0, -1, -1, "R", 32768, 4096)]
 
     def test_a_column_number_is_an_index_even_if_the_header_contains_it(self, tmp_path):
         path = written(tmp_path / "x", "5,4096,1\n6,0,2\n")
-        said = "columns:time=1:s,offset=2,length=3:sectors"
-        assert as_rows(read(path, format=said)) == [
+        mapping = "columns:time=1:s,offset=2,length=3:sectors"
+        assert as_rows(read(path, format=mapping)) == [
             (0, -1, -1, "R", 4096, 512),
             (S, -1, -1, "R", 0, 1024),
         ]
@@ -407,7 +407,7 @@ class TestMapper:
         }
 
     @pytest.mark.parametrize(
-        ("said", "message"),
+        ("mapping", "message"),
         [
             ("time=when:us,offset=lba", "no length"),
             ("tme=when:us", "no 'tme': did you mean 'time'"),
@@ -422,10 +422,10 @@ class TestMapper:
             ("missing.toml", "No such file"),
         ],
     )
-    def test_a_wrong_mapping_is_refused_with_the_correction(self, said, message, tmp_path):
+    def test_a_wrong_mapping_is_refused_with_the_correction(self, mapping, message, tmp_path):
         path = written(tmp_path / "x", self.text("5;8;4;r;"))
         with pytest.raises(ColumnsError, match=message):
-            Trace.read(path, format=f"columns:{said}")
+            Trace.read(path, format=f"columns:{mapping}")
 
 
 @pytest.mark.parametrize(
@@ -444,6 +444,6 @@ def test_samples_of_public_traces_give_the_expected_requests(file, format, reque
     if not folder:
         pytest.skip("HYBRIDSIM_DATA does not say where the public traces are")
     trace = Trace.read(Path(folder) / "traces" / file, device="all")
-    found = trace.summary()
-    assert (trace.format, found.requests, found.reads) == (format, requests, reads)
-    assert {each.code for each in found.warnings} <= {"whole-seconds"}
+    summary = trace.summary()
+    assert (trace.format, summary.requests, summary.reads) == (format, requests, reads)
+    assert {each.code for each in summary.warnings} <= {"whole-seconds"}

@@ -73,8 +73,8 @@ def put(path, *jobs, version="fio-3.33", **others):
     return str(path)
 
 
-def rows(found):
-    return {str(row.name): row for row in found.rows}
+def rows(comparison):
+    return {str(row.name): row for row in comparison.rows}
 
 
 def warming(seconds, t90_s, level=1000.0):
@@ -92,20 +92,20 @@ def read(name, words):
 
 
 def test_a_report_of_fio_1_is_parsed():
-    found = read("a", MAXIQ).figures
-    assert found[Name("random-read", "read", "IOPS")] == 17_898
-    assert found[Name("random-read", "read", "bandwidth")] == 71_594 * 1024
-    assert found[Name("random-read", "read", "clat mean")] == 3_550_210
-    assert found[Name("random-read", "read", "clat max")] == 171_000_000
+    figures = read("a", MAXIQ).figures
+    assert figures[Name("random-read", "read", "IOPS")] == 17_898
+    assert figures[Name("random-read", "read", "bandwidth")] == 71_594 * 1024
+    assert figures[Name("random-read", "read", "clat mean")] == 3_550_210
+    assert figures[Name("random-read", "read", "clat max")] == 171_000_000
 
 
 def test_a_web_page_with_a_partial_report_of_fio_2_is_parsed():
     page = read("a", DIGITALOCEAN)
-    told = {name.measure: value for name, value in page.figures.items()}
-    assert told["IOPS"] == pytest.approx(190.89, abs=0.01)
+    figures = {name.measure: value for name, value in page.figures.items()}
+    assert figures["IOPS"] == pytest.approx(190.89, abs=0.01)
     assert any("from requests and runtime" in note for note in page.notes)
-    assert told["bandwidth"] == 195_468 * 1024
-    assert (told["clat p1"], told["clat p99.99"]) == (101 * 10**6, 545 * 10**6)
+    assert figures["bandwidth"] == 195_468 * 1024
+    assert (figures["clat p1"], figures["clat p99.99"]) == (101 * 10**6, 545 * 10**6)
 
 
 def test_reports_of_fio_3_below_their_commands_are_parsed():
@@ -118,8 +118,8 @@ def test_reports_of_fio_3_below_their_commands_are_parsed():
 def test_latencies_of_fio_2_json_are_microseconds():
     old = job()
     old["read"]["clat"] = {**old["read"].pop("clat_ns"), "percentile": {"99.000000": 30_000}}
-    found = read("a", json.dumps({"fio version": "fio-2.2.10", "jobs": [old]}))
-    assert found.figures[Name("hot", "read", "clat p99")] == 30_000_000
+    page = read("a", json.dumps({"fio version": "fio-2.2.10", "jobs": [old]}))
+    assert page.figures[Name("hot", "read", "clat p99")] == 30_000_000
 
 
 def test_logs_of_fio_2_are_read_as_microseconds_with_a_note():
@@ -160,10 +160,12 @@ def test_iops_logs_of_several_processes_are_summed(tmp_path):
         for kind, value in (("iops", iops), ("lat", lat_ms * 10**6)):
             lines = "".join(f"{at}000, {value}, 0, 0, 0\n" for at in range(1, 4))
             (tmp_path / f"x_{kind}.{number}.log").write_text(lines)
-    found = gather(str(tmp_path))
-    assert found.curves[Name("hot", "read", "IOPS")].value.tolist() == [400] * 3
-    assert found.curves[Name("hot", "read", "lat")].value.tolist() == [4e6] * 3  # mean weighted by requests
-    assert any("added up" in note for note in found.notes)
+    run = gather(str(tmp_path))
+    assert run.curves[Name("hot", "read", "IOPS")].value.tolist() == [400] * 3
+    assert (
+        run.curves[Name("hot", "read", "lat")].value.tolist() == [4e6] * 3
+    )  # mean weighted by requests
+    assert any("added up" in note for note in run.notes)
 
 
 def test_counters_count_from_the_start_of_the_load(tmp_path):
@@ -172,12 +174,12 @@ def test_counters_count_from_the_start_of_the_load(tmp_path):
     lines = [STATUS.format(f"{at}.0", 5, hits, misses, 0, 7) for at, hits, misses in samples]
     path.write_text("".join(lines))
     (tmp_path / "workload-start-uptime.txt").write_text("10.0\n")
-    found = gather(str(tmp_path))
-    hits = found.counters["read_hits"]
+    run = gather(str(tmp_path))
+    hits = run.counters["read_hits"]
     assert hits.time_ns.tolist() == [0, 0, 10 * SECOND, 20 * SECOND]
     assert hits.value.tolist() == [0, 0, 400, 1200]
-    assert found.counters["used_blocks"].value.tolist() == [5] * 4  # a level, not a count
-    assert found.curves[Name("", "cache", "hit ratio")].value.tolist() == [1.0, 0.8]
+    assert run.counters["used_blocks"].value.tolist() == [5] * 4  # a level, not a count
+    assert run.curves[Name("", "cache", "hit ratio")].value.tolist() == [1.0, 0.8]
     path.write_text("".join([*lines, "31.0 nonsense\n"]))
     with pytest.raises(MeasurementError, match=r"dmcache-status\.log:5"):
         gather(str(tmp_path))
@@ -187,19 +189,19 @@ def test_an_unrecorded_start_of_the_load_is_detected_and_noted(tmp_path):
     path = tmp_path / "dmcache-status.log"
     counts = [(9, 5), (10, 5), (11, 5), (12, 25)]
     path.write_text("".join(STATUS.format(f"{at}.0", 5, hits, 0, 0, 7) for at, hits in counts))
-    found = gather(str(path))
-    assert found.counters["read_hits"].time_ns.tolist() == [0, 0, SECOND]
-    assert found.counters["read_hits"].value.tolist() == [0, 0, 20]
-    assert "2.0 s after the first sample" in found.notes[0]
+    run = gather(str(path))
+    assert run.counters["read_hits"].time_ns.tolist() == [0, 0, SECOND]
+    assert run.counters["read_hits"].value.tolist() == [0, 0, 20]
+    assert "2.0 s after the first sample" in run.notes[0]
 
 
 def test_counters_of_bcache_are_sampled_when_they_change():
     names = "uptime cache_hits cache_misses bypassed cache_miss_collisions\n"
     lines = ["1.0 0 0 0.0k -", "2.0 0 0 0.0k -", "3.0 70 30 0.0k -", "4.0 70 30 0.0k -"]
-    found = read("bcache-stats.log", names + "\n".join(lines))
-    assert found.counters["cache_hits"].time_ns.tolist() == [SECOND, 3 * SECOND]
-    assert "bypassed" in found.notes[0]
-    assert "cache_miss_collisions" not in found.counters
+    run = read("bcache-stats.log", names + "\n".join(lines))
+    assert run.counters["cache_hits"].time_ns.tolist() == [SECOND, 3 * SECOND]
+    assert "bypassed" in run.notes[0]
+    assert "cache_miss_collisions" not in run.counters
 
 
 def test_files_of_unknown_formats_are_listed_in_the_notes(tmp_path):
@@ -209,7 +211,7 @@ def test_files_of_unknown_formats_are_listed_in_the_notes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda folder: str(folder / "none"), "no such file or folder"),
         (lambda folder: str(folder), "no files in this folder"),
@@ -220,8 +222,8 @@ def test_files_of_unknown_formats_are_listed_in_the_notes(tmp_path):
         (lambda folder: _twice(folder), "told by"),
     ],
 )  # fmt: skip
-def test_damaged_or_missing_files_are_refused_with_the_reason(make, said, tmp_path):
-    with pytest.raises(MeasurementError, match=said):
+def test_damaged_or_missing_files_are_refused_with_the_reason(make, message, tmp_path):
+    with pytest.raises(MeasurementError, match=message):
         gather(make(tmp_path))
 
 
@@ -242,20 +244,20 @@ def _twice(folder):
 def test_a_run_agrees_with_itself_and_differs_from_another(tmp_path):
     real = put(tmp_path / "a.json", job())
     assert not compare(real, real).failed
-    found = compare(real, put(tmp_path / "b.json", job(iops=1050.0, p99_ms=60)))
-    assert [str(row.name) for row in found.failed] == ["hot read clat p99"]
-    assert rows(found)["hot read IOPS"].error == pytest.approx(0.05)
-    assert rows(found)["hot read IOPS"].is_met
-    assert rows(found)["hot read runtime"].is_met is None  # reported, not checked
+    comparison = compare(real, put(tmp_path / "b.json", job(iops=1050.0, p99_ms=60)))
+    assert [str(row.name) for row in comparison.failed] == ["hot read clat p99"]
+    assert rows(comparison)["hot read IOPS"].error == pytest.approx(0.05)
+    assert rows(comparison)["hot read IOPS"].is_met
+    assert rows(comparison)["hot read runtime"].is_met is None  # reported, not checked
 
 
 def test_single_jobs_are_matched_and_unmatched_jobs_are_listed(tmp_path):
     real = put(tmp_path / "a.json", job("mine"))
-    found = compare(real, put(tmp_path / "b.json", job("theirs")))
-    assert "mine read IOPS" in rows(found)
-    assert "theirs" in found.notes[0]
-    found = compare(real, put(tmp_path / "c.json", job("mine"), job("other")))
-    assert {name.job for name, _ in found.only_simulated} == {"other"}
+    comparison = compare(real, put(tmp_path / "b.json", job("theirs")))
+    assert "mine read IOPS" in rows(comparison)
+    assert "theirs" in comparison.notes[0]
+    comparison = compare(real, put(tmp_path / "c.json", job("mine"), job("other")))
+    assert {name.job for name, _ in comparison.only_simulated} == {"other"}
     with pytest.raises(MeasurementError, match="nothing to compare"):
         compare(put(tmp_path / "d.json", job("a"), job("b")), put(tmp_path / "c.json", job("c")))
 
@@ -277,27 +279,27 @@ def test_a_late_warm_up_shows_in_t90_and_in_the_distance_of_the_curves(tmp_path)
 
 
 def test_curves_with_few_common_bins_are_not_compared(tmp_path):
-    found = compare(
+    comparison = compare(
         of_logs(tmp_path, "a", warming(4, 0)), of_logs(tmp_path, "b", warming(4, 0, 1200.0))
     )
-    assert "read IOPS curve" not in rows(found)
-    assert any("4 bins in common" in note for note in found.notes)
-    assert rows(found)["read IOPS mean"].error == pytest.approx(0.2)
+    assert "read IOPS curve" not in rows(comparison)
+    assert any("4 bins in common" in note for note in comparison.notes)
+    assert rows(comparison)["read IOPS mean"].error == pytest.approx(0.2)
 
 
 def test_the_level_of_an_unsteady_run_is_reported_but_not_checked(tmp_path):
     rising = "".join(f"{at}000, {10 * at}, 0, 0, 0\n" for at in range(1, 101))
     steeper = "".join(f"{at}000, {max(0, 20 * at - 1000)}, 0, 0, 0\n" for at in range(1, 101))
-    found = rows(compare(of_logs(tmp_path, "a", rising), of_logs(tmp_path, "b", steeper)))
-    assert found["read IOPS level"].is_met is None
-    assert found["read IOPS curve"].is_met is False
+    compared = rows(compare(of_logs(tmp_path, "a", rising), of_logs(tmp_path, "b", steeper)))
+    assert compared["read IOPS level"].is_met is None
+    assert compared["read IOPS curve"].is_met is False
 
 
 def test_the_distance_of_curves_ignores_their_level(tmp_path):
     real = of_logs(tmp_path, "real", warming(100, 20))
-    found = rows(compare(real, of_logs(tmp_path, "high", warming(100, 20, 1300.0))))
-    assert found["read IOPS level"].error == pytest.approx(0.3)
-    assert found["read IOPS curve"].error == pytest.approx(0)
+    compared = rows(compare(real, of_logs(tmp_path, "high", warming(100, 20, 1300.0))))
+    assert compared["read IOPS level"].error == pytest.approx(0.3)
+    assert compared["read IOPS curve"].error == pytest.approx(0)
 
 
 def test_bandwidth_curves_replace_missing_iops_curves(tmp_path):
@@ -340,10 +342,10 @@ def test_counters_are_compared_over_time(tmp_path):
     time_ns = [at * SECOND for at in range(41)]
     ahead = [100 * at + (300 if 5 < at < 15 else 0) for at in range(41)]
     counters = {"time_ns": time_ns, "promotions": ahead, "read_hits": [10 * at for at in range(41)]}
-    found = compare(str(real), simulated(tmp_path / "sim.json", counters))
-    assert rows(found)["cache promotions"].error == pytest.approx(300 / 4000)
-    assert rows(found)["cache read_hits"].is_met
-    assert "read_misses over time" in {said for _, said in found.only_real}
+    comparison = compare(str(real), simulated(tmp_path / "sim.json", counters))
+    assert rows(comparison)["cache promotions"].error == pytest.approx(300 / 4000)
+    assert rows(comparison)["cache read_hits"].is_met
+    assert "read_misses over time" in {missing for _, missing in comparison.only_real}
 
 
 def test_the_json_of_a_simulated_run_contains_its_curves(tmp_path):
@@ -359,10 +361,10 @@ def test_distributions_are_compared_if_both_runs_have_bins(tmp_path):
     near["read"]["clat_ns"]["bins"] = {"1000000": 500, "2000000": 500}
     far["read"]["clat_ns"]["bins"] = {"1000000": 200, "2000000": 800}
     real = put(tmp_path / "a.json", near)
-    found = compare(real, put(tmp_path / "b.json", far))
-    assert rows(found)["hot read clat KS"].error == pytest.approx(0.3)
-    found = compare(real, put(tmp_path / "c.json", job()))
-    assert "distribution of clat" in {said for _, said in found.only_real}
+    comparison = compare(real, put(tmp_path / "b.json", far))
+    assert rows(comparison)["hot read clat KS"].error == pytest.approx(0.3)
+    comparison = compare(real, put(tmp_path / "c.json", job()))
+    assert "distribution of clat" in {missing for _, missing in comparison.only_real}
 
 
 def test_the_distance_of_distributions_is_0_to_1():
@@ -388,8 +390,8 @@ def test_a_replay_is_compared_by_latency_iops_and_hit_ratio(tmp_path):
 
 def test_lat_equals_clat_in_a_replay(tmp_path):
     (tmp_path / "replay.json").write_text(result(Load(seconds=60, iops=100)).to_json())
-    found = compare(put(tmp_path / "real.json", job()), str(tmp_path / "replay.json"))
-    both = rows(found)
+    comparison = compare(put(tmp_path / "real.json", job()), str(tmp_path / "replay.json"))
+    both = rows(comparison)
     assert both["hot read clat mean"].simulated == both["hot read lat mean"].simulated
     assert both["hot read clat p99"].tolerance == 0.15
 
@@ -400,8 +402,8 @@ def test_reads_and_writes_of_a_real_run_are_summed_for_a_replay(tmp_path):
         lines = "".join(f"{at}000, {iops}, {kind}, 0, 0\n" for at in range(1, 61))
         with (tmp_path / "x_iops.1.log").open("a") as log:
             log.write(lines)
-    found = compare(str(tmp_path / "x_iops.1.log"), str(tmp_path / "replay.json"))
-    assert rows(found)["all IOPS level"].real == 100
+    comparison = compare(str(tmp_path / "x_iops.1.log"), str(tmp_path / "replay.json"))
+    assert rows(comparison)["all IOPS level"].real == 100
 
 
 # Tolerances.
@@ -411,11 +413,11 @@ def test_tolerances_have_defaults_and_can_be_specified():
     assert Tolerances().of("IOPS") == 0.10
     assert Tolerances().of("clat p99") == 0.15
     assert Tolerances().of("clat p42") is None
-    said = parse(["iops=5%,p42=1%", "clat p99=0.2", "p90=none"])
-    assert said.of("IOPS") == 0.05
-    assert said.of("clat p42") == 0.01
-    assert said.of("clat p99") == 0.2
-    assert said.of("clat p90") is None
+    specified = parse(["iops=5%,p42=1%", "clat p99=0.2", "p90=none"])
+    assert specified.of("IOPS") == 0.05
+    assert specified.of("clat p42") == 0.01
+    assert specified.of("clat p99") == 0.2
+    assert specified.of("clat p90") is None
     every = parse(["30%"])
     assert every.of("clat p99") == 0.3
     assert every.of("IOPS curve") == 0.05  # a distance, not a share
@@ -445,20 +447,20 @@ def test_the_report_fits_a_screen_and_the_exit_code_is_4_for_a_difference(tmp_pa
 
 
 def test_curves_can_be_drawn_in_ascii(tmp_path):
-    found = compare(
+    comparison = compare(
         of_logs(tmp_path, "real", warming(100, 20)), of_logs(tmp_path, "sim", warming(100, 40))
     )
-    said = text(found, ascii_only=True)
-    assert said.isascii()
-    assert "***" in said
-    assert "simulated" in said
+    drawing = text(comparison, ascii_only=True)
+    assert drawing.isascii()
+    assert "***" in drawing
+    assert "simulated" in drawing
 
 
 def test_the_json_contains_every_row(tmp_path):
     real, other = put(tmp_path / "a.json", job()), put(tmp_path / "b.json", job(p99_ms=60))
-    told = json.loads(CliRunner().invoke(command, [real, other, "--json"]).output)
-    assert told["pass"] is False
-    (row,) = [each for each in told["rows"] if each["pass"] is False]
+    written = json.loads(CliRunner().invoke(command, [real, other, "--json"]).output)
+    assert written["pass"] is False
+    (row,) = [each for each in written["rows"] if each["pass"] is False]
     assert (row["measure"], row["error"]) == ("clat p99", 1.0)
     assert document(compare(real, real))["pass"] is True
 
@@ -476,10 +478,10 @@ KERNEL = DATA / "kernel-caches"
 
 @pytest.mark.skipif(not KERNEL.is_dir(), reason="HYBRIDSIM_DATA names no folder of reference data")
 def test_all_measurements_of_runs_of_real_caches_are_read():
-    found = gather(str(KERNEL / "dmcache-smq-wt-hot-c512"))
-    assert found.counters["promotions"].value[-1] == 4096
-    assert found.figures[Name("", "cache", "hit ratio")] == pytest.approx(0.71, abs=0.005)
-    assert len(found.curves[Name("hot", "read", "IOPS")].value) == 149
-    found = gather(str(KERNEL / "bcache-wt-hot-c512"))
-    assert found.figures[Name("hot", "read", "IOPS")] == pytest.approx(682.110073)
-    assert len(found.counters["cache_hits"].value) > 8
+    run = gather(str(KERNEL / "dmcache-smq-wt-hot-c512"))
+    assert run.counters["promotions"].value[-1] == 4096
+    assert run.figures[Name("", "cache", "hit ratio")] == pytest.approx(0.71, abs=0.005)
+    assert len(run.curves[Name("hot", "read", "IOPS")].value) == 149
+    run = gather(str(KERNEL / "bcache-wt-hot-c512"))
+    assert run.figures[Name("hot", "read", "IOPS")] == pytest.approx(682.110073)
+    assert len(run.counters["cache_hits"].value) > 8

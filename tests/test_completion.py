@@ -18,8 +18,10 @@ from hybridsim.traces.formats import FORMATS
 def offered(line):
     """Return the candidates for the last word of a line."""
     *words, incomplete = line.split(" ")
-    found = BashComplete(cli, {}, "hybridsim", VARIABLE).get_completions(words[1:], incomplete)
-    return [(each.type, each.value) for each in found]
+    completions = BashComplete(cli, {}, "hybridsim", VARIABLE).get_completions(
+        words[1:], incomplete
+    )
+    return [(each.type, each.value) for each in completions]
 
 
 def values(line):

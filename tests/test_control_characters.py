@@ -57,16 +57,16 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    found = tmp_path_factory.mktemp("names")
+    place = tmp_path_factory.mktemp("names")
     lines = [
         f"{n * 10**7},{'RRW'[n % 3]},{n % 9 * 4096},4096,,{n * 10**7 + 10**6}" for n in range(90)
     ]
-    (found / NAME).write_text("\n".join([HEADER, *lines, ""]))
-    (found / "rows.csv").write_text("\n".join([HEADER, *lines, f"1,{EVIL},0,512,,", ""]))
-    (found / f"{EVIL}.log").write_text(IOLOG)
-    (found / f"{EVIL}.scenario").write_text('[cache]\nkind = "page"\nsize = "1MiB"\n')
-    (found / f"{EVIL}.fio").write_text("[job]\nrw=randread\nsize=1m\nnumber_ios=20\n")
-    return found
+    (place / NAME).write_text("\n".join([HEADER, *lines, ""]))
+    (place / "rows.csv").write_text("\n".join([HEADER, *lines, f"1,{EVIL},0,512,,", ""]))
+    (place / f"{EVIL}.log").write_text(IOLOG)
+    (place / f"{EVIL}.scenario").write_text('[cache]\nkind = "page"\nsize = "1MiB"\n')
+    (place / f"{EVIL}.fio").write_text("[job]\nrw=randread\nsize=1m\nnumber_ios=20\n")
+    return place
 
 
 def at_a_terminal(words, folder, columns=80, **more):
@@ -80,7 +80,7 @@ def at_a_terminal(words, folder, columns=80, **more):
         stdin=subprocess.DEVNULL, stdout=there, stderr=there,
     )  # fmt: skip
     os.close(there)
-    told = b""
+    output = b""
     while True:
         if not select.select([here], [], [], 120)[0]:
             process.kill()
@@ -91,20 +91,20 @@ def at_a_terminal(words, folder, columns=80, **more):
             break
         if not part:
             break
-        told += part
+        output += part
     process.wait()
     os.close(here)
-    return told.decode()
+    return output.decode()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_control_characters_of_names_are_escaped(name, folder):
-    told = at_a_terminal(COMMANDS[name], folder)
-    assert "Traceback" not in told
-    assert "\x1b[5;45m" not in told
-    rest = OURS.sub("", told).replace("\n", "").replace("\t", "")
+    output = at_a_terminal(COMMANDS[name], folder)
+    assert "Traceback" not in output
+    assert "\x1b[5;45m" not in output
+    rest = OURS.sub("", output).replace("\n", "").replace("\t", "")
     assert rest == printable(rest)
-    assert told.strip()
+    assert output.strip()
 
 
 @pytest.mark.parametrize(

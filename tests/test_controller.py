@@ -135,8 +135,8 @@ def run_engine(parameters, requests):
             continue
         what = int(events.heap.what[0])
         events.heap.pop()
-        hear = controller.own_event if what & KIND_MASK == CONTROLLER else controller.complete
-        tag = hear(event_ns, what >> KIND_BITS, events)
+        handle = controller.own_event if what & KIND_MASK == CONTROLLER else controller.complete
+        tag = handle(event_ns, what >> KIND_BITS, events)
         if tag >= 0:
             done.append((event_ns, int(tag)))
     return done, array.asked, controller.dram_totals()
@@ -190,8 +190,8 @@ class Witness(PlainController):
 
         def complete():
             if kind == Op.READ:
-                found = {sector: source[sector] for sector, source in sources.items()}
-                self.check(found, {sector: known.get(sector, 0) for sector in sectors})
+                versions = {sector: source[sector] for sector, source in sources.items()}
+                self.check(versions, {sector: known.get(sector, 0) for sector in sectors})
             if kind == Op.WRITE:
                 self.known |= {s: max(self.known[s], version) for s in sectors}
             if not (self.parameters.lines and self.parameters.protected):
@@ -203,10 +203,10 @@ class Witness(PlainController):
 
         super().submit(op, offset, length, complete)
 
-    def check(self, found, least):
+    def check(self, versions, oldest):
         """Check that no version is older than the minimum, unless it was discarded meanwhile."""
-        for sector, version in least.items():
-            assert found[sector] >= version or version <= self.discarded[sector]
+        for sector, version in oldest.items():
+            assert versions[sector] >= version or version <= self.discarded[sector]
 
     def source(self, sector):
         """Return the source of this sector for a READ submitted now."""
@@ -233,16 +233,18 @@ class Witness(PlainController):
         """Replace the array's submit."""
         sectors = range(offset // SECTOR, (offset + length) // SECTOR)
         newest = {sector: self.newest[sector] for sector in sectors}
-        found = self.missing if self.reads_ahead_to is None else self.reads_ahead_to
+        end = self.missing if self.reads_ahead_to is None else self.reads_ahead_to
         self.reads_ahead_to = None
 
         def act():
             if op & OP_MASK == Op.WRITE:
                 for sector, version in newest.items():
                     if self.parameters.lines or version > self.media.version[sector]:
-                        self.media.version[sector] = version  # else: concurrent writes, any of them may win
+                        self.media.version[sector] = (
+                            version  # else: concurrent writes, any of them may win
+                        )
             elif op & OP_MASK == Op.READ:
-                found.update({sector: self.media.version[sector] for sector in sectors})
+                end.update({sector: self.media.version[sector] for sector in sectors})
 
         def complete():
             if late:
@@ -257,7 +259,9 @@ class Witness(PlainController):
 
 @slowly
 @given(controllers(ARRAY), workloads(), st.integers(0, 2**32))
-def test_reads_return_acknowledged_writes_and_flushed_writes_are_on_the_array(parameters, requests, seed):
+def test_reads_return_acknowledged_writes_and_flushed_writes_are_on_the_array(
+    parameters, requests, seed
+):
     """READs return acknowledged data; flushed data are on the array."""
     clock = Clock()
     media = Media(clock)

@@ -120,14 +120,14 @@ def test_a_scan_with_pauses_is_partly_promoted(blocks, length, depth, kernel):
     The cache has 1 GiB; the hotspot queue of a smaller one is smaller too, and promotes less of a
     scan.
     """
-    found = []
+    counts = []
     for start in range(0, 1000, 100):
         scan = reads(range(0, blocks * BLOCK, length), length)
         for number, read in enumerate(scan):
             read.arrival_ns = start * MS + number // depth * ORIGIN_NS
         _, finished = simulate(scenario(scan, blocks=16384, depth=0))
-        found.append(finished.cache.totals()["promotions"])
-    assert min(found) <= kernel <= max(found)
+        counts.append(finished.cache.totals()["promotions"])
+    assert min(counts) <= kernel <= max(counts)
 
 
 def test_writes_of_whole_blocks_go_to_the_cache_only():
@@ -171,7 +171,7 @@ def later(seconds):
 
 
 def test_an_idle_cache_writes_back_sixteen_blocks_per_wake_up():
-    """From the first wake-up one second after the last access: 320 blocks a second in the kernel."""
+    """From the first wake-up one second after the last access: 320 blocks/s in the kernel."""
     assert dirtied(later(1)) == 512
     written = [512 - dirtied(later(1.024 + seconds)) for seconds in (0.5, 1)]
     assert 270 < written[1] < 340
@@ -207,7 +207,9 @@ def test_a_write_waits_for_the_promotion_of_its_block():
     write = Request(copying, Op.WRITE, MIB + 8 * KIB, 4 * KIB)
     _, facts = ran([*first, write], depth=0)
     done = {fact.number: fact for fact in facts}[13]
-    assert 7 * MS < done.done_ns - done.issue_ns - ORIGIN_NS < 8 * MS  # then the write goes through to the origin
+    assert (
+        7 * MS < done.done_ns - done.issue_ns - ORIGIN_NS < 8 * MS
+    )  # then the write goes through to the origin
 
 
 def test_a_discarded_block_is_still_a_hit():
@@ -226,7 +228,7 @@ def test_a_flush_commits_changed_metadata_once():
 
 
 def test_a_write_with_fua_waits_for_a_commit_and_goes_to_one_device():
-    """The deferred worker commits twice if it slept meanwhile; a commit after a mapping writes twice."""
+    """The worker commits twice if it slept meanwhile; a commit after a mapping writes twice."""
     plain = Request(0, Op.WRITE, 0, 4 * KIB)
     fua = Request(0, Op.WRITE, 0, 4 * KIB, flags=FUA)
     totals, facts = ran([*writes([0]), plain, fua, fua], mode=WRITEBACK)
@@ -261,9 +263,9 @@ def anywhere(count, size):
 
 def test_the_migration_threshold_does_not_hold_promotions_back():
     load = reads(anywhere(2000, 8 * MIB))
-    found = [ran(load, blocks=64, depth=8, threshold=most)[0] for most in (0, MIB)]
-    assert found[0] == found[1]
-    assert found[0]["promotions"] > 60
+    totals = [ran(load, blocks=64, depth=8, threshold=maximum)[0] for maximum in (0, MIB)]
+    assert totals[0] == totals[1]
+    assert totals[0]["promotions"] > 60
 
 
 def test_each_promotion_reads_its_block_from_the_origin_again():
@@ -410,15 +412,15 @@ def test_default_settings_of_a_scenario_are_those_of_lvm():
 
 
 def test_scenario_keys_set_the_parameters_of_the_built_cache():
-    said = site('size = "1GiB"\nmode = "write-back"\nmigration_threshold = "4MiB"')
-    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
-    assert isinstance(made, DmCache)
-    migrations = made.mapping.migrations
+    loaded = site('size = "1GiB"\nmode = "write-back"\nmigration_threshold = "4MiB"')
+    cache = building.machine(loaded, "open", 1 << 33, loaded.cache.pages(0)).cache
+    assert isinstance(cache, DmCache)
+    migrations = cache.mapping.migrations
     assert migrations.blocks == 16384
     assert migrations.mode == WRITEBACK
     assert migrations.threshold_bytes == 4 * MIB
-    assert Site.loads(said.to_toml()).cache == said.cache
-    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    assert Site.loads(loaded.to_toml()).cache == loaded.cache
+    assert building.machine(loaded, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def help_of_validate():
     """Yield the words of the examples in the help texts of `python -m validate`."""
     for name in ("", *VALIDATE_COMMANDS):
         words = [sys.executable, "-m", "validate", name, "--help"]
-        told = subprocess.run(filter(None, words), cwd=ROOT, capture_output=True, text=True).stdout
-        whole = told.replace("\\\n", " ")
+        text = subprocess.run(filter(None, words), cwd=ROOT, capture_output=True, text=True).stdout
+        whole = text.replace("\\\n", " ")
         yield from re.findall(r"^ +(?:sudo )?python3? -m validate (.*?)(?: >.*)?$", whole, re.M)
 
 
@@ -115,8 +115,8 @@ def test_every_example_of_help_runs(line, desk, monkeypatch):
         done = run(line, desk, NUMBA_DISABLE_JIT="1")
     elif line.startswith("hybridsim ") and not set("|>") & set(re.sub("'[^']*'", "", line)):
         monkeypatch.chdir(desk)
-        found = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
-        assert found.exit_code == 0, found.output
+        outcome = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
+        assert outcome.exit_code == 0, outcome.output
         return
     else:
         done = run(line, desk)
@@ -139,10 +139,10 @@ def test_examples_that_need_root_are_parsed(line, monkeypatch):
 
 
 def test_examples_of_validate_are_parsed():
-    found = [shlex.split(line) for line in help_of_validate()]
-    for words in found:
+    lines = [shlex.split(line) for line in help_of_validate()]
+    for words in lines:
         assert parser_for(words).parse_args(words)
-    assert {words[0] for words in found} == set(VALIDATE_COMMANDS)
+    assert {words[0] for words in lines} == set(VALIDATE_COMMANDS)
 
 
 @pytest.mark.parametrize("name", sorted(ALL))

@@ -81,15 +81,15 @@ def run(*words):
 
 
 def test_a_term_of_several_words_is_explained():
-    said = run("not", "hot", "enough").output
-    assert said.startswith("not hot enough\n")
-    assert all(len(line) <= 80 for line in said.splitlines())
+    output = run("not", "hot", "enough").output
+    assert output.startswith("not hot enough\n")
+    assert all(len(line) <= 80 for line in output.splitlines())
 
 
 def test_without_a_term_the_command_lists_all_terms():
-    said = " ".join(run().output.split())
+    output = " ".join(run().output.split())
     for word in TERMS:
-        assert word in said
+        assert word in output
 
 
 def test_the_error_for_a_mistyped_term_suggests_the_right_one():

@@ -105,12 +105,12 @@ def test_global_options_numjobs_and_stonewall_are_applied(tmp_path):
     text = (
         "[global]\nsize=1m\nbs=8k\n[a]\nnumjobs=2\n[b]\nstonewall\nbs=4k\n[global]\nbs=16k\n[c]\n"
     )
-    found = from_file(tmp_path, text)
-    assert [(each.name, each.thread, each.group) for each in found] == [
+    parsed = from_file(tmp_path, text)
+    assert [(each.name, each.thread, each.group) for each in parsed] == [
         ("a", 1, 0), ("a", 2, 0), ("b", 3, 1), ("c", 4, 1),
     ]  # fmt: skip
-    assert [each.pattern.block_bytes >> 10 for each in found] == [8, 8, 4, 16]
-    assert [each.files for each in found[:2]] == [("a.0.0",), ("a.1.0",)]
+    assert [each.pattern.block_bytes >> 10 for each in parsed] == [8, 8, 4, 16]
+    assert [each.files for each in parsed[:2]] == [("a.0.0",), ("a.1.0",)]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_synchronous_engine_has_a_depth_of_one():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "--name=a --bsplt=4k",
@@ -186,8 +186,8 @@ def test_a_synchronous_engine_has_a_depth_of_one():
         ("--rw=read", "no job"),
     ],
 )
-def test_the_error_names_the_wrong_option_and_the_correction(text, said):
-    assert said in wrong(text)
+def test_the_error_names_the_wrong_option_and_the_correction(text, message):
+    assert message in wrong(text)
 
 
 def test_all_mistakes_of_a_job_file_are_reported_with_their_lines(tmp_path):
@@ -213,12 +213,12 @@ SHARES = {
 @pytest.mark.parametrize("options", SHARES)
 def test_percentages_of_a_file_give_the_blocks_of_fio(options):
     laid = lay_out(jobs(f"--name=a --filename=/dev/sdb {options}"), 1 << 20)
-    found = []
+    blocks = []
     for one in laid.jobs:
         begin, size = one.pattern.offset_bytes, one.pattern.file_bytes
         moved = -(-one.pattern.pass_bytes // 4096)
-        found.append((begin // 4096, (begin + size) // 4096 - 1, moved))
-    assert found == SHARES[options]
+        blocks.append((begin // 4096, (begin + size) // 4096 - 1, moved))
+    assert blocks == SHARES[options]
 
 
 def test_trimwrite_writes_each_block_after_its_trim():
@@ -296,11 +296,11 @@ def test_several_files_take_turns_as_in_fio(options):
     laid = lay_out([one], 1 << 30)
     begins = [laid.begin_bytes[file] for file in one.files]
     batch = Feeds(laid).batch()
-    found = []
+    placed = []
     for offset in batch.offset.tolist():
         file = max(at for at, begin in enumerate(begins) if begin <= offset)
-        found.append(f"{file}{(offset - begins[file]) // 4096}")
-    assert " ".join(found) == SEVERAL[options]
+        placed.append(f"{file}{(offset - begins[file]) // 4096}")
+    assert " ".join(placed) == SEVERAL[options]
 
 
 def test_files_are_laid_out_one_after_the_other():
@@ -368,8 +368,8 @@ def test_a_log_is_replayed_as_by_fio(options, tmp_path):
     laid = lay_out([opened(one, Trace.read)], 1 << 30)
     assert laid.begin_bytes == {"zz": 0}
     batch = Feeds(laid).batch()
-    found = zip(batch.offset.tolist(), (batch.due_ns // 10**6).tolist())
-    assert list(found) == REPLAYED[options]
+    replayed = zip(batch.offset.tolist(), (batch.due_ns // 10**6).tolist())
+    assert list(replayed) == REPLAYED[options]
 
 
 def test_a_log_of_several_files_is_refused(tmp_path):
@@ -540,16 +540,16 @@ def test_percentiles_of_fios_bins_equal_those_of_fio():
         bins = np.zeros(29 * 64, np.int64)
         bins[bin_of(values)] = counts
         measured = Measured(Latencies(int(counts.sum()), 0, latency["max"], bins))
-        found = fio_json.percentiles(measured, one)
-        assert {f"{p:.6f}": value for p, value in found.items()} == latency["percentile"]
-        assert tuple(found) == PERCENTS
+        computed = fio_json.percentiles(measured, one)
+        assert {f"{p:.6f}": value for p, value in computed.items()} == latency["percentile"]
+        assert tuple(computed) == PERCENTS
 
 
 def test_the_command_writes_json_to_a_file(tmp_path):
     output = tmp_path / "out.json"
-    said = [*QUICK.split(), "--name=a", "--preset", "digitalocean-volume"]
-    said += ["--output-format=json+", f"--output={output}"]
-    done = CliRunner().invoke(command, said, catch_exceptions=False)
+    arguments = [*QUICK.split(), "--name=a", "--preset", "digitalocean-volume"]
+    arguments += ["--output-format=json+", f"--output={output}"]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     document = json.loads(output.read_text())
     assert document["fio version"] == "fio-3.33"
@@ -560,18 +560,18 @@ def test_latency_target_finds_and_reports_the_largest_depth(site):
     asked = "--latency_target=200us --latency_window=5ms --latency_percentile=90"
     load = "--ioengine=libaio --direct=1 --rw=randread --size=1G --iodepth=64"
     result = fio(read(f"--name=a {load} {asked}".split()), site, interpreted=True)
-    (found,) = result.of_jobs
+    (target,) = result.of_jobs
     depths = [fio(read(f"--name=a {load} --iodepth={depth} --number_ios=400".split()), site,
-                  interpreted=True) for depth in (found.depth, 2 * found.depth)]  # fmt: skip
+                  interpreted=True) for depth in (target.depth, 2 * target.depth)]  # fmt: skip
     late = [each.of_jobs[0].directions[READ].latency.percentile(90) for each in depths]
     assert late[0] <= 200_000 < late[1]
     text = fio_text.text(result)
-    assert f"target=200000, window=5000, percentile=90.00%, depth={found.depth}" in text
-    assert f"note: job a: 90% within latency_target=200us up to depth {found.depth}, not" in text
+    assert f"target=200000, window=5000, percentile=90.00%, depth={target.depth}" in text
+    assert f"note: job a: 90% within latency_target=200us up to depth {target.depth}, not" in text
     (one,) = fio_json.document(result, False)["jobs"]
-    assert one["latency_depth"] == found.depth
-    assert one["read"]["clat_ns"]["N"] == sum(each.count for each in found.directions)
-    assert found.span_ns < 12 * 10**6, "results are those of the last window"
+    assert one["latency_depth"] == target.depth
+    assert one["read"]["clat_ns"]["N"] == sum(each.count for each in target.directions)
+    assert target.span_ns < 12 * 10**6, "results are those of the last window"
 
 
 def test_unified_rw_reporting_merges_reads_and_writes(site):

@@ -80,8 +80,8 @@ def compiled(one, count):
     """Return the first requests of a pattern from the compiled generator."""
     kind, offset, length = np.zeros(count, np.uint8), *np.zeros((2, count), np.int64)
     with np.errstate(over="ignore"):
-        made = fill(Generator.new(one), kind, offset, length)
-    return list(zip(kind[:made].tolist(), offset[:made].tolist(), length[:made].tolist()))
+        filled = fill(Generator.new(one), kind, offset, length)
+    return list(zip(kind[:filled].tolist(), offset[:filled].tolist(), length[:filled].tolist()))
 
 
 def obvious(one, count):
@@ -90,8 +90,8 @@ def obvious(one, count):
 
 @pytest.mark.parametrize("case", FIRST)
 def test_the_first_offsets_equal_those_of_fio(case):
-    found = [offset // 4096 for _, offset, _ in compiled(CASES[case], len(FIRST[case]))]
-    assert found == FIRST[case]
+    blocks = [offset // 4096 for _, offset, _ in compiled(CASES[case], len(FIRST[case]))]
+    assert blocks == FIRST[case]
 
 
 @pytest.mark.parametrize("make", [compiled, obvious])
@@ -119,8 +119,8 @@ def sizes(draw):
         size = draw(st.sampled_from([512, 4096, 16384]))
         return Sizes(size, size, (), size)
     if kind == "range":
-        least = draw(st.sampled_from([512, 4096, 4608]))
-        return Sizes(least, draw(st.sampled_from([16384, 65536])), (), least)
+        minimum = draw(st.sampled_from([512, 4096, 4608]))
+        return Sizes(minimum, draw(st.sampled_from([16384, 65536])), (), minimum)
     split = draw(st.sampled_from(SPLITS))
     lengths = [length for length, _ in split]
     return Sizes(min(lengths), max(lengths), split, min(lengths))
@@ -242,11 +242,11 @@ def test_the_file_name_seeds_the_spread_of_zipf():
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 3000), st.lists(st.integers(0, 2999), max_size=200))
 def test_the_block_map_returns_the_next_free_block(blocks, wanted):
-    found, used = BlockMap.new(blocks), set()
+    bitmap, used = BlockMap.new(blocks), set()
     for block in wanted:
         free = [each % blocks for each in range(block % blocks, block % blocks + blocks)]
         free = [each for each in free if each not in used][:1] or [-1]
-        assert found.next_free(block % blocks, 0, blocks) == free[0]
+        assert bitmap.next_free(block % blocks, 0, blocks) == free[0]
         if free[0] >= 0:
-            found.touch(free[0])
+            bitmap.touch(free[0])
             used.add(free[0])

@@ -60,8 +60,8 @@ def fitted(halves):
     return array.answer("the first half", halves[0], lambda what, done, of: None, [])
 
 
-def estimate(found, key):
-    return next(one for one in found.estimates if one.key == key)
+def estimate(model, key):
+    return next(one for one in model.estimates if one.key == key)
 
 
 def test_the_known_array_is_recovered_from_half_a_capture(fitted):
@@ -129,9 +129,11 @@ def test_intervals_cover_the_true_value_at_their_nominal_rate():
         capture = one_disk(800, seed)
         seen = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
         density = disks._density(seen, {"overhead_ms": 0.3}, seen.is_timed)
-        found = disks.with_intervals(disks.likeliest(numbers, density), numbers, density)
-        held += [found.low[name] <= value <= found.high[name] for name, value in truth.items()]
-        assert found.values["per_mib_ms"] == pytest.approx(8.0, rel=0.1)
+        estimates = disks.with_intervals(disks.likeliest(numbers, density), numbers, density)
+        held += [
+            estimates.low[name] <= value <= estimates.high[name] for name, value in truth.items()
+        ]
+        assert estimates.values["per_mib_ms"] == pytest.approx(8.0, rel=0.1)
     assert np.mean(held) >= 0.85
 
 
@@ -144,9 +146,9 @@ def test_flash_is_recognised_by_short_latencies_and_fitted_as_an_ssd(tmp_path):
         start = max(at, start + 20_000)
         done = start + 90_000 + (length - 4096) * 2
         rows.append((at, "R", int(random.integers(10**5)) * 4096, length, at, done))
-    found = fit(csv(tmp_path / "flash.csv", rows), check=False)
-    assert estimate(found, "random_read_iops").value == pytest.approx(50_000, rel=0.15)
-    assert found.scenario().backing.drive.kind == "ssd"
+    model = fit(csv(tmp_path / "flash.csv", rows), check=False)
+    assert estimate(model, "random_read_iops").value == pytest.approx(50_000, rel=0.15)
+    assert model.scenario().backing.drive.kind == "ssd"
 
 
 def test_latency_and_rate_of_flash_are_fitted_from_single_requests():
@@ -154,12 +156,12 @@ def test_latency_and_rate_of_flash_are_fitted_from_single_requests():
     length = random.choice([4096, 65_536, 131_072], size=2000)
     start = np.arange(2000) * 1_000_000
     done = start + 80_000 + (length - 4096) * 2 + random.integers(-3000, 3000, 2000)
-    found = flash.fit(observed(start, done, random.integers(10**6, size=2000) * 4096, length))
-    latency, rate = found.latency_ns["read"], found.bytes_per_s
+    model = flash.fit(observed(start, done, random.integers(10**6, size=2000) * 4096, length))
+    latency, rate = model.latency_ns["read"], model.bytes_per_s
     assert latency.low - 500 <= 80_000 <= latency.high + 500
     assert rate.value == pytest.approx(500e6, rel=0.05)
-    assert "idle" in found.untold["write_latency"]
-    assert "under way" in found.untold["interval"]
+    assert "idle" in model.untold["write_latency"]
+    assert "under way" in model.untold["interval"]
 
 
 # Layout of an array.
@@ -242,5 +244,5 @@ def test_a_capture_without_dispatch_times_is_fitted_with_a_note(tmp_path):
         (i * 10**6, "R", int(random.integers(10**5)) * 4096, 4096, "", i * 10**6 + 90_000)
         for i in range(500)
     ]
-    found = fit(csv(tmp_path / "queued.csv", rows), check=False)
-    assert any("no dispatch" in note for note in found.notes)
+    model = fit(csv(tmp_path / "queued.csv", rows), check=False)
+    assert any("no dispatch" in note for note in model.notes)

@@ -80,10 +80,10 @@ def workload(parameters, count, random):
 @given(ssds(4096) | flashes(4096), st.integers(0, 200), st.integers(0, 2**32), st.integers(1, 2))
 def test_engine_and_reference_agree(parameters, count, seed, members):
     requests = workload(parameters, count, Random(seed))
-    found, bank = on_engine(parameters, requests, members)
+    completions, bank = on_engine(parameters, requests, members)
     expected, drives = on_reference(parameters, requests, members)
-    assert found == expected
-    assert sorted(number for _, number in found) == list(range(count))
+    assert completions == expected
+    assert sorted(number for _, number in completions) == list(range(count))
     totals = bank.totals(0)
     assert totals["bytes_written"] == sum(drive.counters["write_bytes"] for drive in drives)
     if isinstance(parameters, FlashParameters) and parameters.mapped_units:
@@ -118,9 +118,9 @@ def flush(at_us):
 
 def done_us(parameters, *requests):
     """Return completion times in microseconds; check that engine and reference agree."""
-    found, _ = on_engine(parameters, requests)
-    assert found == on_reference(parameters, requests)[0]
-    times = {number: time / US for time, number in found}
+    completions, _ = on_engine(parameters, requests)
+    assert completions == on_reference(parameters, requests)[0]
+    times = {number: time / US for time, number in completions}
     return [times[number] for number in range(len(requests))]
 
 
@@ -206,7 +206,7 @@ def write_all(mapping, units):
 
 
 def amplification(spare, chosen, blocks=256, block_units=256):
-    """Return the steady write amplification of a drive whose units are written in `chosen` order."""
+    """Return the steady write amplification of a drive written in `chosen` order of units."""
     units = int(blocks * block_units / (1 + spare))
     flash = {
         "dies": 4, "program_units": 4, "block_units": block_units, "blocks": blocks,
@@ -223,8 +223,8 @@ def amplification(spare, chosen, blocks=256, block_units=256):
 
 @pytest.mark.parametrize("spare", [0.28, 1.0])
 def test_write_amplification_of_random_writes_equals_the_closed_form(spare):
-    found = amplification(spare, lambda random, units: random.integers(0, units, 3 * units))
-    assert found == pytest.approx(write_amplification(spare), rel=0.03)
+    measured = amplification(spare, lambda random, units: random.integers(0, units, 3 * units))
+    assert measured == pytest.approx(write_amplification(spare), rel=0.03)
 
 
 def test_a_log_of_large_segments_has_no_write_amplification():
@@ -267,13 +267,13 @@ def site(flash, members=1, size="10%"):
 
 def test_a_detailed_drive_reaches_its_datasheet_figures():
     drive = site('gc = "closed-form"').cache.drive
-    found = flash_timing(drive, drive.flash, drive.capacity_bytes)
-    transfer = 400 + 4096 * 10**9 // found["channel_bytes_per_s"]
-    mean = found["read_ns"] + found["step_ns"] * 4 // 3
+    timing = flash_timing(drive, drive.flash, drive.capacity_bytes)
+    transfer = 400 + 4096 * 10**9 // timing["channel_bytes_per_s"]
+    mean = timing["read_ns"] + timing["step_ns"] * 4 // 3
     assert mean + transfer + drive.command_ns + drive.wire_ns == pytest.approx(90 * US, abs=2)
-    cycle = found["program_ns"] + 400 + 65_536 * 10**9 // found["channel_bytes_per_s"]
+    cycle = timing["program_ns"] + 400 + 65_536 * 10**9 // timing["channel_bytes_per_s"]
     assert 64 * 65_536 * 1e9 / cycle == pytest.approx(drive.sequential_write, rel=0.001)
-    assert found["mapped_units"] == 0
+    assert timing["mapped_units"] == 0
 
 
 def test_the_mapping_of_a_simulated_drive_covers_its_capacity():

@@ -37,8 +37,8 @@ def columns(trace):
 
 
 def test_a_split_volume_equals_the_selection_by_device(trace, tmp_path):
-    (said,) = plan(trace).traces
-    volumes = volumes_of(said, 0, tmp_path / "kept")
+    (source,) = plan(trace).traces
+    volumes = volumes_of(source, 0, tmp_path / "kept")
     assert [each.device for each in volumes] == ["7", "3", "12"]
     for each in volumes:
         alone = Trace.read(str(trace), device=each.device)
@@ -49,10 +49,10 @@ def test_a_split_volume_equals_the_selection_by_device(trace, tmp_path):
 
 
 def test_the_volumes_with_the_most_bytes_are_split_once(trace, tmp_path):
-    (said,) = plan(trace).traces
-    first = volumes_of(said, 2, tmp_path)
+    (source,) = plan(trace).traces
+    first = volumes_of(source, 2, tmp_path)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.rows")}
-    assert volumes_of(said, 2, tmp_path) == first
+    assert volumes_of(source, 2, tmp_path) == first
     assert [each.device for each in first] == ["7", "3"]
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.rows")}
 
@@ -60,14 +60,14 @@ def test_the_volumes_with_the_most_bytes_are_split_once(trace, tmp_path):
 def volume(point):
     """Return a result whose gain is the number of the volume."""
     number = int(point.trace.device)
-    found = made_up(point) | {"requests": 100 * number, READS: 10 * number, ALONE: 8e6}
-    return found | {MEAN: 8e6 / number, "answer": "yes" if number > 5 else "no"}
+    row = made_up(point) | {"requests": 100 * number, READS: 10 * number, ALONE: 8e6}
+    return row | {MEAN: 8e6 / number, "answer": "yes" if number > 5 else "no"}
 
 
 def test_the_summary_adds_up_all_volumes(trace, tmp_path):
-    made = plan(trace, ["cache.size=1GiB,2GiB"], fleet=0)
-    found = sweep(made, tmp_path / "kept", 1, compute=volume)
-    first, second = found.fleet
+    planned = plan(trace, ["cache.size=1GiB,2GiB"], fleet=0)
+    row = sweep(planned, tmp_path / "kept", 1, compute=volume)
+    first, second = row.fleet
     assert first.answers == {"yes": 2, "no": 1, "unsure": 0}
     assert first.requests == 2200
     assert first.gains == pytest.approx([3, 7, 12])
@@ -76,15 +76,15 @@ def test_the_summary_adds_up_all_volumes(trace, tmp_path):
     assert first.mean_ns == pytest.approx(3 * 10 * 8e6 / reads)  # per volume: its gain
     assert first.alone_ns == 8e6
     assert {first.ssd_bytes, second.ssd_bytes} == {3 << 30, 6 << 30}
-    assert json.loads(json.dumps(found.to_dict()["fleet"], allow_nan=False))[0]["volumes"] == 3
-    page = of(found.to_dict())
+    assert json.loads(json.dumps(row.to_dict()["fleet"], allow_nan=False))[0]["volumes"] == 3
+    page = of(row.to_dict())
     assert ">The fleet<" in page
     head = page[page.index("<header>") : page.index("</header>")]
     assert f"{trace}: 3 volumes" in head  # not the path of each volume
     assert "<summary>3 volumes, each with 2 settings</summary>" in page
     assert '<th scope="row">fleet.csv 12</th>' in page
     assert ">What is best<" not in page
-    lines = text(found).splitlines()
+    lines = text(row).splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert any("size=1GiB" in line and "7.00" in line for line in lines)
 

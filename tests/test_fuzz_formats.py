@@ -57,14 +57,14 @@ def check_sound(trace):
 
 def test_every_format_has_a_file_to_damage(tmp_path):
     """Add a line for a new format to damaged.py."""
-    found = set()
+    covered = set()
     for kind, data in SEEDS.items():
         path = tmp_path / kind
         path.write_bytes(data)
         trace = Trace.read(path, format=forced(kind))
         assert sum(chunk.rows for chunk in trace.chunks()) > 1
-        found.add(trace.format)
-    assert found == FORMATS.keys() - {"parquet"}  # read by pyarrow, an optional package
+        covered.add(trace.format)
+    assert covered == FORMATS.keys() - {"parquet"}  # read by pyarrow, an optional package
 
 
 def fuzz(folder, kind, seeds):

@@ -50,14 +50,14 @@ def loaded_again(scenario):
 class TestRight:
     def test_every_key_of_the_model_is_drawn(self):
         """Add a line for a new key to scenario_texts.py."""
-        found = {path: set() for path in TABLES}
+        drawn = {path: set() for path in TABLES}
         for seed in range(600):
-            said = tomllib.loads(scenario_text(seed))
+            table = tomllib.loads(scenario_text(seed))
             for path in TABLES:
-                found[path] |= within(said, path).keys()
+                drawn[path] |= within(table, path).keys()
         flash = {fact.alias or name for name, fact in ssd.Flash.model_fields.items()}
         for path in TABLES:
-            assert found[path] == (set(known_keys((*path, ""))) or flash)
+            assert drawn[path] == (set(known_keys((*path, ""))) or flash)
 
     def test_valid_scenarios_load_and_show_reproduces_them(self):
         tried(check_possible, range(60))
@@ -74,11 +74,11 @@ class TestRight:
         tried(check_simulated, range(FIRST, min(LAST, FIRST + 1000)))
 
 
-def within(said, path):
+def within(table, path):
     """Return the table at a path, or an empty one."""
     for key in path:
-        said = said.get(key, {}) if isinstance(said, dict) else {}
-    return said if isinstance(said, dict) else {}
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    return table if isinstance(table, dict) else {}
 
 
 def check_possible(seed):
@@ -100,14 +100,14 @@ def check_simulated(seed):
         capacity=VOLUME, page_bytes=min(scenario.cache.page_bytes, MIB), hot=40,
         interval_ns=rng.choice([1000, 10**6, 2 * 10**7]), streams=3, reads=70, known=80, random=rng,
     )  # fmt: skip
-    said = in_reference(scenario, mode, VOLUME, pages, workload.requests(80))
-    expected = said.run()
-    made = building.machine(scenario, mode.name.lower(), VOLUME, pages)
-    facts, finished = simulate(said, interpreted=True, made=made)
+    simulated = in_reference(scenario, mode, VOLUME, pages, workload.requests(80))
+    expected = simulated.run()
+    machine = building.machine(scenario, mode.name.lower(), VOLUME, pages)
+    facts, finished = simulate(simulated, interpreted=True, built=machine)
     assert facts == expected.facts
     counted = counters(finished)
     assert counted == {name: expected.counters.get(name, 0) for name in counted}
-    check_conserved(said, facts, counted)
+    check_conserved(simulated, facts, counted)
 
 
 def is_quick(scenario):
@@ -125,11 +125,11 @@ def is_quick(scenario):
     )
 
 
-def check_conserved(said, facts, counted):
+def check_conserved(simulated, facts, counted):
     """Check that nothing is lost or counted twice."""
-    assert sorted(fact.number for fact in facts) == list(range(len(said.requests)))
+    assert sorted(fact.number for fact in facts) == list(range(len(simulated.requests)))
     for fact in facts:
-        request = said.requests[fact.number]
+        request = simulated.requests[fact.number]
         assert (fact.op, fact.length) == (request.op, request.length)
         assert 0 <= fact.issue_ns <= fact.done_ns
         assert 0 <= fact.pages_hit <= fact.pages  # the rest of its accesses are misses
@@ -137,7 +137,7 @@ def check_conserved(said, facts, counted):
     written = sum(fact.length for fact in facts if fact.op == Op.WRITE)
     dram = counted.get("dram_read_bytes", 0) + counted.get("waited_bytes", 0)
     assert read <= counted["slow_read_bytes"] + counted["fast_read_bytes"] + dram
-    if said.controller is None:
+    if simulated.controller is None:
         assert written <= counted["slow_write_bytes"] + counted["fast_write_bytes"]
 
 
@@ -146,7 +146,9 @@ class TestWrong:
         tried(check_damaged, range(150), tmp_path / "site.toml")
 
     @pytest.mark.long
-    def test_damaged_scenarios_load_or_give_one_error_with_its_place_in_the_long_run(self, tmp_path):
+    def test_damaged_scenarios_load_or_give_one_error_with_its_place_in_the_long_run(
+        self, tmp_path
+    ):
         tried(check_damaged, range(FIRST, LAST), tmp_path / "site.toml")
 
     @pytest.mark.parametrize(

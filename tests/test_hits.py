@@ -33,16 +33,16 @@ SHARED = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shar
 
 def plain_hits(numbers, pages, replacement, admission=("always",)):
     """Return the hits of a cache with the reference's policies."""
-    said = CacheParameters(4096, pages, 0, 0, 1, admission, replacement)
-    admits = Machine.make_admission(None, said)
-    replaces = Machine.make_replacement(None, said, admits)
-    held, found = set(), 0
+    parameters = CacheParameters(4096, pages, 0, 0, 1, admission, replacement)
+    admits = Machine.make_admission(None, parameters)
+    replaces = Machine.make_replacement(None, parameters, admits)
+    held, hit_count = set(), 0
     for now, page in enumerate(numbers):
         admits.request(page * 4096, 4096, False)
         wanted = admits.consider(now, page, False, len(held) == pages)
         if page in held:
             replaces.touch(page)
-            found += 1
+            hit_count += 1
         elif wanted:
             replaces.missed(page)
             if len(held) == pages:
@@ -51,7 +51,7 @@ def plain_hits(numbers, pages, replacement, admission=("always",)):
                 admits.evicted(victim)
             replaces.admit(page)
             held.add(page)
-    return found
+    return hit_count
 
 
 def skewed(count, distinct, seed=1):
@@ -63,23 +63,23 @@ def skewed(count, distinct, seed=1):
 def test_hits_equal_those_of_the_reference_policies(replacement):
     """Compiled, with more pages than the initial size of the tables."""
     numbers = skewed(4_000, 900) * 977
-    (found,) = hits(numbers, 150 * 4096, replacement)
-    assert found.page_hits == plain_hits(numbers.tolist(), 150, replacement)
+    (result,) = hits(numbers, 150 * 4096, replacement)
+    assert result.page_hits == plain_hits(numbers.tolist(), 150, replacement)
 
 
 @pytest.mark.parametrize("admission", ["larc", "reject-first", "tinylfu"])
 def test_admission_and_replacement_policies_can_be_combined(admission):
     numbers = skewed(4_000, 900)
-    (found,) = hits(numbers, 60 * 4096, "lru", admission)
-    assert found.page_hits == plain_hits(numbers.tolist(), 60, "lru", (admission,))
-    assert found.admitted - found.evicted == 60
+    (result,) = hits(numbers, 60 * 4096, "lru", admission)
+    assert result.page_hits == plain_hits(numbers.tolist(), 60, "lru", (admission,))
+    assert result.admitted - result.evicted == 60
 
 
 def test_the_learned_policy_is_admission_and_replacement():
     numbers = skewed(6_000, 900)
-    (found,) = hits(numbers, 60 * 4096, "learned", "learned", write_price_per_thousand=20)
-    assert found.page_hits == plain_hits(numbers.tolist(), 60, "learned", ("learned", 20))
-    assert found.evicted > 0
+    (result,) = hits(numbers, 60 * 4096, "learned", "learned", write_price_per_thousand=20)
+    assert result.page_hits == plain_hits(numbers.tolist(), 60, "learned", ("learned", 20))
+    assert result.evicted > 0
 
 
 def fewest_misses(numbers, pages):
@@ -102,8 +102,8 @@ def fewest_misses(numbers, pages):
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=25), st.integers(1, 4))
 def test_belady_has_the_fewest_misses(numbers, pages):
-    (found,) = hits(np.array(numbers), pages * 4096, "belady")
-    assert found.page_misses == fewest_misses(numbers, pages)
+    (result,) = hits(np.array(numbers), pages * 4096, "belady")
+    assert result.page_misses == fewest_misses(numbers, pages)
 
 
 def test_removed_pages_leave_the_heap_of_belady():
@@ -117,8 +117,8 @@ def test_removed_pages_leave_the_heap_of_belady():
 
 def test_no_policy_has_more_hits_than_belady():
     numbers = skewed(5_000, 800)
-    found = hits(numbers, "20%", [*REPLACEMENT, *KNOWS_THE_FUTURE])
-    assert max(found, key=lambda each: each.page_hits).replacement == "belady"
+    results = hits(numbers, "20%", [*REPLACEMENT, *KNOWS_THE_FUTURE])
+    assert max(results, key=lambda each: each.page_hits).replacement == "belady"
 
 
 def test_lhd_learns_reuse_times_of_many_cache_sizes():
@@ -155,50 +155,50 @@ def test_page_hits_and_request_hits_are_counted_separately():
         (FLUSH, 0, 0),
         (READ, 4095, 2),  # one byte of each of two pages
     )
-    (found,) = hits(trace, "1MiB")
-    assert (found.requests, found.request_hits) == (4, 2)
-    assert (found.page_accesses, found.page_hits, found.page_misses) == (9, 6, 3)
-    assert (found.read_page_accesses, found.read_page_hits) == (7, 5)
-    assert (found.read_requests, found.read_request_hits) == (3, 2)
-    assert (found.admitted, found.evicted) == (3, 0)
+    (result,) = hits(trace, "1MiB")
+    assert (result.requests, result.request_hits) == (4, 2)
+    assert (result.page_accesses, result.page_hits, result.page_misses) == (9, 6, 3)
+    assert (result.read_page_accesses, result.read_page_hits) == (7, 5)
+    assert (result.read_requests, result.read_request_hits) == (3, 2)
+    assert (result.admitted, result.evicted) == (3, 0)
 
 
 def test_a_relative_cache_size_refers_to_the_distinct_pages():
-    found = hits(np.arange(1000), ["10%", "4KiB", "70 pages", "1page"])
-    assert [each.pages for each in found] == [100, 1, 70, 1]
+    results = hits(np.arange(1000), ["10%", "4KiB", "70 pages", "1page"])
+    assert [each.pages for each in results] == [100, 1, 70, 1]
 
 
 @pytest.mark.parametrize(("skip", "first"), [(1, 1), (700, 700), ("25%", 250)])
 def test_skipped_requests_fill_the_cache_and_are_not_counted(skip, first):
     rows = [(page % 2, page * 4096, 8192) for page in skewed(1_000, 300).tolist()]
-    whole, beginning, found = (
+    whole, beginning, result = (
         hits(Requests(*some), "30 pages", skip=left_out)[0]
         for some, left_out in ((rows, 0), (rows[:first], 0), (rows, skip))
     )
-    assert found.skipped_requests == first
+    assert result.skipped_requests == first
     for count in ("requests", "request_hits", "page_accesses", "page_hits", "read_page_hits"):
-        assert getattr(found, count) == getattr(whole, count) - getattr(beginning, count)
-    assert found.admitted == whole.admitted - beginning.admitted
+        assert getattr(result, count) == getattr(whole, count) - getattr(beginning, count)
+    assert result.admitted == whole.admitted - beginning.admitted
 
 
 @pytest.mark.parametrize("replacement", ["lru", "belady"])
 def test_a_cache_filled_by_skipped_requests_has_only_hits(replacement):
     parts = [np.arange(3), np.arange(3, 5), np.tile(np.arange(5), 2)]
-    (found,) = hits(parts, "5 pages", replacement, skip=5)
-    assert (found.page_accesses, found.page_hits, found.admitted) == (10, 10, 0)
+    (result,) = hits(parts, "5 pages", replacement, skip=5)
+    assert (result.page_accesses, result.page_hits, result.admitted) == (10, 10, 0)
 
 
 def test_sequential_runs_beyond_the_cutoff_are_not_admitted():
     run = [(READ, i * 4096, 4096) for i in range(64)]
-    (found,) = hits(Requests(*run, *run), "1MiB", sequential_cutoff="64KiB")
-    assert found.admitted == 15  # requests before the run reached the cutoff
-    assert found.page_hits == 15
+    (result,) = hits(Requests(*run, *run), "1MiB", sequential_cutoff="64KiB")
+    assert result.admitted == 15  # requests before the run reached the cutoff
+    assert result.page_hits == 15
 
 
 def test_requests_above_the_maximum_size_are_not_admitted():
     trace = Requests((READ, 0, 65_536), (READ, 1 << 20, 4096))
-    (found,) = hits(trace, "1MiB", admission="request-size", request_max_bytes=4096)
-    assert found.admitted == 1
+    (result,) = hits(trace, "1MiB", admission="request-size", request_max_bytes=4096)
+    assert result.admitted == 1
 
 
 def test_chunk_sizes_do_not_change_the_result():
@@ -342,20 +342,20 @@ def test_a_page_size_that_is_not_whole_sectors_is_refused():
 
 
 def test_the_command_prints_a_table_json_or_csv():
-    said = [str(CAPTURE), "--cache-size", "5%,50%", "--replacement", "lru,sieve"]
-    text = CliRunner().invoke(command, said)
+    arguments = [str(CAPTURE), "--cache-size", "5%,50%", "--replacement", "lru,sieve"]
+    text = CliRunner().invoke(command, arguments)
     assert text.exit_code == 0, text.output
     assert len([line for line in text.output.splitlines() if line.startswith("always")]) == 4
-    told = json.loads(CliRunner().invoke(command, [*said, "--json"]).output)
-    for each in told["caches"]:
+    document = json.loads(CliRunner().invoke(command, [*arguments, "--json"]).output)
+    for each in document["caches"]:
         assert each["page_hits"] + each["page_misses"] == each["page_accesses"]
         assert each["request_hits"] + each["request_misses"] == each["requests"]
-    head, *lines = CliRunner().invoke(command, [*said, "--csv"]).output.splitlines()
-    for each, line in zip(told["caches"], lines, strict=True):
+    head, *lines = CliRunner().invoke(command, [*arguments, "--csv"]).output.splitlines()
+    for each, line in zip(document["caches"], lines, strict=True):
         del each["learning"]
         assert head.split(",") == list(each)
         assert line.split(",") == ["" if value is None else str(value) for value in each.values()]
-    both = CliRunner().invoke(command, [*said, "--json", "--csv"])
+    both = CliRunner().invoke(command, [*arguments, "--json", "--csv"])
     assert (both.exit_code, "one of them" in both.output) == (2, True)
 
 
@@ -380,8 +380,8 @@ def test_misses_of_a_public_trace_equal_an_independent_simulator(replacement, mi
     path = SHARED / "traces" / "OLTP.lis.zst"
     if not path.exists():
         pytest.skip("the OLTP trace is not at hand: set HYBRIDSIM_DATA")
-    (found,) = hits(oltp(path), 1868 * 512, replacement, page=512)
-    assert (found.page_accesses, found.page_misses) == (914_145, misses)
+    (result,) = hits(oltp(path), 1868 * 512, replacement, page=512)
+    assert (result.page_accesses, result.page_misses) == (914_145, misses)
 
 
 KEPT = {}
@@ -400,8 +400,8 @@ def test_the_learned_policy_reports_its_lessons():
     rng = np.random.default_rng(1)
     hot, cold = rng.integers(0, 100, 20_000), np.arange(1000, 21_000)
     numbers = np.stack([hot, cold], axis=1).ravel()
-    found = hits(numbers, 150 * 4096, "learned", "learned")[0]
-    known = found.learning
+    result = hits(numbers, 150 * 4096, "learned", "learned")[0]
+    known = result.learning
     assert sum(each.share for each in known.lessons) == pytest.approx(1)
     by_words = {each.accesses: each for each in known.lessons}
     once = by_words["read for the first time, in a sequential run"]

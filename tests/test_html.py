@@ -67,17 +67,17 @@ def report(request, pages):
 def test_the_page_loads_nothing_and_its_policy_allows_only_its_own_scripts(report):
     _, text = report
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", text)
-    found = Parsed(text)
-    for tag, attributes in found.tags:
+    parsed = Parsed(text)
+    for tag, attributes in parsed.tags:
         assert tag not in ("link", "iframe", "object", "base", "form")
         assert not {name for name in attributes if name.startswith("on") or name == "style"}
         assert attributes.get("src") is None
         assert attributes.get("href", "#").startswith(("#", "data:image/png;base64,"))
-    (policy,) = [each["content"] for tag, each in found.tags if "http-equiv" in each]
+    (policy,) = [each["content"] for tag, each in parsed.tags if "http-equiv" in each]
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
     for what in ("script", "style"):
-        digest = base64.b64encode(hashlib.sha256(found.scripts[what].encode()).digest()).decode()
+        digest = base64.b64encode(hashlib.sha256(parsed.scripts[what].encode()).digest()).decode()
         assert f"{what}-src 'sha256-{digest}'" in policy
 
 
@@ -94,14 +94,14 @@ def test_the_visible_text_contains_no_nan_none_or_undefined(report):
 
 def test_every_chart_has_an_element_an_svg_and_values(report):
     _, text = report
-    found = Parsed(text)
-    places = [each["data-chart"] for tag, each in found.tags if "data-chart" in each]
-    charts = found.island("charts")
+    parsed = Parsed(text)
+    places = [each["data-chart"] for tag, each in parsed.tags if "data-chart" in each]
+    charts = parsed.island("charts")
     assert places == [each["gid"] for each in charts]
     assert len(set(places)) == len(places)
-    ids = [each["id"] for _, each in found.tags if "id" in each]
+    ids = [each["id"] for _, each in parsed.tags if "id" in each]
     assert len(set(ids)) == len(ids)
-    assert sum(tag == "svg" for tag, _ in found.tags) >= len(places)
+    assert sum(tag == "svg" for tag, _ in parsed.tags) >= len(places)
     for chart in charts:
         for line in chart["lines"]:
             assert len(line["y"]) == len(chart["xs"][line["x"]])
@@ -115,7 +115,7 @@ def test_the_page_is_small_enough_for_an_email(report):
 
 def points_of(path):
     """Return the points of a path of M, l, h and v commands."""
-    at, found = (0.0, 0.0), []
+    at, points = (0.0, 0.0), []
     for command, rest in re.findall("([Mlhvz])([^Mlhvz]*)", path):
         numbers = [float(each) for each in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
         step = 1 if command in "hv" else 2
@@ -126,8 +126,8 @@ def points_of(path):
             else:
                 right = 0 if command == "v" else move[0]
                 at = (at[0] + right, at[1] + (0 if command == "h" else move[-1]))
-            found.append(at)
-    return found
+            points.append(at)
+    return points
 
 
 @given(st.lists(st.integers(0, 2000), min_size=2, max_size=60))
@@ -187,12 +187,12 @@ def series(chart, gid):
 def test_charts_show_the_values_of_the_json(pages):
     document, text = pages["replay"]
     charts = {each["gid"]: each for each in Parsed(text).island("charts")}
-    told = document["series"]
-    assert series(charts["hit-ratio"], "hit") == pytest.approx(told["hit"], rel=1e-5)
+    expected = document["series"]
+    assert series(charts["hit-ratio"], "hit") == pytest.approx(expected["hit"], rel=1e-5)
     for name in ("mean", "p50", "p99"):
-        assert series(charts["latency"], name) == pytest.approx(told[f"{name}_ns"], rel=1e-5)
+        assert series(charts["latency"], name) == pytest.approx(expected[f"{name}_ns"], rel=1e-5)
     size = document["inputs"]["scenario"]["cache_bytes"] / 16384
-    held = [each * size for each in told["occupancy_pages"]]
+    held = [each * size for each in expected["occupancy_pages"]]
     assert series(charts["occupancy"], "occupancy") == pytest.approx(held, rel=1e-5)
     for phase, role in (("none", "none"), ("cold", "cold"), ("warm", "warm")):
         read = document["phases"][phase]["read"]
@@ -204,7 +204,7 @@ def test_charts_show_the_values_of_the_json(pages):
         assert half == pytest.approx(read["p"]["50"], rel=1e-5)
     (spent,) = [charts["disk-time-series"]]
     busy = [sum(each) for each in zip(*(line["y"] for line in spent["lines"]))]
-    assert busy == pytest.approx(told["disk_utilisation"], rel=1e-4)
+    assert busy == pytest.approx(expected["disk_utilisation"], rel=1e-4)
 
 
 def test_device_time_per_request_is_total_device_time_divided_by_requests():
@@ -212,17 +212,17 @@ def test_device_time_per_request_is_total_device_time_divided_by_requests():
     bars = per_request(document)
     assert bars.parts[-2:] == ["waiting for the arm", "SSD"]
     for (_, parts), phase in zip(bars.rows, ("none", "cold", "warm"), strict=True):
-        told = document["phases"][phase]
-        at_disks = sum(told["disk_time_ns"].values()) + told["disk_queue_ns"]
-        requests = told["read"]["n"] + told["write"]["n"] + told["other"]["n"]
-        assert sum(parts) == pytest.approx((at_disks + told["ssd_time_ns"]) / requests)
-        assert parts[-2] == pytest.approx(told["disk_queue_ns"] / requests)
+        figures = document["phases"][phase]
+        at_disks = sum(figures["disk_time_ns"].values()) + figures["disk_queue_ns"]
+        requests = figures["read"]["n"] + figures["write"]["n"] + figures["other"]["n"]
+        assert sum(parts) == pytest.approx((at_disks + figures["ssd_time_ns"]) / requests)
+        assert parts[-2] == pytest.approx(figures["disk_queue_ns"] / requests)
 
 
 def test_reasons_over_time_add_up_to_all_reads_that_missed():
-    told = replay_document()["series"]
-    missed = [round(n * (1 - hit)) for n, hit in zip(told["reads"], told["hit"])]
-    assert [sum(each) for each in zip(*told["reasons"].values())] == missed
+    counts = replay_document()["series"]
+    missed = [round(n * (1 - hit)) for n, hit in zip(counts["reads"], counts["hit"])]
+    assert [sum(each) for each in zip(*counts["reasons"].values())] == missed
 
 
 def test_text_json_and_html_of_one_run_agree(pages):
@@ -241,10 +241,10 @@ def test_text_json_and_html_of_one_run_agree(pages):
 def test_a_page_can_be_built_from_custom_sections():
     chart = Chart("mine", "Mine", Axis("x"), Axis("y"), [Line("l", "", [1, 2, 3], [1, None, 3])])
     text = page("Title & more", [Section("own", "Own", [chart])])
-    found = Parsed(text)
+    parsed = Parsed(text)
     assert "Title &amp; more" in text
-    assert found.island("charts")[0]["lines"][0]["y"] == [1, None, 3]
-    assert "result" not in found.scripts
+    assert parsed.island("charts")[0]["lines"][0]["y"] == [1, None, 3]
+    assert "result" not in parsed.scripts
 
 
 def test_vendored_files_have_the_published_checksums():
@@ -262,8 +262,8 @@ def test_pages_with_charts_contain_the_licence(pages):
 
 def test_an_unwritable_report_path_gives_one_error(tmp_path):
     for name in (str(tmp_path / "none" / "a.html"), str(tmp_path), ""):
-        found = CliRunner().invoke(cli, ["demo", "--html", name])
-        assert "cannot write" in str(found.exception)
+        outcome = CliRunner().invoke(cli, ["demo", "--html", name])
+        assert "cannot write" in str(outcome.exception)
 
 
 # Components.
@@ -282,7 +282,7 @@ def test_a_heat_map_is_a_png_with_one_pixel_per_cell():
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("computed", "expected"),
     [
         (ticks.linear(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
         (ticks.linear(0, 226), [0, 50, 100, 150, 200]),
@@ -292,14 +292,14 @@ def test_a_heat_map_is_a_png_with_one_pixel_per_cell():
         (ticks.doublings(1, 16), [1, 2, 4, 8, 16]),
     ],
 )
-def test_ticks_are_round_numbers(found, expected):
-    assert found == expected
+def test_ticks_are_round_numbers(computed, expected):
+    assert computed == expected
 
 
 def test_stacked_lines_are_cumulative_and_end_at_unknown_values():
     lines = [Line("a", "a", [1, 2], [1, None]), Line("b", "b", [1, 2], [2, 2])]
-    found = stacked(Chart("s", "s", Axis("x"), Axis("y"), lines, is_stacked=True))
-    assert [line.y for line in found.lines] == [[1, None], [3, None]]
+    chart = stacked(Chart("s", "s", Axis("x"), Axis("y"), lines, is_stacked=True))
+    assert [line.y for line in chart.lines] == [[1, None], [3, None]]
 
 
 def luminance(colour):

@@ -1,4 +1,4 @@
-"""The report in a real browser: its policy holds, and charts are drawn on any screen and on paper."""
+"""The report in a real browser: its policy holds, charts are drawn on screens and on paper."""
 
 import json
 
@@ -84,7 +84,9 @@ def test_every_chart_is_drawn_and_the_policy_blocks_nothing(name, window, report
 
 @pytest.mark.parametrize("width", [1366, 390])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_page_fits_laptops_and_phones_in_light_and_dark_mode(width, dark, window, reports, tmp_path):
+def test_the_page_fits_laptops_and_phones_in_light_and_dark_mode(
+    width, dark, window, reports, tmp_path
+):
     show(window, reports["replay"], width, 844, dark)
     state = window.run(ISLAND + STATE)
     assert state["wide"] <= width

@@ -33,19 +33,19 @@ needs_compiler = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT 
 
 
 @loop
-def runs(streams, offsets, lengths, found):
+def runs(streams, offsets, lengths, lengths_found):
     """Run a loop over one small state machine of the package that detects sequential runs."""
     for i in range(len(offsets)):
-        found[i] = streams.extend(offsets[i], lengths[i])
+        lengths_found[i] = streams.extend(offsets[i], lengths[i])
 
 
 def some_runs(how):
     random = np.random.default_rng(7)
     offsets = random.integers(0, 40, 2000) * 4096
-    found = np.zeros(2000, np.int64)
+    lengths_found = np.zeros(2000, np.int64)
     streams = Streams.new()
-    how(streams, offsets, np.full(2000, 4096), found)
-    return [found, *streams]
+    how(streams, offsets, np.full(2000, 4096), lengths_found)
+    return [lengths_found, *streams]
 
 
 @needs_compiler
@@ -352,8 +352,8 @@ def test_without_a_compiler_the_facts_are_the_same():
     script = "import test_jit as t; print(t.jit.compiled, t.simulated(t.LRU.new(t.IDS)))"
     path = os.pathsep.join([str(Path(jit.__file__).parents[2]), str(Path(__file__).parent)])
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
-    found = subprocess.check_output([sys.executable, "-c", script], env=env, text=True)
-    assert found.strip() == f"False {here}"
+    output = subprocess.check_output([sys.executable, "-c", script], env=env, text=True)
+    assert output.strip() == f"False {here}"
 
 
 def test_a_loop_releases_the_arrays_of_its_arguments():

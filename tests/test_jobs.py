@@ -165,10 +165,10 @@ def issued_ms(requests, *given, dies=64):
     cache = CacheParameters(4096, 0, Mode.READ_ONLY, 0, 1, ("always",))
     source = SourceParameters(Replay.CLOSED, jobs=list(given))
     facts = simulate(requests, source, cache, tier, None).facts
-    found = [[] for _ in given]
+    issued = [[] for _ in given]
     for fact in sorted(facts, key=lambda fact: fact.number):
-        found[fact.number % len(given)].append(round(fact.issue_ns / MS, 1))
-    return found
+        issued[fact.number % len(given)].append(round(fact.issue_ns / MS, 1))
+    return issued
 
 
 def reads(count, job=0, due_ms=0, think_ms=0):
@@ -212,7 +212,7 @@ def test_completions_are_reaped_in_batches():
 
 
 def issued_in_each_ms(target_ms, window_ms, **others):
-    """Return reads issued per millisecond during a depth search; the device serves four at a time."""
+    """Return reads issued per millisecond during a depth search; the device serves 4 at a time."""
     job = JobParameters(
         depth=64, low=64, target_ns=round(target_ms * MS), window_ns=window_ms * MS, **others
     )
@@ -251,6 +251,6 @@ def test_a_request_beyond_max_latency_ends_the_job():
 
 def test_a_job_waits_for_its_flush():
     load = [Request(0, Op.WRITE, 0, 4096), Request(0, Op.FLUSH, 0, 0), *reads(1)]
-    found = issued_ms(load, JobParameters(depth=8, low=8))
-    assert found[0][:2] == [0, 0]
-    assert found[0][2] >= 5
+    issued = issued_ms(load, JobParameters(depth=8, low=8))
+    assert issued[0][:2] == [0, 0]
+    assert issued[0][2] >= 5

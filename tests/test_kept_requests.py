@@ -17,7 +17,7 @@ ROWS = 60_000
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """Return a trace of three volumes: one line in a hundred is far out of order, some are damaged."""
+    """Return a trace of three volumes: 1 % of the lines are far out of order, some are damaged."""
     draw = np.random.default_rng(7)
     times = np.arange(ROWS)
     late = draw.random(ROWS) < 0.01
@@ -39,7 +39,7 @@ def file(tmp_path_factory):
     return path
 
 
-def told(path, device):
+def report_of(path, device):
     """Return everything that a trace reports, in two passes."""
     trace = Trace.read(path, format=FORMAT, device=device)
     passes = [joined(list(trace.chunks())) for _ in range(2)]
@@ -56,22 +56,22 @@ def test_kept_and_parsed_requests_are_equal(file, device, many, monkeypatch):
     monkeypatch.setattr(column_reader, "BLOCK_BYTES", 1 << 18)
     path = [file, file.with_name("other")] if many else file
     file.with_name("other").write_bytes(file.read_bytes()[: 1 << 19])
-    kept = told(path, device)
+    kept = report_of(path, device)
     assert {"disorder", "empty", "absurd-latency", "malformed"} <= {w.code for w in kept[-1]}
     monkeypatch.setattr(column_reader, "MOST_BYTES", 1 << 20)
-    assert told(path, device) == kept
+    assert report_of(path, device) == kept
 
 
 def test_without_a_temporary_folder_lines_are_parsed_again(file, monkeypatch):
-    kept = told(file, "all")
+    kept = report_of(file, "all")
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
-    assert told(file, "all") == kept
+    assert report_of(file, "all") == kept
 
 
 def test_a_full_disk_does_not_change_the_requests(file, monkeypatch):
-    as_before = told(file, "all")
+    as_before = report_of(file, "all")
     monkeypatch.setattr(os, "pwritev", lambda *_: 0)
-    assert told(file, "all") == as_before
+    assert report_of(file, "all") == as_before
 
 
 def part(rows, first=0):

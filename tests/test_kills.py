@@ -58,8 +58,8 @@ def undisturbed(name, folder):
     line, outputs = COMMANDS[name]
     begun = time.monotonic()
     child = started(line, with_trace(folder))
-    _, told = child.communicate(timeout=300)
-    assert child.returncode == 0, told
+    _, errors = child.communicate(timeout=300)
+    assert child.returncode == 0, errors
     return {each: (folder / each).read_bytes() for each in outputs}, time.monotonic() - begun
 
 
@@ -89,22 +89,24 @@ def check_killed(name, seed, folder, expected, usual_s):
     child = started(line, folder)
     wait_for_the_moment(child, folder, draw, usual_s)
     child.send_signal(number)
-    _, told = child.communicate(timeout=300)
-    assert "Traceback" not in told
+    _, errors = child.communicate(timeout=300)
+    assert "Traceback" not in errors
     assert child.returncode in (0, -number, 128 + number)
     assert number == signal.SIGKILL or hidden(folder) == []
     for each in outputs:
-        found = (folder / each).read_bytes() if (folder / each).exists() else None
-        is_part = name == "sweep" and is_some_of(found, expected[each])  # interrupted, with a message
-        assert is_part or found in (expected[each], OLD if each in had else None), each
+        content = (folder / each).read_bytes() if (folder / each).exists() else None
+        is_part = name == "sweep" and is_some_of(
+            content, expected[each]
+        )  # interrupted, with a message
+        assert is_part or content in (expected[each], OLD if each in had else None), each
     left = hidden(folder)
     assert undisturbed(name, folder)[0] == expected
     assert hidden(folder) == left
 
 
-def is_some_of(found, whole):
+def is_some_of(table, whole):
     """Return whether a table has the header and a subset of the rows of another."""
-    rows, of = (found or b"").splitlines(), whole.splitlines()
+    rows, of = (table or b"").splitlines(), whole.splitlines()
     return len(rows) > 1 and rows[0] == of[0] and set(rows) <= set(of)
 
 

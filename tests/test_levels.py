@@ -47,7 +47,7 @@ json.dump(found, open("found.json", "w"))
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def outcomes(tmp_path_factory):
     folder, draw = tmp_path_factory.mktemp("levels"), Random(1)
     lines = [
         f"{at * 10**7},{draw.choice('RRW')},{int(2 ** draw.uniform(0, 14)) * 4096},4096,,"
@@ -65,8 +65,8 @@ def found(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_counts_begin_at_0_and_never_fall(kind, found):
-    rows = found[kind]["rows"]
+def test_counts_begin_at_0_and_never_fall(kind, outcomes):
+    rows = outcomes[kind]["rows"]
     assert rows["time_ns"][0] == 0
     for name, column in rows.items():
         if name.endswith("_members") or name.endswith("_rebuild_bytes"):
@@ -77,8 +77,8 @@ def test_counts_begin_at_0_and_never_fall(kind, found):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_level_of_a_phase_is_its_value_at_the_end(kind, found):
-    phases = {name: each["counters"] for name, each in found[kind]["phases"].items()}
+def test_a_level_of_a_phase_is_its_value_at_the_end(kind, outcomes):
+    phases = {name: each["counters"] for name, each in outcomes[kind]["phases"].items()}
     levels = LEVELS & phases["whole"].keys()
     assert "pages_present" in levels
     for name in levels:
@@ -91,8 +91,8 @@ def test_a_level_of_a_phase_is_its_value_at_the_end(kind, found):
     assert phases["warm"]["pages_present"] > 0
 
 
-def test_every_level_belongs_to_some_cache(found):
-    names = {name for each in found.values() for name in each["rows"]}
+def test_every_level_belongs_to_some_cache(outcomes):
+    names = {name for each in outcomes.values() for name in each["rows"]}
     assert LEVELS - {"pages_kept"} <= names  # with a warm start only
 
 

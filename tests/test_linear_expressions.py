@@ -43,40 +43,40 @@ def patterns():
 
 def letters(items):
     """Return the characters below 256 that an expression may match."""
-    found = set()
+    matched = set()
     for kind, value in items:
         if kind in (names.LITERAL, names.NOT_LITERAL):
             one = {value}
-            found |= one if kind == names.LITERAL else ALL - one
+            matched |= one if kind == names.LITERAL else ALL - one
         elif kind == names.ANY:
-            found |= ALL - {10}
+            matched |= ALL - {10}
         elif kind == names.IN:
-            found |= of_set(value)
+            matched |= of_set(value)
         elif kind in (names.MAX_REPEAT, names.MIN_REPEAT, names.POSSESSIVE_REPEAT):
-            found |= letters(value[2])
+            matched |= letters(value[2])
         elif kind == names.SUBPATTERN:
-            found |= letters(value[3])
+            matched |= letters(value[3])
         elif kind == names.ATOMIC_GROUP:
-            found |= letters(value)
+            matched |= letters(value)
         elif kind == names.BRANCH:
-            found |= set().union(*map(letters, value[1]))
-    return found
+            matched |= set().union(*map(letters, value[1]))
+    return matched
 
 
 def of_set(parts):
-    found, is_not = set(), False
+    matched, is_not = set(), False
     for kind, value in parts:
         if kind == names.NEGATE:
             is_not = True
         elif kind == names.LITERAL:
-            found.add(value)
+            matched.add(value)
         elif kind == names.RANGE:
-            found |= set(range(value[0], value[1] + 1))
+            matched |= set(range(value[0], value[1] + 1))
         else:
             word = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}[str(value).split("_")[-1]]
             these = {each for each in ALL if re.match(word, chr(each), re.ASCII)}
-            found |= ALL - these if "NOT" in str(value) else these
-    return ALL - found if is_not else found
+            matched |= ALL - these if "NOT" in str(value) else these
+    return ALL - matched if is_not else matched
 
 
 def flat(items):
@@ -118,7 +118,7 @@ def is_simple(items):
 
 
 def reached(mine, parts):
-    """Yield the repetitions that may start in a text of these characters; "" if something separates."""
+    """Yield repetitions that may start in a text of these characters; then "" at a separator."""
     for kind, value in parts:
         if kind == names.BRANCH:
             ways = [list(reached(mine, list(flat(one)))) for one in value[1]]

@@ -25,7 +25,7 @@ MACHINES = {
 
 
 def requests(count, seed):
-    """Return requests in bursts and with pauses, some at the same nanosecond; of all sizes and kinds."""
+    """Return requests in bursts and pauses, some simultaneous, of all sizes and kinds."""
     random = np.random.default_rng(seed)
     arrival = np.cumsum(random.choice([0, 0, 1000, 300_000, 20_000_000], count))
     op = random.choice([Op.READ, Op.READ, Op.READ, Op.WRITE, Op.WRITE, Op.FLUSH], count)

@@ -17,9 +17,9 @@ def maxiq(monkeypatch):
 
 
 def test_one_set_of_parameters_gives_the_figures_of_all_its_machines(maxiq):
-    found = list(maxiq.rows(quick=True))
-    assert {row.row for row in found} == {"A1", "A2", "A3", "A4", "A5"}
-    for row in found:
+    rows = list(maxiq.rows(quick=True))
+    assert {row.row for row in rows} == {"A1", "A2", "A3", "A4", "A5"}
+    for row in rows:
         assert row.is_met == (row.note not in MISSED), row
 
 

@@ -131,16 +131,16 @@ def test_a_request_of_zero_length_is_neither_read_nor_write():
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "reason"),
     [
         ((Op.READ, Path.HIT, Reason.COLD), "a HIT has the reason COLD"),
         ((Op.READ, Path.MISS, Reason.NONE), "a MISS has the reason NONE"),
         ((Op.WRITE, Path.BYPASS, Reason.EVICTED), "a WRITE has the reason EVICTED"),
     ],
 )
-def test_a_reason_that_does_not_match_the_path_is_an_error(way, said):
+def test_a_reason_that_does_not_match_the_path_is_an_error(way, reason):
     collector = collected([(0, 1, (*way, Kind.HIT), 1)], 1)
-    with pytest.raises(ConservationError, match=said):
+    with pytest.raises(ConservationError, match=reason):
         collector.check()
 
 

@@ -39,8 +39,8 @@ def test_the_curve_of_lru_equals_caches_of_every_size():
     numbers = skewed(20_000, 30_000)  # more pages than the initial size of the tables
     curve = miss_ratio_curve(numbers)
     assert curve.distinct == len(np.unique(numbers)) == len(curve.pages)
-    for found in hits(numbers, [pages * 4096 for pages in (1, 7, 100, 3_000)]):
-        assert curve.at(found.pages) == pytest.approx(1 - found.page_hit_ratio, abs=1e-12)
+    for counted in hits(numbers, [pages * 4096 for pages in (1, 7, 100, 3_000)]):
+        assert curve.at(counted.pages) == pytest.approx(1 - counted.page_hit_ratio, abs=1e-12)
     assert curve.miss_ratio[-1] == pytest.approx(curve.first_uses)
     assert (np.diff(curve.miss_ratio) <= 0).all()
 
@@ -140,10 +140,10 @@ def test_the_command_draws_a_curve_or_prints_it():
     drawn = CliRunner().invoke(mrc, [str(CAPTURE)])
     assert drawn.exit_code == 0, drawn.output
     assert "knee:" in drawn.output
-    told = json.loads(CliRunner().invoke(mrc, [str(CAPTURE), "--json"]).output)
+    document = json.loads(CliRunner().invoke(mrc, [str(CAPTURE), "--json"]).output)
     curve = miss_ratio_curve_of_capture()
-    assert told["distinct"] == curve.distinct
-    assert told["curve"][-1]["miss_ratio"] == pytest.approx(curve.miss_ratio[-1])
+    assert document["distinct"] == curve.distinct
+    assert document["curve"][-1]["miss_ratio"] == pytest.approx(curve.miss_ratio[-1])
     lines = CliRunner().invoke(mrc, [str(CAPTURE), "--policy", "fifo", "--csv"]).output.splitlines()
     assert lines[0] == "pages,bytes,miss_ratio,error"
     assert len(lines) > 10

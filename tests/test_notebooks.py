@@ -60,11 +60,11 @@ def test_a_notebook_is_committed_without_outputs_and_is_valid(name):
 
 
 @pytest.fixture(scope="module")
-def found(request):
+def outcomes(request):
     mark = pytest.MonkeyPatch()
     mark.setenv("HYBRIDSIM_FAST", "1")
     chosen = [each.callspec.params["name"] for each in request.session.items
-              if each.name.startswith("test_the_figures_of_a_notebook_agree_with_its_result[")]  # fmt: skip
+              if each.name.startswith("test_notebook_figures_agree_with_the_result[")]  # fmt: skip
     yield executed(chosen)
     mark.undo()
 
@@ -73,14 +73,14 @@ def found(request):
     "name",
     [pytest.param(each, marks=[pytest.mark.long] * (each in LONG)) for each in names()],
 )
-def test_the_figures_of_a_notebook_agree_with_its_result(found, name):
-    told = found[name]
-    assert told["wrong"] == ""
-    assert told["shown"] == len(FIGURES[name])
-    assert told["figures"].keys() == FIGURES[name].keys()
+def test_notebook_figures_agree_with_the_result(outcomes, name):
+    outcome = outcomes[name]
+    assert outcome["wrong"] == ""
+    assert outcome["shown"] == len(FIGURES[name])
+    assert outcome["figures"].keys() == FIGURES[name].keys()
     for figure, gids in FIGURES[name].items():
-        drawn_well(told["figures"][figure], gids)
-    CHECKS[name](told["result"], Lines(told["figures"]))
+        drawn_well(outcome["figures"][figure], gids)
+    CHECKS[name](outcome["result"], Lines(outcome["figures"]))
 
 
 def drawn_well(axes, gids):
@@ -106,8 +106,8 @@ class Lines:
 
     def of(self, figure, gid):
         """Return x and y of a line."""
-        (found,) = [each["lines"][gid] for each in self._figures[figure] if gid in each["lines"]]
-        return found
+        (outcomes,) = [each["lines"][gid] for each in self._figures[figure] if gid in each["lines"]]
+        return outcomes
 
     def axes(self, figure):
         """Return the first axes of a figure."""
@@ -119,8 +119,8 @@ def should_i_cache(result, lines):
     assert result["mean_ns"] < result["mean_without_ns"]
     assert lines.axes("warm_up")["y"] == "hit ratio (%)"
     x, y = lines.of("sizes", "line-")
-    told = list(result["mean_ns_by_size"].values())
-    assert y == pytest.approx([each / 1e6 for each in told])
+    means = list(result["mean_ns_by_size"].values())
+    assert y == pytest.approx([each / 1e6 for each in means])
     assert len(x) == 3
     assert y[0] >= y[-1]
     share = lines.of("latencies", "cdf-read-warm")[1]

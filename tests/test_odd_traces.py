@@ -42,12 +42,12 @@ TRACES = {
 @pytest.fixture(params=TRACES)
 def odd(request, tmp_path):
     path = tmp_path / f"{request.param}.csv"
-    lines = (f"{time},{op},{offset},{length},,\n" for time, op, offset, length in found(request))
+    lines = (f"{time},{op},{offset},{length},,\n" for time, op, offset, length in outcome(request))
     path.write_text(HEAD + "".join(lines))
-    return Trace.read(path), found(request)
+    return Trace.read(path), outcome(request)
 
 
-def found(request):
+def outcome(request):
     return TRACES[request.param]
 
 

@@ -207,7 +207,7 @@ def test_each_mode_has_its_own_paths_of_writes_and_reads():
 
 
 def test_only_lines_of_the_cold_half_move_on_a_hit_and_the_tail_is_evicted():
-    """Two lines of list 0: the newer one is hot; a hit on it does not move it, so the older is evicted."""
+    """Two lines of list 0: the newer one is hot, a hit does not move it; the tail is evicted."""
     lines = 33  # lines 0 and 32 share a list
     fill = reads(range(0, lines * 4 * KIB, 4 * KIB))
     again = reads([0])  # the cold one moves to the head
@@ -262,11 +262,11 @@ def test_the_first_half_of_a_list_is_hot(moves):
 
 
 def test_scenario_keys_set_the_same_parameters_as_casadm():
-    said = Site.loads('[cache]\nkind = "open-cas"').cache
-    assert (said.mode, said.line_bytes, said.promotion) == ("wt", 4 * KIB, "always")
-    assert (said.sequential_cutoff_policy, said.sequential_cutoff_bytes) == ("full", MIB)
-    assert (said.cleaning, said.wake_ns, said.flush_lines) == ("alru", 20 * SECOND, 100)
-    assert (said.staleness_time_ns, said.activity_threshold_ns) == (120 * SECOND, 10 * SECOND)
+    loaded = Site.loads('[cache]\nkind = "open-cas"').cache
+    assert (loaded.mode, loaded.line_bytes, loaded.promotion) == ("wt", 4 * KIB, "always")
+    assert (loaded.sequential_cutoff_policy, loaded.sequential_cutoff_bytes) == ("full", MIB)
+    assert (loaded.cleaning, loaded.wake_ns, loaded.flush_lines) == ("alru", 20 * SECOND, 100)
+    assert (loaded.staleness_time_ns, loaded.activity_threshold_ns) == (120 * SECOND, 10 * SECOND)
     acp = Site.loads('[cache]\nkind = "open-cas"\ncleaning = "acp"\nmode = "write-back"').cache
     assert (acp.wake_ns, acp.flush_lines, acp.mode) == (10 * MS, 128, "wb")
     assert (acp.insertion_threshold, acp.trigger_lines(1000)) == (3, 800)

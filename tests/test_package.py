@@ -1,4 +1,4 @@
-"""The wheel contains everything but the tests: hybridsim works where only the wheel is installed."""
+"""The wheel contains everything but the tests: hybridsim works with only the wheel installed."""
 
 import os
 import subprocess
@@ -38,8 +38,8 @@ def elsewhere(wheel, tmp_path_factory):
             [sys.executable, *words], cwd=desk, env=environment, capture_output=True, text=True
         )
 
-    said = python("-c", "import hybridsim; print(hybridsim.__file__)")
-    assert said.stdout.startswith(str(site)), said.stderr
+    path = python("-c", "import hybridsim; print(hybridsim.__file__)")
+    assert path.stdout.startswith(str(site)), path.stderr
     return python
 
 
@@ -51,8 +51,8 @@ def test_the_wheel_has_every_file_of_the_package_and_the_demo(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     demo = {f"hybridsim/traces/demo/{path.name}" for path in (ROOT / "traces/demo").iterdir()}
-    found = {name for name in inside if ".dist-info/" not in name}
-    assert found == sources | demo
+    files = {name for name in inside if ".dist-info/" not in name}
+    assert files == sources | demo
 
 
 def test_the_wheel_lists_the_licences_of_its_contents(wheel):

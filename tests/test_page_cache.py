@@ -182,14 +182,12 @@ class TestFills:
         assert paths(once)[1] == (Path.HIT, Reason.NONE)
 
     @pytest.mark.parametrize(("fill", "answered"), [(Fill.RE_READ, 2.1), (Fill.PIGGYBACK, 1.1)])
-    def test_a_foreground_fill_delays_the_completion(
-        self, fill: Fill, answered: float
-    ) -> None:
+    def test_a_foreground_fill_delays_the_completion(self, fill: Fill, answered: float) -> None:
         outcome = run(read(0, 0), cache=READ_ONLY, fill=fill, fill_when=FillWhen.FOREGROUND)
         assert done(outcome) == [answered]
 
     def test_fills_above_the_rate_are_declined(self) -> None:
-        # One page takes more than 100 ms of tokens; the bucket is empty for the second, not the third.
+        # A page takes over 100 ms of tokens; the bucket is empty for the second, not the third.
         reads = [read(at, PAGE * at) for at in (0, 10, 50)]
         outcome = run(*reads, read(60, 10 * PAGE), cache=READ_ONLY, fill_rate=30_000)
         assert counted(outcome, "fills_started", "fills_over_rate") == [2, 2]
@@ -259,13 +257,13 @@ def test_defaults_of_write_back_are_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("text", "message"),
     [
         ('dirty_low = "60%"', "dirty_low must be below dirty_high"),
         ('clean_above = "46%"', "nothing would be cleaned down to dirty_low"),
         ('dirty_high = "150%"', "is no share"),
     ],
 )
-def test_contradictory_settings_are_refused(said: str, message: str) -> None:
+def test_contradictory_settings_are_refused(text: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        Site.loads(f'[cache]\nmode = "write-back"\n{said}')
+        Site.loads(f'[cache]\nmode = "write-back"\n{text}')

@@ -31,10 +31,10 @@ def lane(events, batch):
 
 def requests_of(*lanes, by_issue=False, batch=16):
     pairer = Pairer([lane(each, batch) for each in lanes], batch, by_issue=by_issue)
-    found = joined(list(pairer.requests(0, lambda: 0)))
-    columns = (found.arrival_ns, found.dispatch_ns, found.complete_ns, found.op)
-    rows = zip(*(c.tolist() for c in (*columns, found.offset_bytes, found.length_bytes)))
-    return list(rows), found, pairer
+    requests = joined(list(pairer.requests(0, lambda: 0)))
+    columns = (requests.arrival_ns, requests.dispatch_ns, requests.complete_ns, requests.op)
+    rows = zip(*(c.tolist() for c in (*columns, requests.offset_bytes, requests.length_bytes)))
+    return list(rows), requests, pairer
 
 
 def event(time, action, start=0, blocks=1, op=Op.WRITE, flags=0, error=0):
@@ -62,11 +62,11 @@ class TestByHand:
         assert [row[:3] for row in rows] == [(0, -1, 6)]
 
     def test_a_requeued_request_has_its_last_dispatch_time(self):
-        rows, found, pairer = requests_of(
+        rows, requests, pairer = requests_of(
             [event(0, Q), event(1, D), event(2, R), event(5, D), event(9, C)]
         )
         assert [row[:3] for row in rows] == [(0, 5, 9)]
-        assert found.flags[0] & Flag.REQUEUED
+        assert requests.flags[0] & Flag.REQUEUED
         assert pairer.count(At.REQUEUES) == 1
 
     def test_a_journal_commit_ends_after_its_second_flush(self):
@@ -119,10 +119,10 @@ class TestBounds:
         count = pairing.PENDING_MAX + 1000
         events = [(i, i * KIB4, KIB4, 1, 0, 0, int(Q), 0, 0) for i in range(count)]
         pairer = Pairer([lane(events, 1 << 14)], 1 << 14, by_issue=False)
-        found = joined(list(pairer.requests(0, lambda: 0)))
-        assert found.arrival_ns.tolist() == list(range(count))
+        requests = joined(list(pairer.requests(0, lambda: 0)))
+        assert requests.arrival_ns.tolist() == list(range(count))
         assert pairer.count(At.INCOMPLETE) == count
-        assert (found.complete_ns == -1).all()
+        assert (requests.complete_ns == -1).all()
 
 
 SECTORS = st.integers(0, 12)

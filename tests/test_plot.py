@@ -41,13 +41,13 @@ def labels(figure, axes=0):
 
 
 def test_a_warm_up_shows_the_hit_ratio_in_per_cent_over_time():
-    found = replayed()
-    figure = plot.warm_up(found)
+    replay = replayed()
+    figure = plot.warm_up(replay)
     assert labels(figure) == ("time (s)", "hit ratio (%)")
     curve = lines(figure)["smooth"]
-    assert curve.get_ydata() == pytest.approx(100 * found.warm_up.smooth)
+    assert curve.get_ydata() == pytest.approx(100 * replay.warm_up.smooth)
     assert curve.get_xdata() == pytest.approx(
-        (found.warm_up.times_ns + found.warm_up.bin_ns / 2) / SECOND
+        (replay.warm_up.times_ns + replay.warm_up.bin_ns / 2) / SECOND
     )
 
 
@@ -68,8 +68,8 @@ def test_panels_share_the_time_axis():
     ]  # fmt: skip
     assert len({axes.get_xlim() for axes in figure.axes}) == 1
     p99 = lines(figure, 1)["p99"].get_ydata()
-    told = replayed().to_dict()["series"]["p99_ns"]
-    assert p99 == pytest.approx([each / 1e6 for each in told])
+    expected = replayed().to_dict()["series"]["p99_ns"]
+    assert p99 == pytest.approx([each / 1e6 for each in expected])
 
 
 def test_distributions_end_at_100_per_cent():
@@ -82,32 +82,34 @@ def test_distributions_end_at_100_per_cent():
 
 
 def test_the_mean_is_the_sum_of_its_paths():
-    found = replayed()
-    figure = plot.ways(found)
+    replay = replayed()
+    figure = plot.ways(replay)
     widths = [bar.get_width() for bar in figure.axes[0].patches]
-    means = [found.phases[name].figures.reads.mean_ns / 1e6 for name in ("none", "cold", "warm")]
+    means = [replay.phases[name].figures.reads.mean_ns / 1e6 for name in ("none", "cold", "warm")]
     assert sum(widths) == pytest.approx(sum(means))
 
 
 def test_bars_of_disk_time_add_up_to_the_utilisation():
-    found = replayed()
-    figure = plot.disk_time(found)
+    replay = replayed()
+    figure = plot.disk_time(replay)
     ends = max(bar.get_x() + bar.get_width() for bar in figure.axes[0].patches)
-    assert ends == pytest.approx(100 * found.phases["none"].utilisation)
+    assert ends == pytest.approx(100 * replay.phases["none"].utilisation)
 
 
 def test_stacked_reasons_add_up_to_the_share_of_missed_reads():
-    found = replayed()
-    highest = list(lines(plot.reasons(found)).values())[-1].get_ydata()
-    missed = 1 - found.cached.whole.figures.hit_ratio
+    replay = replayed()
+    highest = list(lines(plot.reasons(replay)).values())[-1].get_ydata()
+    missed = 1 - replay.cached.whole.figures.hit_ratio
     assert highest.mean() == pytest.approx(100 * missed, rel=0.1)
 
 
 def test_an_address_map_counts_all_requests():
     figure = plot.address_map(replayed(), "writes")
     (image,) = figure.axes[0].images
-    told = replayed().trace["address_map"]["writes"]
-    assert np.nansum(image.get_array()) == sum(int(n) for column in told for n in column.split())
+    expected = replayed().trace["address_map"]["writes"]
+    assert np.nansum(image.get_array()) == sum(
+        int(n) for column in expected for n in column.split()
+    )
     assert labels(figure) == ("time in the trace (s)", "address (GiB)")
 
 
@@ -147,9 +149,9 @@ accessed = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 5)), min_siz
 
 
 @given(accessed, st.integers(1, 50))
-def test_reuse_times_equal_a_naive_computation(found, rows):
-    found.sort()
-    parts = [found[at : at + rows] for at in range(0, len(found), rows)]
+def test_reuse_times_equal_a_naive_computation(accesses, rows):
+    accesses.sort()
+    parts = [accesses[at : at + rows] for at in range(0, len(accesses), rows)]
     trace = SimpleNamespace(
         chunks=lambda: iter(
             requests(
@@ -158,17 +160,17 @@ def test_reuse_times_equal_a_naive_computation(found, rows):
             for part in parts
         )
     )
-    told = reuse_times(trace)
+    computed = reuse_times(trace)
     last, lags = {}, []
-    for time_ns, page in found:
+    for time_ns, page in accesses:
         if page in last:
             lags.append(time_ns - last[page])
         last[page] = time_ns
-    assert told.first_uses == len(last)
-    assert sum(told.counts) == len(lags)
-    for edge, share in zip(told.edges_ns, told.within):
-        below = sum(lag < edge * (1 - 1e-9) for lag in lags) / len(found)
-        upto = sum(lag <= edge * (1 + 1e-9) for lag in lags) / len(found)
+    assert computed.first_uses == len(last)
+    assert sum(computed.counts) == len(lags)
+    for edge, share in zip(computed.edges_ns, computed.within):
+        below = sum(lag < edge * (1 - 1e-9) for lag in lags) / len(accesses)
+        upto = sum(lag <= edge * (1 + 1e-9) for lag in lags) / len(accesses)
         assert below - 1e-12 <= share <= upto + 1e-12
 
 
@@ -185,13 +187,13 @@ points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, m
 
 
 @given(points)
-def test_the_front_is_the_set_of_points_that_none_dominates(found):
-    x, y = zip(*found)
+def test_the_front_is_the_set_of_points_that_none_dominates(rows):
+    x, y = zip(*rows)
     kept = front(x, y)
-    on_front = {found[at] for at in kept}
+    on_front = {rows[at] for at in kept}
     assert len(on_front) == len(kept)
-    for a, b in found:
-        beaten = any((c <= a and d <= b) and (c, d) != (a, b) for c, d in found)
+    for a, b in rows:
+        beaten = any((c <= a and d <= b) and (c, d) != (a, b) for c, d in rows)
         assert ((a, b) in on_front) is not beaten
 
 
@@ -345,8 +347,8 @@ def boxes(texts):
 
 
 def is_clear(texts):
-    found = boxes(texts)
-    return not any(one.overlaps(other) for at, one in enumerate(found) for other in found[:at])
+    extents = boxes(texts)
+    return not any(one.overlaps(other) for at, one in enumerate(extents) for other in extents[:at])
 
 
 def test_names_on_a_front_do_not_cover_each_other():

@@ -130,7 +130,7 @@ def test_replacement_equals_its_model_with_many_cancelled_admissions(name):
 def replace_with_both(name, capacity, steps):
     """Run a cache of this capacity: a page is admitted, touched again, or dropped (9).
 
-    At 8 the admission is cancelled; at 7 the eviction of the victim is refused, as if it were dirty.
+    At 8 the admission is cancelled; at 7 the eviction is refused, as if the victim were dirty.
     """
     policy, model = REPLACEMENT_MODELS[name](capacity)
     growing = Growing(policy)
@@ -224,8 +224,10 @@ def forgetful(monkeypatch):
         ("replacement", 30_000, 20, 60, 2500),
     ],
 )
-def test_the_learned_policy_equals_its_model_in_each_role(role, price, capacity, pages, early, forgetful):
-    """Over all accesses of a phase in which each is sampled, and later ones; some requests are long."""
+def test_the_learned_policy_equals_its_model_in_each_role(
+    role, price, capacity, pages, early, forgetful
+):
+    """Over a phase in which every access is sampled, and a later one; some requests are long."""
     policy = Learned.new(IDS, capacity, price, role != "replacement", role != "admission")
     model = twin.Learned(capacity, price, role != "replacement", role != "admission")
     policy.state[learned_policy.CLOCK] = model.clock = reuse.EARLY - early

@@ -65,8 +65,8 @@ def test_hits_and_misses_add_up_and_all_policies_get_the_same_accesses(rows):
 
 def test_belady_has_the_most_hits_of_policies_that_admit_every_miss(rows):
     for share in map(float, SHARES):
-        found = {r["policy"]: r["page_hits"] for r in rows if r["share"] == share and "fills" in r}
-        assert found["belady"] >= max(found["lru"], found["s3-fifo"])
+        hits = {r["policy"]: r["page_hits"] for r in rows if r["share"] == share and "fills" in r}
+        assert hits["belady"] >= max(hits["lru"], hits["s3-fifo"])
 
 
 def test_no_policy_is_above_the_bound_at_any_price(rows):
@@ -74,8 +74,8 @@ def test_no_policy_is_above_the_bound_at_any_price(rows):
     for bound in (row for row in rows if row["level"] == "bound"):
         for row in rows:
             if row["level"] == "hits" and row["share"] == bound["share"]:
-                for price, most in bound["bounds"]:
-                    assert row["page_hits"] - price * row["fills"] <= most
+                for price, bound_value in bound["bounds"]:
+                    assert row["page_hits"] - price * row["fills"] <= bound_value
 
 
 def best_by_trial(ids, pages, price):
@@ -121,8 +121,8 @@ def test_a_second_run_computes_nothing_and_prints_the_same(
 
 
 def test_full_timing_replays_every_request(yardstick, traces, results, capsys):
-    said = ("--timed", "--policy", "learned", "--json", "--results", str(results))
-    yardstick["policies"].main([*said, "--share", "0.1"], traces)
+    arguments = ("--timed", "--policy", "learned", "--json", "--results", str(results))
+    yardstick["policies"].main([*arguments, "--share", "0.1"], traces)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (timed,) = [row for row in rows if row["level"] == "timed"]
     (counted,) = [row for row in rows if row["level"] == "hits"]
@@ -153,15 +153,15 @@ def held_row(policy, fills, misses):
 def test_the_budget_row_checks_fills_and_savings(yardstick, fills, verdicts):
     table = yardstick["policy_table"]
     rows = [held_row("LARC", 2000, 50_000), held_row("learned", fills, 40_000)]
-    found = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
-    assert [line.split()[0] for line in found] == verdicts
+    lines = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
+    assert [line.split()[0] for line in lines] == verdicts
 
 
 def test_a_policy_with_more_misses_misses_the_lowest_criterion(yardstick):
     table = yardstick["policy_table"]
     rows = [held_row("LARC", 2000, 50_000), held_row("learned", 2000, 50_200)]
-    found = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
-    assert [line.split()[0] for line in found] == ["met", "missed", "met"]
+    lines = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
+    assert [line.split()[0] for line in lines] == ["met", "missed", "met"]
 
 
 def test_moved_regions_are_requested_from_their_move_on(yardstick):

@@ -67,13 +67,13 @@ class TestForms:
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_documented_lines_give_the_documented_requests(self, form, end, tmp_path):
-        text, said = self.FORMS[form]
+        text, expected = self.FORMS[form]
         path = written(tmp_path / "x", text.replace("\n", end).removesuffix(end))
         assert Trace.read(path).format == form
         assert [
             (arrival, op, offset // SECTOR, length)
             for arrival, _, _, op, offset, length in as_rows(read(path))
-        ] == said
+        ] == expected
 
 
 class TestFiles:
@@ -106,10 +106,10 @@ class TestFiles:
         written(tmp_path / "utf-16", self.TEXT.encode("utf-16"))
         # libCacheSim, traceReader/customizedReader/lcs.h: LCS_TRACE_START_MAGIC
         written(tmp_path / "lcs", bytes.fromhex("f0debc9a78563412") + bytes(1016))
-        for name, told in (
+        for name, message in (
             ("zip", "a zip archive"),
             ("utf-16", "write it as UTF-8"),
             ("lcs", "libCacheSim's lcs, which is not read: make it oracleGeneral"),
         ):
-            with pytest.raises(TraceError, match=told):
+            with pytest.raises(TraceError, match=message):
                 Trace.read(tmp_path / name, format="alibaba")

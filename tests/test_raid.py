@@ -112,7 +112,14 @@ THEORY = [
     (FIVE, [], WRITE, (0, 2 * CHUNK), [2, 3], [0, 1, 4]),
     (FIVE, [], WRITE, (0, 3 * CHUNK), [3], [0, 1, 2, 4]),
     (FIVE, [], WRITE, (0, 4 * CHUNK), [], [0, 1, 2, 3, 4]),
-    ((Level.RAID5, 4), [], WRITE, SMALL, [1, 2], [0, 3]),  # a tie: read the others, which are as many
+    (
+        (Level.RAID5, 4),
+        [],
+        WRITE,
+        SMALL,
+        [1, 2],
+        [0, 3],
+    ),  # a tie: read the others, which are as many
     # Degraded: a lost chunk is read from all others; a write reads what determines the parity.
     (FIVE, [0], READ, SMALL, [1, 2, 3, 4], []),
     (FIVE, [0], READ, (CHUNK, 4 * KIB), [1], []),
@@ -142,7 +149,9 @@ THEORY = [
 
 
 @pytest.mark.parametrize(("array", "failed", "op", "where", "reads", "writes"), THEORY)
-def test_each_request_reads_and_writes_the_members_of_theory(array, failed, op, where, reads, writes):
+def test_each_request_reads_and_writes_the_members_of_theory(
+    array, failed, op, where, reads, writes
+):
     assert Array(*array, failed).run(op, *where) == (reads, writes)
 
 
@@ -332,8 +341,8 @@ class TestRebuild:
         assert sum(read.values()) == 16 * sources
         if sources > 1:
             assert set(read.values()) == {16}
-        told = array.tier.totals(0)
-        assert told["rebuilt_bytes"] == told["rebuild_bytes"] == 16 * CHUNK
+        totals = array.tier.totals(0)
+        assert totals["rebuilt_bytes"] == totals["rebuild_bytes"] == 16 * CHUNK
         assert array.tier.can_read(member, 16 * CHUNK)
 
     @pytest.mark.parametrize("spread", [Spread.FAR, Spread.OFFSET])
@@ -427,10 +436,10 @@ def under_load(rebuild, count, depth):
 
 
 def test_the_minimum_rebuild_rate_holds_under_a_continuous_load():
-    least = 2 * 10**6
-    finished, end_ns = under_load(RebuildParameters(1, least, 10**9), 1200, 32)
+    minimum = 2 * 10**6
+    finished, end_ns = under_load(RebuildParameters(1, minimum, 10**9), 1200, 32)
     rebuilt = finished.below.slow.totals(0)["rebuilt_bytes"]
-    assert rebuilt / (end_ns / SECOND) >= 0.95 * least
+    assert rebuilt / (end_ns / SECOND) >= 0.95 * minimum
     calm, calm_ns = under_load(RebuildParameters(1, 1000, 10**9), 1200, 32)
     assert calm.below.slow.totals(0)["rebuilt_bytes"] < rebuilt
     assert calm_ns < end_ns  # the load must yield

@@ -99,9 +99,9 @@ def lock(host):
 
 def tracing_of(host):
     root = host.sys / "kernel/tracing"
-    found = {name: chosen((root / name).read_text().strip()) for name in TRACEFS}
-    found["enable"] = (host.sys / "class/block/sdx/trace/enable").read_text().strip()
-    return found
+    settings = {name: chosen((root / name).read_text().strip()) for name in TRACEFS}
+    settings["enable"] = (host.sys / "class/block/sdx/trace/enable").read_text().strip()
+    return settings
 
 
 def later(number, seconds=0.3):
@@ -128,9 +128,9 @@ class TestByBlktrace:
         prepared = prepare("sdx", "monday", 5, host=host)
         recorded = record(prepared)
         assert recorded.dropped == 12
-        said = trace_record.answer_text(prepared, recorded)
-        assert "12 events: results will be off; record again with a larger --buffer" in said
-        assert "hybridsim replay monday.blktrace.0.zst" in said
+        answer = trace_record.answer_text(prepared, recorded)
+        assert "12 events: results will be off; record again with a larger --buffer" in answer
+        assert "hybridsim replay monday.blktrace.0.zst" in answer
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_signal_ends_the_recording_and_keeps_its_files(self, number, host, tmp_path):
@@ -161,8 +161,8 @@ class TestByBlktrace:
 
     def test_the_json_matches_its_schema(self, host):
         prepared = prepare("/dev/sdx", None, 600, host=host)
-        told = trace_record.as_object(prepared, record(prepared))
-        assert wrong({"schema": trace_record.SCHEMA, **told}) == []
+        document = trace_record.as_object(prepared, record(prepared))
+        assert wrong({"schema": trace_record.SCHEMA, **document}) == []
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,7 @@ class TestByTracefs:
         assert recorded.summary.requests == len(reference_rows(CASE))
         assert (recorded.dropped, recorded.was_stopped) == (0, False)
 
-    def test_no_pipe_is_open_while_the_tracer_changes(
-        self, host, monkeypatch
-    ):
+    def test_no_pipe_is_open_while_the_tracer_changes(self, host, monkeypatch):
         write, changes = tracefs._write, []
 
         def checked(path, value):
@@ -260,7 +258,7 @@ record(prepare("sdx", None, 1, sys.argv[1], host=host))
 
 
 def check_ended(host, tmp_path, draw):
-    """Kill a recording at some moment; check that tracing is restored and its files are readable."""
+    """Kill a recording at some moment; check that tracing is restored and files are readable."""
     way, number = draw.choice(["blktrace", "tracefs"]), draw.choice(ENDINGS)
     before, out = tracing_of(host), tmp_path / "out"
     install(tmp_path, draw.choice(["", SLOW]))
@@ -274,9 +272,11 @@ def check_ended(host, tmp_path, draw):
     while time.monotonic() < end and not (draw.random() < 0.01 and any(out.iterdir())):
         time.sleep(0.005)
     child.send_signal(number)
-    _, told = child.communicate(timeout=120)
+    _, errors = child.communicate(timeout=120)
     if number != signal.SIGKILL:
-        assert "Traceback" not in told or "KeyboardInterrupt" in told  # because this is not a command
+        assert (
+            "Traceback" not in errors or "KeyboardInterrupt" in errors
+        )  # because this is not a command
         assert tracing_of(host) == before
         assert not list(out.glob(".hybridsim-*"))
     for name, text in TRACEFS.items():  # as a user must do after SIGKILL
@@ -348,7 +348,9 @@ class TestWhatIsMissing:
             ("echo 'write failed: No space left on device' >&2; exit 1", "incomplete: .*No space"),
         ],
     )
-    def test_records_before_the_death_of_blktrace_are_kept(self, rest, why, host, tmp_path, monkeypatch):
+    def test_records_before_the_death_of_blktrace_are_kept(
+        self, rest, why, host, tmp_path, monkeypatch
+    ):
         install(tmp_path, rest)
         done, last = run("--time", "5s", host=host, monkeypatch=monkeypatch)
         assert done.exit_code == 3
@@ -432,12 +434,12 @@ class TestRefusals:
 
 
 def test_the_estimate_uses_the_current_request_rate(host, monkeypatch):
-    found = disks.find("sdx", host)
-    stat = found.folder / "stat"
+    disk = disks.find("sdx", host)
+    stat = disk.folder / "stat"
     monkeypatch.setattr(
         time, "sleep", lambda _: put(stat, "160 5 800 9 90 12 400 9 0 0 0\n")
     )  # fmt: skip
     monkeypatch.setattr(time, "monotonic", iter([0.0, 1.0]).__next__)
-    expected = disks.estimate(found, 10, host.sys, host)
+    expected = disks.estimate(disk, 10, host.sys, host)
     assert expected.requests_per_second == 100
     assert expected.bytes == (3 * 100 + 10) * 48 * 10

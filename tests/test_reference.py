@@ -138,7 +138,7 @@ class TestHdd:
         assert done(on(DISK, [read(0, 95 * SECTOR, 10 * SECTOR)])) == [9.5 + 1.0 + 0.5]
 
     def test_the_next_track_starts_right_after_a_border(self) -> None:
-        # This is the purpose of skew: the data after the border arrive right when the head is ready.
+        # This is the purpose of skew: the data after the border arrive when the head is ready.
         disk = Platters(DISK)
         turned = disk.transfer(0, TRACK + SECTOR) - disk.transfer(TRACK, SECTOR)
         assert disk.angle(TRACK) == (disk.angle(0) + turned) % DISK.rev_ns
@@ -221,7 +221,9 @@ class TestHdd:
             (Order.SWEEP, [0, 3, 2, 1]),
         ],
     )
-    def test_each_scheduler_orders_the_queue_by_its_rule(self, order: Order, numbers: list[int]) -> None:
+    def test_each_scheduler_orders_the_queue_by_its_rule(
+        self, order: Order, numbers: list[int]
+    ) -> None:
         # The arm is over cylinder 4 at 14.1; the others lie 2 and 3 cylinders back, and 4 ahead,
         # where their sectors are under the head at 19.0, 20.0 and 18.2.
         requests = [read(0, 8 * TRACK)]
@@ -253,7 +255,9 @@ class TestReadAhead:
             (read(20, 21 * SECTOR, 4 * SECTOR), 22.5),  # not buffered at all
         ],
     )
-    def test_a_read_after_a_read_is_served_by_the_read_ahead(self, then: Request, completion: float) -> None:
+    def test_a_read_after_a_read_is_served_by_the_read_ahead(
+        self, then: Request, completion: float
+    ) -> None:
         assert done(on(self.DISK, [self.FIRST, then])) == [11.0, completion]
 
     def test_without_read_ahead_every_read_goes_to_the_media(self) -> None:
@@ -323,7 +327,7 @@ class TestWriteCache:
         assert ends == [5100 * US]
 
     def test_a_flush_waits_for_all_acknowledged_writes(self) -> None:
-        # Sectors 90 and 50 are written at 5.0 and 9.0; the flush does not cover a third, later write.
+        # Sectors 90 and 50 are written at 5.0 and 9.0; the flush ignores a third, later one.
         flush = Request(MS, Op.FLUSH, 0, 0)
         requests = [write(0, 50 * SECTOR), write(0.5, 90 * SECTOR), flush, write(2, 70 * SECTOR)]
         assert done(on(self.DISK, requests)) == [0.1, 0.6, 10.1, 2.1]
@@ -374,7 +378,7 @@ class TestWriteCache:
 
     @pytest.mark.parametrize(("submitted_ms", "done_ms"), [(0, 7.1), (1, 17.1)])
     def test_overdue_reads_precede_destages(self, submitted_ms: int, done_ms: float) -> None:
-        """At 4.1 a read that arrived with the writes is overdue; a later one follows the destages."""
+        """At 4.1 a read that arrived with the writes is overdue; a later one is after destages."""
         disk = replace(self.DISK, age_limit_ns=3 * MS)
         late = read(submitted_ms, 4 * TRACK + 50 * SECTOR)
         assert done(on(disk, [*self.FULL, late]))[-1] == done_ms
@@ -560,8 +564,8 @@ class TestCache:
             self.HIT,
         ]
         assert done(outcome) == [1.0, 3.0999, 2.2]
-        found = {name: count for name, count in outcome.counters.items() if count > 0}
-        assert found == {
+        counters = {name: count for name, count in outcome.counters.items() if count > 0}
+        assert counters == {
             "fills_started": 1,
             "fills_completed": 1,
             "slow_read_bytes": 2 * SECTOR + PAGE,
@@ -750,7 +754,9 @@ class TestSource:
         ]
         assert parents(requests) == [-1, -1, 0, 1]
 
-    def test_the_number_of_loaded_requests_is_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_number_of_loaded_requests_is_limited(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(source_module.ThinkSource, "LOADED", 2)
         think = SourceParameters(Replay.THINK)
         assert self.issued([read(1, 0)] * 5, think) == [1, 1, 11, 11, 21]
@@ -767,7 +773,7 @@ class TestOrder:
         assert [fact.path for fact in outcome.facts] == [Path.MISS, Path.HIT]
 
     def test_arrivals_of_an_instant_come_in_order_of_number(self) -> None:
-        # Every request takes 10 ms. At 10 request 3 becomes due at 20; at 20 request 2 is due at once.
+        # A request takes 10 ms. At 10 request 3 becomes due at 20; at 20 request 2 is due at once.
         requests = [
             read(0, 0, stream=0, complete_ns=20 * MS),
             read(10, 0, stream=1, complete_ns=30 * MS),

@@ -50,8 +50,8 @@ def test_figures_are_checked_by_tolerance_and_guarantees_by_bound(reference):
     promise = reference.Published("clat mean", 5, "ms", at_most=True)
     assert reference.held(command, promise, 0.5).is_met
     assert not reference.held(command, promise, 5.1).is_met
-    told = reference.Published("clat stddev", 900, "us", None)
-    assert reference.held(command, told, 11).is_met is None
+    figure = reference.Published("clat stddev", 900, "us", None)
+    assert reference.held(command, figure, 11).is_met is None
 
 
 def test_no_figure_is_listed_twice(reference):
@@ -66,5 +66,5 @@ def test_no_figure_is_listed_twice(reference):
 
 
 def test_every_basis_is_defined(reference):
-    told = {one.basis for command in reference.COMMANDS for one in command.figures}
-    assert told <= reference.BASES
+    bases = {one.basis for command in reference.COMMANDS for one in command.figures}
+    assert bases <= reference.BASES

@@ -69,8 +69,8 @@ def test_chunk_sizes_do_not_change_the_result(demo, answer, monkeypatch):
 
 
 def test_the_json_has_no_nan_and_the_report_has_the_verdict(answer):
-    found = json.loads(answer.to_json(), parse_constant=lambda name: pytest.fail(name))
-    assert found["schema"] == "hybridsim.result/1"
+    document = json.loads(answer.to_json(), parse_constant=lambda name: pytest.fail(name))
+    assert document["schema"] == "hybridsim.result/1"
     assert "VERDICT      Yes." in render(answer)
 
 

@@ -14,14 +14,18 @@ SCENARIO = {**SCENARIO, "capacity_bytes": 10**12}
 
 
 @pytest.fixture(scope="module")
-def found():
+def answer():
     return result(SHORT, scenario=SCENARIO)
 
 
 def test_a_requirement_is_a_measure_a_comparison_and_a_value_with_its_unit():
-    said = parse(" p99.9.writes.cold <= 8.5ms ")
-    assert (said.measure, said.direction, said.phase) == ("p99.9", "writes", "cold")
-    assert (said.compared, said.bound) == ("<=", 8_500_000)
+    requirement = parse(" p99.9.writes.cold <= 8.5ms ")
+    assert (requirement.measure, requirement.direction, requirement.phase) == (
+        "p99.9",
+        "writes",
+        "cold",
+    )
+    assert (requirement.compared, requirement.bound) == ("<=", 8_500_000)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +41,7 @@ def test_latencies_default_to_reads_of_the_warm_phase():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("p99<8", "needs a unit"),
         ("p99<8ks", "unknown time unit"),
@@ -56,8 +60,8 @@ def test_latencies_default_to_reads_of_the_warm_phase():
         ("", "is no requirement"),
     ],
 )
-def test_invalid_requirements_are_refused_with_the_reason(text, said):
-    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+def test_invalid_requirements_are_refused_with_the_reason(text, message):
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         parse(text)
 
 
@@ -75,18 +79,18 @@ def test_invalid_requirements_are_refused_with_the_reason(text, said):
         ("warmup<1h", lambda r: r.warm_up.reached_ns[90]),
     ],
 )
-def test_the_checked_value_is_that_of_the_report(found, text, value):
-    checked = parse(text).check(Seen.cached(found))
-    assert checked.value == value(found)
+def test_the_checked_value_is_that_of_the_report(answer, text, value):
+    checked = parse(text).check(Seen.cached(answer))
+    assert checked.value == value(answer)
     assert checked.met
 
 
-def test_the_bound_itself_is_met_only_with_or_equal(found):
-    hit = found.phases["warm"].figures.hit_ratio
+def test_the_bound_itself_is_met_only_with_or_equal(answer):
+    hit = answer.phases["warm"].figures.hit_ratio
     for compared, met in (("<", False), ("<=", True), (">", False), (">=", True)):
         required = parse(f"hit{compared}0%")
         required = type(required)(**{**vars(required), "bound": hit})
-        assert required.check(Seen.cached(found)).met is met
+        assert required.check(Seen.cached(answer)).met is met
 
 
 def test_a_value_that_rounds_to_the_bound_is_shown_as_above_or_below():
@@ -95,13 +99,13 @@ def test_a_value_that_rounds_to_the_bound_is_shown_as_above_or_below():
     assert Checked(parse("mean<5ms"), 5_000_000, False, "").words == "5.00 ms"
 
 
-def test_disks_alone_have_no_hits_and_no_wear(found):
+def test_disks_alone_have_no_hits_and_no_wear(answer):
     texts = ("hit>0%", "dwpd<=0", "years>99", "warmup<=0s", "mean<1s")
-    hit, *others = [parse(text).check(Seen.alone(found)) for text in texts]
+    hit, *others = [parse(text).check(Seen.alone(answer)) for text in texts]
     assert hit.value == 0
     assert not hit.met
     assert all(each.met for each in others)
-    assert others[-1].value == found.phases["none"].figures.reads.mean_ns
+    assert others[-1].value == answer.phases["none"].figures.reads.mean_ns
 
 
 @pytest.mark.parametrize(
@@ -130,11 +134,11 @@ def test_requirements_of_reads_need_a_trace_with_reads():
             check_answerable([parse(text)], reads=0, writes=1)
 
 
-def test_report_and_json_show_which_requirements_are_met(found):
-    held = found.held_against(parse_all(["mean<1s", "hit>99%"]))
+def test_report_and_json_show_which_requirements_are_met(answer):
+    held = answer.held_against(parse_all(["mean<1s", "hit>99%"]))
     report = render(held)
     assert "✓ mean<1s" in report
     assert "✗ hit>99%" in report
     assert render(held, ascii_only=True).isascii()
-    told = json.loads(held.to_json())["require"]
-    assert [(each["expr"], each["ok"]) for each in told] == [("mean<1s", True), ("hit>99%", False)]
+    rows = json.loads(held.to_json())["require"]
+    assert [(each["expr"], each["ok"]) for each in rows] == [("mean<1s", True), ("hit>99%", False)]

@@ -127,10 +127,10 @@ def test_raid0_is_an_alias_of_stripe():
      ("raid10", 4, 2), ("raid10", 3, 1.5)],
 )  # fmt: skip
 def test_the_capacity_of_a_level_excludes_copies_and_parity(kind, members, data):
-    said = Scenario.default().with_options(backing=kind, members=members).backing
+    backing = Scenario.default().with_options(backing=kind, members=members).backing
     volume = 12 * 65536
-    assert said.member_bytes(volume) == volume / data
-    drive = said.model_copy(update={"capacity": "768KiB"})  # twelve chunks per member
+    assert backing.member_bytes(volume) == volume / data
+    drive = backing.model_copy(update={"capacity": "768KiB"})  # twelve chunks per member
     assert drive.member_bytes(int(data * volume)) == volume
     with pytest.raises(ScenarioError, match="the array holds"):
         drive.member_bytes(int(data * volume) + 1)
@@ -154,11 +154,11 @@ def test_the_capacity_of_a_level_excludes_copies_and_parity(kind, members, data)
 def test_an_array_survives_the_losses_of_its_level(kind, members, lost, survives):
     text = f'[backing]\nkind = "{kind}"\nmembers = {members}\n'
     one, *others = lost
-    for said in (f"failed = {lost}", f"failed = {others}\nrebuild = {{member = {one}}}"):
+    for failures in (f"failed = {lost}", f"failed = {others}\nrebuild = {{member = {one}}}"):
         if survives:
-            assert Scenario.loads(text + said).backing.members == members
+            assert Scenario.loads(text + failures).backing.members == members
         else:
-            assert "data" in errors(text + said)
+            assert "data" in errors(text + failures)
 
 
 @pytest.mark.parametrize(
@@ -477,11 +477,11 @@ def leaves(value, path=()):
 def test_every_key_of_a_valid_text_is_located(text):
     text = text.replace("\r\n", "\n")
     try:
-        said = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
     places = Places(text)
-    assert all(path in places.keys for path in leaves(said) if path)
+    assert all(path in places.keys for path in leaves(table) if path)
 
 
 def test_keys_are_located_in_every_toml_notation():
@@ -535,10 +535,10 @@ def test_policy_names_are_those_of_the_registries():
         assert Scenario.default().with_options(admission=name).cache.admission == name
     for name in REPLACEMENT:
         assert Scenario.default().with_options(replacement=name).cache.replacement == name
-    said = Scenario.loads(
+    scenario = Scenario.loads(
         '[cache]\nadmission = "probabilistic"\nprobability = "2.5%"\nrequest_max = "8KiB"'
     )
-    parameters = said.cache.policy_parameters
+    parameters = scenario.cache.policy_parameters
     assert parameters["probability_per_million"] == 25_000
     assert parameters["request_max_bytes"] == 8192
     assert "did you mean 'arc'?" in errors('[cache]\nreplacement = "arx"')

@@ -83,15 +83,17 @@ def written(tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr
     kept = (folder / "kept" / "results.jsonl").read_text().splitlines()
-    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS | PRINTED}
-    return found | {"point": json.loads(kept[0])}
+    documents = {
+        name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS | PRINTED
+    }
+    return documents | {"point": json.loads(kept[0])}
 
 
 def wrong(document):
     """Return the violations of the schema that the document names."""
     name = re.fullmatch(r"hybridsim\.(\w+)/\d+", document["schema"])[1]
-    found = Draft202012Validator(schemas.load(name)).iter_errors(document)
-    return [f"{each.json_path}: {each.message[:200]}" for each in found]
+    errors = Draft202012Validator(schemas.load(name)).iter_errors(document)
+    return [f"{each.json_path}: {each.message[:200]}" for each in errors]
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *PRINTED, "point"])
@@ -111,8 +113,8 @@ def test_a_validation_matches_its_schema(tmp_path):
 
 def test_every_catalog_entry_matches_its_schema():
     for name in [*catalog.names(), *catalog.systems()]:
-        told = CliRunner().invoke(cli, ["catalog", "show", name, "--json"]).output
-        assert wrong(json.loads(told)) == [], name
+        output = CliRunner().invoke(cli, ["catalog", "show", name, "--json"]).output
+        assert wrong(json.loads(output)) == [], name
 
 
 def test_a_fit_matches_its_schema():
@@ -122,8 +124,8 @@ def test_a_fit_matches_its_schema():
         Estimate("backing", "scheduler", "fcfs", told=False),
     ]
     latencies = Distribution.of([10**6, 2 * 10**6])
-    found = Fit("run.csv", "A disk.", known, 2, ["so"], Fidelity(latencies, latencies))
-    assert wrong(plain(found.to_dict())) == []
+    model = Fit("run.csv", "A disk.", known, 2, ["so"], Fidelity(latencies, latencies))
+    assert wrong(plain(model.to_dict())) == []
     assert wrong(plain(Fit("run.csv", "A disk.", [], 0).to_dict())) == []
 
 
@@ -137,19 +139,19 @@ def histograms(document):
 
 
 def test_keys_of_a_histogram_are_bin_starts_up_to_the_maximum(written):
-    told = schemas.load("result")["$defs"]["bins"]["description"]
+    description = schemas.load("result")["$defs"]["bins"]["description"]
     edges = np.flatnonzero(np.diff(bin_of(np.arange(4096)))) + 1  # the start of a bin
     middle = (edges[:-1] + edges[1:]) // 2
     assert set(VALUES[: len(edges)]) > set(middle.tolist())
     last = 127 << 27  # the start of the last bin
     assert bin_of(np.array([last - 1, last])).tolist() == [BINS - 2, BINS - 1]
-    assert "middle of the bin, as in fio's json+" in told
-    assert "end" not in told
-    assert f"The last bin, {VALUES[-1]}, holds every latency from {last} ns on." in told
+    assert "middle of the bin, as in fio's json+" in description
+    assert "end" not in description
+    assert f"The last bin, {VALUES[-1]}, holds every latency from {last} ns on." in description
     assert VALUES[-1] == (last + TOP_NS + 1) // 2
-    found = list(histograms(written["replay"]))
-    assert len(found) > 3
-    for bins, max_ns in found:
+    all_histograms = list(histograms(written["replay"]))
+    assert len(all_histograms) > 3
+    for bins, max_ns in all_histograms:
         keys = np.array(list(map(int, bins)), np.int64)
         assert VALUES[bin_of(keys)].tolist() == keys.tolist()
         assert not bins or bin_of(keys).max() == bin_of(np.array([max_ns]))[0]
@@ -184,19 +186,19 @@ def test_every_schema_is_valid_and_closed(name):
 
 
 def test_every_document_has_a_schema_of_its_version():
-    told = set()
+    used = set()
     for package in ("hybridsim", "validate"):
         for path in (ROOT / package).rglob("*.py"):
-            told |= set(re.findall(r'= "hybridsim\.(\w+/\d+)"', path.read_text()))
+            used |= set(re.findall(r'= "hybridsim\.(\w+/\d+)"', path.read_text()))
     versions = [schemas.load(name)["properties"]["schema"]["const"] for name in schemas.names()]
-    found = {version.removeprefix("hybridsim.") for version in versions}
-    assert {each for each in told if each.partition("/")[0] not in OTHERS} == found
+    described = {version.removeprefix("hybridsim.") for version in versions}
+    assert {each for each in used if each.partition("/")[0] not in OTHERS} == described
 
 
 def test_the_command_prints_the_schemas():
     listed = CliRunner().invoke(cli, ["schema"]).output
     assert all(f"hybridsim.{name}/" in listed for name in schemas.names())
-    told = CliRunner().invoke(cli, ["schema", "validation"]).output
-    assert json.loads(told) == schemas.load("validation")
+    output = CliRunner().invoke(cli, ["schema", "validation"]).output
+    assert json.loads(output) == schemas.load("validation")
     with pytest.raises(UsageError, match="did you mean 'result'"):
         CliRunner().invoke(cli, ["schema", "results"], catch_exceptions=False)

@@ -55,8 +55,8 @@ VOLUME = Scenario.default().with_options(preset="digitalocean-volume")
 def test_a_random_replay_is_repeated_over_seeds(trace, drawn):
     result = repeated(Trace.read(trace), VOLUME, 5, require=parse_all(["hit>80%", "mean<1us"]))
     assert drawn == [1, 2, 3, 4, 5]
-    said = result.verdict.reasons[-1]
-    assert re.search(r"Over 5 seeds: mean .* ± .*, hit .* ± ", said)
+    reason = result.verdict.reasons[-1]
+    assert re.search(r"Over 5 seeds: mean .* ± .*, hit .* ± ", reason)
     about = result.to_dict()["verdict"]["confidence"]["seeds"]
     assert (about["n"], about["answers"]) == (5, {"yes": 5})
     assert [each.met for each in result.required] == [True, False]
@@ -80,7 +80,7 @@ def test_a_generated_load_depends_on_the_seed():
 
 
 @pytest.mark.parametrize(
-    ("said", "is_drawn"),
+    ("values", "is_drawn"),
     [
         ({"cache.kind": "bcache"}, True),
         ({"cache.kind": "dm-cache"}, False),
@@ -89,8 +89,8 @@ def test_a_generated_load_depends_on_the_seed():
         ({}, False),
     ],
 )
-def test_random_parts_of_a_scenario_are_detected(said, is_drawn):
-    assert bool(chance.drawn(Scenario.default().with_values(said))) == is_drawn
+def test_random_parts_of_a_scenario_are_detected(values, is_drawn):
+    assert bool(chance.drawn(Scenario.default().with_values(values))) == is_drawn
 
 
 def test_a_bench_over_seeds_has_means_with_intervals():
@@ -101,4 +101,6 @@ def test_a_bench_over_seeds_has_means_with_intervals():
 
     (point,) = over_seeds(Scenario.default(), 3, measure).points
     assert (point.iops, point.p99_ns, point.steady) == (102, 2, False)
-    assert point.iops_half == pytest.approx(4.303 / 3**0.5, 1e-3)  # t for 2 degrees of freedom at 95%
+    assert point.iops_half == pytest.approx(
+        4.303 / 3**0.5, 1e-3
+    )  # t for 2 degrees of freedom at 95%

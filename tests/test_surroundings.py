@@ -117,7 +117,7 @@ def test_a_killed_writer_leaves_a_complete_file_or_none(part, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "told"),
+    ("line", "code", "expected"),
     [
         ("$H trace convert a.csv b.csv <&- >&- 2>&- && cat b.csv", 0, HEADER),
         ("$H trace info nowhere 2>/dev/full", 3, ""),
@@ -129,10 +129,10 @@ def test_a_killed_writer_leaves_a_complete_file_or_none(part, tmp_path):
         ("$H trace gen random,requests=9999 - | head -1; echo ${PIPESTATUS[0]}", 0, "141"),
     ],
 )
-def test_odd_environments_give_output_or_one_message(line, code, told, trace):
+def test_odd_environments_give_output_or_one_message(line, code, expected, trace):
     returned, out, err = shell(line, trace)
     assert returned == code
-    assert told in out + err
+    assert expected in out + err
 
 
 def test_a_sweep_stopped_by_a_full_disk_can_be_continued(trace):

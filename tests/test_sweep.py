@@ -79,7 +79,7 @@ def test_cache_policy_sets_admission_and_replacement(name, both):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("cache.sise", 1, "--set cache.sise: unknown key 'sise': did you mean 'size'?"),
         ("cahce.size", 1, "there is no table 'cahce': did you mean 'cache'?"),
@@ -88,10 +88,10 @@ def test_cache_policy_sets_admission_and_replacement(name, both):
         ("cache.size", "many", "--set cache.size: 'many' is not a size"),
     ],
 )
-def test_the_error_of_a_wrong_setting_names_its_key(key, value, said):
+def test_the_error_of_a_wrong_setting_names_its_key(key, value, message):
     with pytest.raises(ScenarioError) as caught:
         Scenario.default().with_values({key: value})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @given(st.one_of(st.integers(), st.booleans(), st.text("abc1.,% ", min_size=1).map(str.strip)))
@@ -105,7 +105,7 @@ def test_values_are_separated_by_commas():
 
 
 @pytest.mark.parametrize(
-    ("said", "values"),
+    ("notation", "values"),
     [
         ("1GiB..16GiB:5:log", ["1GiB", "2GiB", "4GiB", "8GiB", "16GiB"]),
         ("10%..30%:3", ["10%", "20%", "30%"]),
@@ -115,8 +115,8 @@ def test_values_are_separated_by_commas():
         ("0.5..1.0:2", [0.5, 1.0]),
     ],
 )
-def test_a_range_has_the_unit_and_type_of_its_ends(said, values):
-    assert axis_of(f"k={said}").values == values
+def test_a_range_has_the_unit_and_type_of_its_ends(notation, values):
+    assert axis_of(f"k={notation}").values == values
 
 
 @given(st.integers(1, 2**40), st.integers(1, 2**40), st.floats(0, 1), st.booleans())
@@ -125,11 +125,11 @@ def test_values_of_a_range_are_within_its_ends(low, more, share, log):
 
 
 @pytest.mark.parametrize(
-    "said", ["k", "k=", "k=9..1:3", "k=1..2:x", "k=lru..arc:3", "k=0..4:3:log"]
+    "notation", ["k", "k=", "k=9..1:3", "k=1..2:x", "k=lru..arc:3", "k=0..4:3:log"]
 )
-def test_invalid_ranges_are_refused(said):
+def test_invalid_ranges_are_refused(notation):
     with pytest.raises(UsageError):
-        axis_of(said)
+        axis_of(notation)
 
 
 def test_a_plan_file_specifies_the_same_as_options(trace):
@@ -148,7 +148,7 @@ def test_a_plan_file_specifies_the_same_as_options(trace):
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("content", "message"),
     [
         ("[sweep]\ntraces = ['a']\nkind = 'gird'", "sweep.toml:3:8: kind cannot be 'gird'"),
         ("[sweep]\ntrace = ['a']", "unknown key 'trace': did you mean 'traces'?"),
@@ -157,10 +157,10 @@ def test_a_plan_file_specifies_the_same_as_options(trace):
         ("[sweep\n", "sweep.toml:1"),
     ],
 )
-def test_the_error_of_a_plan_file_names_its_place(said, told):
+def test_the_error_of_a_plan_file_names_its_place(content, message):
     with pytest.raises(ScenarioError) as caught:
-        plan_file.loads(said)
-    assert told in str(caught.value)
+        plan_file.loads(content)
+    assert message in str(caught.value)
 
 
 # Each point is computed once
@@ -168,26 +168,32 @@ def test_the_error_of_a_plan_file_names_its_place(said, told):
 
 def lines(folder):
     """Return the keys of complete lines; skip a line that is being written or was cut by a kill."""
-    found = []
+    keys = []
     for each in (folder / RESULTS).read_text().splitlines():
         with contextlib.suppress(json.JSONDecodeError):
-            found.append(json.loads(each)["key"])
-    return found
+            keys.append(json.loads(each)["key"])
+    return keys
 
 
-def compared(found):
+def compared(outcome):
     """Return all results as text, bit by bit."""
-    return json.dumps(found.records, sort_keys=True)
+    return json.dumps(outcome.records, sort_keys=True)
 
 
 def test_all_points_are_computed_once_and_failures_do_not_stop_the_sweep(trace, tmp_path):
-    told = []
-    found = sweep(plan(trace), tmp_path, 1, tell=lambda _, s: s and told.append(s), compute=made_up)
-    assert (len(found.settings), len(found.failed), len(told)) == (GOOD, POINTS - GOOD, POINTS)
+    progress = []
+    outcome = sweep(
+        plan(trace), tmp_path, 1, tell=lambda _, s: s and progress.append(s), compute=made_up
+    )
+    assert (len(outcome.settings), len(outcome.failed), len(progress)) == (
+        GOOD,
+        POINTS - GOOD,
+        POINTS,
+    )
     assert len(set(lines(tmp_path))) == len(lines(tmp_path)) == GOOD
-    assert {each.why for each in found.failed} == {"ValueError: unlucky"}
+    assert {each.why for each in outcome.failed} == {"ValueError: unlucky"}
     command = f"hybridsim replay {trace} --set backing.members={UNLUCKY} --set cache.size=1GiB"
-    assert any(each.command.startswith(command) for each in found.failed)
+    assert any(each.command.startswith(command) for each in outcome.failed)
 
 
 def test_a_result_is_on_disk_before_it_is_reported(trace, tmp_path):
@@ -223,10 +229,10 @@ def test_the_key_of_a_point_depends_on_trace_and_scenario(trace, tmp_path):
     keys = set()
     for path in (trace, str(other)):
         for site in sites:
-            made = plan(path, [])
+            planned = plan(path, [])
             store = tmp_path / "store"
-            found = sweep(made.__class__(made.traces, site), store, 1, compute=made_up)
-            keys |= {each.key for setting in found.settings for each in setting.points}
+            outcome = sweep(planned.__class__(planned.traces, site), store, 1, compute=made_up)
+            keys |= {each.key for setting in outcome.settings for each in setting.points}
     assert len(keys) == 4
 
 
@@ -274,8 +280,8 @@ def test_the_first_point_of_each_compiled_machine_runs_before_the_others(trace, 
     crew = Watched(made_up)
     with Store(tmp_path) as store:
         axes = ("cache.policy=lru,arc", "cache.size=1GiB..8GiB:4:log")
-        made = plan(trace, axes)
-        UnderWay(made).run(Running(lambda: crew, store))
+        planned = plan(trace, axes)
+        UnderWay(planned).run(Running(lambda: crew, store))
     first, *others = crew.together
     assert first == [{"cache.policy": name, "cache.size": "1GiB"} for name in ("lru", "arc")]
     assert len(others[1]) == 3
@@ -289,10 +295,10 @@ def test_points_that_share_cached_data_go_to_one_worker():
 
 def test_only_random_settings_are_repeated_over_seeds(trace, tmp_path):
     axes = ("cache.admission=always,probabilistic",)
-    found = sweep(plan(trace, axes, seeds=4), tmp_path, 1, compute=made_up)
-    numbers = {each.values["cache.admission"]: each.estimates[0].n for each in found.settings}
+    outcome = sweep(plan(trace, axes, seeds=4), tmp_path, 1, compute=made_up)
+    numbers = {each.values["cache.admission"]: each.estimates[0].n for each in outcome.settings}
     assert numbers == {"always": 1, "probabilistic": 4}
-    commands = [each.command for each in found.settings[1].points]
+    commands = [each.command for each in outcome.settings[1].points]
     assert [each.rpartition("--seed ")[2] for each in commands] == ["1", "2", "3", "4"]
 
 
@@ -310,9 +316,9 @@ def client(trace, folder):
 
 def serial_client(trace, folder):
     os.environ["NOTES"] = str(folder / "notes")
-    found = sweep(plan(trace), folder, 1, compute=noted)
+    outcome = sweep(plan(trace), folder, 1, compute=noted)
     with (folder / "ends").open("a") as ends:
-        ends.write(f"{len(found.settings)} {found.computed} {found.known}\n")
+        ends.write(f"{len(outcome.settings)} {outcome.computed} {outcome.known}\n")
 
 
 def ends(folder):
@@ -400,15 +406,15 @@ def test_twenty_killed_clients_with_workers_lose_nothing_and_repeat_nothing(trac
     check_whole(trace, tmp_path, lost=20 * 2 * 3)  # two workers, each with points in its queue
 
 
-@pytest.mark.parametrize(("swing", "is_told"), [(1.05, False), (2.0, True)])
-def test_settings_measured_on_different_requests_get_a_note(trace, tmp_path, swing, is_told):
+@pytest.mark.parametrize(("swing", "has_note"), [(1.05, False), (2.0, True)])
+def test_settings_measured_on_different_requests_get_a_note(trace, tmp_path, swing, has_note):
     def judged(point):
         larger = point.values[1][1] == "16GiB"
         return made_up(point) | {"alone.mean.reads.warm": 3e7 / 7 * (swing if larger else 1)}
 
-    found = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=judged)
-    assert ("alone take 4.29 ms to 8.57 ms a read" in " ".join(text(found).split())) == is_told
-    assert bool(found.to_dict()["notes"]) == is_told
+    outcome = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=judged)
+    assert ("alone take 4.29 ms to 8.57 ms a read" in " ".join(text(outcome).split())) == has_note
+    assert bool(outcome.to_dict()["notes"]) == has_note
 
 
 def dies_once(point):
@@ -476,8 +482,8 @@ def test_results_with_a_restarted_scheduler_equal_those_of_one_process(trace, tm
 
 
 def test_a_random_search_draws_distinct_settings_reproducibly(trace):
-    made = plan(trace, AXES, kind="random", trials=50)
-    first, again = (next(search(made)) for _ in range(2))
+    planned = plan(trace, AXES, kind="random", trials=50)
+    first, again = (next(search(planned)) for _ in range(2))
     assert first == again
     assert len({repr(each) for each in first}) == 50
 
@@ -497,10 +503,10 @@ def test_an_interrupted_pareto_search_continues(trace, tmp_path):
 def test_a_pareto_search_moves_towards_better_settings(trace):
     """A larger cache has no cost here, so later generations have larger ones."""
     pytest.importorskip("optuna", reason="needs hybridsim[opt]")
-    made = plan(trace, ("cache.size=1GiB..1024GiB:log", "backing.members=4..12"), kind="pareto")
-    asking = search(made)
+    planned = plan(trace, ("cache.size=1GiB..1024GiB:log", "backing.members=4..12"), kind="pareto")
+    asking = search(planned)
     batch, sizes = next(asking), []
-    for _ in range(made.trials // 20 - 1):
+    for _ in range(planned.trials // 20 - 1):
         shares = [np.log2(parse_size(each["cache.size"])) for each in batch]
         sizes.append(np.mean(shares))
         batch = asking.send([(1 / s, s, e["backing.members"]) for s, e in zip(shares, batch)])
@@ -520,41 +526,43 @@ def test_the_front_is_the_set_of_undominated_settings(rows):
 
 
 def test_the_key_that_changes_an_objective_has_the_largest_effect(trace, tmp_path):
-    found = sweep(plan(trace, ("backing.members=4..12:9", "replay.speed=1.0,2.0")), tmp_path, 1,
+    outcome = sweep(plan(trace, ("backing.members=4..12:9", "replay.speed=1.0,2.0")), tmp_path, 1,
                   compute=made_up)  # fmt: skip
-    shares = {(each.key, each.objective.text): each.share for each in found.effects}
-    assert shares["backing.members", "dwpd"] == pytest.approx(1, abs=0.1)  # values grouped into quarters
+    shares = {(each.key, each.objective.text): each.share for each in outcome.effects}
+    assert shares["backing.members", "dwpd"] == pytest.approx(
+        1, abs=0.1
+    )  # values grouped into quarters
     assert shares["replay.speed", "dwpd"] == 0
     (effect,) = [
-        each for each in found.effects if each.share > 0.5 and each.objective.text == "dwpd"
+        each for each in outcome.effects if each.share > 0.5 and each.objective.text == "dwpd"
     ]
     assert (effect.best.words, effect.worst.words) == ("4 to 6", "11 to 12")
 
 
 def test_the_report_fits_a_terminal_and_names_the_next_command(trace, tmp_path):
-    found = sweep(plan(trace), tmp_path, 1, compute=made_up)
-    lines = text(found).splitlines()
+    outcome = sweep(plan(trace), tmp_path, 1, compute=made_up)
+    lines = text(outcome).splitlines()
     assert all(len(line) <= 80 or line.startswith("  hybridsim") for line in lines)
-    said = "\n".join(lines)
+    report = "\n".join(lines)
     for words in ("best", "Pareto front of", "what matters", "failed", "hybridsim replay"):
-        assert words in said
-    assert text(found, ascii_only=True).isascii()
+        assert words in report
+    assert text(outcome, ascii_only=True).isascii()
 
 
 def test_records_are_written_as_files_and_as_a_data_frame(trace, tmp_path):
-    found = sweep(plan(trace, AXES[:2]), tmp_path / "kept", 1, compute=made_up)
-    output.write(found.records, str(tmp_path / "a.jsonl"))
-    output.write(found.records, str(tmp_path / "a.csv"))
+    outcome = sweep(plan(trace, AXES[:2]), tmp_path / "kept", 1, compute=made_up)
+    output.write(outcome.records, str(tmp_path / "a.jsonl"))
+    output.write(outcome.records, str(tmp_path / "a.csv"))
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
-    assert rows == found.records
+    assert rows == outcome.records
     assert len((tmp_path / "a.csv").read_text().splitlines()) == len(rows) + 1
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(outcome.to_dict(), allow_nan=False)
     pandas = pytest.importorskip("pandas", reason="needs hybridsim[notebooks]")
-    frame = found.to_pandas()
+    frame = outcome.to_pandas()
     assert list(frame["cache.size"]) == [each["cache.size"] for each in rows]
     assert pandas.read_csv(tmp_path / "a.csv").shape == frame.shape
     pytest.importorskip("pyarrow", reason="needs hybridsim[parquet]")
-    output.write(found.records, str(tmp_path / "a.parquet"))
+    output.write(outcome.records, str(tmp_path / "a.parquet"))
     assert pandas.read_parquet(tmp_path / "a.parquet").shape == frame.shape
 
 
@@ -612,7 +620,7 @@ def interrupted(trace, folder):
     command = f"hybridsim sweep {trace} --vary {SIZES} --workers 1 --folder {folder}"
     sys.argv = command.split()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with (folder / "said").open("w") as sys.stdout:
+    with (folder / "output").open("w") as sys.stdout:
         main()
 
 
@@ -626,9 +634,9 @@ def test_an_interrupted_sweep_keeps_its_results_and_prints_how_to_continue(trace
     assert process.exitcode == 130
     done = len(lines(tmp_path))
     assert 3 <= done < 64
-    said = " ".join((tmp_path / "said").read_text().split())
-    assert f"interrupted: {64 - done} are missing; the same command goes on" in said
-    assert f"all {done} settings" in said or "Pareto front of" in said
+    printed = " ".join((tmp_path / "output").read_text().split())
+    assert f"interrupted: {64 - done} are missing; the same command goes on" in printed
+    assert f"all {done} settings" in printed or "Pareto front of" in printed
     again = run(trace, "--vary", SIZES, "--workers", 1, "--folder", tmp_path, "--json", "-")
     assert json.loads(again.stdout)["replays"] | {"missing": 0} == {
         "computed": 64 - done, "known": done, "failed": 0, "missing": 0,
@@ -665,16 +673,18 @@ def test_an_interrupted_client_of_two_workers_keeps_its_results(trace, tmp_path)
 
 def test_long_planning_shows_its_progress(trace, tmp_path, monkeypatch):
     monkeypatch.setattr("hybridsim.studies.sweep.running.QUIET_S", 0.0)
-    told = []
-    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=lambda p, _: told.append(worded(p)),
+    progress = []
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=lambda p, _: progress.append(worded(p)),
           compute=made_up)  # fmt: skip
-    planned = [each for each in told if "planned" in each]
+    planned = [each for each in progress if "planned" in each]
     assert planned[-1] == "49 of 50 settings planned"
-    assert told.index(planned[-1]) < told.index("50 of 50 replays · 5 failed · this process alone")
+    assert progress.index(planned[-1]) < progress.index(
+        "50 of 50 replays · 5 failed · this process alone"
+    )
 
 
 @pytest.mark.parametrize(
-    "said",
+    "arguments",
     [
         ["--vary", "cache.sise=1,2"],
         ["--vary", "cache.size"],
@@ -687,8 +697,8 @@ def test_long_planning_shows_its_progress(trace, tmp_path, monkeypatch):
         ["--scheduler", "nowhere"],
     ],
 )
-def test_wrong_options_are_refused(trace, tmp_path, quick, said):
-    done = run(trace, *said, "--folder", tmp_path)
+def test_wrong_options_are_refused(trace, tmp_path, quick, arguments):
+    done = run(trace, *arguments, "--folder", tmp_path)
     error = done.exception
     assert isinstance(error, UsageError | ScenarioError), done.output
     assert error.exit_code == 2
@@ -702,8 +712,8 @@ def test_a_point_equals_the_replay_of_its_scenario(tmp_path):
     for name, data in cpu_files("loop_ext4_buffered_meta").items():
         (tmp_path / f"sda.blktrace.{name.split('.')[2]}").write_bytes(data)
     path = tmp_path / "sda.blktrace.0"
-    found = sweep(plan(str(path), ["cache.size=5%,20%"]), tmp_path / "kept", 1)
-    for setting in found.settings:
+    outcome = sweep(plan(str(path), ["cache.size=5%,20%"]), tmp_path / "kept", 1)
+    for setting in outcome.settings:
         (point,), (kept,) = setting.points, setting.figures
         alone = figures(replay(Trace.read(path), point.scenario))
         assert json.dumps(alone) == json.dumps(kept)

@@ -42,9 +42,7 @@ class TestBlkparse:
         ("number", "errors"),
         [("0", 0), ("-5", 1), ("00", 0), ("9" * 5000, 1), ("-", 0), ("x", 0)],
     )
-    def test_the_number_after_a_completion_is_its_error_code(
-        self, number, errors, tmp_path
-    ):
+    def test_the_number_after_a_completion_is_its_error_code(self, number, errors, tmp_path):
         line = "8,0 1 {} 0.00000000{} 7 {} R 8 + 8 [{}]\n"
         text = line.format(1, 1, "Q", "fio") + line.format(2, 5, "C", number)
         assert Trace.read(written(tmp_path / "x.txt", text)).summary().errors == errors
@@ -239,12 +237,12 @@ class TestFtrace:
         folder = os.environ.get("HYBRIDSIM_DATA")
         if not folder:
             pytest.skip("HYBRIDSIM_DATA does not say where the captures are")
-        found = Trace.read(Path(folder) / "ftrace_text" / "trace.txt.zst").summary()
-        assert (found.requests, found.incomplete) == (901, 0)
+        summary = Trace.read(Path(folder) / "ftrace_text" / "trace.txt.zst").summary()
+        assert (summary.requests, summary.incomplete) == (901, 0)
 
 
 class TestWriters:
-    """Traces written in another program's format read back, as far as the format can express them."""
+    """Traces written in another program's format read back, as far as the format allows."""
 
     def moves(self, requests):
         return [row for row in as_rows(requests) if row[3] in "RW"]
@@ -310,9 +308,9 @@ class TestParquet:
         parquet.write_table(table, tmp_path / "x")
         with pytest.raises(TraceError, match="no column 'arrival_ns'; it has ts, lba"):
             Trace.read(tmp_path / "x")
-        said = "columns:time=ts:s,offset=lba:sectors,length=n:sectors,op=rw,device=vol"
-        assert as_rows(read(tmp_path / "x", format=said, device="all")) == [
+        mapping = "columns:time=ts:s,offset=lba:sectors,length=n:sectors,op=rw,device=vol"
+        assert as_rows(read(tmp_path / "x", format=mapping, device="all")) == [
             (0, -1, -1, "R", 8192 + (1 << 20), 1024),
             (1_500_000_000, -1, -1, "W", 4096, 512),
         ]
-        assert codes(tmp_path / "x", format=said)["malformed"] == 1
+        assert codes(tmp_path / "x", format=mapping)["malformed"] == 1

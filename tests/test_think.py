@@ -30,13 +30,13 @@ def obvious(requests, lookback):
 
 def in_chunks(requests, cuts):
     waits = Waits()
-    found = []
+    pairs = []
     edges = sorted({0, len(requests), *(cut % (len(requests) + 1) for cut in cuts)})
     for start, stop in pairwise(edges):
         columns = np.array(requests[start:stop], np.int64).reshape(-1, 3).T
         parent, gap_ns = waits.parents(columns[0], columns[1], columns[2].astype(np.int32))
-        found += zip(parent.tolist(), gap_ns.tolist())
-    return found
+        pairs += zip(parent.tolist(), gap_ns.tolist())
+    return pairs
 
 
 @st.composite
@@ -61,9 +61,9 @@ def test_the_distance_to_a_parent_is_limited():
     """65,536 requests that never complete lie between a request and its parent."""
     silent = [(10, NOTHING, 5)] * (think.LOOKBACK - 1)
     requests = [(0, 4, 1), *silent, (20, NOTHING, 1), (20, NOTHING, 1)]
-    found = in_chunks(requests, [1000, 40_000])
-    assert found[1] == (0, 6)
-    assert found[-2:] == [(0, 16), (NOTHING, 0)]
+    pairs = in_chunks(requests, [1000, 40_000])
+    assert pairs[1] == (0, 6)
+    assert pairs[-2:] == [(0, 16), (NOTHING, 0)]
 
 
 def test_a_parent_of_the_same_stream_is_preferred_within_the_limit():

@@ -50,14 +50,14 @@ class TestInfo:
         assert "incomplete" not in out
 
     @pytest.mark.parametrize(
-        ("time_ns", "said"),
+        ("time_ns", "expected"),
         [(999_400_000, "999 ms"), (999_999_500, "1.0 s"), (999_800, "1 ms"), (999.9, "1 us")],
     )
-    def test_a_time_just_below_a_unit_is_rounded_to_it(self, time_ns, said):
-        assert duration(time_ns) == said
+    def test_a_time_just_below_a_unit_is_rounded_to_it(self, time_ns, expected):
+        assert duration(time_ns) == expected
 
     def test_the_json_is_one_object(self):
-        found = json.loads(run("info", "--json", SPLITS).stdout)
+        document = json.loads(run("info", "--json", SPLITS).stdout)
         expected = {
             "format": "blktrace",
             "requests": 301,
@@ -68,10 +68,12 @@ class TestInfo:
             "incomplete": 0,
             "warnings": [],
         }
-        assert {key: found[key] for key in expected} == expected
+        assert {key: document[key] for key in expected} == expected
         size = sum(row[-1] for row in reference_rows("loop_raw_split_discard_flush"))
-        assert found["devices"] == [{"name": "7,0", "requests": 301, "bytes": size, "chosen": True}]
-        assert {"bytes_read", "bytes_written", "span_ns", "footprint_bytes"} <= set(found)
+        assert document["devices"] == [
+            {"name": "7,0", "requests": 301, "bytes": size, "chosen": True}
+        ]
+        assert {"bytes_read", "bytes_written", "span_ns", "footprint_bytes"} <= set(document)
 
     def test_several_devices_are_listed(self, tmp_path):
         write_files(tmp_path, cpu_files("loop_errors"))

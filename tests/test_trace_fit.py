@@ -33,8 +33,8 @@ def rows(*requests):
 
 class TestRuns:
     def test_a_run_continues_with_the_same_op_at_its_end(self):
-        found = runs(rows((0, 8, 0), (100, 8, 0), (8, 8, 0), (108, 4, 0), (16, 8, 0)))
-        assert found.tolist() == [0, 1, 0, 1, 0]
+        numbers = runs(rows((0, 8, 0), (100, 8, 0), (8, 8, 0), (108, 4, 0), (16, 8, 0)))
+        assert numbers.tolist() == [0, 1, 0, 1, 0]
 
     def test_a_read_does_not_continue_a_write(self):
         assert runs(rows((0, 8, 1), (8, 8, 0), (8, 8, 1))).tolist() == [0, 1, 0]
@@ -73,15 +73,19 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_stand_in_has_the_miss_ratios_of_its_capture(name):
-    found = fit(Trace.read(f"gen:{LINES[name]},requests=60k")).likeness
-    assert found.stand_in.requests == pytest.approx(found.capture.requests, rel=0.1)
-    assert found.stand_in.span_ns == pytest.approx(found.capture.span_ns, rel=0.02)
-    assert found.stand_in.footprint.bytes == pytest.approx(found.capture.footprint.bytes, rel=0.1)
+    likeness = fit(Trace.read(f"gen:{LINES[name]},requests=60k")).likeness
+    assert likeness.stand_in.requests == pytest.approx(likeness.capture.requests, rel=0.1)
+    assert likeness.stand_in.span_ns == pytest.approx(likeness.capture.span_ns, rel=0.02)
+    assert likeness.stand_in.footprint.bytes == pytest.approx(
+        likeness.capture.footprint.bytes, rel=0.1
+    )
     for op in (Op.READ, Op.WRITE):
-        assert found.stand_in.bytes[op] == pytest.approx(found.capture.bytes[op], rel=0.1)
-    of_64k = next(each for each in found.curves if each.page == "64KiB")
+        assert likeness.stand_in.bytes[op] == pytest.approx(likeness.capture.bytes[op], rel=0.1)
+    of_64k = next(each for each in likeness.curves if each.page == "64KiB")
     assert of_64k.mean < 0.05
-    assert found.hits_apart < 0.12  # a hot spot moves at once, the parts of its stand-in one by one
+    assert (
+        likeness.hits_apart < 0.12
+    )  # a hot spot moves at once, the parts of its stand-in one by one
 
 
 def test_a_stand_in_shares_no_sequence_with_its_capture(tmp_path):
@@ -91,8 +95,8 @@ def test_a_stand_in_shares_no_sequence_with_its_capture(tmp_path):
     path.write_text(fit(Trace.read(f"gen:{LINES['zipf']},requests=20k"), check=False).to_toml())
     stand_in = read(path)
     steps = [np.diff(each.offset_bytes) for each in (capture, stand_in)]
-    told = [{tuple(each[i : i + 9]) for i in range(len(each) - 9)} for each in steps]
-    assert not told[0] & told[1]
+    sequences = [{tuple(each[i : i + 9]) for i in range(len(each) - 9)} for each in steps]
+    assert not sequences[0] & sequences[1]
 
 
 def test_the_written_file_is_a_workload_for_every_command(tmp_path):
@@ -103,9 +107,9 @@ def test_the_written_file_is_a_workload_for_every_command(tmp_path):
     assert re.search(r"requests +68.7 k +\d\d.\d k", result.output)
     assert "apart in points" in result.output
     assert Trace.read(path).format == "workload"
-    known, found = (miss_ratio_curve(Trace.read(each), page="64KiB") for each in (capture, path))
+    known, copied = (miss_ratio_curve(Trace.read(each), page="64KiB") for each in (capture, path))
     size = known.distinct // 10
-    assert found.at(size) == pytest.approx(known.at(size), abs=0.06)
+    assert copied.at(size) == pytest.approx(known.at(size), abs=0.06)
     assert path.read_text().startswith("# A stand-in for a captured trace")
 
 
@@ -125,12 +129,12 @@ def test_any_capture_has_a_stand_in(requests):
     if not table["accesses"]:
         return
     workload = Workload.model_validate({"load": [{"kind": "stand-in", **table}]})
-    found = joined(list(generate(workload)))
-    data = found.op != Op.FLUSH
+    generated = joined(list(generate(workload)))
+    data = generated.op != Op.FLUSH
     assert data.any()
-    assert (found.length_bytes[data] > 0).all()
-    assert (found.offset_bytes >= 0).all()
-    assert (np.diff(found.arrival_ns) >= 0).all()
+    assert (generated.length_bytes[data] > 0).all()
+    assert (generated.offset_bytes >= 0).all()
+    assert (np.diff(generated.arrival_ns) >= 0).all()
 
 
 def test_a_capture_without_reads_and_writes_is_refused():

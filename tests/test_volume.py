@@ -106,7 +106,7 @@ def test_the_tightest_limit_decides_and_is_named():
 
 
 def test_burst_credits_are_spent_and_refilled():
-    """gp2 of 100 GiB: 3,000 IOPS while credits last, then 300; this test uses a thousandth of its credits."""
+    """gp2 of 100 GiB: 3,000 IOPS while credits last, then 300; here 1/1000 of its credits."""
     like = catalog.load("aws-gp2")
     rows = {key: row.value for key, row in like.rows.items()}
     rows |= {"capacity": "100GiB", "iops_credits": rows["iops_credits"] // 1000}
@@ -168,10 +168,10 @@ def test_flushes_and_discards_take_a_round_trip_and_no_tokens():
 def test_latencies_have_the_frequencies_of_the_table():
     table = [1] * 512 + [1000] * 502 + [10**6] * 10
     facts, _ = run(machine(volume(read_latency_ns=table), same(10_000)))
-    found = np.array([fact.done_ns - fact.issue_ns for fact in facts])
-    assert (found == 1).mean() == pytest.approx(0.5, abs=0.015)
-    assert (found == 10**6).mean() == pytest.approx(10 / 1024, rel=0.3)
-    runs = np.count_nonzero(np.diff(found == 1)) / len(found)
+    times = np.array([fact.done_ns - fact.issue_ns for fact in facts])
+    assert (times == 1).mean() == pytest.approx(0.5, abs=0.015)
+    assert (times == 10**6).mean() == pytest.approx(10 / 1024, rel=0.3)
+    runs = np.count_nonzero(np.diff(times == 1)) / len(times)
     assert runs == pytest.approx(0.5, abs=0.015)  # they are independent
 
 
@@ -204,7 +204,7 @@ def test_busy_time_is_the_time_with_requests_waiting_for_a_limit():
 
 
 def test_a_wait_in_progress_at_the_end_counts_up_to_the_end():
-    """A rebuild runs on its own: its next request may wait for a limit when all others are complete."""
+    """A rebuild runs on its own: its next request may wait for a limit when all others are done."""
     device = volume([LimitParameters(BOTH, 2**62, 1000)], capacity_bytes=MIB)
     whole = SsdParameters(1, 4096, 0, 0, 0, 0, 0, 0, 0, 0, 10**9, MIB)
     slow = TierParameters(Level.LINEAR, 1, 512, whole, MIB)
@@ -262,7 +262,7 @@ def test_percentiles_become_a_table():
 
 
 @pytest.mark.parametrize("text", ["500us", "p50 500us, p99 2ms", "p0.1 1us, p99.95 1s"])
-def test_percentiles_of_the_table_equal_the_specified_ones(text):
+def test_a_latency_specification_is_reproduced(text):
     assert model(read_latency=text).model_dump()["read_latency"] == text
 
 

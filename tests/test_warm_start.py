@@ -121,8 +121,8 @@ class TestPreload:
         for reads, until in ((1, 4), (4, 1)):
             cache = replace(LOAD, preload=[0, 5, 10, 15], preload_reads=reads)
             request = read(1 + until + 0.5, 15 * PAGE)
-            found = simulate_reference([request], OPEN, cache, two, FAST)
-            assert counted(found, "pages_preloaded", "warm_pages_used") == [4, 1]
+            outcome = simulate_reference([request], OPEN, cache, two, FAST)
+            assert counted(outcome, "pages_preloaded", "warm_pages_used") == [4, 1]
 
     def test_preloading_evicts_no_pages(self):
         outcome = run(read(50, 0), preload=[5, 6, 7], pages=2)
@@ -186,17 +186,17 @@ class TestSavedCache:
         path = str(tmp_path / "state.npz")
         pages, valid = np.array([7, 0, 3]), np.array([-1, 1, 5])
         SavedCache("", PAGE, SECTOR, 8 * PAGE, pages, valid).write(path)
-        found = opened(path)
-        assert (found.page_bytes, found.granule_bytes, found.volume_bytes) == (
+        loaded = opened(path)
+        assert (loaded.page_bytes, loaded.granule_bytes, loaded.volume_bytes) == (
             PAGE,
             SECTOR,
             8 * PAGE,
         )
-        assert found.pages.tolist() == [7, 0, 3]
-        assert found.valid.tolist() == [-1, 1, 5]
+        assert loaded.pages.tolist() == [7, 0, 3]
+        assert loaded.valid.tolist() == [-1, 1, 5]
 
     @pytest.mark.parametrize(
-        ("wrong", "said"),
+        ("wrong", "message"),
         [
             ({"format": np.array("hybridsim.cache/9")}, "its format is"),
             ({"pages": np.array([1, 1])}, "twice"),
@@ -208,13 +208,13 @@ class TestSavedCache:
             ({"volume_bytes": np.array([1, 2])}, "not a cache saved"),
         ],
     )
-    def test_an_invalid_saved_cache_is_refused_with_the_reason(self, tmp_path, wrong, said):
+    def test_an_invalid_saved_cache_is_refused_with_the_reason(self, tmp_path, wrong, message):
         path = tmp_path / "state.npz"
         SavedCache("", PAGE, PAGE, 8 * PAGE, np.array([1, 2]), np.array([1, 1])).write(str(path))
-        with np.load(path) as found:
-            told = dict(found) | wrong
-        np.savez(path, **told)
-        with pytest.raises(UsageError, match=said) as error:
+        with np.load(path) as stored:
+            changed = dict(stored) | wrong
+        np.savez(path, **changed)
+        with pytest.raises(UsageError, match=message) as error:
             opened(str(path))
         assert str(path) in str(error.value)
 
@@ -254,8 +254,8 @@ class TestRanking:
 
     def test_sequential_reads_beyond_the_cutoff_do_not_count(self, tmp_path):
         scan = [("R", page, PAGE) for page in range(100, 150)]
-        found = self.of(tmp_path, [("R", 2, SECTOR), *scan], 100, cutoff=8 * PAGE)
-        assert set(found) == {2, *range(100, 107)}
+        pages = self.of(tmp_path, [("R", 2, SECTOR), *scan], 100, cutoff=8 * PAGE)
+        assert set(pages) == {2, *range(100, 107)}
 
     def test_the_half_life_adapts_to_a_moving_hot_spot(self, tmp_path):
         rng = np.random.default_rng(1)
@@ -265,9 +265,9 @@ class TestRanking:
                 hot = 100 * part * moves + rng.integers(0, 100, (8000, 1))
                 both = np.hstack([hot, 1000 + rng.integers(0, 3000, (8000, 1))]).ravel()
                 rows += [("R", page, SECTOR) for page in both.tolist()]
-            found = self.of(tmp_path, rows, 100)
+            pages = self.of(tmp_path, rows, 100)
             hot = range(400, 500) if moves else range(100)
-            assert len(set(hot) & set(found)) > 90, moves
+            assert len(set(hot) & set(pages)) > 90, moves
 
 
 @pytest.fixture(scope="module")
@@ -282,17 +282,17 @@ def state(tmp_path_factory):
 PAGES = 20
 
 
-def lived(knowing=None, pages=(), scans=2000):
+def lived(memory=None, pages=(), scans=2000):
     """Run a learned policy on hot pages and on scans whose pages are read twice, far apart."""
     policy = Learned.new(8192, PAGES)
-    if knowing:
-        recall(policy, knowing)
+    if memory:
+        recall(policy, memory)
     for page in pages:
         policy.admit(page)
     taken = 0
     rng = np.random.default_rng(3)
     for at in range(scans):
-        scanned = 1000 + 2000 * bool(knowing) + at
+        scanned = 1000 + 2000 * bool(memory) + at
         for page in (*rng.integers(0, PAGES, 2), scanned, scanned - 50):
             policy.request(int(page) * PAGE, PAGE, 0)
             wanted = policy.consider(0, page, 0, policy.state[HELD] == PAGES)
@@ -328,26 +328,26 @@ class TestMemory:
         assert (after.reuse.sample == -1).all()
 
     def test_a_restored_policy_still_rejects_scans(self, past):
-        """A policy without learned state admits pages on their second read until the cache is full."""
+        """A policy without learned state admits pages on their second read until it is full."""
         pages, memory = range(PAGES), past[1]
         ignorant = memory._replace(learned=remembered(Learned.new(1, PAGES)),
                                    stamps=np.full(PAGES, -1))  # fmt: skip
         assert lived(memory, pages, 100)[1] < lived(ignorant, pages, 100)[1] / 2
 
     @pytest.mark.parametrize(
-        ("admission", "replacement", "knows"),
+        ("admission", "replacement", "has_state"),
         [(Learned, Learned, True), (Learned, LRU, True), (LARC, Learned, True), (LARC, LRU, False)],
     )
     @pytest.mark.parametrize("budget", [None, parse_write_budget("5%", PAGE)])
     def test_the_learned_policy_is_located_in_each_role_and_within_a_budget(
-        self, admission, replacement, knows, budget
+        self, admission, replacement, has_state, budget
     ):
         policies = pair(admission, replacement, 64, PAGES, {"write_budget": budget})
-        found = learner(*policies)
-        assert (found is not None) == knows
-        if found:
+        learned = learner(*policies)
+        assert (learned is not None) == has_state
+        if learned:
             does = admission is Learned, replacement is Learned
-            assert Memory(*[np.zeros(0, np.int64)] * 2, remembered(found)).is_of(*does)
+            assert Memory(*[np.zeros(0, np.int64)] * 2, remembered(learned)).is_of(*does)
 
     def test_pages_have_their_stamps_whether_kept_or_preloaded(self, past):
         memory = past[1]._replace(numbers=past[1].numbers + 7)
@@ -366,11 +366,11 @@ class TestMemory:
         memory = past[1]
         ones = np.ones(PAGES, np.int64)
         SavedCache("", PAGE, SECTOR, 1 << 30, memory.numbers, ones, memory).write(path)
-        found = opened(path).memory
-        assert found.stamps.tolist() == memory.stamps.tolist()
-        assert found.learned.keys() == memory.learned.keys()
+        memory_read = opened(path).memory
+        assert memory_read.stamps.tolist() == memory.stamps.tolist()
+        assert memory_read.learned.keys() == memory.learned.keys()
         for name, column in memory.learned.items():
-            assert found.learned[name].tobytes() == column.tobytes(), name
+            assert memory_read.learned[name].tobytes() == column.tobytes(), name
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -387,10 +387,10 @@ class TestMemory:
         path, memory = tmp_path / "state.npz", past[1]
         ones = np.ones(PAGES, np.int64)
         SavedCache("", PAGE, PAGE, 1 << 30, memory.numbers, ones, memory).write(str(path))
-        with np.load(path) as found:
-            told = dict(found)
-        assert told[name].dtype == value.dtype
-        np.savez(path, **(told | {name: value}))
+        with np.load(path) as stored:
+            arrays = dict(stored)
+        assert arrays[name].dtype == value.dtype
+        np.savez(path, **(arrays | {name: value}))
         with pytest.raises(UsageError, match="had learned cannot be so"):
             opened(str(path))
 
@@ -419,25 +419,27 @@ class TestReplay:
         cold = replay(trace, site, save_cache=path)
         for kept in (True, False):
             begun = replay(trace, site, warm_start=opened(path), ssd_kept=kept)
-            found = begun.beginning
-            assert found.is_kept == kept
-            assert found.remembers
+            beginning = begun.beginning
+            assert beginning.is_kept == kept
+            assert beginning.remembers
             assert "what the policy had learned" in render(begun)
-            assert found.used_share > 0.1
-            assert found.first_hit_ratio > found.cold_first_hit_ratio + 0.05
-            # Relative to its own final hit ratio, which is higher: with preloading t90 may be later.
+            assert beginning.used_share > 0.1
+            assert beginning.first_hit_ratio > beginning.cold_first_hit_ratio + 0.05
+            # Relative to its own, higher final hit ratio: with preloading t90 may be later.
             for share in (50, 90, 95) if kept else (50, 95):
-                assert found.warm_up.reached_ns[share] < found.cold_warm_up.reached_ns[share]
+                assert (
+                    beginning.warm_up.reached_ns[share] < beginning.cold_warm_up.reached_ns[share]
+                )
             assert begun.cached.end_ns < cold.cached.end_ns
-            assert found.cold_warm_up.reached_ns == cold.warm_up.reached_ns
+            assert beginning.cold_warm_up.reached_ns == cold.warm_up.reached_ns
             assert ("kept on the SSD" in render(begun)) == kept
 
     def test_a_trace_can_select_the_pages_to_preload(self):
         begun = replay(Trace.read(SMALL), warm_start=Trace.read(SMALL))
-        found = begun.beginning
-        assert 0 < found.there <= found.chosen
-        told = json.loads(begun.to_json())["warm_start"]
-        assert told["counters"]["pages_preloaded"] == found.there
+        beginning = begun.beginning
+        assert 0 < beginning.there <= beginning.chosen
+        document = json.loads(begun.to_json())["warm_start"]
+        assert document["counters"]["pages_preloaded"] == beginning.there
         assert "pages loaded" in render(begun)
 
     def test_a_cold_start_reports_no_warm_start(self, state):
@@ -453,7 +455,7 @@ class TestReplay:
         assert any("the best ones were taken" in each.text for each in begun.warnings)
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "message"),
         [
             (["--warm-start", "STATE", "--cache-page", "4KiB"], "use --cache-page 64KiB"),
             (
@@ -468,11 +470,11 @@ class TestReplay:
             (["--save-cache", "/no/such/folder/x.npz"], "no such folder"),
         ],
     )
-    def test_options_that_do_not_fit_are_refused_with_the_correction(self, state, options, said):
+    def test_options_that_do_not_fit_are_refused_with_the_correction(self, state, options, message):
         options = [state[0] if each == "STATE" else each for each in options]
-        found = CliRunner().invoke(cli, ["replay", str(SMALL), *options])
-        assert isinstance(found.exception, UsageError)
-        assert said in str(found.exception)
+        outcome = CliRunner().invoke(cli, ["replay", str(SMALL), *options])
+        assert isinstance(outcome.exception, UsageError)
+        assert message in str(outcome.exception)
 
 
 def test_tables_grow_for_all_kept_pages():

@@ -23,7 +23,7 @@ ICF = TRACES / "workloads" / "web.icf"
 MAIL = TRACES / "workloads" / "mail.toml"
 
 
-def made(line, **options):
+def requests_of(line, **options):
     return read(f"gen:{line}", **options)
 
 
@@ -47,16 +47,16 @@ class TestAnyLoad:
         assert (np.diff(whole.arrival_ns) >= 0).all()
 
     def test_the_seed_determines_the_requests(self):
-        first, same, other = (made(f"zipf,requests=100,seed={seed}") for seed in (1, 1, 2))
+        first, same, other = (requests_of(f"zipf,requests=100,seed={seed}") for seed in (1, 1, 2))
         assert as_rows(first) == as_rows(same) != as_rows(other)
 
     def test_the_requests_are_the_same_on_every_machine(self):
-        """A change of this hash changes the workloads of all users: mention it in the release notes."""
-        found = hashlib.sha256()
+        """A change of this hash changes all users' workloads: mention it in the release notes."""
+        digest = hashlib.sha256()
         for line in ("hot-spot,theta=1.2,every=1s", "zipf,theta=0.99", "sequential,run=1MiB"):
-            for column in made(f"{line},requests=5000,burst_every=20s"):
-                found.update(column.astype("<i8").tobytes())
-        assert found.hexdigest()[:16] == "dc24015172ef5134"
+            for column in requests_of(f"{line},requests=5000,burst_every=20s"):
+                digest.update(column.astype("<i8").tobytes())
+        assert digest.hexdigest()[:16] == "dc24015172ef5134"
 
     def test_memory_does_not_grow_with_the_number_of_requests(self):
         opened = Trace.read("gen:random+sequential,requests=1M")
@@ -68,7 +68,7 @@ class TestAnyLoad:
         assert peak_bytes < 48 * MIB
 
     def test_size_and_read_shares_are_as_specified(self):
-        rows = made("random,size=4k/70:64k/30,read=60%,requests=50k")
+        rows = requests_of("random,size=4k/70:64k/30,read=60%,requests=50k")
         assert np.mean(rows.length_bytes == 64 * KIB) == pytest.approx(0.3, abs=0.01)
         assert np.mean(rows.op == Op.READ) == pytest.approx(0.6, abs=0.01)
         assert (rows.offset_bytes % (4 * KIB) == 0).all()
@@ -76,18 +76,25 @@ class TestAnyLoad:
 
     @pytest.mark.parametrize("arrivals", ["poisson", "even"])
     def test_rate_and_distribution_of_arrivals_are_as_specified(self, arrivals):
-        gaps_s = np.diff(made(f"random,rate=200,arrivals={arrivals},requests=50k").arrival_ns) / 1e9
+        gaps_s = (
+            np.diff(requests_of(f"random,rate=200,arrivals={arrivals},requests=50k").arrival_ns)
+            / 1e9
+        )
         assert gaps_s.mean() == pytest.approx(1 / 200, rel=0.02)
         assert gaps_s.std() * 200 == pytest.approx(float(arrivals == "poisson"), abs=0.03)
 
     def test_bursts_have_their_own_rate(self):
-        rows = made("random,rate=100,burst_every=10s,burst_lasts=1s,burst_rate=5k,duration=100s")
+        rows = requests_of(
+            "random,rate=100,burst_every=10s,burst_lasts=1s,burst_rate=5k,duration=100s"
+        )
         in_burst = rows.arrival_ns % (10 * SECOND) >= 9 * SECOND
         assert in_burst.sum() == pytest.approx(10 * 5_000, rel=0.02)
         assert (~in_burst).sum() == pytest.approx(90 * 100, rel=0.05)
 
     def test_several_loads_run_concurrently_each_in_its_span_and_time(self):
-        rows = made("random,span=1GiB,rate=300+random,at=4GiB,span=1GiB,begin=50s,duration=100s")
+        rows = requests_of(
+            "random,span=1GiB,rate=300+random,at=4GiB,span=1GiB,begin=50s,duration=100s"
+        )
         second = rows.stream == 1 << 16
         assert share_within(rows, 1 * GIB, 4 * GIB) == 0
         assert rows.arrival_ns[second].min() >= 50 * SECOND
@@ -97,18 +104,18 @@ class TestAnyLoad:
 
 class TestHotSpot:
     def test_the_hot_part_gets_its_share_of_the_load(self):
-        rows = made("hot-spot,span=1GiB,hot=10%,share=80%,requests=100k")
+        rows = requests_of("hot-spot,span=1GiB,hot=10%,share=80%,requests=100k")
         counts = np.bincount(rows.offset_bytes // MIB, minlength=1024)
         hottest = np.sort(counts)[::-1][:102].sum() / counts.sum()
         assert hottest == pytest.approx(0.8 + 0.2 * 0.1, abs=0.02)
 
     @pytest.mark.parametrize(("where", "low"), [("start", 0), ("middle", 460), ("end", 921)])
     def test_a_hot_spot_may_be_contiguous(self, where, low):
-        rows = made(f"hot-spot,span=1GiB,hot=103MiB,share=100%,where={where},requests=10k")
+        rows = requests_of(f"hot-spot,span=1GiB,hot=103MiB,share=100%,where={where},requests=10k")
         assert share_within(rows, low * MIB, (low + 103) * MIB) == 1
 
     def test_a_contiguous_hot_spot_moves_by_its_share(self):
-        rows = made(
+        rows = requests_of(
             "hot-spot,span=1GiB,hot=100MiB,share=100%,where=start,every=10s,moved=10%,duration=100s"
         )
         for move in range(10):
@@ -117,7 +124,7 @@ class TestHotSpot:
             assert (low, high) == pytest.approx((move * 10 * MIB, (100 + move * 10) * MIB), abs=MIB)
 
     def test_a_scattered_hot_spot_replaces_its_share(self):
-        rows = made(
+        rows = requests_of(
             "hot-spot,span=1GiB,hot=10%,share=100%,every=100s,moved=25%,duration=200s,rate=1k"
         )
         first, second = (
@@ -128,43 +135,43 @@ class TestHotSpot:
         assert len(first - second) == 26
 
     def test_theta_skews_accesses_within_a_hot_spot(self):
-        rows = made("hot-spot,span=1GiB,hot=10%,share=100%,theta=1,requests=100k")
+        rows = requests_of("hot-spot,span=1GiB,hot=10%,share=100%,theta=1,requests=100k")
         counts = np.sort(np.bincount(rows.offset_bytes // MIB))[::-1]
         assert counts[0] / counts[9] == pytest.approx(10, rel=0.15)
 
 
 class TestOtherKinds:
     def test_zipf_has_the_specified_exponent(self):
-        rows = made("zipf,span=1GiB,theta=1.2,unit=64k,requests=200k")
+        rows = requests_of("zipf,span=1GiB,theta=1.2,unit=64k,requests=200k")
         counts = np.sort(np.bincount(rows.offset_bytes // (64 * KIB)))[::-1]
         assert counts[0] / counts[31] == pytest.approx(32**1.2, rel=0.1)
 
     def test_zones_get_their_shares(self):
-        rows = made("zoned,span=1GiB,zones=50/10:20/30:30/60,requests=50k")
+        rows = requests_of("zoned,span=1GiB,zones=50/10:20/30:30/60,requests=50k")
         ends = [0, GIB / 10, GIB * 0.4, GIB]
-        found = [share_within(rows, low, high) for low, high in pairwise(ends)]
-        assert found == pytest.approx([0.5, 0.2, 0.3], abs=0.01)
+        shares = [share_within(rows, low, high) for low, high in pairwise(ends)]
+        assert shares == pytest.approx([0.5, 0.2, 0.3], abs=0.01)
 
     def test_streams_alternate_and_continue_at_their_end(self):
-        rows = made("sequential,span=1GiB,size=64k,streams=4,requests=1000")
+        rows = requests_of("sequential,span=1GiB,size=64k,streams=4,requests=1000")
         for stream in range(4):
             mine = rows.offset_bytes[stream::4]
             assert mine[0] == stream * GIB // 4
             assert (np.diff(mine) == 64 * KIB).all()
 
     def test_a_run_ends_and_the_next_one_begins_elsewhere(self):
-        rows = made("sequential,size=64k,run=1MiB,requests=1600")
+        rows = requests_of("sequential,size=64k,run=1MiB,requests=1600")
         jumps = np.flatnonzero(np.diff(rows.offset_bytes) != 64 * KIB) + 1
         assert jumps.tolist() == list(range(16, 1600, 16))
 
     def test_a_stream_wraps_at_the_end_of_its_span(self):
-        rows = made("sequential,span=1MiB,size=64k,requests=40")
+        rows = requests_of("sequential,span=1MiB,size=64k,requests=40")
         assert rows.offset_bytes.tolist() == [n % 16 * 64 * KIB for n in range(40)]
 
 
 class TestIometer:
     def test_lines_of_an_access_specification_have_their_shares(self):
-        rows = made("iometer,access=4096/75/100/100:65536/25/0/0,requests=50k")
+        rows = requests_of("iometer,access=4096/75/100/100:65536/25/0/0,requests=50k")
         large = rows.length_bytes == 64 * KIB
         assert large.mean() == pytest.approx(0.25, abs=0.01)
         assert (rows.op == np.where(large, Op.WRITE, Op.READ)).all()
@@ -172,7 +179,7 @@ class TestIometer:
         assert (rows.offset_bytes[1:] == ends[:-1])[large[1:]].all()
 
     def test_the_number_of_workers_doubles_with_each_step(self):
-        rows = made("iometer,depth=1-8,ramp=10s,run=20s")
+        rows = requests_of("iometer,depth=1-8,ramp=10s,run=20s")
         step = rows.arrival_ns // (30 * SECOND)
         assert [len(set(rows.stream[step == each])) for each in range(4)] == [1, 2, 4, 8]
         assert rows.arrival_ns.max() < 120 * SECOND
@@ -184,7 +191,7 @@ class TestIometer:
 
 class TestSysbench:
     def test_rndrw_has_its_read_write_ratio_and_fsyncs(self):
-        rows = made("sysbench,test-mode=rndrw,threads=16,requests=20k")
+        rows = requests_of("sysbench,test-mode=rndrw,threads=16,requests=20k")
         reads, writes = (rows.op == Op.READ).sum(), (rows.op == Op.WRITE).sum()
         assert reads / writes == pytest.approx(1.5, rel=0.05)
         flushes = np.flatnonzero(rows.op == Op.FLUSH)
@@ -193,7 +200,7 @@ class TestSysbench:
 
     @pytest.mark.parametrize("mode", ["seqrd", "seqwr", "rndrd", "rndwr"])
     def test_each_mode_has_its_op_and_order(self, mode):
-        rows = made(f"sysbench,test-mode={mode},requests=500")
+        rows = requests_of(f"sysbench,test-mode={mode},requests=500")
         data = rows.op != Op.FLUSH
         assert (rows.op[data] == (Op.READ if mode.endswith("rd") else Op.WRITE)).all()
         is_next = np.diff(rows.offset_bytes[data]) == 16 * KIB
@@ -213,11 +220,11 @@ def test_the_output_of_gen_reads_back_equal(option, suffix, tmp_path):
     line, path = "sysbench,test-mode=rndwr,threads=4,requests=500", tmp_path / f"x{suffix}"
     result = CliRunner().invoke(trace, ["gen", "--as", option, line, str(path)])
     assert result.output == f"{path}: 500 requests\n"
-    expected, found = made(line), read(path)
+    expected, written = requests_of(line), read(path)
     assert Trace.read(path).format == option
     for name in ("op", "offset_bytes", "length_bytes"):
-        assert (getattr(found, name) == getattr(expected, name)).all()
-    late = found.arrival_ns - expected.arrival_ns
+        assert (getattr(written, name) == getattr(expected, name)).all()
+    late = written.arrival_ns - expected.arrival_ns
     assert np.ptp(late) < (1 if option == "csv" else 1000)
 
 
@@ -285,7 +292,7 @@ class TestIometersFiles:
         assert len(set(rows.stream)) == 2 * 8
 
     def test_one_access_specification_can_be_selected_by_name(self):
-        rows = made(f"iometer,icf={ICF},spec=file SERVER,rate=400,requests=9k")
+        rows = requests_of(f"iometer,icf={ICF},spec=file SERVER,rate=400,requests=9k")
         assert set(rows.length_bytes) == {512, 4 * KIB, 64 * KIB}
         assert rows.arrival_ns[-1] == pytest.approx(9000 / 400 * SECOND, rel=0.05)
 
@@ -318,7 +325,9 @@ class TestIometersFiles:
             (("512,10,80,100,0,1", "512,10,80,100,9,1"), 40, "delays are made where all lines"),
         ],
     )
-    def test_unsupported_settings_are_refused_with_their_line(self, change, line, message, tmp_path):
+    def test_unsupported_settings_are_refused_with_their_line(
+        self, change, line, message, tmp_path
+    ):
         path = self.written(tmp_path, change)
         with pytest.raises(WorkloadError) as caught:
             read(path)
@@ -327,23 +336,23 @@ class TestIometersFiles:
 
     def test_an_unknown_name_or_file_is_refused(self, tmp_path):
         with pytest.raises(WorkloadError, match=r"workload:1:\d+: no access specification 'web'"):
-            made(f"iometer,icf={ICF},spec=web")
+            requests_of(f"iometer,icf={ICF},spec=web")
         with pytest.raises(WorkloadError, match=r"workload:1:13: cannot read .*nowhere\.icf"):
-            made(f"iometer,icf={tmp_path}/nowhere.icf")
+            requests_of(f"iometer,icf={tmp_path}/nowhere.icf")
 
 
 class TestDraws:
     def test_exponential_draws_have_their_quantiles(self):
-        found = Draws(1).exponential(400_000)
-        assert found.mean() == pytest.approx(1, abs=0.01)
+        values = Draws(1).exponential(400_000)
+        assert values.mean() == pytest.approx(1, abs=0.01)
         for share in (0.01, 0.5, 0.99, 0.9999):
-            assert np.quantile(found, share) == pytest.approx(-np.log(1 - share), rel=0.05)
+            assert np.quantile(values, share) == pytest.approx(-np.log(1 - share), rel=0.05)
 
     @settings(max_examples=60, deadline=None)
     @given(st.integers(1, 5000), st.integers(0, 10))
     def test_scattered_is_a_permutation(self, count, seed):
-        found = Scattered(count, seed)[np.arange(count)]
-        assert sorted(found.tolist()) == list(range(count))
+        order = Scattered(count, seed)[np.arange(count)]
+        assert sorted(order.tolist()) == list(range(count))
 
     def test_a_power_law_is_accurate_beyond_the_exact_ranks(self):
         ranks = PowerLaw(1_000_000, 0.8).choose(Draws(1), 400_000)

@@ -25,7 +25,7 @@ KIB = 1024
 
 
 @pytest.mark.parametrize(
-    ("said", "drive_bytes", "a_day"),
+    ("text", "drive_bytes", "a_day"),
     [
         ("500GB/day", None, 500 * 10**9 / (64 * KIB)),
         ("1 GiB/d", None, 16_384),
@@ -33,8 +33,8 @@ KIB = 1024
         ("0.5dwpd", 2**40, 2**39 / (64 * KIB)),
     ],
 )
-def test_a_budget_per_day_sets_the_interval_of_fills(said, drive_bytes, a_day):
-    budget = parse_write_budget(said, 64 * KIB, drive_bytes)
+def test_a_budget_per_day_sets_the_interval_of_fills(text, drive_bytes, a_day):
+    budget = parse_write_budget(text, 64 * KIB, drive_bytes)
     assert DAY_NS / budget.interval(4000) == pytest.approx(a_day, rel=1e-4)
     assert DAY_NS / budget.interval(4000) <= a_day  # never above
 
@@ -53,7 +53,7 @@ def test_at_most_a_day_of_budget_is_saved_up():
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("text", "why"),
     [
         ("500GB", "500GB/day"),
         ("5", "500GB/day"),
@@ -65,16 +65,16 @@ def test_at_most_a_day_of_budget_is_saved_up():
         ("0B/day", "nothing"),
     ],
 )
-def test_invalid_budgets_are_refused(said, why):
+def test_invalid_budgets_are_refused(text, why):
     with pytest.raises(ValueError, match=why):
-        parse_write_budget(said, 4096)
+        parse_write_budget(text, 4096)
 
 
 def test_a_scenario_may_specify_a_budget():
-    said = Scenario.loads('[cache]\nwrite_budget = "1 DWPD"\n').cache
-    drive = said.drive.capacity_bytes
-    assert DAY_NS / said.budget.interval(10) == pytest.approx(drive / said.page_bytes, rel=1e-4)
-    assert said.policy_parameters["write_budget"] == said.budget
+    cache = Scenario.loads('[cache]\nwrite_budget = "1 DWPD"\n').cache
+    drive = cache.drive.capacity_bytes
+    assert DAY_NS / cache.budget.interval(10) == pytest.approx(drive / cache.page_bytes, rel=1e-4)
+    assert cache.policy_parameters["write_budget"] == cache.budget
     with pytest.raises(ScenarioError, match=":2:16: '5 a day' is not a write budget"):
         Scenario.loads('[cache]\nwrite_budget = "5 a day"\n')
 

@@ -167,13 +167,13 @@ def site(text):
 
 
 def test_scenario_keys_set_the_parameters_of_the_built_cache():
-    said = site('size = "1GiB"\nhigh_watermark = "60%"\nlow_watermark = "30%"')
-    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
-    assert isinstance(made, DmWritecache)
-    marks = (made.write_back.high_blocks, made.write_back.low_blocks)
+    loaded = site('size = "1GiB"\nhigh_watermark = "60%"\nlow_watermark = "30%"')
+    cache = building.machine(loaded, "open", 1 << 33, loaded.cache.pages(0)).cache
+    assert isinstance(cache, DmWritecache)
+    marks = (cache.write_back.high_blocks, cache.write_back.low_blocks)
     assert marks == (157_286, 78_643)
-    assert Site.loads(said.to_toml()).cache == said.cache
-    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    assert Site.loads(loaded.to_toml()).cache == loaded.cache
+    assert building.machine(loaded, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(
