@@ -47,8 +47,8 @@ def noted(point):
 
 
 if __name__ == "__main__":
-    trace, folder, who = sys.argv[1:4]
-    workers, scheduler = (int(who), None) if who.isdigit() else (None, who)
+    trace, folder, crew = sys.argv[1:4]
+    workers, scheduler = (int(crew), None) if crew.isdigit() else (None, crew)
     print("begun", flush=True)
     result = sweep(plan(trace), folder, workers, scheduler, compute=noted)
     print("done", len(result.settings), result.computed, result.known, flush=True)

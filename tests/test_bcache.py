@@ -69,7 +69,7 @@ def steady(latency_ns, capacity):
     return tier
 
 
-def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **said):
+def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **options):
     """Return counters and facts after these requests; at a queue depth or, if 0, open loop."""
     slow, fast = steady(ORIGIN_NS, 4096 * MIB), steady(cache_ns, 1024 * MIB)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
@@ -81,7 +81,7 @@ def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **said):
         "congested_read_us": 0,
         "congested_write_us": 0,
     }
-    cache = BcacheParameters(**(parameters | said))
+    cache = BcacheParameters(**(parameters | options))
     facts, finished = simulate(Scenario(requests, source, cache, slow, fast))
     return finished.cache.totals(), facts
 

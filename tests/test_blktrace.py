@@ -251,7 +251,7 @@ class TestVersions:
             Trace.read(tmp_path / "cut")
 
 
-class TestWhatIsRecorded:
+class TestRecordedFields:
     def test_cgroup_ids_in_records_are_skipped(self, tmp_path):
         """With CONFIG_BLK_CGROUP every action may have bit 8, and an id before its payload."""
         files = {}

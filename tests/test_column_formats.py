@@ -442,7 +442,7 @@ class TestMapper:
 def test_samples_of_public_traces_give_the_expected_requests(file, format, requests, reads):
     folder = os.environ.get("HYBRIDSIM_DATA")
     if not folder:
-        pytest.skip("HYBRIDSIM_DATA does not say where the public traces are")
+        pytest.skip("HYBRIDSIM_DATA is not set: it names the folder of the public traces")
     trace = Trace.read(Path(folder) / "traces" / file, device="all")
     summary = trace.summary()
     assert (trace.format, summary.requests, summary.reads) == (format, requests, reads)

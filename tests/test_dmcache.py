@@ -67,9 +67,9 @@ def scenario(requests, blocks=1024, mode=WRITETHROUGH, depth=1, threshold=MIB, w
     return Scenario(requests, source, cache, slow, fast)
 
 
-def ran(requests, *said, **named):
+def ran(requests, *positional, **named):
     """Return the counters and the facts after these requests."""
-    facts, finished = simulate(scenario(requests, *said, **named), interpreted=True)
+    facts, finished = simulate(scenario(requests, *positional, **named), interpreted=True)
     return finished.cache.totals(), facts
 
 
@@ -356,7 +356,8 @@ def test_a_cache_of_hot_blocks_replaces_half_of_them_too(random_load):
 
 
 @pytest.mark.xfail(
-    strict=True, reason="0.6101 since the waker comes each 1.024 s, as the kernel's: a known gap"
+    strict=True,
+    reason="known gap: 0.6101, because the worker wakes every 1.024 s, as in the kernel",
 )
 def test_replacing_hot_blocks_lowers_the_hit_ratio(random_load):
     """Predicted hit ratio 0.588 after the first replacement."""

@@ -84,7 +84,7 @@ def compiled(one, count):
     return list(zip(kind[:filled].tolist(), offset[:filled].tolist(), length[:filled].tolist()))
 
 
-def obvious(one, count):
+def naive(one, count):
     return list(islice(fio_generator.Job(one).requests(), count))
 
 
@@ -94,7 +94,7 @@ def test_the_first_offsets_equal_those_of_fio(case):
     assert blocks == FIRST[case]
 
 
-@pytest.mark.parametrize("make", [compiled, obvious])
+@pytest.mark.parametrize("make", [compiled, naive])
 def test_all_golden_offsets_are_reproduced(make):
     if not GOLDEN.exists():
         pytest.skip(f"no {GOLDEN}: HYBRIDSIM_DATA names the folder of the reference data")
@@ -176,7 +176,7 @@ def patterns(draw):
 @settings(max_examples=100, deadline=None)
 @given(patterns())
 def test_the_compiled_generator_equals_the_naive_one(one):
-    assert compiled(one, 200) == obvious(one, 200)
+    assert compiled(one, 200) == naive(one, 200)
 
 
 # Observations of fio 3.33 that the golden offsets do not cover.

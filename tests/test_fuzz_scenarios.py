@@ -47,7 +47,7 @@ def loaded_again(scenario):
     return Scenario.loads(scenario.to_toml(), "shown.toml")
 
 
-class TestRight:
+class TestValidScenarios:
     def test_every_key_of_the_model_is_drawn(self):
         """Add a line for a new key to scenario_texts.py."""
         drawn = {path: set() for path in TABLES}
@@ -141,7 +141,7 @@ def check_conserved(simulated, facts, counted):
         assert written <= counted["slow_write_bytes"] + counted["fast_write_bytes"]
 
 
-class TestWrong:
+class TestDamagedScenarios:
     def test_damaged_scenarios_load_or_give_one_error_with_its_place(self, tmp_path):
         tried(check_damaged, range(150), tmp_path / "site.toml")
 

@@ -17,7 +17,7 @@ from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.problems import MOST
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import value_of
-from hybridsim.workloads import parse as said
+from hybridsim.workloads import parse as workload_text
 from hybridsim.workloads.generated import generate
 
 LONGEST_S = 1.0  # CPU time
@@ -148,7 +148,7 @@ ROW = "4096,100,67,100,0,1,0,0"
 
 
 def requests(text):
-    part = next(generate(said.read(text, "web.icf")))
+    part = next(generate(workload_text.read(text, "web.icf")))
     for column in part:
         assert (column >= -1).all()
     return part

@@ -156,7 +156,7 @@ def test_the_copy_button_copies_the_json_output(window, reports):
     show(window, reports["replay"])
     copied = window.run("""
         let text = "";
-        navigator.clipboard.writeText = async (said) => { text = said; };
+        navigator.clipboard.writeText = async (copied) => { text = copied; };
         document.getElementById("copy").click();
         return new Promise((done) => setTimeout(() => done(text), 50));
     """)

@@ -264,13 +264,13 @@ class PlainLru:
 
 
 @state_machine
-class FifoOfMyOwn(NamedTuple):
+class UserFifo(NamedTuple):
     """A user's compiled policy: FIFO, that is LRU that ignores touches."""
 
     list: LRU
 
     def grown(self, ids):
-        return FifoOfMyOwn(self.list.grown(ids))
+        return UserFifo(self.list.grown(ids))
 
     @method
     def missed(self, page):
@@ -299,13 +299,11 @@ def test_a_plain_class_is_interpreted_with_the_same_facts():
 
 @needs_compiler
 def test_a_state_machine_from_outside_is_compiled_and_not_cached():
-    assert simulated(FifoOfMyOwn(LRU.new(IDS))) == simulated(
-        FifoOfMyOwn(LRU.new(IDS)), interpreted=True
-    )
-    assert simulated(FifoOfMyOwn(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
+    assert simulated(UserFifo(LRU.new(IDS))) == simulated(UserFifo(LRU.new(IDS)), interpreted=True)
+    assert simulated(UserFifo(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
     assert jit.fresh(loops.run).signatures
     kept = [file.read_bytes() for file in jit.cache_folder().rglob("loops.run-*.nbi")]
-    assert not any(b"FifoOfMyOwn" in index for index in kept)
+    assert not any(b"UserFifo" in index for index in kept)
 
 
 class Clock:

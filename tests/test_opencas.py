@@ -69,9 +69,9 @@ def machine_of(requests, depth=1, lines=256, mode=CasMode.WT, line=4 * KIB, **ho
     return Scenario(requests, source, OpenCasParameters(line, lines, mode, **how), slow, fast)
 
 
-def ran(requests, *said, **how):
+def ran(requests, *positional, **how):
     """Return the counters and the facts after these requests."""
-    facts, finished = simulate(machine_of(requests, *said, **how), interpreted=True)
+    facts, finished = simulate(machine_of(requests, *positional, **how), interpreted=True)
     return finished.cache.totals(), facts
 
 
@@ -79,12 +79,12 @@ def at(op, offsets, length=4 * KIB, gap_ns=0, start_ns=0):
     return [Request(start_ns + i * gap_ns, op, to, length) for i, to in enumerate(offsets)]
 
 
-def reads(offsets, *said, **how):
-    return at(Op.READ, offsets, *said, **how)
+def reads(offsets, *positional, **how):
+    return at(Op.READ, offsets, *positional, **how)
 
 
-def writes(offsets, *said, **how):
-    return at(Op.WRITE, offsets, *said, **how)
+def writes(offsets, *positional, **how):
+    return at(Op.WRITE, offsets, *positional, **how)
 
 
 def cleaned_by(seconds, requests, **how):

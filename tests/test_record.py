@@ -316,7 +316,7 @@ def run(*words, host, monkeypatch):
     return done, done.stdout.strip().splitlines()[-1:]
 
 
-class TestWhatIsMissing:
+class TestIncompleteRecordings:
     """An incomplete recording is reported in the last line and by the exit code."""
 
     def test_a_tracer_that_fails_with_exit_code_0_is_replaced_by_the_other(

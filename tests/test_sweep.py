@@ -197,11 +197,11 @@ def test_all_points_are_computed_once_and_failures_do_not_stop_the_sweep(trace, 
 
 
 def test_a_result_is_on_disk_before_it_is_reported(trace, tmp_path):
-    def tell(progress, settled):
+    def check(progress, settled):
         if settled is not None and settled.row is not None:
             assert settled.point.key in lines(tmp_path)
 
-    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=tell, compute=made_up)
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=check, compute=made_up)
 
 
 def test_known_results_are_reused_unchanged(trace, tmp_path):
@@ -384,12 +384,12 @@ def test_two_clients_share_the_work_of_one_folder(trace, tmp_path):
     check_whole(trace, tmp_path, lost=0)
 
 
-def program(trace, folder, who):
+def program(trace, folder, crew):
     """Start a sweep as a separate program, with workers or a scheduler."""
     paths = os.pathsep.join([str(TESTS), str(TESTS.parent)])
     notes = {"NOTES": str(folder / "notes"), "PYTHONPATH": paths}
     return subprocess.Popen(
-        [*RUN, trace, str(folder), who], env=os.environ | notes, stdout=subprocess.PIPE, text=True
+        [*RUN, trace, str(folder), crew], env=os.environ | notes, stdout=subprocess.PIPE, text=True
     )
 
 

@@ -236,7 +236,7 @@ class TestFtrace:
     def test_a_capture_by_ftrace_equals_the_reference(self):
         folder = os.environ.get("HYBRIDSIM_DATA")
         if not folder:
-            pytest.skip("HYBRIDSIM_DATA does not say where the captures are")
+            pytest.skip("HYBRIDSIM_DATA is not set: it names the folder of the captures")
         summary = Trace.read(Path(folder) / "ftrace_text" / "trace.txt.zst").summary()
         assert (summary.requests, summary.incomplete) == (901, 0)
 

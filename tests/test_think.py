@@ -10,7 +10,7 @@ from hybridsim.engine import think
 from hybridsim.engine.think import NOTHING, Waits
 
 
-def obvious(requests, lookback):
+def naive(requests, lookback):
     """Return parents and gaps; requests are (arrival, completion or -1, stream) by arrival."""
     waits = []
     for i, (arrival, _, stream) in enumerate(requests):
@@ -54,7 +54,7 @@ def traces(draw):
 @settings(max_examples=60)
 @given(traces(), st.lists(st.integers(0, 80), max_size=5))
 def test_parents_equal_those_of_the_naive_search(requests, cuts):
-    assert in_chunks(requests, cuts) == obvious(requests, think.LOOKBACK)
+    assert in_chunks(requests, cuts) == naive(requests, think.LOOKBACK)
 
 
 def test_the_distance_to_a_parent_is_limited():
@@ -75,4 +75,4 @@ def test_a_parent_of_the_same_stream_is_preferred_within_the_limit():
 
 def test_the_table_of_streams_grows():
     requests = [(i, i, 1000 - i) for i in range(100)] + [(100, 100, 1000 - i) for i in range(100)]
-    assert in_chunks(requests, [3, 50, 101]) == obvious(requests, think.LOOKBACK)
+    assert in_chunks(requests, [3, 50, 101]) == naive(requests, think.LOOKBACK)

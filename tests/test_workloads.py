@@ -265,7 +265,7 @@ def test_the_error_of_a_file_has_line_and_caret(tmp_path):
         Trace.read(path)
 
 
-class TestIometersFiles:
+class TestIometerFiles:
     """Two tests of 5 s ramp and 20 s run, by one worker with 8 requests on 4 GiB."""
 
     def written(self, tmp_path, *changes):
