@@ -129,8 +129,8 @@ def check_end(run, scenario, facts):
     for one, other in pairwise(facts):
         assert one.done_ns <= other.done_ns
     for fact in facts:
-        given = scenario.requests[fact.number]
-        assert (fact.op, fact.length) == (given.op, given.length)
+        request = scenario.requests[fact.number]
+        assert (fact.op, fact.length) == (request.op, request.length)
         assert 0 <= fact.issue_ns <= fact.done_ns
         assert 0 <= fact.pages_hit <= fact.pages
         if isinstance(run.machine.cache, PageCache) and fact.path == Path.HIT:

@@ -40,7 +40,7 @@ class Fed:
             [each for each in scenario.requests if each.stream == job]
             for job in range(len(scenario.source.jobs))
         ]
-        self.given = [0] * len(self.jobs)
+        self.supplied = [0] * len(self.jobs)
         self.piece = piece
 
     def batch(self, before):
@@ -48,13 +48,13 @@ class Fed:
         rows, following, ends, numbers, last = [], [], [], [], []
         for job, requests in enumerate(self.jobs):
             left = 0 if before is None else int(before.end[job] - before.next[job])
-            first = self.given[job] - left
-            self.given[job] = min(len(requests), self.given[job] + self.piece)
+            first = self.supplied[job] - left
+            self.supplied[job] = min(len(requests), self.supplied[job] + self.piece)
             following.append(len(rows))
-            rows += requests[first : self.given[job]]
+            rows += requests[first : self.supplied[job]]
             ends.append(len(rows))
             numbers.append(first)
-            last.append(self.given[job] == len(requests))
+            last.append(self.supplied[job] == len(requests))
         columns = [
             [each.op | (each.flags if each.op == Op.WRITE else 0) for each in rows],
             *([getattr(each, name) for each in rows] for name in ("offset", "length", "stream")),
@@ -119,22 +119,22 @@ def searches(draw):
 def loads(draw):
     """Draw a machine, and its requests distributed to jobs in groups."""
     scenario = draw(scenarios())
-    given = [JobParameters(**each) for each in draw(st.lists(jobs(), min_size=1, max_size=4))]
+    parameters = [JobParameters(**each) for each in draw(st.lists(jobs(), min_size=1, max_size=4))]
     group = 0
-    for each in given[1:]:
+    for each in parameters[1:]:
         group += draw(st.sampled_from([0, 0, 1]))
         each.group = group
-    due = [0] * len(given)
+    due = [0] * len(parameters)
     interval_ns = draw(st.sampled_from([0, 0, 10**4, 10**7]))
     think_ns = draw(st.sampled_from([0, 0, 5, 10**6]))
     every = draw(st.integers(1, 5))
     requests = []
     for i, request in enumerate(scenario.requests):
-        job = i * 7 % 11 % len(given)
+        job = i * 7 % 11 % len(parameters)
         due[job] += interval_ns
         pause = think_ns if i % every == 0 else 0
         requests.append(replace(request, arrival_ns=due[job], stream=job, think_ns=pause))
-    source = SourceParameters(Replay.CLOSED, jobs=given)
+    source = SourceParameters(Replay.CLOSED, jobs=parameters)
     return replace(scenario, requests=requests, source=source)
 
 
@@ -154,7 +154,7 @@ def test_batch_sizes_do_not_change_the_facts(scenario, piece):
 # The rules on an SSD that reads 4 KiB in a millisecond, a limited number at a time.
 
 
-def issued_ms(requests, *given, dies=64):
+def issued_ms(requests, *parameters, dies=64):
     """Return the issue times of the requests in milliseconds, by job."""
     device = SsdParameters(
         dies=dies, unit_bytes=4096, command_ns=0, interval_ns=0, read_ns=MS, program_ns=MS,
@@ -163,11 +163,11 @@ def issued_ms(requests, *given, dies=64):
     )  # fmt: skip
     tier = TierParameters(Level.STRIPE, 1, 65536, device, 1 << 30)
     cache = CacheParameters(4096, 0, Mode.READ_ONLY, 0, 1, ("always",))
-    source = SourceParameters(Replay.CLOSED, jobs=list(given))
+    source = SourceParameters(Replay.CLOSED, jobs=list(parameters))
     facts = simulate(requests, source, cache, tier, None).facts
-    issued = [[] for _ in given]
+    issued = [[] for _ in parameters]
     for fact in sorted(facts, key=lambda fact: fact.number):
-        issued[fact.number % len(given)].append(round(fact.issue_ns / MS, 1))
+        issued[fact.number % len(parameters)].append(round(fact.issue_ns / MS, 1))
     return issued
 
 
@@ -181,14 +181,14 @@ def reads(count, job=0, due_ms=0, think_ms=0):
 
 def test_each_job_keeps_its_own_depth():
     both = reads(4) + reads(4, job=1)
-    given = JobParameters(depth=2, low=2), JobParameters(depth=4, low=4)
-    assert issued_ms(both, *given) == [[0, 0, 1, 1], [0, 0, 0, 0]]
+    parameters = JobParameters(depth=2, low=2), JobParameters(depth=4, low=4)
+    assert issued_ms(both, *parameters) == [[0, 0, 1, 1], [0, 0, 0, 0]]
 
 
 def test_a_group_begins_when_all_earlier_groups_are_complete():
     both = reads(3) + reads(2, job=1)
-    given = JobParameters(), JobParameters(group=1, delay_ns=10 * MS)
-    assert issued_ms(both, *given) == [[0, 1, 2], [13, 14]]
+    parameters = JobParameters(), JobParameters(group=1, delay_ns=10 * MS)
+    assert issued_ms(both, *parameters) == [[0, 1, 2], [13, 14]]
 
 
 def test_a_request_is_issued_neither_before_its_due_time_nor_after_the_run():

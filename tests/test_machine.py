@@ -193,10 +193,10 @@ def test_all_pools_grow(workload):
 
 
 # Random 4 KiB reads a second at a queue depth, shortest positioning time first over the whole
-# queue, without age limit; from an ideal simulation of one head by other means (cylinder and angle
+# queue, without age limit; from an independent ideal simulation of one head (cylinder and angle
 # uniform, 0.2 ms of overhead before each request; 7,200 rpm; track to track, average, full stroke).
 # There the disk chooses among all, here it has chosen its next before the completion that lets
-# another request come (DESIGN.md 2.6): one more is under way.
+# another request arrive (DESIGN.md 2.6): one more is in flight.
 IDEAL = {
     ("0.8ms", "8.5ms", "18ms"): {1: 77.07, 2: 94.07, 4: 113.86, 8: 138.69, 16: 169.59, 32: 203.61},
     ("0.6ms", "8.0ms", "15ms"): {1: 81.05, 2: 97.80, 4: 116.51, 8: 140.99, 16: 170.59, 32: 205.67},

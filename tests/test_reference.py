@@ -180,7 +180,7 @@ class TestHdd:
 
     def test_reads_overlap_with_the_bus_transfer_and_writes_follow_it(self) -> None:
         slow = replace(DISK, host_ps_per_byte=400 * US * 1000 // SECTOR)  # 0.4 ms a sector
-        # Sector 30 is under the head at 3.0; two sectors cross until 3.8.
+        # Sector 30 is under the head at 3.0; two sectors are transferred until 3.8.
         assert done(on(slow, [read(0, 30 * SECTOR, 2 * SECTOR)])) == [3.8]
         # Ready at 0.1, all received at 0.9: sector 8, at 0.8, is missed.
         assert done(on(slow, [write(0, 8 * SECTOR, 2 * SECTOR)])) == [11.0]
