@@ -1,4 +1,4 @@
-"""What tests of each kind of cache share: the engine against the reference, and plain tiers."""
+"""Shared by the tests of each cache: the engine against the reference, and constant-time tiers."""
 
 import os
 
@@ -12,7 +12,7 @@ SECOND = 10**9
 
 
 def relaxed(share):
-    """Settings for as large a part of the usual examples as is told."""
+    """Return Hypothesis settings for this share of the usual number of examples."""
     return settings(
         max_examples=int(os.environ.get("HYBRIDSIM_EXAMPLES", "60")) // share,
         deadline=None,
@@ -21,16 +21,16 @@ def relaxed(share):
 
 
 def check(scenario, **how):
-    """Engine and reference give the same facts and counters."""
+    """Check that engine and reference give the same facts and counters."""
     expected = scenario.run()
     facts, finished = simulate(scenario, **how)
     assert facts == expected.facts
-    found = counters(finished)
-    assert found == {name: expected.counters.get(name, 0) for name in found}
+    result = counters(finished)
+    assert result == {name: expected.counters.get(name, 0) for name in result}
 
 
 def check_cut(scenario):
-    """The result does not depend on how the requests and the time are cut."""
+    """Check that batch sizes and stops in time do not change the result."""
     whole, one = simulate(scenario, interpreted=True)
     pieces, other = simulate(scenario, interpreted=True, sizes=[1, 7] * 9, step_ns=SECOND)
     assert pieces == whole
@@ -38,7 +38,7 @@ def check_cut(scenario):
 
 
 def steady(latency_ns, capacity, chunk_bytes=1 << 16):
-    """A tier that takes the same time for everything, however much there is to do."""
+    """Return a tier that takes the same time for every request at any queue depth."""
     device = SsdParameters(
         dies=capacity // 4096,
         unit_bytes=4096,

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over WebDriver with nothing but the standard library."""
+"""A headless Chromium, driven over WebDriver with the standard library only."""
 
 import base64
 import json
@@ -48,11 +48,11 @@ class Browser:
         Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def pdf(self, path):
-        found = self.devtools("Page.printToPDF", printBackground=True)
-        Path(path).write_bytes(base64.b64decode(found["data"]))
+        reply = self.devtools("Page.printToPDF", printBackground=True)
+        Path(path).write_bytes(base64.b64decode(reply["data"]))
 
     def complaints(self):
-        """What the browser wrote to its console: errors, refusals of the security policy."""
+        """Return the browser's console messages: errors and violations of the security policy."""
         return [each["message"] for each in self.ask("se/log", {"type": "browser"})]
 
 

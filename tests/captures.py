@@ -1,4 +1,4 @@
-"""The captures that ship with the project, and ways to take records apart and damage them."""
+"""The captures of the repository, and functions that split and damage their records."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def capture(case: str) -> Path:
 
 
 def unpacked(path: Path) -> bytes:
-    """The bytes of a file, however often compressed."""
+    """Return the bytes of a file after removing every layer of compression."""
     with Source(path.name, path).open(Findings()) as stream:
         return stream.read(1 << 30)
 
 
 def cpu_files(case: str) -> dict[str, bytes]:
-    """The per-CPU files of a capture, decompressed, by the names that blktrace gave them."""
-    found = {}
+    """Return the per-CPU files of a capture, decompressed, by blktrace's file names."""
+    files = {}
     for path in sorted(capture(case).glob("*.blktrace.*")):
         prefix, cpu = path.name.split(".blktrace.")
-        found[f"{prefix}.blktrace.{cpu.split('.')[0]}"] = unpacked(path)
-    return found
+        files[f"{prefix}.blktrace.{cpu.split('.')[0]}"] = unpacked(path)
+    return files
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> Path:
@@ -43,7 +43,7 @@ def write_files(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def records(data: bytes) -> list[bytes]:
-    """Cut a file of version 7 into its records."""
+    """Split a file of version 7 into its records."""
     out, at = [], 0
     while at < len(data):
         end = at + HEADER.size + HEADER.unpack_from(data, at)[-1]
@@ -53,7 +53,7 @@ def records(data: bytes) -> list[bytes]:
 
 
 def swapped(data: bytes) -> bytes:
-    """The same records as a machine of the other byte order writes them."""
+    """Return the same records in the other byte order."""
     return b"".join(
         struct.pack(">IIQQIIIIIHH", *HEADER.unpack_from(each)) + payload(each)
         for each in records(data)
@@ -61,7 +61,7 @@ def swapped(data: bytes) -> bytes:
 
 
 def payload(record: bytes) -> bytes:
-    """A record's payload on the other machine: notes turn around, block payloads are the same."""
+    """Return a record's payload in the other byte order; payloads of block events stay the same."""
     rest = record[HEADER.size :]
     action = HEADER.unpack_from(record)[5]
     if action >> 16 & 1 << 10 and action & 0xFF == 1:
@@ -70,7 +70,7 @@ def payload(record: bytes) -> bytes:
 
 
 def as_version_8(data: bytes) -> bytes:
-    """The same records with the headers of kernel 6.19."""
+    """Return the same records with the headers of kernel 6.19."""
     out = []
     for each in records(data):
         _, sequence, time, sector, size, action, pid, *rest = HEADER.unpack_from(each)
@@ -81,12 +81,12 @@ def as_version_8(data: bytes) -> bytes:
 
 
 def read(path: object, **options: object) -> Requests:
-    """All requests of a trace."""
+    """Return all requests of a trace."""
     return joined(list(Trace.read(path, **options).chunks()))  # type: ignore[arg-type]
 
 
 def as_rows(requests: Requests) -> list[tuple[object, ...]]:
-    """Requests as (arrival, dispatch, completion, op, offset, length), -1 for unknown."""
+    """Return requests as (arrival, dispatch, completion, op, offset, length), -1 for unknown."""
     return [
         (*times, LETTERS[Op(op)], offset, length)
         for *times, op, offset, length in zip(
@@ -101,7 +101,7 @@ def as_rows(requests: Requests) -> list[tuple[object, ...]]:
 
 
 def reference_rows(case: str) -> list[tuple[object, ...]]:
-    """The requests that an independent program found, in the same form."""
+    """Return the requests that an independent program extracted, in the same form."""
     out = []
     text = zstd.decompress((capture(case) / "requests.csv.zst").read_bytes()).decode()
     for line in text.splitlines()[1:]:
@@ -112,6 +112,6 @@ def reference_rows(case: str) -> list[tuple[object, ...]]:
 
 
 def codes(path: object, **options: object) -> dict[str, int]:
-    """The warnings of a trace: how many of each."""
+    """Return the number of warnings of a trace by code."""
     trace = Trace.read(path, **options)  # type: ignore[arg-type]
     return {each.code: each.count for each in trace.warnings}

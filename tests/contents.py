@@ -1,8 +1,8 @@
-"""A page cache whose tiers have contents: each byte is the number of the write that it is of.
+"""A page cache whose tiers hold contents: each byte is the number of the write that stored it.
 
-A tier takes what is written, and gives what is read, when that is submitted: requests that overlap
-are carried out in the order of their submission (DESIGN.md 2.3).  Data that the cache holds in
-between, of a fill or a clean, keep the contents that they had when they were read.
+A tier stores and returns data when a request is submitted: overlapping requests
+take effect in the order of their submission (DESIGN.md 2.3).  Data that the cache holds
+during a fill or a clean keep the contents that they had when they were read.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from hybridsim.reference import Machine, PageCache
 from hybridsim.reference.cache import Cleaner, Fills, Job, Preloader
 from hybridsim.reference.page import Page, Piece, State
 
-ANYTHING = -1  # what a discard leaves behind
-GARBAGE = -2  # what nobody has read
+ANYTHING = -1  # contents after a discard
+GARBAGE = -2  # contents that were never read
 Bytes = Any
 
 
 class Contents:
-    """A tier that keeps what is written to it."""
+    """A tier that stores the contents that are written to it."""
 
     def __init__(self, tier: Any, size: int) -> None:
         self.tier = tier
         self.capacity_bytes = tier.capacity_bytes
-        self.garbles = False  # what is discarded
+        self.garbles = False  # discarded ranges
         self.bytes = np.zeros(size, np.int32)
-        self.source: Callable[[int, int], Bytes] | None = None  # of what is written now
+        self.source: Callable[[int, int], Bytes] | None = None  # contents of the current write
         self.reads: list[tuple[int, Bytes]] = []
         self.submitted: list[int] = []  # ops
 
@@ -111,7 +111,7 @@ class CheckedPreloader(Preloader):
 
 
 class writing:  # noqa: N801 - a context, named as it reads
-    """While this is so, what is written to a tier comes from there."""
+    """Within this context, data written to a tier come from `source`."""
 
     def __init__(self, tier: Contents, source: Callable[[int, int], Bytes]) -> None:
         self.tier, self.source = tier, source
@@ -124,7 +124,7 @@ class writing:  # noqa: N801 - a context, named as it reads
 
 
 class CheckedCache(PageCache):
-    """Sees to it that every read gives what was written last."""
+    """Checks that every read returns the data of the last write."""
 
     writing = staticmethod(writing)
 
@@ -151,7 +151,7 @@ class CheckedCache(PageCache):
         return super().submit(op, offset, length, done, flags)
 
     def tagged(self, action: Callable[[], Any]) -> Any:
-        """Write data of a version of their own."""
+        """Write data with a new version number."""
         self.version += 1
         version = self.version
         with writing(self.slow, lambda at, size: np.full(size, version)):
@@ -182,15 +182,15 @@ class CheckedCache(PageCache):
     def read(self, job: Job, pieces: list[Piece]) -> Any:
         job.seen = []
         verdict = super().read(job, pieces)
-        found = np.full(job.length, GARBAGE, np.int32)
+        content = np.full(job.length, GARBAGE, np.int32)
         for offset, data in job.seen:
             first, last = max(offset, job.offset), min(offset + len(data), job.offset + job.length)
-            found[first - job.offset : last - job.offset] = data[first - offset : last - offset]
-        self.agree(found, slice(job.offset, job.offset + job.length))
+            content[first - job.offset : last - job.offset] = data[first - offset : last - offset]
+        self.agree(content, slice(job.offset, job.offset + job.length))
         return verdict
 
     def in_hand(self, page: Page, job: Job) -> Bytes:
-        """What a request has of a page, whether it read or wrote it."""
+        """Return the bytes of a page that a request read or wrote."""
         image = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
         is_write = job.op == Op.WRITE
         seen = [(job.offset, np.full(job.length, job.version))] if is_write else job.seen
@@ -201,14 +201,14 @@ class CheckedCache(PageCache):
                 image[first - page.start : last - page.start] = data[first - offset : last - offset]
         return image
 
-    def agree(self, found: Bytes, where: slice) -> None:
-        """Hold bytes against what was written last."""
+    def agree(self, data: Bytes, where: slice) -> None:
+        """Compare bytes with the data of the last write."""
         wanted = self.newest[where]
-        wrong = (found != wanted) & (wanted != ANYTHING)
-        assert not wrong.any(), (where, found[wrong][:4], wanted[wrong][:4])
+        wrong = (data != wanted) & (wanted != ANYTHING)
+        assert not wrong.any(), (where, data[wrong][:4], wanted[wrong][:4])
 
     def check(self) -> None:
-        """See to it that nothing was lost: the newest is where the next read looks for it."""
+        """Check that no data were lost: the newest version is where the next read gets it."""
         for page in self.pages.values():
             for granule in page.granules:
                 start, end = page.range_of(granule, granule)
@@ -239,7 +239,7 @@ class CheckedMachine(Machine):
 
 
 def checked(scenario: Scenario) -> CheckedMachine:
-    """Run a scenario; every read is checked as it comes, and all that is stored at the end."""
+    """Run a scenario; check every read when it is submitted, and all stored data at the end."""
     machine = CheckedMachine(
         scenario.requests,
         scenario.source,

@@ -1,4 +1,4 @@
-"""A small file of every trace format, and how it is damaged: by a seed, always in the same way."""
+"""A small file of every trace format, and reproducible damage to it from a seed."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ SEEDS = {
 }
 COLUMNS = "time=when:us,offset=lba:sectors,length=kb:KiB,op=rw:R/W"
 NASTY = [b"", b"\x00", b"\xff" * 4, b"\x07tae", b"eat\x07", b"\n", b",", b"-1", b"9" * 25, b"\x80"]
-NASTY.append(b"9" * 5000)  # more digits than Python makes a number of
+NASTY.append(b"9" * 5000)  # more digits than Python converts to a number
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """Damage bytes in up to six places: changed, cut out, doubled, moved, replaced."""
+    """Damage bytes in up to six places: change, delete, duplicate, move or replace them."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 6)):
         at = rng.randrange(len(out) + 1)
@@ -91,5 +91,5 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 
 def forced(kind: str) -> str | None:
-    """The format that must be said of a kind, None of all others."""
+    """Return the format that must be specified for a kind of file; None: auto-detected."""
     return f"columns:{COLUMNS}" if kind == "columns" else None

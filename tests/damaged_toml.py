@@ -1,4 +1,4 @@
-"""How a scenario file goes wrong, in a text editor and on its way: by a seed, in the same way."""
+"""Reproducible damage to scenario files from a seed: mistakes of editing and of transfer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NUMBER = re.compile(r"\d+")
 
 
 def damaged_scenario(number: int | str) -> bytes:
-    """Return a scenario file of a seed that is wrong in a way or two, or may still be right."""
+    """Return the scenario file of a seed with one or two mistakes; it may still be valid."""
     rng = Random(f"damage {number}")
     text = scenario_text(rng.randrange(10**9))
     for _ in range(rng.choice([1, 1, 2, 4])):
@@ -45,33 +45,33 @@ def damaged_scenario(number: int | str) -> bytes:
 
 
 def value(text: str, rng: Random) -> str:
-    """Give a key another value."""
-    found = [*PAIR.finditer(text)]
-    if not found:
+    """Replace the value of a key."""
+    matches = [*PAIR.finditer(text)]
+    if not matches:
         return text + f"seed = {rng.choice(VALUES)}\n"
-    at = rng.choice(found)
+    at = rng.choice(matches)
     return text[: at.start(2)] + rng.choice(VALUES) + text[at.end(2) :]
 
 
 def digits(text: str, rng: Random) -> str:
-    """Make a number another one, wherever it is."""
-    found = [*NUMBER.finditer(text)]
-    if not found:
+    """Replace a number anywhere in the text."""
+    matches = [*NUMBER.finditer(text)]
+    if not matches:
         return text
-    at = rng.choice(found)
+    at = rng.choice(matches)
     other = rng.choice(["", "0", "00", "-1", "3", "999999999999", "1.5", "1e9", "_", "9" * 25])
     return text[: at.start()] + other + text[at.end() :]
 
 
 def line(text: str, rng: Random) -> str:
-    """Put a line between others."""
+    """Insert a line."""
     lines = text.split("\n")
     lines.insert(rng.randrange(len(lines) + 1), rng.choice(LINES))
     return "\n".join(lines)
 
 
 def doubled(text: str, rng: Random) -> str:
-    """Say a line twice, or not at all."""
+    """Duplicate or delete a line."""
     lines = text.split("\n")
     at = rng.randrange(len(lines))
     lines[at : at + 1] = rng.choice([[], [lines[at]] * 2])
@@ -79,7 +79,7 @@ def doubled(text: str, rng: Random) -> str:
 
 
 def nested(text: str, rng: Random) -> str:
-    """Put tables or lists into each other."""
+    """Nest tables or lists."""
     if rng.random() < 0.8:
         return text
     depth = rng.choice([3, 50, 120, 200, 300, 400, 480, 900, 5000, 100_000])
@@ -92,7 +92,7 @@ def nested(text: str, rng: Random) -> str:
 
 
 def encoded(text: str, rng: Random) -> bytes:
-    """Store it as another system does, or lose some of it on the way."""
+    """Change the encoding or the line ends, or truncate the text."""
     data = text.encode()
     match rng.randrange(12):
         case 0:

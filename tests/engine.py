@@ -33,7 +33,7 @@ from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import HDD, SSD, Flash, Volume
 from hybridsim.storage.raid import Tier
 
-TOLD = {  # what the reference's admission policies are told, by the engine's names
+POLICY_PARAMETERS = {  # parameters of the reference's admission policies, by the engine's names
     "learned": ["write_price_per_thousand"],
     "touches": ["touches"],
     "probabilistic": ["probability_per_million", "seed"],
@@ -57,8 +57,8 @@ VOLUME_COUNTERS = [
     ("bandwidth_limit_ns", "bandwidth_limit_ns"),
     ("latency_ns", "latency_ns"),
 ]
-ALSO = ("fills_started", "fills_done", "fills_doomed", "evictions")  # in other words
-IDS = 16  # so small that it has to grow
+ALSO = ("fills_started", "fills_done", "fills_doomed", "evictions")  # under other names
+IDS = 16  # so small that the pools must grow
 
 
 def device(parameters, members):
@@ -130,11 +130,14 @@ def cache_of(scenario):
         return OpenCas.new(**vars(cache), origin_bytes=origin_bytes, room=IDS)
     if isinstance(cache, WritecacheParameters):
         return DmWritecache.new(**vars(cache))
-    name, *said = cache.admission
+    name, *values = cache.admission
     kept = np.array(cache.kept, np.uint64).reshape(-1, 2).view(np.int64)
     warm = WarmStart(*kept.T, np.array(cache.preload, np.int64))
     ids = doubled(IDS, IDS, len(kept))
-    parameters = {"page_bytes": cache.page_bytes, **dict(zip(TOLD.get(name, ()), said))}
+    parameters = {
+        "page_bytes": cache.page_bytes,
+        **dict(zip(POLICY_PARAMETERS.get(name, ()), values)),
+    }
     policies = pair(ADMISSION[name], REPLACEMENT[cache.replacement], ids, cache.pages, parameters)
     if cache.budget and cache.pages:
         bucket = Bucket.new(cache.pages, *vars(cache.budget).values())
@@ -163,7 +166,7 @@ def machine(scenario):
 
 
 def batches(scenario, sizes):
-    """Cut the requests into batches of the given sizes, the last one taking the rest."""
+    """Split the requests into batches of these sizes; the last batch takes the rest."""
     requests = scenario.requests
     speed = scenario.source.speed
     cuts = [0, *np.cumsum(sizes).tolist()]
@@ -198,10 +201,10 @@ def facts_of(columns):
 
 
 def simulate(
-    scenario, interpreted=False, sizes=(), facts_rows=1 << 16, step_ns=loops.NEVER, made=None
+    scenario, interpreted=False, sizes=(), facts_rows=1 << 16, step_ns=loops.NEVER, built=None
 ):
-    """Run a scenario on the engine, or on a machine made elsewhere; return its facts and that."""
-    run = Run(made or machine(scenario), facts_rows, interpreted)
+    """Run a scenario on the engine, or on a machine built elsewhere; return its facts and that."""
+    run = Run(built or machine(scenario), facts_rows, interpreted)
     todo = batches(scenario, sizes)
     if not scenario.requests:
         empty = Batch.empty()
@@ -221,21 +224,21 @@ def simulate(
 
 
 def counters(finished):
-    """Return what the reference counts too."""
+    """Return the counters that the reference has too."""
     cache, below = finished.cache, finished.below
-    found = cache.totals()
+    totals = cache.totals()
     if isinstance(cache, PageCache):
-        found["fills_completed"] = found.pop("fills_done")
-        for name in ("pages_present", "dirty_pages"):  # not counted, but how it is
-            found.pop(name, None)
+        totals["fills_completed"] = totals.pop("fills_done")
+        for name in ("pages_present", "dirty_pages"):  # levels, not counts
+            totals.pop(name, None)
     elif isinstance(cache, Bcache | DmCache):
-        found = {name: number for name, number in found.items() if name not in ALSO}
+        totals = {name: number for name, number in totals.items() if name not in ALSO}
     for name, part in (("slow", below.slow), ("fast", below.fast)):
         sums = part.device.totals(finished.clock[0])
         names = DEVICE_COUNTERS + VOLUME_COUNTERS * isinstance(part.device, Volume)
-        found |= {f"{name}_{ours}": sums.get(theirs, 0) for ours, theirs in names}
-        told = part.totals(finished.clock[0])
-        found |= {f"{name}_{key}": told.get(key, 0) for key in TIER_COUNTERS}
+        totals |= {f"{name}_{ours}": sums.get(theirs, 0) for ours, theirs in names}
+        tier_totals = part.totals(finished.clock[0])
+        totals |= {f"{name}_{key}": tier_totals.get(key, 0) for key in TIER_COUNTERS}
     if isinstance(below.slow, Controller):
-        found |= below.slow.dram_totals()
-    return found
+        totals |= below.slow.dram_totals()
+    return totals

@@ -1,6 +1,6 @@
-"""The requests that a job of fio makes, obviously: no arrays, one request after the other.
+"""The requests of a fio job, generated naively: no arrays, one request after the other.
 
-What the compiled generator is held against, and itself held against offsets that fio 3.33 logged.
+The compiled generator is compared with this one, and this one with offsets that fio 3.33 logged.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Taus88:
     def __init__(self, seed: int) -> None:
         self.states = []
         last = 53
-        for least in (1, 7, 15):
+        for minimum in (1, 7, 15):
             last = (last * 69069 & MASK32) ^ (seed & MASK32)
-            last = last + least if last < least else last
+            last = last + minimum if last < minimum else last
             self.states.append(last)
         for _ in range(6):
             self.bits()
 
     def bits(self) -> int:
-        """The next 32 random bits."""
+        """Return the next 32 random bits."""
         a, b, c = self.states
         a = ((a & 0xFFFFFFFE) << 12 & MASK32) ^ (((a << 13 & MASK32) ^ a) >> 19)
         b = ((b & 0xFFFFFFF8) << 4 & MASK32) ^ (((b << 2 & MASK32) ^ b) >> 25)
@@ -49,16 +49,16 @@ class Taus88:
         return a ^ b ^ c
 
     def percent(self) -> int:
-        """From 1 to 100."""
+        """Return a random number from 1 to 100."""
         return 1 + int(100 * (self.bits() / WHOLE))
 
 
 class End(Exception):  # noqa: N818 - nothing went wrong
-    """There is no next request in this pass."""
+    """This pass has no further request."""
 
 
 class Job:
-    """One job's random streams and what it has done."""
+    """The random streams and the progress of one job."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
@@ -69,7 +69,7 @@ class Job:
         self.register: Register | None = None
         self.at = [[pattern.offset_bytes] * 3 for _ in range(pattern.files)]
         self.began = [[pattern.offset_bytes] * 3 for _ in range(pattern.files)]
-        self.turn = 1  # requests until a random one
+        self.turn = 1  # requests until the next random one
         self.last = -1  # direction
         self.issued = [0, 0, 0]
         self.now = READ
@@ -99,7 +99,7 @@ class Job:
             while passed < pattern.pass_bytes and in_all < pattern.passes * pattern.pass_bytes:
                 if self.is_sync_due():
                     self.last = SYNC
-                    file = self.next_file  # whose turn it is
+                    file = self.next_file  # index of the file whose turn it is
                     while self.is_done[file]:
                         file = (file + 1) % pattern.files
                     self.next_file = (file + 1) % pattern.files
@@ -131,7 +131,7 @@ class Job:
         return every > 0 and writes > 0 and writes % every == 0 and self.last != SYNC
 
     def begin_again(self) -> None:
-        """After the last free block, or at the end of the file."""
+        """Start another pass after the last free block or the end of the file."""
         self.at = [[self.pattern.offset_bytes] * 3 for _ in range(self.pattern.files)]
         self.used = [set() for _ in range(self.pattern.files)]
         self.is_done = [False] * self.pattern.files
@@ -141,14 +141,14 @@ class Job:
             self.register.restart()
 
     def begin_file_again(self) -> None:
-        """Where a job does not end, each file begins anew when all of it was used."""
+        """Start a file again when all of it was used, if the job goes on."""
         self.at[self.file] = [self.pattern.offset_bytes] * 3
         self.used[self.file] = set()
         if self.register:
             self.register.restart()
 
     def next(self) -> tuple[int, int, int]:
-        """The next request, of the next file that has one."""
+        """Return the next request of the next file that has one."""
         for _ in range(self.pattern.files):
             self.file = self.next_file
             self.next_file = (self.file + 1) % self.pattern.files
@@ -167,7 +167,7 @@ class Job:
         return direction, *self.place(direction)
 
     def mixed(self) -> int:
-        """Read or write: drawn, once as many of this kind are done as were due at the change."""
+        """Return read or write: drawn again once the number due at the last change is done."""
         if self.issued[self.now] >= self.until:
             drawn = READ if self.mix.percent() <= self.pattern.read_percent else WRITE
             if drawn != self.now:
@@ -178,7 +178,7 @@ class Job:
         return self.now
 
     def place(self, direction: int) -> tuple[int, int]:
-        """The next offset and length, remembered."""
+        """Return the next offset and length, and store them."""
         offset, is_random = self.offset(direction)
         length = self.length(direction, offset)
         if self.pattern.uses_map and is_random:
@@ -260,17 +260,17 @@ class Job:
         return block
 
     def mark(self, direction: int, offset: int, length: int) -> int:
-        """Remember blocks up to one that was used; return how much of the length is left."""
-        least = self.pattern.sizes[direction].least
-        first = (offset - self.pattern.offset_bytes) // least
+        """Mark blocks as used up to the first used one; return the remaining length."""
+        minimum = self.pattern.sizes[direction].least
+        first = (offset - self.pattern.offset_bytes) // minimum
         count = 0
         used = self.used[self.file]
         size = self.pattern.file_bytes // self.pattern.block_bytes
-        while count * least < length and first + count not in used:
-            if first + count < size:  # behind the last whole block nothing is remembered
+        while count * minimum < length and first + count not in used:
+            if first + count < size:  # nothing is marked behind the last whole block
                 used.add(first + count)
             count += 1
-        return min(length, count * least)
+        return min(length, count * minimum)
 
     def length(self, direction: int, offset: int) -> int:
         sizes = self.pattern.sizes[direction]
@@ -371,7 +371,7 @@ class Spread:
 
 
 class Register:
-    """A linear feedback shift register whose zeros and ones are exchanged."""
+    """A linear feedback shift register with inverted bits."""
 
     def __init__(self, blocks: int, seed: int) -> None:
         self.blocks = blocks
@@ -389,7 +389,7 @@ class Register:
         self.state = self.state >> 1 ^ (TAPS[self.bits] if self.state & 1 else 0)
 
     def next(self) -> int:
-        """The next block; each once."""
+        """Return the next block; each block comes once."""
         if self.given == self.blocks:
             raise End
         self.step()

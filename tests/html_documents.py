@@ -1,10 +1,10 @@
-"""One document of every kind that a report is made of, of made-up runs."""
+"""One document of every kind that has a report, from synthetic runs."""
 
 from functools import cache
 
 import numpy as np
 from fakes import SCENARIO, TRACE, Load, result
-from test_bench import made
+from test_bench import bench_of
 from test_compare import job, put, warming
 from test_size import sizing
 
@@ -33,12 +33,12 @@ def requests(arrival_ns, offset_bytes, op):
 
 def address_map():
     rng = np.random.default_rng(1)
-    found = AddressMap()
+    addresses = AddressMap()
     offsets = rng.integers(0, 1 << 20, 500) * 4096
-    found.add(
+    addresses.add(
         requests(np.sort(rng.integers(0, 300 * SECOND, 500)), offsets, rng.integers(0, 2, 500))
     )
-    return found.to_dict()
+    return addresses.to_dict()
 
 
 @cache
@@ -57,7 +57,7 @@ def size_document():
 
 
 def bench_document():
-    return plain(made(drift=-0.5).to_dict())
+    return plain(bench_of(drift=-0.5).to_dict())
 
 
 def compare_document(folder):

@@ -1,4 +1,4 @@
-"""What is true of a machine at every instant, whatever it is made of."""
+"""Invariants of a machine at every instant, whatever its parts."""
 
 from itertools import pairwise
 
@@ -12,11 +12,11 @@ from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import WANTS_BATCH
 from hybridsim.storage.controller import Controller
 
-OFTEN = 40  # instants from one look at the lists of what is free, which are long, to the next
+OFTEN = 40  # instants between two checks of the free lists, which are long
 
 
 def run_checked(scenario, batch_rows=50):
-    """Run a scenario instant by instant, look at all of the machine between them; return facts."""
+    """Run a scenario, check all invariants between any two instants, and return the facts."""
     count = len(scenario.requests)
     todo = batches(scenario, [batch_rows] * (count // batch_rows))
     if not count:
@@ -45,7 +45,7 @@ def run_checked(scenario, batch_rows=50):
 
 
 def next_instant(run):
-    """When something is due: an event, or a request."""
+    """Return when the next event or request is due."""
     now, heap = run.now_ns, run.machine.below.events.heap
     arrival_ns = run.machine.source.next_ns(now, run.batch, run.machine.requests)
     event_ns = loops.NEVER if heap.is_empty() else int(heap.time_ns[0])
@@ -53,23 +53,23 @@ def next_instant(run):
 
 
 def check_instant(run, before):
-    """Check a machine between two instants; return its counters; those of tiers only grow."""
+    """Check a machine between two instants and return its counters; those of tiers only grow."""
     whole = run.machine
     check_heap(whole.below.events.heap, run.now_ns)
     requests = whole.requests
-    loaded = int(whole.source.counts[1])  # of those that wait for others, and their own
+    loaded = int(whole.source.counts[1])  # counts of requests waiting for others, and their own
     assert len(requests.number) - requests.free[1] == max(loaded, whole.source.outstanding)
     assert all(tier.device.room() >= 0 for tier in tiers(whole))
-    found = counters(whole, run.now_ns)
-    for name, number in found.items():
+    totals = counters(whole, run.now_ns)
+    for name, number in totals.items():
         assert number >= 0, name
-        is_of_tier = name.startswith(("slow ", "fast "))  # a cache's may tell how it is, and fall
+        is_of_tier = name.startswith(("slow ", "fast "))  # a cache has levels too, which may fall
         assert not is_of_tier or number >= before.get(name, 0), name
-    return found
+    return totals
 
 
 def check_lists(whole):
-    """Nothing is free twice, no slot of a cache has two pages."""
+    """Check that nothing is free twice and no cache slot has two pages."""
     links(whole.requests.next_free, whole.requests.free)
     for tier in tiers(whole):
         links(tier.groups.next_free, tier.groups.free)
@@ -78,7 +78,7 @@ def check_lists(whole):
 
 
 def check_heap(heap, now_ns):
-    """No event is overdue, and the first one is at the root."""
+    """Check that no event is overdue and the first one is at the root."""
     entries = list(zip(heap.time_ns[: heap.used[0]].tolist(), heap.rank[: heap.used[0]].tolist()))
     for i, entry in enumerate(entries):
         assert entry >= entries[(i - 1) // 2 if i else 0]
@@ -86,7 +86,7 @@ def check_heap(heap, now_ns):
 
 
 def links(next_free, free):
-    """Count a free list: none is in it twice, and they are as many as it says."""
+    """Return the length of a free list; check that it matches its count and has no duplicates."""
     at, seen = int(free[0]), set()
     for _ in range(int(free[1])):
         assert at not in seen
@@ -96,7 +96,7 @@ def links(next_free, free):
 
 
 def check_pages(cache):
-    """Every slot is free or has one page, and each page with a slot has its own."""
+    """Check that every slot is free or holds one page, and that no two pages share a slot."""
     table = cache.table
     ids = range(int(table.ids.used[0]))
     slots = [int(table.slot[page]) for page in ids if table.has_slot(page)]
@@ -114,23 +114,23 @@ def tiers(whole):
 
 
 def counters(whole, now_ns):
-    """All that is counted, by part and name."""
-    found = dict(whole.cache.totals())
+    """Return all counters by part and name."""
+    totals = dict(whole.cache.totals())
     for side, tier in zip(("slow", "fast"), tiers(whole)):
         for part in (tier, tier.device):
-            told = part.totals(now_ns)
-            found |= {f"{side} {name}": value for name, value in told.items()}
-    return {name: int(number) for name, number in found.items()}
+            tier_totals = part.totals(now_ns)
+            totals |= {f"{side} {name}": value for name, value in tier_totals.items()}
+    return {name: int(number) for name, number in totals.items()}
 
 
 def check_end(run, scenario, facts):
-    """Each request is complete, once, after its issue; nothing of it is left anywhere."""
+    """Check that each request completes once, after its issue, and leaves no entry anywhere."""
     assert sorted(fact.number for fact in facts) == list(range(len(scenario.requests)))
     for one, other in pairwise(facts):
         assert one.done_ns <= other.done_ns
     for fact in facts:
-        given = scenario.requests[fact.number]
-        assert (fact.op, fact.length) == (given.op, given.length)
+        request = scenario.requests[fact.number]
+        assert (fact.op, fact.length) == (request.op, request.length)
         assert 0 <= fact.issue_ns <= fact.done_ns
         assert 0 <= fact.pages_hit <= fact.pages
         if isinstance(run.machine.cache, PageCache) and fact.path == Path.HIT:

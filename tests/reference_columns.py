@@ -1,4 +1,4 @@
-"""The obvious parser of a line of columns, which traces/formats/line_parser.py must agree with."""
+"""The naive parser of a line of columns, with which traces/formats/line_parser.py must agree."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ HEXADECIMAL = re.compile(r"[0-9a-fA-F]+")
 
 
 def parse_line(table: Table, text: str) -> tuple[object, ...] | str:
-    """Return (time, offset, length, op, device, response, process), or what is wrong with it."""
-    found = values_of(table, fields_of(table, text))
-    if found is None:
+    """Return (time, offset, length, op, device, response, process), or why it is malformed."""
+    values = values_of(table, fields_of(table, text))
+    if values is None:
         stripped = text.lstrip(' "\r' if table.separator == "\t" else ' "\r\t')
         return "blank" if stripped[:1] in ("", "#") else "malformed"
-    if found[To.OP] is None:
+    if values[To.OP] is None:
         return "no direction"
-    if found[To.LENGTH] == 0 and found[To.OP] != Op.FLUSH:
+    if values[To.LENGTH] == 0 and values[To.OP] != Op.FLUSH:
         return "empty"
-    response = found[To.RESPONSE]
+    response = values[To.RESPONSE]
     return (
-        found[To.TIME],
-        found[To.OFFSET],
-        found[To.LENGTH],
-        int(found[To.OP]),
-        found[To.DEVICE],
+        values[To.TIME],
+        values[To.OFFSET],
+        values[To.LENGTH],
+        int(values[To.OP]),
+        values[To.DEVICE],
         -1 if response > RESPONSE_MAX_NS else response,
-        found[To.PROCESS],
+        values[To.PROCESS],
     )
 
 
 def fields_of(table: Table, text: str) -> list[str] | None:
-    """Cut a line into as many fields as there are columns; None if it has not so many."""
+    """Split a line into one field per column; None if it has too few."""
     if table.separator == BLANKS:
         fields = text.replace('"', " ").split()
     else:

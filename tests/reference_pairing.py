@@ -1,4 +1,4 @@
-"""The pairing of events to requests once more: slow, obvious, with lists and no bounds."""
+"""An independent pairing of events to requests: slow and naive, with lists and no bounds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Piece:
     op: int
     start: int
     end: int
-    number: int  # of its request
+    number: int  # index of its request
     issued: bool
 
 
@@ -57,7 +57,7 @@ class Pairing:
         return [p for p in self.pieces if p.op == op and p.start == start]
 
     def find(self, op: int, start: int, end: int, issued: bool) -> Piece | None:
-        """Rather issued or not, rather of this length, the oldest."""
+        """Return the oldest match; prefer this issue state, then this length."""
         return min(
             self.at(op, start),
             key=lambda p: (p.issued != issued, p.end != end, p.number),
@@ -173,7 +173,7 @@ class Pairing:
 
 
 def pair(events: list[Event], by_issue: bool) -> list[tuple[int, ...]]:
-    """Requests as (arrival, dispatch, completion, op, offset, length)."""
+    """Return requests as (arrival, dispatch, completion, op, offset, length)."""
     pairing = Pairing(by_issue)
     for event in events:
         pairing.take(event)

@@ -1,4 +1,4 @@
-"""Runs notebooks, and tells what their figures show."""
+"""Run notebooks and extract the data of their figures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-SECONDS = 1800  # of a cell: a slow machine that compiles
+SECONDS = 1800  # timeout of a cell on a slow machine that compiles
 FORGET = "get_ipython().reset(new_session=False, aggressive=False)"
 
-# The last cell of each prints its RESULT, and of each figure, by the name that the notebook has for
-# it, the axes: labels, ends, legend, and the data of the lines that have a gid.
+# The last cell of each prints its RESULT and, for each figure by its name in the notebook, the
+# axes: labels, limits, legend, and the data of the lines that have a gid.
 TELL = """
 import json as _json
 from matplotlib.figure import Figure as _Figure
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure as _Figure
 def _plain(thing):
     return thing.item() if hasattr(thing, "item") else str(thing)
 
-def _told(axes):
+def _axes_of(axes):
     legends = [each for each in (axes.get_legend(), *axes.figure.legends) if each]
     return {
         "x": axes.get_xlabel(), "y": axes.get_ylabel(),
@@ -35,7 +35,7 @@ def _told(axes):
 print(_json.dumps({
     "result": RESULT,
     "figures": {
-        name: [_told(axes) for axes in each.axes]
+        name: [_axes_of(axes) for axes in each.axes]
         for name, each in list(globals().items())
         if isinstance(each, _Figure) and not name.startswith("_")
     },
@@ -44,21 +44,21 @@ print(_json.dumps({
 
 
 def names() -> list[str]:
-    """Return the notebooks there are, in order."""
+    """Return the names of all notebooks in order."""
     return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 
 def read(name: str) -> Any:
-    """Return a notebook as it is in its file."""
+    """Return a notebook as stored in its file."""
     import nbformat
 
     return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
 
 
 def executed(wanted: list[str]) -> dict[str, dict[str, Any]]:
-    """Run notebooks in one kernel, which imports once; each begins with no names.
+    """Run notebooks in one kernel, which imports once; each starts with an empty namespace.
 
-    Return of each its RESULT, its figures, its errors, and how many pictures it shows.
+    Return for each its RESULT, its figures, its errors, and the number of pictures it shows.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -71,14 +71,14 @@ def executed(wanted: list[str]) -> dict[str, dict[str, Any]]:
     whole = nbformat.v4.new_notebook(cells=all_of_them)
     about = {"metadata": {"path": str(FOLDER)}}
     NotebookClient(whole, timeout=SECONDS, allow_errors=True, resources=about).execute()
-    return {name: _told(cells) for name, cells in parts.items()}
+    return {name: _result_of(cells) for name, cells in parts.items()}
 
 
-def _told(cells: list[Any]) -> dict[str, Any]:
+def _result_of(cells: list[Any]) -> dict[str, Any]:
     outputs = [each for cell in cells for each in cell.get("outputs", [])]
     wrong = [each.text for each in outputs if each.get("name") == "stderr"]
     wrong += [f"{each.ename}: {each.evalue}" for each in outputs if each.output_type == "error"]
     printed = [each.text for each in cells[-1].outputs if each.get("name") == "stdout"]
-    told = json.loads(printed[0]) if printed else {"result": None, "figures": {}}
+    reported = json.loads(printed[0]) if printed else {"result": None, "figures": {}}
     shown = sum("image/png" in each.get("data", {}) for each in outputs)
-    return told | {"wrong": "\n".join(wrong), "shown": shown}
+    return reported | {"wrong": "\n".join(wrong), "shown": shown}

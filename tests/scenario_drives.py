@@ -1,4 +1,4 @@
-"""Drives by chance, as a scenario says them: by name, by name but changed, or on their own."""
+"""Random drives as scenario tables: by name, by name with changes, or fully specified."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ US, MS = 10**3, 10**6
 Table = dict[str, Any]
 
 
-class Said:
-    """Values by chance, each in one of the ways in which it can be said."""
+class RandomValues:
+    """Random values, each in one of the notations that a scenario accepts."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -45,7 +45,7 @@ class Said:
         return self.rng.choice([f"{number}%", f"{number}.0%", f" {number} %"])
 
     def some(self, table: Table, share: float = 0.4) -> Table:
-        """Return some of the keys."""
+        """Return a random subset of the keys."""
         often = self.rng.choice([0.1, share, 1.0])
         return {key: value for key, value in table.items() if self.rng.random() < often}
 
@@ -53,11 +53,11 @@ class Said:
         return self.rng.random() < 0.5
 
 
-class Drives(Said):
-    """Drives of values that go together."""
+class Drives(RandomValues):
+    """Random drives with consistent values."""
 
     def drive(self, section: str) -> tuple[Any, str]:
-        """Return what a scenario says of a drive, and of which kind it is."""
+        """Return a drive's scenario table and the kind of the drive."""
         kind = self.rng.choice(["hdd", "hdd", "ssd", "volume"] if section == "backing" else ["ssd"])
         kind = self.rng.choice([kind, kind, kind, "hdd", "ssd", "volume"])
         name = self.rng.choice(catalog.names(kind))
@@ -71,7 +71,7 @@ class Drives(Said):
         return own if kind == usual and self.yes() else {"kind": kind, **own}, kind
 
     def changes(self, kind: str) -> Table:
-        """Return values that any drive of a kind could have."""
+        """Return values that any drive of a kind may have."""
         named = {"name": self.rng.choice(["", "mine", "a # b"])}
         if kind == "hdd":
             return self.some(named | self.buffers())

@@ -1,7 +1,7 @@
 """A scenario file as parameters of the reference, as scenario/building/ makes it for the engine.
 
-The timing of a drive comes from the functions that both share; what drives are put together to, and
-what the caches are told, is said here once more.
+The timing of a drive comes from the functions that both share; how drives form an array, and
+the parameters of the caches, are derived here independently.
 """
 
 from __future__ import annotations
@@ -71,52 +71,56 @@ OPS = {READS: [Op.READ], WRITES: [Op.WRITE], READS | WRITES: [Op.READ, Op.WRITE]
 
 
 def in_reference(
-    said: Scenario, mode: Replay, volume_bytes: int, pages: int, requests: list[Request]
+    site: Scenario, mode: Replay, volume_bytes: int, pages: int, requests: list[Request]
 ) -> Simulated:
     """Return the machine and its requests."""
-    slow = array(said.backing, volume_bytes, said.seed)
-    cache = cache_of(said.cache, pages, said.seed, slow.capacity_bytes)
+    slow = array(site.backing, volume_bytes, site.seed)
+    cache = cache_of(site.cache, pages, site.seed, slow.capacity_bytes)
     host = HostParameters(
-        said.host.max_iops or 0, said.host.max_bandwidth or 0, said.host.overhead_ns
+        site.host.max_iops or 0, site.host.max_bandwidth or 0, site.host.overhead_ns
     )
-    source = SourceParameters(mode, said.replay.depth, said.replay.speed)
-    fast = cache_device(said.cache, pages, said.seed + 1)
-    return Simulated(requests, source, cache, slow, fast, host, dram(said.backing))
+    source = SourceParameters(mode, site.replay.depth, site.replay.speed)
+    fast = cache_device(site.cache, pages, site.seed + 1)
+    return Simulated(requests, source, cache, slow, fast, host, dram(site.backing))
 
 
-def array(said: Backing, volume_bytes: int, seed: int) -> TierParameters:
-    """The slow tier."""
-    member_bytes = said.member_bytes(volume_bytes)
-    drive = device(said.drive, member_bytes, seed, said.stroke == "short")
+def array(backing: Backing, volume_bytes: int, seed: int) -> TierParameters:
+    """Return the slow tier."""
+    member_bytes = backing.member_bytes(volume_bytes)
+    drive = device(backing.drive, member_bytes, seed, backing.stroke == "short")
     if isinstance(drive, HddParameters):
-        drive.window, drive.age_limit_ns = said.window, said.age_limit_ns
-        drive.order = ORDERS.get(said.scheduler, drive.order)
-        if said.write_cache == "off":
+        drive.window, drive.age_limit_ns = backing.window, backing.age_limit_ns
+        drive.order = ORDERS.get(backing.scheduler, drive.order)
+        if backing.write_cache == "off":
             drive.write_cache_bytes = 0
-    level, spread = LEVELS[said.kind], Spread[said.layout.upper()]
-    new = said.rebuild
+    level, spread = LEVELS[backing.kind], Spread[backing.layout.upper()]
+    new = backing.rebuild
     return TierParameters(
         level,
-        said.members,
-        said.chunk_bytes,
+        backing.members,
+        backing.chunk_bytes,
         drive,
-        capacity(level, said.members, said.chunk_bytes, member_bytes, spread),
+        capacity(level, backing.members, backing.chunk_bytes, member_bytes, spread),
         spread=spread,
-        rmw_level=said.rmw_level,
-        failed=list(said.failed),
+        rmw_level=backing.rmw_level,
+        failed=list(backing.failed),
         rebuild=RebuildParameters(**vars(new)) if new else None,
-        queue_depth=said.queue_depth,
-        path_ns=said.path_latency_ns,
-        has_fua=getattr(said.drive, "fua", True),
+        queue_depth=backing.queue_depth,
+        path_ns=backing.path_latency_ns,
+        has_fua=getattr(backing.drive, "fua", True),
     )
 
 
-def dram(said: Backing) -> ControllerParameters | None:
-    """The memory of the controller."""
-    it = said.controller
+def dram(backing: Backing) -> ControllerParameters | None:
+    """Return the parameters of the controller's DRAM."""
+    it = backing.controller
     if it is None:
         return None
-    data = {"raid5": said.members - 1, "raid6": said.members - 2, "raid10": said.members // 2}
+    data = {
+        "raid5": backing.members - 1,
+        "raid6": backing.members - 2,
+        "raid10": backing.members // 2,
+    }
     data |= {"raid1": 1, "linear": 1}
     lines = it.write_memory_bytes // it.line_bytes
     return ControllerParameters(
@@ -133,135 +137,135 @@ def dram(said: Backing) -> ControllerParameters | None:
         streams=it.streams,
         line_bytes=it.line_bytes,
         lines=lines,
-        stripe_bytes=max(data.get(said.kind, said.members), 1) * said.chunk_bytes,
+        stripe_bytes=max(data.get(backing.kind, backing.members), 1) * backing.chunk_bytes,
         latency_ns=it.latency_ns,
         bytes_per_s=it.rate,
     )
 
 
-def cache_device(said: CacheTable, pages: int, seed: int) -> TierParameters:
-    """The fast tier: the drives' own capacity, or what the cache needs of them."""
+def cache_device(cache: CacheTable, pages: int, seed: int) -> TierParameters:
+    """Return the fast tier, with the drives' own capacity or the part that the cache needs."""
     from hybridsim.scenario.building import caches
 
-    needed = max(pages, 1) * said.page_bytes + caches.metadata_bytes(said, pages)
-    rows = -(-needed // (said.members * said.chunk_bytes))
-    member_bytes = max(rows * said.chunk_bytes, said.drive.capacity_bytes)
-    drive = device(said.drive, member_bytes, seed)
+    needed = max(pages, 1) * cache.page_bytes + caches.metadata_bytes(cache, pages)
+    rows = -(-needed // (cache.members * cache.chunk_bytes))
+    member_bytes = max(rows * cache.chunk_bytes, cache.drive.capacity_bytes)
+    drive = device(cache.drive, member_bytes, seed)
     if isinstance(drive, HddParameters):
         drive.window, drive.age_limit_ns = 1, 0
-    whole = capacity(Level.STRIPE, said.members, said.chunk_bytes, member_bytes, Spread.NEAR)
-    has_fua = getattr(said.drive, "fua", True)
+    whole = capacity(Level.STRIPE, cache.members, cache.chunk_bytes, member_bytes, Spread.NEAR)
+    has_fua = getattr(cache.drive, "fua", True)
     return TierParameters(
-        Level.STRIPE, said.members, said.chunk_bytes, drive, whole, has_fua=has_fua
+        Level.STRIPE, cache.members, cache.chunk_bytes, drive, whole, has_fua=has_fua
     )
 
 
 def device(drive: Any, capacity_bytes: int, seed: int, short: bool = False) -> Any:
-    """A drive of a capacity."""
+    """Return a drive of this capacity."""
     if isinstance(drive, HardDisk):
-        found = hdd_parameters(drive, capacity_bytes, short)
-        del found["cylinders"]
-        found["zone_byte"] = found["zone_byte"][:-1]  # the last is where the disk ends
-        return HddParameters(**found)
+        disk = hdd_parameters(drive, capacity_bytes, short)
+        del disk["cylinders"]
+        disk["zone_byte"] = disk["zone_byte"][:-1]  # the last one is the end of the disk
+        return HddParameters(**disk)
     if isinstance(drive, CloudVolume):
-        made = volume_timing.parameters(drive)
-        limits = [LimitParameters(OPS[each[0]], *each[1:]) for each in made["limits"]]
-        reads, writes = made["latency_ns"].tolist()
-        rate = made["stream_bytes_per_s"]
+        derived = volume_timing.parameters(drive)
+        limits = [LimitParameters(OPS[each[0]], *each[1:]) for each in derived["limits"]]
+        reads, writes = derived["latency_ns"].tolist()
+        rate = derived["stream_bytes_per_s"]
         return VolumeParameters(limits, reads, writes, rate, capacity_bytes, seed)
     if drive.flash is not None:
         return FlashParameters(**flash_timing(drive, drive.flash, capacity_bytes))
     return SsdParameters(**timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})
 
 
-def cache_of(said: CacheTable, pages: int, seed: int, origin_bytes: int) -> Any:
-    """An empty cache; one of no pages passes everything on."""
+def cache_of(cache: CacheTable, pages: int, seed: int, origin_bytes: int) -> Any:
+    """Return an empty cache; a cache without pages passes every request on."""
     if pages == 0:
-        return CacheParameters(said.page_bytes, 0, Mode.READ_ONLY, 0, 1, ("touches", 1))
+        return CacheParameters(cache.page_bytes, 0, Mode.READ_ONLY, 0, 1, ("touches", 1))
     kinds = {"bcache": bcache, "dm-cache": dm_cache, "dm-writecache": writecache}
     kinds |= {"open-cas": open_cas}
-    return kinds.get(said.kind, page_cache)(said, pages, seed)
+    return kinds.get(cache.kind, page_cache)(cache, pages, seed)
 
 
-def page_cache(said: Any, pages: int, seed: int) -> CacheParameters:
-    told = {
-        "touches": [said.touches],
-        "learned": [round(said.write_price * 1000)],
-        "probabilistic": [int(parse_percent(said.probability) * 1_000_000), seed],
-        "request-size": [said.request_max_bytes],
+def page_cache(cache: Any, pages: int, seed: int) -> CacheParameters:
+    parameters = {
+        "touches": [cache.touches],
+        "learned": [round(cache.write_price * 1000)],
+        "probabilistic": [int(parse_percent(cache.probability) * 1_000_000), seed],
+        "request-size": [cache.request_max_bytes],
     }
-    high = max(1, int(parse_percent(said.dirty_high) * pages))
-    budget = said.budget
+    high = max(1, int(parse_percent(cache.dirty_high) * pages))
+    budget = cache.budget
     return CacheParameters(
-        page_bytes=said.page_bytes,
+        page_bytes=cache.page_bytes,
         pages=pages,
-        mode=MODES[said.mode],
-        cutoff_bytes=said.sequential_cutoff_bytes,
-        fills_max=said.max_fills,
-        admission=(said.admission, *told.get(said.admission, [])),
-        replacement=said.replacement,
-        granule_bytes=said.granule_bytes,
-        fill=Fill.PIGGYBACK if said.fill == "piggyback" else Fill.RE_READ,
-        fill_when=FillWhen[said.fill_when.upper()],
-        fill_piece_bytes=said.fill_piece_bytes,
-        fill_rate=said.fill_rate or 0,
-        sub_page=said.sub_page,
-        discards=said.discards,
+        mode=MODES[cache.mode],
+        cutoff_bytes=cache.sequential_cutoff_bytes,
+        fills_max=cache.max_fills,
+        admission=(cache.admission, *parameters.get(cache.admission, [])),
+        replacement=cache.replacement,
+        granule_bytes=cache.granule_bytes,
+        fill=Fill.PIGGYBACK if cache.fill == "piggyback" else Fill.RE_READ,
+        fill_when=FillWhen[cache.fill_when.upper()],
+        fill_piece_bytes=cache.fill_piece_bytes,
+        fill_rate=cache.fill_rate or 0,
+        sub_page=cache.sub_page,
+        discards=cache.discards,
         dirty_high=high,
-        dirty_low=min(int(parse_percent(said.dirty_low) * pages), high - 1),
-        clean_above=min(int(parse_percent(said.clean_above) * pages), high - 1),
-        idle_ns=said.clean_idle_ns,
-        cleans_max=said.max_cleans,
-        merge_pages=said.merge_pages,
-        clean_window=128 if said.clean_order == "elevator" else 1,
-        clean_rate=said.clean_rate or 0,
+        dirty_low=min(int(parse_percent(cache.dirty_low) * pages), high - 1),
+        clean_above=min(int(parse_percent(cache.clean_above) * pages), high - 1),
+        idle_ns=cache.clean_idle_ns,
+        cleans_max=cache.max_cleans,
+        merge_pages=cache.merge_pages,
+        clean_window=128 if cache.clean_order == "elevator" else 1,
+        clean_rate=cache.clean_rate or 0,
         budget=budget
         and BudgetParameters(budget.interval(pages), budget.burst(pages), budget.by_access),
     )
 
 
-def bcache(said: Any, pages: int, seed: int) -> BcacheParameters:
-    bucket_bytes = said.bucket_bytes(pages)
+def bcache(cache: Any, pages: int, seed: int) -> BcacheParameters:
+    bucket_bytes = cache.bucket_bytes(pages)
     return BcacheParameters(
         bucket_bytes,
-        pages * said.page_bytes // bucket_bytes,
-        said.block_bytes,
-        BcacheMode[said.mode.upper()],
-        Reuse[said.replacement.upper()],
-        said.sequential_cutoff_bytes,
-        said.congested_read_ns // 1000,
-        said.congested_write_ns // 1000,
-        said.writeback_percent,
-        said.writeback_delay_ns,
+        pages * cache.page_bytes // bucket_bytes,
+        cache.block_bytes,
+        BcacheMode[cache.mode.upper()],
+        Reuse[cache.replacement.upper()],
+        cache.sequential_cutoff_bytes,
+        cache.congested_read_ns // 1000,
+        cache.congested_write_ns // 1000,
+        cache.writeback_percent,
+        cache.writeback_delay_ns,
         seed=seed,
     )
 
 
-def dm_cache(said: Any, pages: int, seed: int) -> DmCacheParameters:
-    mode = DmMode[said.mode.upper()]
-    return DmCacheParameters(said.page_bytes, pages, mode, said.threshold_bytes)
+def dm_cache(cache: Any, pages: int, seed: int) -> DmCacheParameters:
+    mode = DmMode[cache.mode.upper()]
+    return DmCacheParameters(cache.page_bytes, pages, mode, cache.threshold_bytes)
 
 
-def writecache(said: Any, pages: int, seed: int) -> WritecacheParameters:
-    high, low = (parse_percent(share) for share in (said.high_watermark, said.low_watermark))
+def writecache(cache: Any, pages: int, seed: int) -> WritecacheParameters:
+    high, low = (parse_percent(share) for share in (cache.high_watermark, cache.low_watermark))
     marks = int(high * pages), int(low * pages)
-    blocks = said.autocommit_blocks
-    return WritecacheParameters(said.page_bytes, pages, *marks, said.pause_writeback_ns, blocks)
+    blocks = cache.autocommit_blocks
+    return WritecacheParameters(cache.page_bytes, pages, *marks, cache.pause_writeback_ns, blocks)
 
 
-def open_cas(said: Any, pages: int, seed: int) -> OpenCasParameters:
+def open_cas(cache: Any, pages: int, seed: int) -> OpenCasParameters:
     return OpenCasParameters(
-        said.line_bytes,
+        cache.line_bytes,
         pages,
-        CasMode[said.mode.upper()],
-        promotion=Promotion[said.promotion.upper()],
-        insertion_threshold=said.insertion_threshold,
-        trigger_lines=int(parse_percent(said.trigger_threshold) * pages),
-        cutoff=Cutoff[said.sequential_cutoff_policy.upper()],
-        cutoff_bytes=said.sequential_cutoff_bytes,
-        cleaning=Cleaning[said.cleaning.upper()],
-        wake_ns=said.wake_ns,
-        staleness_ns=said.staleness_time_ns,
-        activity_ns=said.activity_threshold_ns,
-        flush_lines=said.flush_lines,
+        CasMode[cache.mode.upper()],
+        promotion=Promotion[cache.promotion.upper()],
+        insertion_threshold=cache.insertion_threshold,
+        trigger_lines=int(parse_percent(cache.trigger_threshold) * pages),
+        cutoff=Cutoff[cache.sequential_cutoff_policy.upper()],
+        cutoff_bytes=cache.sequential_cutoff_bytes,
+        cleaning=Cleaning[cache.cleaning.upper()],
+        wake_ns=cache.wake_ns,
+        staleness_ns=cache.staleness_time_ns,
+        activity_ns=cache.activity_threshold_ns,
+        flush_lines=cache.flush_lines,
     )

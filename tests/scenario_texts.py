@@ -1,6 +1,6 @@
-"""Scenario files by chance, as users write them: any table, any key, any way to say a number.
+"""Random scenario files as users write them: any table, any key, any notation of a number.
 
-Each is possible: what would contradict itself is not drawn.  The same seed gives the same text.
+All are valid: contradictory values are not drawn.  The same seed gives the same text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def scenario_text(number: int | str) -> str:
 
 
 class Drawn(Drives):
-    """Tables of values that go together."""
+    """Tables with consistent values."""
 
     def scenario(self) -> Table:
         tables = {
@@ -32,7 +32,7 @@ class Drawn(Drives):
             "replay": self.replay(),
             "price": self.price(),
         }
-        if self.rng.random() < 0.15:  # what goes over a preset must go with it
+        if self.rng.random() < 0.15:  # overrides of a preset must be consistent with it
             return {"preset": self.rng.choice(catalog.systems()), **self.some(tables)}
         return self.some(tables | {"backing": self.backing(), "cache": self.cache()}, 0.8)
 
@@ -85,7 +85,7 @@ class Drawn(Drives):
         }
         table = {"kind": kind, "members": members, **self.some(optional)}
         table |= self.lost(about, members)
-        if table.get("stroke") == "short":  # it has to fit
+        if table.get("stroke") == "short":  # it must fit
             table["capacity"] = "drive"
         if "controller" in table:  # its lines divide a chunk
             table["chunk"] = self.size(64 * KIB, 128 * KIB)
@@ -98,7 +98,7 @@ class Drawn(Drives):
         return {"scheduler": scheduler, "window": self.rng.choice([1, 4, 1024])}
 
     def lost(self, about: Any, members: int) -> Table:
-        """Members that an array can do without."""
+        """Return members that an array can lose."""
         if not about.is_redundant or self.rng.random() < 0.7:
             return {}
         table: Table = {}

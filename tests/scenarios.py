@@ -1,7 +1,7 @@
 """Small machines and workloads that reach every branch of DESIGN.md part 2, for property tests.
 
-Times are drawn from few round numbers, so that much happens in the same instant, and offsets from a
-few hot pages, so that they come again while being filled, cached, overwritten or evicted.
+Times are drawn from few round numbers, so that many events share an instant, and offsets from a
+few hot pages, so that pages are used again while being filled, cached, overwritten or evicted.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ LINES = [512, KIB, 4 * KIB, 8 * KIB]
 ADMISSIONS: list[tuple[object, ...]] = [
     *[("touches", 1)] * 4,
     *[("touches", 2)] * 2,
-    *[("learned", 0)] * 4,  # few requests teach it little
+    *[("learned", 0)] * 4,  # it learns little from few requests
     ("learned", 10),
     ("learned",),
     ("always",),
@@ -63,7 +63,7 @@ REPLACEMENTS = [*["lru"] * len(REPLACEMENT), *["learned"] * 4, *REPLACEMENT]
 
 @dataclass
 class Scenario:
-    """All that `simulate` takes."""
+    """All arguments of `simulate`."""
 
     requests: list[Request]
     source: SourceParameters
@@ -86,7 +86,7 @@ class Scenario:
 
 
 def budgets() -> st.SearchStrategy[BudgetParameters]:
-    """Write budgets that some requests of a small cache go beyond."""
+    """Draw write budgets that some requests of a small cache exceed."""
     by_time = st.builds(
         BudgetParameters, st.sampled_from([10**7, 10**9]), st.integers(1, 9), st.just(False)
     )
@@ -104,9 +104,9 @@ def scenarios(
     admission: str = "any",
     controller: bool | None = None,
     warm: bool | None = None,
-    replacement: str = "lru",  # if the admission is given
+    replacement: str = "lru",  # if the admission is specified
 ) -> Scenario:
-    """A machine and a workload for it."""
+    """Draw a machine and a workload for it."""
     slow, fast = draw(both_tiers(slow_kind, fast_kind))
     page_bytes = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB, 12 * KIB]))
     pages = min(draw(st.integers(0, 20) | st.integers(1, 60)), fast.capacity_bytes // page_bytes)
@@ -155,9 +155,9 @@ def scenarios(
 
 @st.composite
 def fills(draw: st.DrawFn, page_bytes: int) -> dict[str, int]:
-    """How misses are filled, and what a page is made of."""
-    least = -(-page_bytes // 64 // 512) * 512
-    granule = st.sampled_from([least, least, 2 * least, 3 * least, page_bytes])
+    """Draw how misses are filled, and the granules of a page."""
+    minimum = -(-page_bytes // 64 // 512) * 512
+    granule = st.sampled_from([minimum, minimum, 2 * minimum, 3 * minimum, page_bytes])
     return {
         "granule_bytes": draw(st.just(0) | granule),
         "fill": draw(st.sampled_from(Fill)),
@@ -171,7 +171,7 @@ def fills(draw: st.DrawFn, page_bytes: int) -> dict[str, int]:
 
 @st.composite
 def cleaning(draw: st.DrawFn, pages: int) -> dict[str, int]:
-    """When dirty pages are written back, and how many at once."""
+    """Draw when dirty pages are written back, and how many at once."""
     high = draw(st.sampled_from([1, pages, pages + 1]) | st.integers(1, max(pages, 1)))
     return {
         "dirty_high": max(high, 1),
@@ -186,7 +186,7 @@ def cleaning(draw: st.DrawFn, pages: int) -> dict[str, int]:
 
 
 def begin_warm(cache: CacheParameters, volume_bytes: int, random: Random) -> None:
-    """What is in a cache at first, and what is loaded into it: hot pages, and some far away."""
+    """Draw the initial pages of a cache and the pages to preload: hot ones, and some far away."""
     count = -(-volume_bytes // cache.page_bytes)
     near = range(min(3 * cache.pages, count))
     far = [random.randrange(count) for _ in range(3)]
@@ -204,7 +204,7 @@ def begin_warm(cache: CacheParameters, volume_bytes: int, random: Random) -> Non
 
 
 def granules(cache: CacheParameters, page: int, volume_bytes: int, random: Random) -> int:
-    """Some of the granules that a page has, or all, as bits."""
+    """Return some or all granules of a page as a bit mask."""
     page_bytes = min(cache.page_bytes, volume_bytes - page * cache.page_bytes)
     every = (1 << -(-page_bytes // (cache.granule_bytes or cache.page_bytes))) - 1
     return random.choice([every, random.randint(1, every)])
@@ -217,17 +217,17 @@ def granules(cache: CacheParameters, page: int, volume_bytes: int, random: Rando
 def both_tiers(
     draw: st.DrawFn, slow_kind: str, fast_kind: str, least_bytes: int = 0
 ) -> tuple[TierParameters, TierParameters]:
-    """An array and a cache device that holds so much; of one kind they may be in lockstep."""
+    """Draw an array and a cache device of a minimum size; two of one kind may run in lockstep."""
     slow = draw(tiers(slow_kind))
     fast = tiers(fast_kind)
     if fast_kind == slow_kind:
-        fast = st.just(slow) | fast  # two tiers in lockstep make ties
+        fast = st.just(slow) | fast  # two tiers in lockstep produce ties
     return slow, draw(fast.filter(lambda tier: tier.capacity_bytes >= least_bytes))
 
 
 @st.composite
 def tiers(draw: st.DrawFn, kind: str = "any") -> TierParameters:
-    """An array of disks, SSDs or volumes."""
+    """Draw an array of disks, SSDs or volumes."""
     level = draw(st.sampled_from(Level))
     chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB, 72 * KIB]))
     kinds = {
@@ -273,7 +273,7 @@ LEAST_MEMBERS = {
 
 
 def capacity(level: Level, members: int, chunk: int, member_bytes: int, spread: Spread) -> int:
-    """What an array holds."""
+    """Return the capacity of an array in bytes."""
     rows = member_bytes // chunk
     copies = {Level.RAID1: members, Level.RAID10: 2}.get(level, 1)
     parities = {Level.RAID5: 1, Level.RAID6: 2}.get(level, 0)
@@ -284,17 +284,19 @@ def capacity(level: Level, members: int, chunk: int, member_bytes: int, spread: 
 
 @st.composite
 def losses(draw: st.DrawFn, level: Level, members: int) -> list[int]:
-    """Some members whose data the others still have."""
-    most = {Level.RAID1: members - 1, Level.RAID5: 1, Level.RAID6: 2, Level.RAID10: 1}.get(level, 0)
-    number = draw(st.just(0) | st.integers(0, most))
+    """Draw members whose data the others can still reconstruct."""
+    maximum = {Level.RAID1: members - 1, Level.RAID5: 1, Level.RAID6: 2, Level.RAID10: 1}.get(
+        level, 0
+    )
+    number = draw(st.just(0) | st.integers(0, maximum))
     return draw(st.permutations(range(members)))[:number]
 
 
 @st.composite
 def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
-    """A disk of some dozens of tracks, so that zones, cylinders and the capacity are never far.
+    """Draw a disk of some dozens of tracks, so that zone, cylinder and capacity limits are near.
 
-    On every other disk all times are multiples of 50 us, so that even the platter makes ties.
+    On every other disk all times are multiples of 50 us, so that even the platter produces ties.
     """
     even = draw(st.booleans())
     tracks_sectors = [128, 64, 32, 16] if even else [128, 96, 65, 64, 40, 16]
@@ -307,7 +309,7 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         zone_track_bytes.append(draw(st.sampled_from(tracks_sectors)) * 512)
         tracks += draw(st.integers(2, 20))
         size += (tracks - zone_track[-1]) * zone_track_bytes[-1]
-        size -= draw(st.sampled_from([0, 0, 512, 5120]))  # its last track need not be full
+        size -= draw(st.sampled_from([0, 0, 512, 5120]))  # its last track may be partial
     if size < chunk:  # a tiny disk under a large chunk: more of the last zone
         more = -(-(chunk - size) // zone_track_bytes[-1])
         tracks += more
@@ -355,7 +357,7 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
 
 @st.composite
 def move_tables(draw: st.DrawFn, steps: int, even: bool) -> list[int]:
-    """Times by cylinder distance, that of a head switch first."""
+    """Draw times by cylinder distance; the first is that of a head switch."""
     switch = draw(st.sampled_from([0, 100_000, 900_000 if even else 333_333]))
     seek = draw(st.sampled_from([0, 100_000, 500_000]))
     step = draw(st.sampled_from([0, 100_000, 250_000] if even else [0, 1000, 77_777, 250_000]))
@@ -364,7 +366,7 @@ def move_tables(draw: st.DrawFn, steps: int, even: bool) -> list[int]:
 
 @st.composite
 def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
-    """An SSD of a few dies."""
+    """Draw an SSD of a few dies."""
     return SsdParameters(
         dies=draw(st.integers(1, 5)),
         unit_bytes=draw(st.sampled_from([4 * KIB, 4 * KIB, 16 * KIB, 3 * KIB])),
@@ -388,7 +390,7 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
 
 @st.composite
 def flashes(draw: st.DrawFn, chunk: int) -> FlashParameters:
-    """An SSD of a few dies, in detail; so small that much of it is collected again and again."""
+    """Draw a detailed SSD of a few dies, so small that garbage collection runs often."""
     unit_bytes = draw(st.sampled_from([4 * KIB, 4 * KIB, 16 * KIB, 3 * KIB]))
     capacity = draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk
     dies = draw(st.integers(1, 5))
@@ -429,7 +431,7 @@ def flashes(draw: st.DrawFn, chunk: int) -> FlashParameters:
 
 @st.composite
 def volumes(draw: st.DrawFn, chunk: int) -> VolumeParameters:
-    """A volume with few or many limits, some of which do not divide a second evenly."""
+    """Draw a volume with few or many limits, some of which do not divide a second evenly."""
     ops = st.sampled_from([[Op.READ, Op.WRITE], [Op.READ, Op.WRITE], [Op.READ], [Op.WRITE]])
     requests = st.builds(
         LimitParameters,
@@ -457,12 +459,12 @@ def volumes(draw: st.DrawFn, chunk: int) -> VolumeParameters:
 
 
 def latencies(times: list[int]) -> list[int]:
-    """A table of 1,024, each of the times as often."""
+    """Return a table of 1,024 latencies in which each of these times is equally frequent."""
     return sorted((times * 1024)[:1024])
 
 
 def hosts() -> st.SearchStrategy[HostParameters]:
-    """A host with caps that bind or do not."""
+    """Draw a host with caps that may or may not limit the load."""
     return st.builds(
         HostParameters,
         max_iops=st.sampled_from([0, 1000, 23_500, 10**6]),
@@ -473,7 +475,7 @@ def hosts() -> st.SearchStrategy[HostParameters]:
 
 @st.composite
 def controllers(draw: st.DrawFn, array: TierParameters) -> ControllerParameters:
-    """A RAID controller with DRAM for a few lines and windows, or for none of them."""
+    """Draw a RAID controller with DRAM for a few lines and windows, or for none."""
     lines = draw(st.just(0) | st.integers(0, 3) | st.integers(0, 40))
     low = draw(st.integers(0, max(lines - 1, 0)))
     fitting = [size for size in LINES if array.chunk_bytes in range(size, 17 * size, size)]
@@ -504,12 +506,12 @@ def controllers(draw: st.DrawFn, array: TierParameters) -> ControllerParameters:
 
 @dataclass
 class Workload:
-    """Requests within a capacity, by chance."""
+    """Random requests within a capacity."""
 
     capacity: int
     page_bytes: int
-    hot: int  # pages that are used again and again
-    interval_ns: int  # what arrivals are multiples of
+    hot: int  # pages that are used repeatedly
+    interval_ns: int  # unit of arrival times
     streams: int
     reads: int  # percent
     known: int  # percent whose completion was recorded
@@ -542,21 +544,21 @@ class Workload:
         return Op.READ if self.percent(self.reads) else Op.WRITE
 
     def range(self, end: int) -> tuple[int, int]:
-        """Offset and length of a request; `end` is that of the last of its stream."""
+        """Return offset and length of a request; `end` is the end of its stream's last request."""
         kind = self.random.randrange(20)
         page = self.random.randrange(self.hot) * self.page_bytes
         sectors = 512 * self.random.randint(1, 16)
-        if kind < 6:  # a page, or some of them
+        if kind < 6:  # one page or several
             offset, length = page, self.page_bytes * self.random.choice([1, 1, 1, 2, 3])
-        elif kind < 10:  # a part of a page, or of two
+        elif kind < 10:  # part of one page or of two
             offset, length = page + 512 * self.random.randrange(self.page_bytes // 512), sectors
-        elif kind < 14:  # sequential, at times with a small gap, or a bit of it once more
+        elif kind < 14:  # sequential, sometimes with a small gap or overlap
             offset = end + self.random.choice([0, 0, 0, 0, 512, 4096, -512, -4096, -8192])
             length = sectors
         elif kind < 16:  # many pages, chunks, rows, tracks
             offset = self.random.randrange(self.capacity) // 4096 * 4096
             length = 512 * self.random.randint(1, 400)
-        elif kind < 17:  # not even whole sectors
+        elif kind < 17:  # not aligned to sectors
             offset, length = self.random.randrange(self.capacity), self.random.randint(1, 30_000)
         elif kind < 18:  # at the very end
             offset, length = self.capacity - sectors, sectors

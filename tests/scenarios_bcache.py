@@ -9,13 +9,13 @@ from scenarios_dmcache import Barriers
 from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Replay, Reuse
 from hybridsim.reference import BcacheParameters, Request, SourceParameters
 
-LEAST_BUCKETS = 44  # fewer, and the lists of free buckets leave too few for data
+LEAST_BUCKETS = 44  # with fewer, the lists of free buckets leave too few for data
 
 
 class Extents(Barriers):
-    """Requests of any length; more flushes and discards; some that somebody waits for."""
+    """Requests of any length; more flushes and discards; some synchronous."""
 
-    # that writes back: a cache that is nearly full of them would stand still
+    # that writes back: a cache nearly full of dirty data would stand still
     longest_write = 1 << 20
 
     def requests(self, count: int) -> list[Request]:
@@ -31,13 +31,13 @@ class Extents(Barriers):
 def bcache_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
-    """A machine with a bcache and a workload for it."""
+    """Draw a machine with a bcache and a workload for it."""
     slow, fast = draw(both_tiers(slow_kind, fast_kind, 256 * KIB))
     bucket = draw(st.sampled_from([4 * KIB, 8 * KIB, 8 * KIB, 16 * KIB]))
     if fast.capacity_bytes // bucket < LEAST_BUCKETS:
         bucket = 4 * KIB
-    most = fast.capacity_bytes // bucket
-    buckets = min(most, draw(st.integers(LEAST_BUCKETS, 60) | st.integers(LEAST_BUCKETS, 100)))
+    maximum = fast.capacity_bytes // bucket
+    buckets = min(maximum, draw(st.integers(LEAST_BUCKETS, 60) | st.integers(LEAST_BUCKETS, 100)))
     cache = BcacheParameters(
         bucket_bytes=bucket,
         buckets=buckets,

@@ -12,7 +12,7 @@ METADATA_BYTES = 20 * KIB
 
 
 class Barriers(Workload):
-    """More flushes and discards, of whole blocks too."""
+    """More flushes and discards, also of whole blocks."""
 
     others = 4  # percent
 
@@ -26,11 +26,13 @@ class Barriers(Workload):
 def dmcache_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
-    """A machine with a dm-cache and a workload for it."""
+    """Draw a machine with a dm-cache and a workload for it."""
     slow, fast = draw(both_tiers(slow_kind, fast_kind, 64 * KIB))
     block = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 12 * KIB, 40 * KIB]))
-    most = (fast.capacity_bytes - METADATA_BYTES) // block
-    blocks = max(1, min(draw(st.integers(1, 20) | st.integers(4, 12) | st.integers(4, 60)), most))
+    maximum = (fast.capacity_bytes - METADATA_BYTES) // block
+    blocks = max(
+        1, min(draw(st.integers(1, 20) | st.integers(4, 12) | st.integers(4, 60)), maximum)
+    )
     cache = DmCacheParameters(
         block_bytes=block,
         blocks=blocks,

@@ -15,7 +15,7 @@ CLEANING = [*Cleaning, Cleaning.ALRU, Cleaning.ACP]
 
 
 class Streaming(Barriers):
-    """Mostly long streams, and requests that lie in several lines."""
+    """Mostly long streams, and requests that span several lines."""
 
     def range(self, end: int) -> tuple[int, int]:
         if self.percent(50):
@@ -29,12 +29,12 @@ class Streaming(Barriers):
 def opencas_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
-    """A machine with Open CAS and a workload for it."""
+    """Draw a machine with Open CAS and a workload for it."""
     slow, fast = draw(both_tiers(slow_kind, fast_kind, 136 * KIB))
     line = draw(st.sampled_from([4 * KIB, 4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB]))
-    most = (fast.capacity_bytes - 4 * KIB) // line  # all metadata are in a few pages
+    maximum = (fast.capacity_bytes - 4 * KIB) // line  # all metadata are in a few pages
     lines = draw(st.integers(1, 12) | st.integers(4, 40) | st.integers(30, 300))
-    lines = max(1, min(lines, most - lines // 97))
+    lines = max(1, min(lines, maximum - lines // 97))
     cache = OpenCasParameters(
         line_bytes=line,
         lines=lines,

@@ -15,12 +15,14 @@ from hybridsim.reference import SourceParameters, WritecacheParameters
 def writecache_scenarios(
     draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
 ) -> Scenario:
-    """A machine with a dm-writecache and a workload for it."""
-    least = metadata_bytes(1) + 4 * KIB
-    slow, fast = draw(both_tiers(slow_kind, fast_kind, least))
+    """Draw a machine with a dm-writecache and a workload for it."""
+    minimum = metadata_bytes(1) + 4 * KIB
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, minimum))
     block = draw(st.sampled_from([4 * KIB, 4 * KIB, KIB, 512]))
-    most = (fast.capacity_bytes - metadata_bytes(1)) // block
-    blocks = max(1, min(draw(st.integers(1, 20) | st.integers(4, 60) | st.just(4000)), most, 4096))
+    maximum = (fast.capacity_bytes - metadata_bytes(1)) // block
+    blocks = max(
+        1, min(draw(st.integers(1, 20) | st.integers(4, 60) | st.just(4000)), maximum, 4096)
+    )
     high = draw(st.just(blocks // 2) | st.integers(0, blocks))
     cache = WritecacheParameters(
         block_bytes=block,

@@ -1,4 +1,4 @@
-"""Points of sweeps that cost nothing: a made-up machine, and a program that is killed."""
+"""Sweep points that take no time to compute: a synthetic machine, and a program to kill."""
 
 import os
 import sys
@@ -20,35 +20,35 @@ def plan(trace, axes=AXES, **more):
 
 
 def made_up(point):
-    """Figures that follow from the scenario alone, none of which is a round number."""
+    """Return figures that depend on the scenario alone; none is a round number."""
     site = point.scenario
     if site.backing.members == UNLUCKY:
         raise ValueError("unlucky")
     size = site.cache.pages(0) * site.cache.page_bytes
     mean = 1e7 / site.backing.members + 1e15 / size + site.seed / 3
-    found = {name_of(each): mean for each in measures()}
-    found |= {alone_name(each): 3e7 / 7 for each in measures() if each.measure not in OF_RUNS}
+    figures = {name_of(each): mean for each in measures()}
+    figures |= {alone_name(each): 3e7 / 7 for each in measures() if each.measure not in OF_RUNS}
     about = {"answer": "yes", "headline": "Yes.", "mode": "open", "ssd_bytes": size}
-    return found | about | {"dwpd": site.backing.members / 3}
+    return figures | about | {"dwpd": site.backing.members / 3}
 
 
 def slowly(point):
-    """The same, after a while; each beginning is noted beside the results."""
+    """Return the same after a delay; log each start beside the results."""
     time.sleep(0.01)
     return made_up(point)
 
 
 def noted(point):
-    """The same, with a line in the file NOTES for each computation that was finished."""
-    found = slowly(point)
+    """Return the same; append a line to the file NOTES for each finished computation."""
+    figures = slowly(point)
     with open(os.environ["NOTES"], "a", encoding="utf-8") as notes:
         notes.write(point.key + "\n")
-    return found
+    return figures
 
 
 if __name__ == "__main__":
-    trace, folder, who = sys.argv[1:4]
-    workers, scheduler = (int(who), None) if who.isdigit() else (None, who)
+    trace, folder, crew = sys.argv[1:4]
+    workers, scheduler = (int(crew), None) if crew.isdigit() else (None, crew)
     print("begun", flush=True)
     result = sweep(plan(trace), folder, workers, scheduler, compute=noted)
     print("done", len(result.settings), result.computed, result.known, flush=True)

@@ -1,4 +1,4 @@
-"""Where requests go over time, and their hash: equal to the obvious, whatever the portions."""
+"""The address map and the hash of requests equal naive computations for any chunk sizes."""
 
 import hashlib
 from collections import Counter
@@ -23,36 +23,36 @@ rows = st.lists(
 )
 
 
-def chunks(found, cut):
-    for part in (found[:cut], found[cut:]):
+def chunks(drawn, cut):
+    for part in (drawn[:cut], drawn[cut:]):
         if part:
             yield requests(*zip(*part))
 
 
 @given(rows, st.integers(0, 40))
-def test_every_read_and_write_is_counted_where_it_begins(found, cut):
+def test_each_read_and_write_is_counted_at_its_first_byte(drawn, cut):
     map_ = AddressMap()
-    for chunk in chunks(found, cut):
+    for chunk in chunks(drawn, cut):
         map_.add(chunk)
-    told = map_.to_dict()
-    width, height = told["width_ns"], told["height_bytes"]
+    document = map_.to_dict()
+    width, height = document["width_ns"], document["height_bytes"]
     for name, ops in (("reads", [Op.READ]), ("writes", [Op.WRITE, Op.WRITE_ZEROES])):
-        grid = [[int(each) for each in column.split()] for column in told[name]]
+        grid = [[int(each) for each in column.split()] for column in document[name]]
         assert len(grid) <= COLUMNS
         assert {len(column) <= ROWS for column in grid} == {True}
-        expected = Counter((t // width, b // height) for t, b, op in found if op in ops)
+        expected = Counter((t // width, b // height) for t, b, op in drawn if op in ops)
         assert {at: n for at, n in np.ndenumerate(np.array(grid)) if n} == dict(expected)
 
 
 @given(rows, st.integers(0, 40), st.integers(0, 40))
-def test_a_hash_of_requests_depends_on_them_alone(found, cut, other):
-    def digest(found, cut):
+def test_the_hash_of_requests_does_not_depend_on_chunk_sizes(drawn, cut, other):
+    def digest(drawn, cut):
         digest = RequestsHash()
-        for chunk in chunks(found, cut):
+        for chunk in chunks(drawn, cut):
             digest.add(chunk)
         return digest.hexdigest()
 
-    assert digest(found, cut) == digest(found, other)
-    t, b, op = found[0]
-    assert digest(found, cut) != digest([(t, b + 1, op), *found[1:]], cut)
-    assert len(digest(found, cut)) == len(hashlib.sha256().hexdigest())
+    assert digest(drawn, cut) == digest(drawn, other)
+    t, b, op = drawn[0]
+    assert digest(drawn, cut) != digest([(t, b + 1, op), *drawn[1:]], cut)
+    assert len(digest(drawn, cut)) == len(hashlib.sha256().hexdigest())

@@ -1,6 +1,6 @@
-"""bcache: the engine against the reference, and both against what a kernel did.
+"""bcache: the engine against the reference, and both against measurements of a kernel.
 
-The experiments were made on Linux 6.1.192 with an origin that takes 12 ms for anything, and a cache
+The experiments ran on Linux 6.1.192 with an origin that takes 12 ms per request, and a cache
 device that takes next to no time; congestion off.
 """
 
@@ -30,9 +30,9 @@ from hybridsim.scenario import building
 ROOT = Path(__file__).parents[1]
 KIB, MIB = 1 << 10, 1 << 20
 US, MS, SECOND = 10**3, 10**6, 10**9
-BUCKET = 64 * KIB  # smaller than usual, so that little work does
+BUCKET = 64 * KIB  # smaller than usual, so that little work suffices
 ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
-GAP_NS = 13 * MS  # after a read, its insert too is over
+GAP_NS = 13 * MS  # after a read its insert is complete too
 WRITEBACK = BcacheMode.WRITEBACK
 
 usual = agreement.relaxed(4)
@@ -46,7 +46,7 @@ def test_interpreted_engine_equals_reference(scenario):
 
 @settings(usual, max_examples=5)
 @given(bcache_scenarios())
-def test_result_does_not_depend_on_how_it_is_cut(scenario):
+def test_batch_sizes_and_stops_do_not_change_the_result(scenario):
     agreement.check_cut(scenario)
 
 
@@ -59,18 +59,18 @@ def test_compiled_engine_equals_reference():
     compare()
 
 
-# What a kernel did.
+# Measurements of a kernel.
 
 
 def steady(latency_ns, capacity):
-    """A tier that takes the same time for everything, flushes too."""
+    """Return a tier that takes the same time for every request, flushes included."""
     tier = agreement.steady(0, capacity)
     tier.device.command_ns = latency_ns
     return tier
 
 
-def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **said):
-    """The counters after these requests, and their facts; at a depth or, if 0, as they come."""
+def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **options):
+    """Return counters and facts after these requests; at a queue depth or, if 0, open loop."""
     slow, fast = steady(ORIGIN_NS, 4096 * MIB), steady(cache_ns, 1024 * MIB)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
     parameters = {
@@ -81,7 +81,7 @@ def ran(requests, depth=1, buckets=1024, cache_ns=CACHE_NS, **said):
         "congested_read_us": 0,
         "congested_write_us": 0,
     }
-    cache = BcacheParameters(**(parameters | said))
+    cache = BcacheParameters(**(parameters | options))
     facts, finished = simulate(Scenario(requests, source, cache, slow, fast))
     return finished.cache.totals(), facts
 
@@ -104,10 +104,10 @@ def paths(facts):
     return [fact.path.name for fact in sorted(facts, key=lambda fact: fact.number)]
 
 
-def test_random_reads_are_inserted_one_by_one():
-    """6000 reads over 4096 blocks: the kernel 3200 misses, 2800 hits; 3149 +- 20 blocks are new.
+def test_each_random_read_miss_is_inserted():
+    """6000 reads of 4096 blocks: 3200 misses and 2800 hits in the kernel; 3149 +- 20 first reads.
 
-    The others were emptied early: while buckets are young all have the same rank, used or not.
+    The other misses follow early eviction: young buckets have the same rank, used or not.
     """
     random = Random(1)
     offsets = [random.randrange(4096) * 4 * KIB for _ in range(6000)]
@@ -121,8 +121,8 @@ def test_random_reads_are_inserted_one_by_one():
     assert set(reasons) == {Reason.NONE, Reason.COLD, Reason.EVICTED}
 
 
-def test_a_part_that_is_cached_does_not_make_a_hit():
-    """4, 8 and 8 KiB at one place: the kernel miss, miss, hit, and 2 inserts."""
+def test_a_partly_cached_read_is_a_miss():
+    """4, 8 and 8 KiB at one offset: miss, miss, hit and 2 inserts in the kernel."""
     lengths = (4 * KIB, 8 * KIB, 8 * KIB)
     requests = [Request(i * GAP_NS, Op.READ, 0, length) for i, length in enumerate(lengths)]
     totals, facts = ran(requests, depth=0)
@@ -130,8 +130,8 @@ def test_a_part_that_is_cached_does_not_make_a_hit():
     assert totals["cache_inserts"] == 2
 
 
-def test_of_three_holes_one_is_filled_by_each_read():
-    """The kernel: 3 misses, then hits, 3 inserts."""
+def test_each_read_fills_one_of_three_holes():
+    """In the kernel: 3 misses, then hits, 3 inserts."""
     islands = reads([16 * KIB, 40 * KIB], 8 * KIB)
     whole = reads([0] * 5, 64 * KIB, gap_ns=GAP_NS, start_ns=SECOND)
     totals, facts = ran([*islands, *whole], depth=0)
@@ -143,8 +143,8 @@ def test_of_three_holes_one_is_filled_by_each_read():
     ("length", "number", "inserted", "bypassed"),
     [(MIB, 8, 3, 5), (4 * KIB, 2048, 1023, 1025)],
 )
-def test_a_stream_is_cached_until_it_is_long(length, number, inserted, bypassed):
-    """The kernel: 5 of 8 reads of 1 MiB bypassed; of 2048 of 4 KiB 1023 inserted, 1025 not."""
+def test_a_sequential_stream_is_cached_up_to_the_cutoff(length, number, inserted, bypassed):
+    """In the kernel: 5 of 8 reads of 1 MiB bypassed; of 2048 of 4 KiB 1023 inserted, 1025 not."""
     totals, facts = ran(reads(range(0, number * length, length), length), bucket_bytes=MIB // 2)
     assert [fact.reason for fact in facts].count(Reason.SEQUENTIAL) == bypassed
     assert totals["cache_bypass_misses"] == bypassed
@@ -152,15 +152,15 @@ def test_a_stream_is_cached_until_it_is_long(length, number, inserted, bypassed)
     assert totals["bypassed_sectors"] == bypassed * length // 512
 
 
-def test_writes_are_inserted_but_neither_hits_nor_misses():
-    """The kernel: 500 writes, 0, 0, and 500 inserts."""
+def test_writes_are_inserted_and_counted_neither_as_hits_nor_as_misses():
+    """In the kernel: 500 writes, 0 hits, 0 misses and 500 inserts."""
     totals, _ = ran(writes(range(0, 500 * 8 * KIB, 8 * KIB)))
     assert seen(totals) == (0, 0)
     assert totals["cache_inserts"] == 500
 
 
-def test_sysfs_shows_each_interval_modulo_65536():
-    """The kernel: 770,069 reads at 27,501 a second raised hits and misses by 49,173 only.
+def test_sysfs_counts_wrap_at_65536_in_each_interval():
+    """In the kernel 770,069 reads at 27,501 a second raised hits and misses by 49,173 only.
 
     Here 100,000 at 25,000 a second, all in one interval of 13.636 s.
     """
@@ -173,11 +173,11 @@ def test_sysfs_shows_each_interval_modulo_65536():
     assert totals["sysfs_cache_misses"] == 1
 
 
-# What its rules imply, unmeasured.
+# Consequences of its rules that were not measured.
 
 
-def test_after_a_long_stream_its_task_is_bypassed_for_a_while():
-    """1 GiB: about 26 random reads, fewer the shorter the stream; of another task none."""
+def test_after_a_long_stream_random_reads_of_its_task_are_bypassed():
+    """After 1 GiB about 26 random reads, fewer after shorter streams; none of another task."""
     stream = [Request(0, Op.READ, at, MIB, 1) for at in range(0, 256 * MIB, MIB)]
     others = [2048 * MIB + i * MIB for i in range(40)]
     _, facts = ran(stream + reads(others, stream=1))
@@ -190,13 +190,13 @@ def test_after_a_long_stream_its_task_is_bypassed_for_a_while():
 
 
 @pytest.mark.parametrize(("streams", "is_found"), [(128, True), (129, False)])
-def test_so_many_streams_are_known_at_a_time(streams, is_found):
+def test_at_most_128_streams_are_tracked(streams, is_found):
     places = [i * 16 * MIB + j * 128 * KIB for j in range(4) for i in range(streams)]
     _, facts = ran(reads(places, 128 * KIB), cutoff_bytes=256 * KIB)
     assert (Reason.SEQUENTIAL in {fact.reason for fact in facts}) == is_found
 
 
-def test_a_stream_with_long_pauses_is_none():
+def test_a_long_pause_ends_a_stream():
     def bypassed(gap_s):
         stream = reads(range(0, 8 * MIB, MIB), MIB, gap_ns=gap_s * SECOND)
         return [fact.reason for fact in ran(stream, depth=0)[1]].count(Reason.SEQUENTIAL)
@@ -204,8 +204,8 @@ def test_a_stream_with_long_pauses_is_none():
     assert (bypassed(4), bypassed(6)) == (5, 0)
 
 
-def test_a_slow_device_is_spared_until_it_had_time_to_recover():
-    """It takes 5 ms instead of 2: then longer and longer streams pass."""
+def test_a_congested_cache_device_is_bypassed_until_it_recovers():
+    """It takes 5 ms instead of 2 ms; the size of bypassed streams grows again with time."""
     hot = reads([0]) + reads([0] * 300, gap_ns=6 * MS, start_ns=100 * MS)
     stream = reads(range(MIB, 2 * MIB, 64 * KIB), 64 * KIB, gap_ns=MS, start_ns=2 * SECOND)
     later = reads(range(2 * MIB, 3 * MIB, 64 * KIB), 64 * KIB, gap_ns=MS, start_ns=6 * SECOND)
@@ -217,13 +217,13 @@ def test_a_slow_device_is_spared_until_it_had_time_to_recover():
 
 
 @pytest.mark.parametrize("replacement", Reuse)
-def test_a_full_cache_is_reused_in_batches(replacement):
-    """A span of twice the cache, uniformly: about half of the reads hit, but for the reserves."""
+def test_a_full_cache_evicts_buckets_in_batches(replacement):
+    """Uniform reads of twice the cache size: about half of them hit, less the reserves."""
     random = Random(2)
     buckets, pages = 600, 600 * 4
     offsets = [random.randrange(2 * pages) * 4 * KIB for _ in range(4 * pages)]
-    said = {"bucket_bytes": 16 * KIB, "buckets": buckets, "replacement": replacement}
-    totals, facts = ran(reads(offsets), **said)
+    options = {"bucket_bytes": 16 * KIB, "buckets": buckets, "replacement": replacement}
+    totals, facts = ran(reads(offsets), **options)
     last = [fact.path for fact in facts[-pages:]]
     assert 0.3 < last.count(Way.HIT) / pages < 0.5
     assert totals["invalidated_buckets"] > buckets // 2
@@ -232,32 +232,32 @@ def test_a_full_cache_is_reused_in_batches(replacement):
 
 
 @pytest.mark.parametrize(("flags", "limit"), [(SYNC, 70), (0, 40)])
-def test_dirty_data_fill_the_cache_up_to_a_limit(flags, limit):
-    """Those that somebody waits for to 70 %, others to 40 %; then they go to the disks as well."""
+def test_dirty_data_fill_the_cache_up_to_the_writeback_cutoffs(flags, limit):
+    """Synchronous writes up to 70 %, others up to 40 %; beyond that they bypass the cache."""
     offsets = [i * 128 * KIB for i in range(600)]
-    said = {"mode": WRITEBACK, "cutoff_bytes": 0, "writeback_percent": 40}
-    totals, _ = ran(writes(offsets, BUCKET, flags=flags), buckets=600, **said)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "writeback_percent": 40}
+    totals, _ = ran(writes(offsets, BUCKET, flags=flags), buckets=600, **options)
     share = totals["dirty_data"] / (600 * BUCKET)
     assert limit - 8 < 100 * share <= limit
 
 
-def test_little_dirty_data_are_written_back_slowly_until_nobody_comes():
-    """6 % dirty: 8 sectors a second from the first update on, all at once after 30 s of rest."""
+def test_writeback_below_the_target_is_slow_until_the_cache_is_idle():
+    """6 % dirty: 8 sectors a second from the first update on, all at once after 30 s idle."""
     dirty = writes([i * 8 * KIB for i in range(1000)])
     busy = reads([0] * 60, gap_ns=SECOND, start_ns=SECOND)
-    said = {"mode": WRITEBACK, "cutoff_bytes": 0, "depth": 0, "writeback_delay_ns": 0}
-    at_first, _ = ran(dirty + busy[:10], **said)
-    later, _ = ran(dirty + busy, **said)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "depth": 0, "writeback_delay_ns": 0}
+    at_first, _ = ran(dirty + busy[:10], **options)
+    later, _ = ran(dirty + busy, **options)
     assert later["writeback_rate"] == 8
     assert at_first["dirty_data"] > 0
     grown = later["written_back"] - at_first["written_back"]
     assert grown == pytest.approx(50 * 8 * 512, abs=8 * KIB)
-    totals, _ = ran(dirty + busy + reads([0], start_ns=100 * SECOND), **said)
+    totals, _ = ran(dirty + busy + reads([0], start_ns=100 * SECOND), **options)
     assert totals["dirty_data"] == 0
 
 
-def test_much_dirty_data_are_written_back_at_a_rate_that_follows():
-    """20 % dirty, 10 % wanted: an excess of 13,107 sectors asks for 327 of them a second."""
+def test_writeback_above_the_target_has_a_rate_proportional_to_the_excess():
+    """20 % dirty, target 10 %: an excess of 13,107 sectors gives 327 sectors a second."""
     sectors = 1024 * BUCKET // 512
     dirty = writes([i * 128 * KIB for i in range(205)], BUCKET)
     totals, _ = ran(
@@ -268,12 +268,12 @@ def test_much_dirty_data_are_written_back_at_a_rate_that_follows():
     assert totals["writeback_rate"] == pytest.approx(excess / 40 + excess * 5 / 10_000, rel=0.1)
 
 
-def test_a_collection_comes_after_a_sixteenth_of_the_cache():
+def test_garbage_collection_runs_after_writes_of_a_sixteenth_of_the_cache():
     offsets = [i * 128 * KIB for i in range(3 * 64 + 10)]
     assert ran(writes(offsets, BUCKET), cutoff_bytes=0)[0]["gc_runs"] == 3
 
 
-def test_a_flush_waits_for_the_journal_and_the_disks():
+def test_a_flush_waits_for_the_journal_and_the_backing_device():
     flush = Request(0, Op.FLUSH, 0, 0)
     totals, facts = ran([*writes([0]), flush, flush], mode=WRITEBACK)
     assert [fact.reason for fact in facts] == [Reason.WRITE, Reason.FLUSH, Reason.FLUSH]
@@ -281,12 +281,12 @@ def test_a_flush_waits_for_the_journal_and_the_disks():
     assert facts[0].done_ns < MS < facts[1].done_ns - facts[1].issue_ns
 
 
-def test_a_miss_is_complete_before_it_is_inserted():
+def test_a_read_miss_completes_before_its_insert():
     _, facts = ran(reads([0]), cache_ns=50 * MS)
     assert facts[0].done_ns == ORIGIN_NS
 
 
-def test_a_write_that_overtakes_a_fill_wins():
+def test_a_write_during_a_fill_discards_the_fill():
     requests = [Request(0, Op.READ, 0, 4 * KIB), Request(MS, Op.WRITE, 0, 4 * KIB)]
     totals, _ = ran([*requests, *reads([0], start_ns=SECOND)], depth=0)
     assert totals["cache_miss_collisions"] == 1
@@ -300,7 +300,7 @@ def site(text):
     return Site.loads(f'[cache]\nkind = "bcache"\n{text}')
 
 
-def test_a_scenario_is_set_as_the_kernel_sets_it():
+def test_default_settings_of_a_scenario_are_those_of_the_kernel():
     cache = site('size = "1GiB"').cache
     assert cache.bucket_bytes(cache.pages(0)) == 512 * KIB
     assert (cache.mode, cache.sequential_cutoff_bytes) == ("writethrough", 4 * MIB)
@@ -309,17 +309,19 @@ def test_a_scenario_is_set_as_the_kernel_sets_it():
 def test_a_small_cache_has_small_buckets():
     cache = site('size = "10%"').cache
     assert cache.bucket_bytes(cache.pages(640 * MIB)) == 64 * KIB
-    assert cache.pages(0) * 4 * KIB == 513 * 4 * KIB  # the least that there is
+    assert cache.pages(0) * 4 * KIB == 513 * 4 * KIB  # the minimum
 
 
-def test_a_scenario_builds_the_cache_that_it_says():
-    said = site('size = "1GiB"\nmode = "write-back"\nreplacement = "fifo"\nsequential_cutoff = "0"')
-    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
-    assert isinstance(made, Bcache)
-    assert made.mode == WRITEBACK
-    assert made.inserts.allocator.buckets.buckets == 2048
-    assert Site.loads(said.to_toml()).cache == said.cache
-    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
+def test_scenario_keys_set_the_parameters_of_the_built_cache():
+    scenario = site(
+        'size = "1GiB"\nmode = "write-back"\nreplacement = "fifo"\nsequential_cutoff = "0"'
+    )
+    cache = building.machine(scenario, "open", 1 << 33, scenario.cache.pages(0)).cache
+    assert isinstance(cache, Bcache)
+    assert cache.mode == WRITEBACK
+    assert cache.inserts.allocator.buckets.buckets == 2048
+    assert Site.loads(scenario.to_toml()).cache == scenario.cache
+    assert building.machine(scenario, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(
@@ -333,7 +335,7 @@ def test_a_scenario_builds_the_cache_that_it_says():
         ("writeback_percent = 50", "at most 40"),
     ],
 )
-def test_what_cannot_be_is_refused(text, complaint):
+def test_impossible_settings_are_refused(text, complaint):
     with pytest.raises(ScenarioError, match=complaint):
         site(text)
 
@@ -341,7 +343,7 @@ def test_what_cannot_be_is_refused(text, complaint):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["wa-randrw-c512", "wt-hot-c512-congdefault"])
 def test_counters_of_real_runs_at_every_sample(name, monkeypatch):
-    """Those on a quiet host; what benchmarks/bcache.py prints of all."""
+    """Runs on a quiet host only; benchmarks/bcache.py prints all of them."""
     data = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared/data"))
     folder = data / "kernel-caches" / f"bcache-{name}"
     if not folder.is_dir():

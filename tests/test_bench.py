@@ -1,4 +1,4 @@
-"""The five parameters: which loads are measured, and when a number is steady."""
+"""`bench`: the five measured loads, and the rule for a steady value."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def jobs(name, turns=(0, 1)):
     return jobs_of(written([job(SITE, SETTING, parameter, 8, turn) for turn in turns]))
 
 
-def test_measurements_run_one_after_the_other_on_one_volume():
+def test_measurements_run_in_sequence_on_one_volume():
     first, second = jobs("hot random read")
     assert (first.group, second.group) == (0, 1)
     assert first.files == second.files
@@ -39,8 +39,8 @@ def test_measurements_run_one_after_the_other_on_one_volume():
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_a_measurement_ends_with_its_requests_or_its_time(name):
-    """A job of fio that is time_based would go on, whatever number of requests is said."""
+def test_a_measurement_ends_at_its_request_count_or_its_time_limit(name):
+    """A time_based job of fio would go on, whatever number of requests is specified."""
     is_sequential = BY_NAME[name].is_sequential
     size, number = (1 << 20, 100) if is_sequential else (4096, 1000)
     for each in jobs(name):
@@ -49,7 +49,7 @@ def test_a_measurement_ends_with_its_requests_or_its_time(name):
         assert each.run_ns == 120 * SECOND
 
 
-def test_a_cache_is_warmed_with_so_many_reads():
+def test_a_cache_is_warmed_with_the_specified_number_of_reads():
     (each,) = jobs_of(written([warm_up(SETTING)]))
     assert each.pattern.pass_bytes == SETTING.warm_up * SETTING.block_bytes
     assert not each.pattern.is_endless
@@ -63,15 +63,15 @@ def test_hot_reads_stay_in_the_hot_spot_and_cold_ones_out_of_it():
     assert SITE.backing.held_bytes - end < 4096
 
 
-def test_what_is_sequential_goes_on_where_it_was():
-    """Else the drives' own caches would serve it."""
+def test_a_sequential_load_continues_at_the_offset_of_the_previous_one():
+    """Otherwise the drives' own caches would serve it."""
     first, second = jobs("sequential read")
     moved = SETTING.requests // 10 * SETTING.sequential_bytes
     assert second.pattern.offset_bytes == first.pattern.offset_bytes + moved
 
 
 def measured(iops, seconds=10, spread=0.0):
-    """A fake measurement: reads at a rate, with latencies that scatter."""
+    """Return a fake measurement: reads at a rate, with scattered latencies."""
     count = iops * seconds
     latency_ns = np.full(count, 10 * MS, np.int64)
     latency_ns[::2] += int(10 * MS * spread)
@@ -87,19 +87,19 @@ def measured(iops, seconds=10, spread=0.0):
     [
         ((1000, 1000), 0.0, True),
         ((1000, 1049), 0.0, True),
-        ((1000, 1100), 0.0, False),  # it still warms up
+        ((1000, 1100), 0.0, False),  # still warming up
         ((1000, 800), 0.0, False),
-        ((10, 11), 0.9, True),  # a hundred requests that scatter so much cannot tell
+        ((10, 11), 0.9, True),  # too few requests with such scatter for a decision
     ],
 )
-def test_a_number_is_steady_if_two_measurements_agree(rates, spread, steady):
+def test_a_value_is_steady_if_two_measurements_agree(rates, spread, steady):
     pair = [measured(rate, spread=spread) for rate in rates]
     point = Point.of("warm", BY_NAME["hot random read"], 8, pair)
     assert point.iops == rates[1]
     assert point.steady is steady
 
 
-def made(drift=0.0, states=("without", "cold", "warm"), depths=(1, 2, 4, 8, 16, 32, 64, 128)):
+def bench_of(drift=0.0, states=("without", "cold", "warm"), depths=(1, 2, 4, 8, 16, 32, 64, 128)):
     points = [
         Point(state, name, depth, 123_456.0, 1.234e9, 1e6, 456_789_000, drift, abs(drift) < 0.05)
         for state in states
@@ -111,16 +111,16 @@ def made(drift=0.0, states=("without", "cold", "warm"), depths=(1, 2, 4, 8, 16, 
 
 
 @pytest.mark.parametrize("drift", [0.0, -0.5])
-def test_the_report_is_one_screen_and_says_what_is_not_steady(drift):
-    report = text(made(drift))
+def test_the_report_fits_one_screen_and_marks_values_that_are_not_steady(drift):
+    report = text(bench_of(drift))
     assert max(map(len, report.splitlines())) <= 90
     assert len(report.splitlines()) <= 40
     assert ("*" in report) is bool(drift)
     assert ("-50%" in report) is bool(drift)
-    assert text(made(drift), ascii_only=True).isascii()
+    assert text(bench_of(drift), ascii_only=True).isascii()
 
 
-def test_depths_double_or_are_as_said():
+def test_queue_depths_double_by_default_or_are_those_specified():
     assert depths_of("1-512") == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     assert depths_of("3-20") == [3, 6, 12]
     assert depths_of("1,32") == [1, 32]
@@ -130,7 +130,7 @@ def test_depths_double_or_are_as_said():
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "words"),
+    ("options", "error", "words"),
     [
         ({"hot_bytes": 1024}, UsageError, "too small"),
         ({"hot_bytes": 1 << 50}, ScenarioError, "does not fit the array"),
@@ -138,6 +138,6 @@ def test_depths_double_or_are_as_said():
         ({"depths": []}, UsageError, "depths are from 1 on"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(said, error, words):
+def test_unmeasurable_loads_are_refused(options, error, words):
     with pytest.raises(error, match=words):
-        bench(SITE, **said)
+        bench(SITE, **options)

@@ -1,4 +1,4 @@
-"""What a replayed machine costs, and what its cache saves for that."""
+"""The cost of a replayed machine, and the savings of its cache."""
 
 from dataclasses import replace
 
@@ -31,39 +31,39 @@ def site(tmp_path, text):
 
 
 def with_bill(scenario):
-    found = replayed(name="db01.blk")
-    told = bill(scenario, found)
-    return replace(found, cost=None if told is None else told.to_dict()), told
+    replay = replayed(name="db01.blk")
+    costs = bill(scenario, replay)
+    return replace(replay, cost=None if costs is None else costs.to_dict()), costs
 
 
-def test_disks_and_ssds_are_bought_whole_or_as_much_as_the_cache_takes(tmp_path):
-    found, told = with_bill(site(tmp_path, SITE + PRICES))
-    assert (told.disks, told.disks_cost) == ("4 x 8 TB", pytest.approx(4 * 8000 * 0.02, rel=1e-3))
-    assert (told.ssds, told.ssds_cost) == ("1 x 1.92 TB", pytest.approx(1920 * 0.1, rel=1e-3))
-    assert told.ssd_cost == pytest.approx(16384 * 65536 / 1e9 * 0.1)
-    before, after = (found.phases[name].figures.reads.mean_ns for name in ("none", "warm"))
-    assert told.per_saved_ms == pytest.approx(told.ssd_cost / ((before - after) / 1e6))
+def test_the_bill_counts_whole_drives_or_the_part_that_the_cache_uses(tmp_path):
+    replay, costs = with_bill(site(tmp_path, SITE + PRICES))
+    assert (costs.disks, costs.disks_cost) == ("4 x 8 TB", pytest.approx(4 * 8000 * 0.02, rel=1e-3))
+    assert (costs.ssds, costs.ssds_cost) == ("1 x 1.92 TB", pytest.approx(1920 * 0.1, rel=1e-3))
+    assert costs.ssd_cost == pytest.approx(16384 * 65536 / 1e9 * 0.1)
+    before, after = (replay.phases[name].figures.reads.mean_ns for name in ("none", "warm"))
+    assert costs.per_saved_ms == pytest.approx(costs.ssd_cost / ((before - after) / 1e6))
 
 
-def test_the_report_tells_costs_and_whose_prices_they_are(tmp_path):
-    found, told = with_bill(site(tmp_path, SITE + PRICES))
-    page = of(plain(found.to_dict()))
+def test_the_report_shows_costs_and_the_source_of_the_prices(tmp_path):
+    replay, costs = with_bill(site(tmp_path, SITE + PRICES))
+    page = of(plain(replay.to_dict()))
     assert "Cost" in Parsed(page).headings
-    assert f"<td>{money(told.disks_cost + told.ssds_cost, 'EUR')}</td>" in page
+    assert f"<td>{money(costs.disks_cost + costs.ssds_cost, 'EUR')}</td>" in page
     assert "0.02 EUR per GB of disk and 0.1 EUR of SSD, of 2026-11: prices of the scenario" in page
-    words = " ".join(render(found).split())
-    assert f"{money(told.per_saved_ms, 'EUR')} per ms saved of reads · prices of 2026-11" in words
+    words = " ".join(render(replay).split())
+    assert f"{money(costs.per_saved_ms, 'EUR')} per ms saved of reads · prices of 2026-11" in words
 
 
-def test_without_prices_of_its_own_those_of_the_catalog_are_named_in_the_report_alone(tmp_path):
-    found, told = with_bill(site(tmp_path, SITE))
-    assert not told.is_own
-    page = of(plain(found.to_dict()))
+def test_catalog_prices_appear_in_the_report_only(tmp_path):
+    replay, costs = with_bill(site(tmp_path, SITE))
+    assert not costs.is_own
+    page = of(plain(replay.to_dict()))
     assert "prices of the catalog, as the scenario has no [price]" in page
-    assert "per ms saved" not in render(found)
+    assert "per ms saved" not in render(replay)
 
 
-def test_nothing_is_told_where_nobody_knows_or_there_is_no_cache(tmp_path):
+def test_no_costs_are_shown_for_unknown_prices_or_without_a_cache(tmp_path):
     cloud = site(tmp_path, '[backing]\ndrive = "aws-gp3"\nmembers = 1\nkind = "single"\n')
     assert with_bill(cloud)[1] is None
     scenario = site(tmp_path, SITE + PRICES)
@@ -81,5 +81,5 @@ def test_nothing_is_told_where_nobody_knows_or_there_is_no_cache(tmp_path):
         (None, "–"),
     ],
 )
-def test_amounts_are_as_exact_as_anyone_reads(amount, words):
+def test_amounts_are_rounded_for_display(amount, words):
     assert money(amount, "USD") == words

@@ -1,4 +1,4 @@
-"""What the reader of blktrace captures makes of sound and of damaged files."""
+"""The reader of blktrace captures on valid and on damaged files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPLITS = "loop_raw_split_discard_flush"
 
 
 def merged(case):
-    """What `blkparse -d` writes: notes first, here; then all events by time."""
+    """Return the output of `blkparse -d`: here notes first, then all events by time."""
     every = [each for data in cpu_files(case).values() for each in records(data)]
     notes = [each for each in every if HEADER.unpack_from(each)[5] >> 16 & 1 << 10]
     events = [each for each in every if not HEADER.unpack_from(each)[5] >> 16 & 1 << 10]
@@ -42,35 +42,35 @@ def merged(case):
 
 @pytest.mark.parametrize("case", CASES)
 class TestCaptures:
-    def test_requests_equal_those_of_an_independent_program(self, case):
+    def test_requests_equal_those_of_an_independent_parser(self, case):
         assert as_rows(read(capture(case))) == reference_rows(case)
 
-    def test_a_merged_dump_gives_the_same(self, case, tmp_path):
+    def test_a_merged_dump_gives_the_same_requests(self, case, tmp_path):
         (tmp_path / "merged").write_bytes(merged(case))
         assert as_rows(read(tmp_path / "merged")) == reference_rows(case)
 
-    def test_a_machine_of_other_byte_order_gives_the_same(self, case, tmp_path):
+    def test_the_other_byte_order_gives_the_same_requests(self, case, tmp_path):
         files = {name: swapped(data) for name, data in cpu_files(case).items()}
         assert as_rows(read(write_files(tmp_path, files))) == reference_rows(case)
         assert Trace.read(tmp_path).origin == Trace.read(capture(case)).origin
 
-    def test_version_8_gives_the_same(self, case, tmp_path):
+    def test_version_8_gives_the_same_requests(self, case, tmp_path):
         files = {name: as_version_8(data) for name, data in cpu_files(case).items()}
         assert as_rows(read(write_files(tmp_path, files))) == reference_rows(case)
 
-    def test_there_is_nothing_to_warn_of(self, case):
+    def test_a_sound_capture_has_no_warnings(self, case):
         assert codes(capture(case)) == {}
 
 
 class TestNames:
-    """One capture is many files; any way to name it is understood."""
+    """One capture has many files; any of its names opens all of them."""
 
-    def test_any_one_of_the_files_stands_for_all(self):
+    def test_the_path_of_one_file_opens_the_whole_capture(self):
         one = next(capture(SPLITS).glob("*.blktrace.0*"))
         assert as_rows(read(one)) == reference_rows(SPLITS)
 
     @pytest.mark.parametrize("prefix", ["loop0", "loop0.blktrace"])
-    def test_the_prefix_stands_for_all(self, prefix):
+    def test_the_prefix_opens_the_whole_capture(self, prefix):
         assert as_rows(read(capture(SPLITS) / prefix)) == reference_rows(SPLITS)
 
     def test_a_list_of_files_is_one_capture(self):
@@ -96,13 +96,13 @@ class TestNames:
         ("gz.xz", lambda data: lzma.compress(gzip.compress(data))),
     ],
 )
-def test_compressed_files_are_read_as_they_are(suffix, pack, tmp_path):
+def test_compressed_files_are_decompressed_while_reading(suffix, pack, tmp_path):
     files = {f"{name}.{suffix}": pack(data) for name, data in cpu_files(SPLITS).items()}
     assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd.compress, lzma.compress, bz2.compress])
-def test_of_a_truncated_compressed_file_what_can_be_read_is_used(pack, tmp_path):
+def test_a_truncated_compressed_file_is_read_up_to_the_cut(pack, tmp_path):
     packed = pack(merged("loop_ext4_mqdl_randrw"))
     (tmp_path / "cut").write_bytes(packed[: len(packed) * 3 // 4])
     requests = as_rows(read(tmp_path / "cut"))
@@ -111,7 +111,7 @@ def test_of_a_truncated_compressed_file_what_can_be_read_is_used(pack, tmp_path)
 
 
 class TestStandardInput:
-    def test_the_stream_of_all_cpus_in_chunks_is_put_in_order(self, monkeypatch):
+    def test_a_stream_with_chunks_of_all_cpus_is_sorted(self, monkeypatch):
         parts = []
         for data in cpu_files("loop_ext4_mqdl_randrw").values():
             each = records(data)
@@ -125,7 +125,7 @@ class TestStandardInput:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream)))
         assert as_rows(read("-")) == reference_rows("loop_ext4_mqdl_randrw")
 
-    def test_two_readings_may_be_interleaved(self, monkeypatch):
+    def test_two_readers_of_one_trace_can_be_interleaved(self, monkeypatch):
         stream = merged("loop_ext4_mqdl_randrw")
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream)))
         trace = Trace.read("-")
@@ -134,18 +134,18 @@ class TestStandardInput:
 
 
 class TestDamage:
-    """Nothing is lost silently, and no more is lost than is damaged."""
+    """Every loss gives a warning, and only damaged records are lost."""
 
     @pytest.fixture
     def files(self):
         return cpu_files(SPLITS)
 
-    def test_a_cut_header(self, files, tmp_path):
+    def test_a_truncated_header_gives_a_warning(self, files, tmp_path):
         files["loop0.blktrace.1"] = files["loop0.blktrace.1"][:-23]
         assert len(read(write_files(tmp_path, files)).op) == 301
         assert codes(tmp_path) == {"truncated": 1, "incomplete": 1}
 
-    def test_a_cut_payload(self, files, tmp_path):
+    def test_a_truncated_payload_gives_a_warning(self, files, tmp_path):
         data = files["loop0.blktrace.1"]
         last = max(i for i, each in enumerate(records(data)) if len(each) > HEADER.size)
         files["loop0.blktrace.1"] = b"".join(records(data)[: last + 1])[:-3]
@@ -153,7 +153,7 @@ class TestDamage:
         (warning,) = [each for each in trace.warnings if each.code == "truncated"]
         assert f"byte {sum(map(len, records(data)[:last])):,}" in warning.place
 
-    def test_dropped_events_leave_a_gap_in_the_sequence(self, files, tmp_path):
+    def test_dropped_events_are_detected_by_a_gap_in_the_sequence(self, files, tmp_path):
         kept = records(files["loop0.blktrace.1"])
         files["loop0.blktrace.1"] = b"".join(kept[:700] + kept[757:])
         trace = Trace.read(write_files(tmp_path, files))
@@ -179,21 +179,21 @@ class TestDamage:
         assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
         assert codes(tmp_path) == {"corrupt": len(garbage)}
 
-    def test_garbage_within_a_record_costs_that_record(self, files, tmp_path):
+    def test_garbage_within_a_record_loses_only_that_record(self, files, tmp_path):
         kept = records(files["loop0.blktrace.1"])
         at = sum(map(len, kept[:40])) + 40
         data = files["loop0.blktrace.1"]
         files["loop0.blktrace.1"] = data[:at] + b"\xde\xad\xbe\xef" * 5 + data[at:]
         assert codes(write_files(tmp_path, files))["corrupt"] == 20 + len(kept[40])
 
-    def test_a_wrong_payload_length_costs_no_other_record(self, files, tmp_path):
+    def test_a_wrong_payload_length_loses_no_other_record(self, files, tmp_path):
         kept = records(files["loop0.blktrace.1"])
         marked = next(i for i, r in enumerate(kept) if HEADER.unpack_from(r)[5] & 0xFF == 9)
         kept[marked] = kept[marked][:46] + b"\xff\x7f" + kept[marked][48:]
         files["loop0.blktrace.1"] = b"".join(kept)
         assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
 
-    def test_a_wrong_time_costs_no_other_record(self, files, tmp_path):
+    def test_a_wrong_time_loses_no_other_record(self, files, tmp_path):
         kept = records(files["loop0.blktrace.1"])
         marked = next(i for i, r in enumerate(kept) if HEADER.unpack_from(r)[5] & 0xFF == 9)
         kept[marked] = kept[marked][:14] + b"\x7f" + kept[marked][15:]
@@ -201,25 +201,25 @@ class TestDamage:
         assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
         assert codes(tmp_path) == {"corrupt-time": 1}
 
-    def test_an_empty_cpu_file_is_normal(self, files, tmp_path):
+    def test_an_empty_cpu_file_gives_no_warning(self, files, tmp_path):
         files["loop0.blktrace.0"] = b""
         assert set(codes(write_files(tmp_path, files))) <= {"incomplete", "unmatched"}
 
-    def test_a_missing_cpu_file_is_noticed(self, files, tmp_path):
+    def test_a_missing_cpu_file_gives_a_warning(self, files, tmp_path):
         files["loop0.blktrace.2"] = b""
         del files["loop0.blktrace.0"]
         trace = Trace.read(write_files(tmp_path, files))
         (missing,) = [each for each in trace.warnings if each.code == "cpu-file-missing"]
         assert missing.place == "CPU 0"
 
-    def test_one_file_of_several_is_noticed(self, files, tmp_path):
+    def test_opening_a_single_cpu_file_of_several_gives_a_warning(self, files, tmp_path):
         (tmp_path / "loop0.blktrace.1").write_bytes(files["loop0.blktrace.1"])
         trace = Trace.read(tmp_path / "loop0.blktrace.1")
         (missing,) = [each for each in trace.warnings if each.code == "cpu-file-missing"]
         assert missing.place == "CPU 0"
 
-    def test_captures_of_different_times_in_one_folder_are_noticed(self, tmp_path):
-        later = cpu_files("zram_bio_based")  # of another device, taken a minute and a half later
+    def test_captures_of_different_times_in_one_folder_give_a_warning(self, tmp_path):
+        later = cpu_files("zram_bio_based")  # a capture of another device, 90 seconds later
         folder = write_files(tmp_path, cpu_files("loop_ext4_buffered_meta") | later)
         assert "late-start" not in codes(folder)
         trace = Trace.read(folder, device="253,0")
@@ -227,7 +227,7 @@ class TestDamage:
         (late,) = [each for each in trace.warnings if each.code == "late-start"]
         assert late.text.startswith("the first request comes 91.6 s after the first event")
 
-    def test_only_empty_files_are_refused(self, tmp_path):
+    def test_a_capture_of_empty_files_only_is_refused(self, tmp_path):
         with pytest.raises(TraceError, match="empty"):
             Trace.read(write_files(tmp_path, {"a.blktrace.0": b"", "a.blktrace.1": b""}))
 
@@ -243,7 +243,7 @@ class TestVersions:
         with pytest.raises(TraceError, match="version 9"):
             Trace.read(tmp_path / "new")
 
-    def test_the_cut_records_of_newer_ftrace_are_refused_by_name(self, tmp_path):
+    def test_truncated_records_of_newer_ftrace_are_refused_by_name(self, tmp_path):
         head = struct.pack("<IIQ", 0x65617407, 0, 10**9)
         rest = struct.pack("<QIIQII", 4096, 4096, 4711, 1 << 16 | 1 << 20 | 1, 8 << 20, 1)
         (tmp_path / "cut").write_bytes((head + rest) * 20)
@@ -251,8 +251,8 @@ class TestVersions:
             Trace.read(tmp_path / "cut")
 
 
-class TestWhatIsRecorded:
-    def test_cgroup_marks_hide_nothing(self, tmp_path):
+class TestRecordedFields:
+    def test_cgroup_ids_in_records_are_skipped(self, tmp_path):
         """With CONFIG_BLK_CGROUP every action may have bit 8, and an id before its payload."""
         files = {}
         for name, data in cpu_files(SPLITS).items():
@@ -265,7 +265,7 @@ class TestWhatIsRecorded:
             files[name] = b"".join(marked)
         assert as_rows(read(write_files(tmp_path, files))) == reference_rows(SPLITS)
 
-    def test_errors_are_marked_and_complete(self):
+    def test_requests_with_errors_are_marked_and_complete(self):
         requests = read(capture("loop_errors"))
         failed = requests.flags & Flag.ERROR != 0
         assert failed.sum() == 2
@@ -276,7 +276,7 @@ class TestWhatIsRecorded:
         commits = Flag.FUA | Flag.PREFLUSH | Flag.SYNC | Flag.META
         assert (requests.flags & commits == commits).sum() == 76
 
-    def test_a_capture_without_queue_events_begins_at_issue(self, tmp_path):
+    def test_arrivals_are_issue_times_in_a_capture_without_queue_events(self, tmp_path):
         files = {}
         for name, data in cpu_files("loop_errors").items():
             actions = (HEADER.unpack_from(each)[5] & 0xFF for each in records(data))
@@ -287,14 +287,14 @@ class TestWhatIsRecorded:
         assert (requests.complete_ns > requests.dispatch_ns).all()
         assert "issued-only" in codes(tmp_path)
 
-    def test_use_dispatch_takes_requests_as_the_device_got_them(self):
+    def test_use_dispatch_returns_the_requests_that_the_device_received(self):
         asked = read(capture("loop_ext4_buffered_meta"))
         issued = read(capture("loop_ext4_buffered_meta"), use_dispatch=True)
         assert (issued.arrival_ns == issued.dispatch_ns).all()
         reads = [r.length_bytes[r.op == 0].sum() for r in (asked, issued)]
         assert reads[0] == reads[1]
 
-    def test_completions_alone_are_refused(self, tmp_path):
+    def test_a_capture_of_completions_only_is_refused(self, tmp_path):
         data = cpu_files("loop_errors")["loop1.blktrace.1"]
         only = b"".join(r for r in records(data) if HEADER.unpack_from(r)[5] & 0xFF == 8)
         (tmp_path / "c").write_bytes(only)
@@ -307,17 +307,17 @@ class TestDevices:
     def two(self, tmp_path):
         return write_files(tmp_path, cpu_files("loop_errors") | cpu_files(SPLITS))
 
-    def test_the_device_with_most_bytes_is_taken_and_the_others_listed(self, two):
+    def test_the_device_with_most_bytes_is_selected_and_the_others_are_listed(self, two):
         trace = Trace.read(two)
         assert {d.name: d.chosen for d in trace.devices} == {"7,0": True, "7,1": False}
         assert trace.summary().requests == 301
         assert "several-devices" in codes(two)
 
-    def test_another_can_be_chosen(self, two):
+    def test_another_device_can_be_selected(self, two):
         requests = read(two, device="7,1")
         assert requests.rows == 22
-        assert codes(two, device="7,1") == {"late-start": 1}  # the other was captured before
+        assert codes(two, device="7,1") == {"late-start": 1}  # the other capture began earlier
 
-    def test_an_absent_one_is_refused(self, two):
+    def test_a_device_that_is_not_in_the_capture_is_refused(self, two):
         with pytest.raises(TraceError, match=r"contains no device '8,0', only"):
             Trace.read(two, device="8,0")

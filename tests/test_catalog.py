@@ -1,4 +1,4 @@
-"""Every drive of the catalog is complete, says where its values come from, and makes a device."""
+"""Every drive of the catalog is complete, has sources for its values, and builds a device."""
 
 import pytest
 
@@ -12,7 +12,7 @@ NOT_IN_FILES = {"kind", "like", "name", "flash"}
 
 
 @pytest.mark.parametrize("name", catalog.names())
-def test_an_entry_is_complete(name):
+def test_an_entry_has_all_keys_and_builds_a_device(name):
     entry = catalog.load(name)
     model = MODELS[entry.kind]
     fields = model.model_fields.items()
@@ -24,7 +24,7 @@ def test_an_entry_is_complete(name):
 
 
 @pytest.mark.parametrize("name", catalog.names())
-def test_every_value_says_how_far_to_trust_it(name):
+def test_every_value_has_a_mark_of_its_reliability(name):
     for key, row in catalog.load(name).rows.items():
         assert row.mark in catalog.MARKS, key
         assert row.source or row.mark == "assumed", key
@@ -36,7 +36,7 @@ def test_names_are_sorted_by_kind():
     assert len(set(catalog.names())) == len(catalog.names())
 
 
-def test_a_mistyped_name_is_recognised():
+def test_the_error_for_a_mistyped_name_suggests_the_right_one():
     with pytest.raises(ScenarioError, match="did you mean 'seagate-cheetah-15k5'"):
         catalog.load("seagate-cheeta-15k5")
     with pytest.raises(ScenarioError, match="did you mean 'samsung-pm883-960gb'"):
@@ -45,7 +45,7 @@ def test_a_mistyped_name_is_recognised():
         catalog.load("zzz")
 
 
-def test_the_disk_behind_the_published_figures():
+def test_the_ssd_of_the_published_figures_has_its_datasheet_values():
     rows = catalog.load("intel-x25e-32gb").rows
     assert parse_size(rows["capacity"].value) == 32 * 10**9
     assert rows["random_read_iops"].value == 35_000

@@ -1,4 +1,4 @@
-"""`hybridsim catalog` lists what a scenario can name, and says where each value comes from."""
+"""`hybridsim catalog` lists the names that a scenario may use, and the source of each value."""
 
 import json
 
@@ -21,21 +21,21 @@ def test_every_entry_is_listed():
 
 
 @pytest.mark.parametrize("kind", catalog.KINDS)
-def test_one_kind_is_listed_alone(kind):
-    found = json.loads(run("--kind", kind, "--json").output)
-    assert [entry["name"] for entry in found["drives"]] == catalog.names(kind)
+def test_a_kind_argument_lists_only_entries_of_that_kind(kind):
+    document = json.loads(run("--kind", kind, "--json").output)
+    assert [entry["name"] for entry in document["drives"]] == catalog.names(kind)
 
 
-def test_an_unknown_kind_is_recognised():
+def test_the_error_for_a_mistyped_kind_suggests_the_right_one():
     with pytest.raises(UsageError, match="did you mean 'ssd'"):
         CliRunner().invoke(cli, ["catalog", "--kind", "sdd"], catch_exceptions=False)
 
 
 @pytest.mark.parametrize("name", catalog.names())
-def test_an_entry_is_shown_with_marks_and_sources(name):
+def test_an_entry_is_shown_with_reliability_marks_and_sources(name):
     shown = run("show", name).output
-    found = json.loads(run("show", "--json", name).output)
-    assert found["values"]
+    document = json.loads(run("show", "--json", name).output)
+    assert document["values"]
     for key, row in catalog.load(name).rows.items():
         assert f"{row.mark:<8}  {row.source}".rstrip() in shown
-        assert found["values"][key] == row._asdict()
+        assert document["values"][key] == row._asdict()

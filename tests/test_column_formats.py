@@ -1,4 +1,4 @@
-"""Formats of one request a line, by tables of columns; samples are written by hand."""
+"""Formats of one request per line, described by tables of columns; samples are written by hand."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def written(path, text):
 
 class TestFormats:
     @pytest.mark.parametrize("name", SAMPLES)
-    def test_a_file_is_recognised_and_says_what_it_says(self, name, tmp_path):
+    def test_a_sample_is_recognised_and_gives_the_expected_requests(self, name, tmp_path):
         text, rows = SAMPLES[name]
         path = written(tmp_path / "x", text)
         assert Trace.read(path).format == name
         assert as_rows(read(path)) == rows
         assert set(codes(path)) <= {"whole-seconds"}
 
-    def test_times_since_1970_give_the_date(self, tmp_path):
+    def test_times_since_1970_set_the_date_of_the_trace(self, tmp_path):
         origins = {
             "msr": 1172163600_306162900,
             "alibaba": 1577808000_000046000,
@@ -95,34 +95,34 @@ class TestFormats:
             assert trace.summary().requests
             assert trace.origin == origins.get(name)
 
-    def test_devices_have_the_names_that_their_owners_gave_them(self, tmp_path):
+    def test_devices_keep_the_names_of_the_file(self, tmp_path):
         names = {"msr": "hm_0", "fiu": "6,0", "alibaba": "64"}
         for name, device in names.items():
             trace = Trace.read(written(tmp_path / name, SAMPLES[name][0]))
             assert [each.name for each in trace.devices] == [device]
 
-    def test_a_process_is_kept(self, tmp_path):
+    def test_process_ids_are_kept(self, tmp_path):
         assert read(written(tmp_path / "x", SAMPLES["fiu"][0])).stream.tolist() == [4892, 4892]
 
     @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-    def test_compressed_ones_are_read_too(self, pack, tmp_path):
+    def test_compressed_files_are_read(self, pack, tmp_path):
         (tmp_path / "x").write_bytes(pack(SAMPLES["msr"][0].encode()))
         assert as_rows(read(tmp_path / "x")) == SAMPLES["msr"][1]
 
-    def test_whole_numbers_close_together_may_be_milliseconds_or_nanoseconds(self, tmp_path):
+    def test_a_file_that_fits_two_formats_needs_the_format_option(self, tmp_path):
         path = written(tmp_path / "x", "10 0 8 16 1\n900 0 0 8 0\n")
         with pytest.raises(TraceError, match="could be disksim or mqsim: specify it with --format"):
             Trace.read(path)
         assert read(path, format="disksim").arrival_ns.tolist() == [0, 890_000_000]
         assert read(path, format="mqsim").arrival_ns.tolist() == [0, 890]
 
-    def test_issue_times_are_not_known(self, tmp_path):
+    def test_use_dispatch_is_refused_without_issue_times(self, tmp_path):
         with pytest.raises(TraceError, match="needs a capture with issue events"):
             Trace.read(written(tmp_path / "x", SAMPLES["msr"][0]), use_dispatch=True)
 
 
 class TestLines:
-    def test_malformed_ones_are_counted_and_the_first_three_shown(self, tmp_path):
+    def test_malformed_lines_are_counted_and_the_first_three_shown(self, tmp_path):
         good = SAMPLES["alibaba"][0]
         path = written(
             tmp_path / "x", good + "nonsense\n\n64,R,1\n" + good + "64,R,-1,1,1\n" + good
@@ -134,31 +134,31 @@ class TestLines:
         for seen in ("line 3: 'nonsense'", "line 5: '64,R,1'", "line 8: '64,R,-1,1,1'"):
             assert seen in warning.place
 
-    def test_a_file_of_which_most_make_no_sense_is_refused(self, tmp_path):
+    def test_a_file_with_mostly_malformed_lines_is_refused(self, tmp_path):
         path = written(tmp_path / "x", SAMPLES["alibaba"][0] + "nonsense\n" * 3)
         with pytest.raises(TraceError, match=r"3 of 5 lines are malformed as alibaba.*line 3"):
             read(path, format="alibaba")
 
-    def test_the_last_one_needs_no_end(self, tmp_path):
+    def test_the_last_line_needs_no_newline(self, tmp_path):
         text, rows = SAMPLES["msr"]
         assert as_rows(read(written(tmp_path / "x", text.rstrip("\n")))) == rows
 
-    def test_one_longer_than_a_block_is_malformed(self, tmp_path):
+    def test_a_line_longer_than_a_block_is_malformed(self, tmp_path):
         text = SAMPLES["msr"][0]
         path = written(tmp_path / "x", text * 4 + "1" * 3_000_000 + "\n")
         assert read(path).rows == 8
         assert codes(path)["malformed"] > 0
 
-    def test_blocks_hold_together(self, tmp_path):
+    def test_lines_across_block_borders_are_parsed(self, tmp_path):
         lines = [f"1,{'RW'[i % 2]},{i * 512},512,{10**15 + i}\n" for i in range(60_000)]
         requests = read(written(tmp_path / "x", "".join(lines)), format="alibaba")
         assert (requests.offset_bytes == np.arange(60_000) * 512).all()
         assert (requests.arrival_ns == np.arange(60_000) * 1000).all()
 
-    def test_requests_without_length_or_direction_are_left_out_and_counted(self, tmp_path):
+    def test_requests_without_length_or_direction_are_skipped_and_counted(self, tmp_path):
         lines = "1.0,0.1,R,0,0,512\n1.0,0.1,,0,0,512\n1.0,0.1,W,0,0,0\n1.0,9999.0,W,0,0,1\n"
-        found = codes(written(tmp_path / "x", lines))
-        assert found == {"empty": 1, "no-direction": 1, "absurd-latency": 1}
+        counts = codes(written(tmp_path / "x", lines))
+        assert counts == {"empty": 1, "no-direction": 1, "absurd-latency": 1}
 
 
 class TestVolumes:
@@ -166,7 +166,7 @@ class TestVolumes:
         "3,W,5000,512,1000000000000000\n7,R,0,4096,1000000000000001\n3,R,0,512,1000000000000002\n"
     )
 
-    def test_the_one_with_most_bytes_is_replayed(self, tmp_path):
+    def test_the_volume_with_most_bytes_is_selected(self, tmp_path):
         path = written(tmp_path / "x", self.LINES)
         assert as_rows(read(path)) == [(0, -1, -1, "R", 0, 4096)]
         assert codes(path)["several-devices"] == 2
@@ -175,21 +175,21 @@ class TestVolumes:
             ("7", 1, 4096, True),
         ]
 
-    def test_another_can_be_chosen(self, tmp_path):
+    def test_another_volume_can_be_selected(self, tmp_path):
         path = written(tmp_path / "x", self.LINES)
         assert read(path, device="3").offset_bytes.tolist() == [5000, 0]
         assert codes(path, device="3") == {}
 
-    def test_all_lie_one_behind_the_other(self, tmp_path):
+    def test_selecting_all_volumes_concatenates_them(self, tmp_path):
         path = written(tmp_path / "x", self.LINES)
         assert read(path, device="all").offset_bytes.tolist() == [5000, 1 << 20, 0]
 
-    def test_all_have_to_fit(self, tmp_path):
+    def test_volumes_whose_sum_exceeds_the_address_space_are_refused(self, tmp_path):
         large = "".join(f"{volume},R,{1 << 60},4096,{10**15}\n" for volume in (1, 2, 3))
         with pytest.raises(TraceError, match="too large to be concatenated"):
             Trace.read(written(tmp_path / "x", large), device="all")
 
-    def test_one_that_is_not_there_is_refused(self, tmp_path):
+    def test_a_volume_that_is_not_in_the_trace_is_refused(self, tmp_path):
         with pytest.raises(TraceError, match="no device '8', only 3, 7; or specify all"):
             Trace.read(written(tmp_path / "x", self.LINES), device="8")
 
@@ -203,9 +203,9 @@ def part(*arrivals):
 
 
 class TestSeveralFiles:
-    """Public traces often come as a file a volume, an hour or a day."""
+    """Public traces often come as one file per volume, hour or day."""
 
-    def test_they_are_one_trace_in_order_of_time(self, tmp_path):
+    def test_several_files_are_merged_in_time_order(self, tmp_path):
         first = "1,W,0,512,1000000000000000\n2,W,0,512,1000000000000004\nx\n"
         second = "2,R,512,4096,1000000000000001\n1,R,512,512,1000000000000006\n"
         files = [written(tmp_path / "a", first), written(tmp_path / "b", second)]
@@ -218,7 +218,7 @@ class TestSeveralFiles:
         assert codes(files) == {"malformed": 1, "several-devices": 2}
 
     @given(st.lists(st.lists(st.lists(st.integers(0, 30), min_size=1), max_size=4), max_size=4))
-    def test_streams_are_merged(self, streams):
+    def test_several_streams_are_merged(self, streams):
         in_time = []
         for stream in streams:
             flat = iter(sorted(chain(*stream)))
@@ -229,7 +229,7 @@ class TestSeveralFiles:
 
 class TestOrder:
     @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), max_size=9))
-    def test_within_the_window_it_is_that_of_time(self, times):
+    def test_lines_out_of_order_within_the_window_are_sorted_by_time(self, times):
         findings = Findings()
         got = joined(list(ordering.in_order((part(*each) for each in times), findings, 100)))
         assert got.arrival_ns.tolist() == sorted(chain(*times))
@@ -239,7 +239,7 @@ class TestOrder:
         st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), max_size=9),
         st.integers(1, 5),
     )
-    def test_beyond_it_time_stands_still(self, times, window):
+    def test_times_never_decrease_beyond_the_sort_window(self, times, window):
         findings = Findings()
         parts = list(ordering.in_order((part(*each) for each in times), findings, window))
         got = joined(parts)
@@ -323,16 +323,16 @@ def lines(table):
 )
 @settings(max_examples=20)
 @given(st.data())
-def test_the_parser_agrees_with_the_reference(table, data):
+def test_the_compiled_parser_equals_the_naive_one(table, data):
     agree(table, data.draw(st.lists(lines(table), min_size=1, max_size=12)))
 
 
-def test_quotes_stand_between_fields_that_blanks_separate():
+def test_quoted_fields_may_be_separated_by_blanks():
     agree(FIU, ['0 0 a b 0 8 R 6 0 ""', '0 0 a 0 8 R 6 "" 0 7', '0 "a" 0 0 8 R 6 0 7'])
 
 
 def agree(table, texts):
-    """Parse lines as the reference does, compiled and as plain Python."""
+    """Check that the parser, compiled and as plain Python, agrees with the naive one."""
     agreed(table, texts, parse)
     with np.errstate(over="ignore"):
         agreed(table, texts, getattr(parse, "py_func", parse))
@@ -378,28 +378,28 @@ class TestMapper:
     def test_columns_by_name_and_by_number(self, tmp_path):
         path = written(tmp_path / "x", self.text('5;8;4;GET;"a;b"', "7;0;2;put;"))
         rows = [(0, -1, -1, "R", 4096, 4096), (2_000_000, -1, -1, "W", 0, 2048)]
-        for said in (
+        for mapping in (
             "time=when:ms,offset=lba:sectors,size=kb:KiB,op=what:get/put",
             "time=1:ms,offset=2:512,length=3:1k,op=4:get/put,separator=semicolon",
         ):
-            assert as_rows(read(path, format=f"columns:{said}")) == rows
+            assert as_rows(read(path, format=f"columns:{mapping}")) == rows
 
-    def test_a_toml_file_says_the_same(self, tmp_path):
+    def test_a_toml_file_specifies_the_same_columns_as_options(self, tmp_path):
         path = written(tmp_path / "x", self.text("5;8;4;r;"))
-        said = written(
+        mapping = written(
             tmp_path / "map.toml", 'time = "when:us"\noffset = "lba:4KiB"\nlength = "kb:KiB"\n'
         )
-        assert as_rows(read(path, format=f"columns:{said}")) == [(0, -1, -1, "R", 32768, 4096)]
+        assert as_rows(read(path, format=f"columns:{mapping}")) == [(0, -1, -1, "R", 32768, 4096)]
 
-    def test_a_number_counts_columns_though_the_first_line_holds_it(self, tmp_path):
+    def test_a_column_number_is_an_index_even_if_the_header_contains_it(self, tmp_path):
         path = written(tmp_path / "x", "5,4096,1\n6,0,2\n")
-        said = "columns:time=1:s,offset=2,length=3:sectors"
-        assert as_rows(read(path, format=said)) == [
+        mapping = "columns:time=1:s,offset=2,length=3:sectors"
+        assert as_rows(read(path, format=mapping)) == [
             (0, -1, -1, "R", 4096, 512),
             (S, -1, -1, "R", 0, 1024),
         ]
 
-    def test_without_times_and_directions_there_are_no_times_and_only_reads(self, tmp_path):
+    def test_without_time_and_op_columns_all_requests_are_reads_without_times(self, tmp_path):
         path = written(tmp_path / "x", "8 4096\n9 4096\n")
         assert codes(path, format="columns:offset=1:4KiB,length=2") == {
             "no-times": 1,
@@ -407,7 +407,7 @@ class TestMapper:
         }
 
     @pytest.mark.parametrize(
-        ("said", "message"),
+        ("mapping", "message"),
         [
             ("time=when:us,offset=lba", "length is missing"),
             ("tme=when:us", "no role 'tme': did you mean 'time'"),
@@ -425,10 +425,10 @@ class TestMapper:
             ("missing.toml", "No such file"),
         ],
     )
-    def test_what_makes_no_sense_is_refused_with_the_mend(self, said, message, tmp_path):
+    def test_a_wrong_mapping_is_refused_with_the_correction(self, mapping, message, tmp_path):
         path = written(tmp_path / "x", self.text("5;8;4;r;"))
         with pytest.raises(ColumnsError, match=message):
-            Trace.read(path, format=f"columns:{said}")
+            Trace.read(path, format=f"columns:{mapping}")
 
 
 @pytest.mark.parametrize(
@@ -442,11 +442,11 @@ class TestMapper:
         ("tpcc-small.trace", "mqsim", 6_999, 4_381),
     ],
 )
-def test_public_samples(file, format, requests, reads):
+def test_samples_of_public_traces_give_the_expected_requests(file, format, requests, reads):
     folder = os.environ.get("HYBRIDSIM_DATA")
     if not folder:
-        pytest.skip("HYBRIDSIM_DATA does not say where the public traces are")
+        pytest.skip("HYBRIDSIM_DATA is not set: it names the folder of the public traces")
     trace = Trace.read(Path(folder) / "traces" / file, device="all")
-    found = trace.summary()
-    assert (trace.format, found.requests, found.reads) == (format, requests, reads)
-    assert {each.code for each in found.warnings} <= {"whole-seconds"}
+    summary = trace.summary()
+    assert (trace.format, summary.requests, summary.reads) == (format, requests, reads)
+    assert {each.code for each in summary.warnings} <= {"whole-seconds"}

@@ -1,4 +1,4 @@
-"""A simulated run held against a real one: what is read, aligned, scored and said."""
+"""A simulated run compared with a real one: parsing, alignment, scores and reports."""
 
 import json
 import os
@@ -52,7 +52,7 @@ STATUS = (
 
 
 def job(name="hot", iops=1000.0, p99_ms=30, **others):
-    """Return what fio's JSON tells of a job that reads."""
+    """Return fio's JSON of a job that reads."""
     latency = {"min": 1, "max": 10**8, "mean": 2e7, "stddev": 1.0, "N": 1000}
     percentile = {"50.000000": 10 * 10**6, "99.000000": p99_ms * 10**6}
     read = {
@@ -73,17 +73,17 @@ def put(path, *jobs, version="fio-3.33", **others):
     return str(path)
 
 
-def rows(found):
-    return {str(row.name): row for row in found.rows}
+def rows(comparison):
+    return {str(row.name): row for row in comparison.rows}
 
 
 def warming(seconds, t90_s, level=1000.0):
-    """Return lines of an IOPS log that rises at once, at this time."""
+    """Return the lines of an IOPS log with one step up at this time."""
     values = [level if second >= t90_s else level / 10 for second in range(seconds)]
     return "".join(f"{1000 * (at + 1)}, {value:.0f}, 0, 0, 0\n" for at, value in enumerate(values))
 
 
-# What is read.
+# Input formats.
 
 
 def read(name, words):
@@ -91,38 +91,38 @@ def read(name, words):
     return form.read(name, words)
 
 
-def test_the_report_of_fio_1():
-    found = read("a", MAXIQ).figures
-    assert found[Name("random-read", "read", "IOPS")] == 17_898
-    assert found[Name("random-read", "read", "bandwidth")] == 71_594 * 1024
-    assert found[Name("random-read", "read", "clat mean")] == 3_550_210
-    assert found[Name("random-read", "read", "clat max")] == 171_000_000
+def test_a_report_of_fio_1_is_parsed():
+    figures = read("a", MAXIQ).figures
+    assert figures[Name("random-read", "read", "IOPS")] == 17_898
+    assert figures[Name("random-read", "read", "bandwidth")] == 71_594 * 1024
+    assert figures[Name("random-read", "read", "clat mean")] == 3_550_210
+    assert figures[Name("random-read", "read", "clat max")] == 171_000_000
 
 
-def test_the_report_of_fio_2_on_a_page_that_lost_words():
+def test_a_web_page_with_a_partial_report_of_fio_2_is_parsed():
     page = read("a", DIGITALOCEAN)
-    told = {name.measure: value for name, value in page.figures.items()}
-    assert told["IOPS"] == pytest.approx(190.89, abs=0.01)
+    figures = {name.measure: value for name, value in page.figures.items()}
+    assert figures["IOPS"] == pytest.approx(190.89, abs=0.01)
     assert any("from requests and runtime" in note for note in page.notes)
-    assert told["bandwidth"] == 195_468 * 1024
-    assert (told["clat p1"], told["clat p99.99"]) == (101 * 10**6, 545 * 10**6)
+    assert figures["bandwidth"] == 195_468 * 1024
+    assert (figures["clat p1"], figures["clat p99.99"]) == (101 * 10**6, 545 * 10**6)
 
 
-def test_lines_of_fio_3_below_the_commands_that_made_them():
+def test_reports_of_fio_3_below_their_commands_are_parsed():
     page = read("a", ALIBABA)
     assert page.jobs == ["Rand_Write_Testing", "Rand_Read_Testing"]
     assert page.figures[Name("Rand_Write_Testing", "write", "IOPS")] == 23_400
     assert page.figures[Name("Rand_Read_Testing", "read", "bandwidth")] == 1023 << 20
 
 
-def test_json_of_fio_2_counts_in_microseconds():
+def test_latencies_of_fio_2_json_are_microseconds():
     old = job()
     old["read"]["clat"] = {**old["read"].pop("clat_ns"), "percentile": {"99.000000": 30_000}}
-    found = read("a", json.dumps({"fio version": "fio-2.2.10", "jobs": [old]}))
-    assert found.figures[Name("hot", "read", "clat p99")] == 30_000_000
+    page = read("a", json.dumps({"fio version": "fio-2.2.10", "jobs": [old]}))
+    assert page.figures[Name("hot", "read", "clat p99")] == 30_000_000
 
 
-def test_logs_of_fio_2_count_in_microseconds_and_say_so():
+def test_logs_of_fio_2_are_read_as_microseconds_with_a_note():
     new = read("x_clat.1.log", "1000, 5000000, 0, 0, 0\n2000, 5000000, 0, 0, 0\n")
     old = read("x_clat.1.log", "1000, 5000, 0, 0\n2000, 5000, 0, 0\n")
     name = Name("log 1", "read", "clat")
@@ -131,15 +131,15 @@ def test_logs_of_fio_2_count_in_microseconds_and_say_so():
     assert not new.notes
 
 
-def test_a_log_with_a_line_for_each_request_is_counted_by_seconds():
+def test_a_log_with_one_line_per_request_is_binned_by_seconds():
     lines = "".join(f"{at}, 1, 0, 4096, 0\n" for at in range(0, 3000, 100))
     iops = read("x_iops.1.log", lines).curves[Name("log 1", "read", "IOPS")]
-    assert iops.value.tolist() == [10, 10]  # the last second is not whole
+    assert iops.value.tolist() == [10, 10]  # the last second is partial
     bandwidth = read("x_bw.1.log", lines).curves[Name("log 1", "read", "bandwidth")]
     assert bandwidth.value.tolist() == [40_960, 40_960]
 
 
-def test_times_of_day_count_from_the_first_line():
+def test_times_of_day_are_relative_to_the_first_line():
     curve = read("x_iops.1.log", "1795234075263, 100, 0, 0, 0\n1795234076263, 100, 0, 0, 0\n")
     assert curve.curves[Name("log 1", "read", "IOPS")].end_ns.tolist() == [
         263 * 10**6,
@@ -147,69 +147,71 @@ def test_times_of_day_count_from_the_first_line():
     ]
 
 
-def test_a_gap_in_a_log_is_a_time_without_requests():
+def test_a_gap_in_a_log_is_a_period_without_requests():
     curve = Curve.of_windows(np.array([1, 2, 5]) * SECOND, np.array([10.0, 10.0, 20.0]))
     edges = np.arange(6) * SECOND
     assert curve.binned(edges, True).tolist() == [10, 10, 0, 0, 20]
     assert np.isnan(curve.binned(edges, False)).tolist() == [False, False, True, True, False]
 
 
-def test_logs_of_several_processes_are_added_up(tmp_path):
+def test_iops_logs_of_several_processes_are_summed(tmp_path):
     put(tmp_path / "fio.json", job())
     for number, (iops, lat_ms) in enumerate([(100, 1), (300, 5)], 1):
         for kind, value in (("iops", iops), ("lat", lat_ms * 10**6)):
             lines = "".join(f"{at}000, {value}, 0, 0, 0\n" for at in range(1, 4))
             (tmp_path / f"x_{kind}.{number}.log").write_text(lines)
-    found = gather(str(tmp_path))
-    assert found.curves[Name("hot", "read", "IOPS")].value.tolist() == [400] * 3
-    assert found.curves[Name("hot", "read", "lat")].value.tolist() == [4e6] * 3  # by requests
-    assert any("added up" in note for note in found.notes)
+    run = gather(str(tmp_path))
+    assert run.curves[Name("hot", "read", "IOPS")].value.tolist() == [400] * 3
+    assert (
+        run.curves[Name("hot", "read", "lat")].value.tolist() == [4e6] * 3
+    )  # mean weighted by requests
+    assert any("added up" in note for note in run.notes)
 
 
-def test_samples_count_from_the_begin_of_the_load(tmp_path):
+def test_counters_count_from_the_start_of_the_load(tmp_path):
     samples = [(9, 0, 0), (10, 100, 100), (20, 500, 100), (30, 1300, 300)]
     path = tmp_path / "dmcache-status.log"
     lines = [STATUS.format(f"{at}.0", 5, hits, misses, 0, 7) for at, hits, misses in samples]
     path.write_text("".join(lines))
     (tmp_path / "workload-start-uptime.txt").write_text("10.0\n")
-    found = gather(str(tmp_path))
-    hits = found.counters["read_hits"]
+    run = gather(str(tmp_path))
+    hits = run.counters["read_hits"]
     assert hits.time_ns.tolist() == [0, 0, 10 * SECOND, 20 * SECOND]
     assert hits.value.tolist() == [0, 0, 400, 1200]
-    assert found.counters["used_blocks"].value.tolist() == [5] * 4  # a level, not a count
-    assert found.curves[Name("", "cache", "hit ratio")].value.tolist() == [1.0, 0.8]
+    assert run.counters["used_blocks"].value.tolist() == [5] * 4  # a level, not a count
+    assert run.curves[Name("", "cache", "hit ratio")].value.tolist() == [1.0, 0.8]
     path.write_text("".join([*lines, "31.0 nonsense\n"]))
     with pytest.raises(MeasurementError, match=r"dmcache-status\.log:5"):
         gather(str(tmp_path))
 
 
-def test_where_the_begin_is_not_told_it_is_found_and_said(tmp_path):
+def test_an_unrecorded_start_of_the_load_is_detected_and_noted(tmp_path):
     path = tmp_path / "dmcache-status.log"
     counts = [(9, 5), (10, 5), (11, 5), (12, 25)]
     path.write_text("".join(STATUS.format(f"{at}.0", 5, hits, 0, 0, 7) for at, hits in counts))
-    found = gather(str(path))
-    assert found.counters["read_hits"].time_ns.tolist() == [0, 0, SECOND]
-    assert found.counters["read_hits"].value.tolist() == [0, 0, 20]
-    assert "2.0 s after the first sample" in found.notes[0]
+    run = gather(str(path))
+    assert run.counters["read_hits"].time_ns.tolist() == [0, 0, SECOND]
+    assert run.counters["read_hits"].value.tolist() == [0, 0, 20]
+    assert "2.0 s after the first sample" in run.notes[0]
 
 
-def test_counters_of_bcache_are_known_when_they_move():
+def test_counters_of_bcache_are_sampled_when_they_change():
     names = "uptime cache_hits cache_misses bypassed cache_miss_collisions\n"
     lines = ["1.0 0 0 0.0k -", "2.0 0 0 0.0k -", "3.0 70 30 0.0k -", "4.0 70 30 0.0k -"]
-    found = read("bcache-stats.log", names + "\n".join(lines))
-    assert found.counters["cache_hits"].time_ns.tolist() == [SECOND, 3 * SECOND]
-    assert "bypassed" in found.notes[0]
-    assert "cache_miss_collisions" not in found.counters
+    run = read("bcache-stats.log", names + "\n".join(lines))
+    assert run.counters["cache_hits"].time_ns.tolist() == [SECOND, 3 * SECOND]
+    assert "bypassed" in run.notes[0]
+    assert "cache_miss_collisions" not in run.counters
 
 
-def test_what_is_of_no_known_form_is_named(tmp_path):
+def test_files_of_unknown_formats_are_listed_in_the_notes(tmp_path):
     put(tmp_path / "fio.json", job())
     (tmp_path / "README.md").write_text("about\n")
     assert any("README.md" in note for note in gather(str(tmp_path)).notes)
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda folder: str(folder / "none"), "no such file or folder"),
         (lambda folder: str(folder), "no files in this folder"),
@@ -220,8 +222,8 @@ def test_what_is_of_no_known_form_is_named(tmp_path):
         (lambda folder: _twice(folder), "told by"),
     ],
 )  # fmt: skip
-def test_bad_files_are_named(make, said, tmp_path):
-    with pytest.raises(MeasurementError, match=said):
+def test_damaged_or_missing_files_are_refused_with_the_reason(make, message, tmp_path):
+    with pytest.raises(MeasurementError, match=message):
         gather(make(tmp_path))
 
 
@@ -236,26 +238,26 @@ def _twice(folder):
     return str(folder)
 
 
-# What is compared.
+# Comparison.
 
 
 def test_a_run_agrees_with_itself_and_differs_from_another(tmp_path):
     real = put(tmp_path / "a.json", job())
     assert not compare(real, real).failed
-    found = compare(real, put(tmp_path / "b.json", job(iops=1050.0, p99_ms=60)))
-    assert [str(row.name) for row in found.failed] == ["hot read clat p99"]
-    assert rows(found)["hot read IOPS"].error == pytest.approx(0.05)
-    assert rows(found)["hot read IOPS"].is_met
-    assert rows(found)["hot read runtime"].is_met is None  # told, not judged
+    comparison = compare(real, put(tmp_path / "b.json", job(iops=1050.0, p99_ms=60)))
+    assert [str(row.name) for row in comparison.failed] == ["hot read clat p99"]
+    assert rows(comparison)["hot read IOPS"].error == pytest.approx(0.05)
+    assert rows(comparison)["hot read IOPS"].is_met
+    assert rows(comparison)["hot read runtime"].is_met is None  # reported, not checked
 
 
-def test_the_only_jobs_of_two_runs_belong_together_and_others_are_listed(tmp_path):
+def test_single_jobs_are_matched_and_unmatched_jobs_are_listed(tmp_path):
     real = put(tmp_path / "a.json", job("mine"))
-    found = compare(real, put(tmp_path / "b.json", job("theirs")))
-    assert "mine read IOPS" in rows(found)
-    assert "theirs" in found.notes[0]
-    found = compare(real, put(tmp_path / "c.json", job("mine"), job("other")))
-    assert {name.job for name, _ in found.only_simulated} == {"other"}
+    comparison = compare(real, put(tmp_path / "b.json", job("theirs")))
+    assert "mine read IOPS" in rows(comparison)
+    assert "theirs" in comparison.notes[0]
+    comparison = compare(real, put(tmp_path / "c.json", job("mine"), job("other")))
+    assert {name.job for name, _ in comparison.only_simulated} == {"other"}
     with pytest.raises(MeasurementError, match="nothing to compare"):
         compare(put(tmp_path / "d.json", job("a"), job("b")), put(tmp_path / "c.json", job("c")))
 
@@ -266,41 +268,41 @@ def of_logs(folder, name, lines):
     return str(path)
 
 
-def test_a_warm_up_that_comes_late_is_told_by_t90_and_the_curves_distance(tmp_path):
+def test_a_late_warm_up_shows_in_t90_and_in_the_distance_of_the_curves(tmp_path):
     real = of_logs(tmp_path, "real", warming(100, 20))
     same = compare(real, of_logs(tmp_path, "same", warming(100, 21)))
-    assert not same.failed  # a bin more or less is what a log can tell
+    assert not same.failed  # one bin is the resolution of a log
     late = rows(compare(real, of_logs(tmp_path, "late", warming(100, 40))))
     assert late["read IOPS t90"].error == pytest.approx(1.0)
     assert late["read IOPS curve"].error == pytest.approx(0.9 * 20 / 100, rel=0.02)
     assert late["read IOPS level"].is_met
 
 
-def test_curves_of_a_few_bins_are_not_held_against_each_other(tmp_path):
-    found = compare(
+def test_curves_with_few_common_bins_are_not_compared(tmp_path):
+    comparison = compare(
         of_logs(tmp_path, "a", warming(4, 0)), of_logs(tmp_path, "b", warming(4, 0, 1200.0))
     )
-    assert "read IOPS curve" not in rows(found)
-    assert any("4 bins in common" in note for note in found.notes)
-    assert rows(found)["read IOPS mean"].error == pytest.approx(0.2)
+    assert "read IOPS curve" not in rows(comparison)
+    assert any("4 bins in common" in note for note in comparison.notes)
+    assert rows(comparison)["read IOPS mean"].error == pytest.approx(0.2)
 
 
-def test_a_run_that_is_not_steady_is_told_its_level_and_not_judged_by_it(tmp_path):
+def test_the_level_of_an_unsteady_run_is_reported_but_not_checked(tmp_path):
     rising = "".join(f"{at}000, {10 * at}, 0, 0, 0\n" for at in range(1, 101))
     steeper = "".join(f"{at}000, {max(0, 20 * at - 1000)}, 0, 0, 0\n" for at in range(1, 101))
-    found = rows(compare(of_logs(tmp_path, "a", rising), of_logs(tmp_path, "b", steeper)))
-    assert found["read IOPS level"].is_met is None
-    assert found["read IOPS curve"].is_met is False
+    compared = rows(compare(of_logs(tmp_path, "a", rising), of_logs(tmp_path, "b", steeper)))
+    assert compared["read IOPS level"].is_met is None
+    assert compared["read IOPS curve"].is_met is False
 
 
-def test_a_level_apart_is_no_distance_of_the_curves(tmp_path):
+def test_the_distance_of_curves_ignores_their_level(tmp_path):
     real = of_logs(tmp_path, "real", warming(100, 20))
-    found = rows(compare(real, of_logs(tmp_path, "high", warming(100, 20, 1300.0))))
-    assert found["read IOPS level"].error == pytest.approx(0.3)
-    assert found["read IOPS curve"].error == pytest.approx(0)
+    compared = rows(compare(real, of_logs(tmp_path, "high", warming(100, 20, 1300.0))))
+    assert compared["read IOPS level"].error == pytest.approx(0.3)
+    assert compared["read IOPS curve"].error == pytest.approx(0)
 
 
-def test_bandwidth_stands_for_iops_where_that_is_not_logged(tmp_path):
+def test_bandwidth_curves_replace_missing_iops_curves(tmp_path):
     paths = []
     for name, t90_s in (("real", 20), ("late", 40)):
         path = tmp_path / f"{name}_bw.1.log"
@@ -309,14 +311,14 @@ def test_bandwidth_stands_for_iops_where_that_is_not_logged(tmp_path):
     assert rows(compare(*paths))["read bandwidth t90"].is_met is False
 
 
-def test_a_run_that_warms_up_and_one_that_does_not_differ(tmp_path):
+def test_a_run_with_and_one_without_a_warm_up_differ_in_t90(tmp_path):
     real = of_logs(tmp_path, "real", warming(100, 20))
     flat = compare(real, of_logs(tmp_path, "flat", warming(100, 0)))
     assert rows(flat)["read IOPS t90"].is_met is False
     assert any("stayed where it began" in note for note in flat.notes)
 
 
-def test_bins_are_seconds_but_for_short_and_long_runs():
+def test_bins_are_seconds_except_in_short_and_long_runs():
     def curve(width_ms, until_s):
         end = np.arange(width_ms, until_s * 1000 + 1, width_ms) * 10**6
         return Curve(end - width_ms * 10**6, end, np.ones(len(end)))
@@ -331,7 +333,7 @@ def simulated(path, counters, **others):
     return put(path, job(), hybridsim={"windows": [], "cache": counters}, **others)
 
 
-def test_counters_are_compared_at_every_ten_seconds(tmp_path):
+def test_counters_are_compared_over_time(tmp_path):
     real = tmp_path / "real"
     real.mkdir()
     lines = [STATUS.format(f"{at}.0", 9, 10 * at, 5, 0, 100 * at) for at in range(41)]
@@ -340,13 +342,13 @@ def test_counters_are_compared_at_every_ten_seconds(tmp_path):
     time_ns = [at * SECOND for at in range(41)]
     ahead = [100 * at + (300 if 5 < at < 15 else 0) for at in range(41)]
     counters = {"time_ns": time_ns, "promotions": ahead, "read_hits": [10 * at for at in range(41)]}
-    found = compare(str(real), simulated(tmp_path / "sim.json", counters))
-    assert rows(found)["cache promotions"].error == pytest.approx(300 / 4000)
-    assert rows(found)["cache read_hits"].is_met
-    assert "read_misses over time" in {said for _, said in found.only_real}
+    comparison = compare(str(real), simulated(tmp_path / "sim.json", counters))
+    assert rows(comparison)["cache promotions"].error == pytest.approx(300 / 4000)
+    assert rows(comparison)["cache read_hits"].is_met
+    assert "read_misses over time" in {missing for _, missing in comparison.only_real}
 
 
-def test_a_simulated_run_tells_its_curves_without_logs(tmp_path):
+def test_the_json_of_a_simulated_run_contains_its_curves(tmp_path):
     rate = {"width_ns": SECOND // 2, "value": [100.0] * 10}
     window = {"job": 0, "direction": "read", "iops": rate, "bandwidth": rate}
     path = put(tmp_path / "sim.json", job(), hybridsim={"windows": [window], "cache": {}})
@@ -354,24 +356,24 @@ def test_a_simulated_run_tells_its_curves_without_logs(tmp_path):
     assert (curve.until_ns, curve.value.mean()) == (5 * SECOND, 100)
 
 
-def test_distributions_are_compared_where_both_tell_their_bins(tmp_path):
+def test_distributions_are_compared_if_both_runs_have_bins(tmp_path):
     near, far = job(), job()
     near["read"]["clat_ns"]["bins"] = {"1000000": 500, "2000000": 500}
     far["read"]["clat_ns"]["bins"] = {"1000000": 200, "2000000": 800}
     real = put(tmp_path / "a.json", near)
-    found = compare(real, put(tmp_path / "b.json", far))
-    assert rows(found)["hot read clat KS"].error == pytest.approx(0.3)
-    found = compare(real, put(tmp_path / "c.json", job()))
-    assert "distribution of clat" in {said for _, said in found.only_real}
+    comparison = compare(real, put(tmp_path / "b.json", far))
+    assert rows(comparison)["hot read clat KS"].error == pytest.approx(0.3)
+    comparison = compare(real, put(tmp_path / "c.json", job()))
+    assert "distribution of clat" in {missing for _, missing in comparison.only_real}
 
 
-def test_the_distance_of_distributions():
+def test_the_distance_of_distributions_is_0_to_1():
     one = Distribution.of(np.array([1, 2, 3, 4]))
     assert distance(one, one) == 0
     assert distance(one, Distribution.of(np.array([10, 20]))) == 1
 
 
-def test_a_replay_is_compared_by_its_reads_and_its_hits(tmp_path):
+def test_a_replay_is_compared_by_latency_iops_and_hit_ratio(tmp_path):
     for name, warmth in (("real", 40), ("slow", 8), ("none", 0)):
         load = Load(seconds=300, iops=200, hit_ratio=lambda share, w=warmth: 1 - np.exp(-w * share))
         (tmp_path / f"{name}.json").write_text(result(load).to_json())
@@ -379,43 +381,43 @@ def test_a_replay_is_compared_by_its_reads_and_its_hits(tmp_path):
     same = compare(paths[0], paths[0])
     assert not same.failed
     assert {"read lat p99", "all IOPS level", "cache hit ratio t90"} <= rows(same).keys()
-    assert "read clat p99" not in rows(same)  # the same thing, told once
+    assert "read clat p99" not in rows(same)  # equal to lat, reported once
     slow = rows(compare(paths[0], paths[1]))
     assert slow["cache hit ratio t90"].error > 1
     assert slow["all IOPS level"].is_met
     assert any("cache hit ratio" in str(row.name) for row in compare(paths[0], paths[2]).failed)
 
 
-def test_a_replay_hands_requests_over_at_once(tmp_path):
+def test_lat_equals_clat_in_a_replay(tmp_path):
     (tmp_path / "replay.json").write_text(result(Load(seconds=60, iops=100)).to_json())
-    found = compare(put(tmp_path / "real.json", job()), str(tmp_path / "replay.json"))
-    both = rows(found)
+    comparison = compare(put(tmp_path / "real.json", job()), str(tmp_path / "replay.json"))
+    both = rows(comparison)
     assert both["hot read clat mean"].simulated == both["hot read lat mean"].simulated
     assert both["hot read clat p99"].tolerance == 0.15
 
 
-def test_reads_and_writes_of_a_real_run_are_added_up_for_a_replay(tmp_path):
+def test_reads_and_writes_of_a_real_run_are_summed_for_a_replay(tmp_path):
     (tmp_path / "replay.json").write_text(result(Load(seconds=60, iops=100)).to_json())
     for kind, iops in ((0, 60), (1, 40)):
         lines = "".join(f"{at}000, {iops}, {kind}, 0, 0\n" for at in range(1, 61))
         with (tmp_path / "x_iops.1.log").open("a") as log:
             log.write(lines)
-    found = compare(str(tmp_path / "x_iops.1.log"), str(tmp_path / "replay.json"))
-    assert rows(found)["all IOPS level"].real == 100
+    comparison = compare(str(tmp_path / "x_iops.1.log"), str(tmp_path / "replay.json"))
+    assert rows(comparison)["all IOPS level"].real == 100
 
 
 # Tolerances.
 
 
-def test_tolerances_have_defaults_and_can_be_said():
+def test_tolerances_have_defaults_and_can_be_specified():
     assert Tolerances().of("IOPS") == 0.10
     assert Tolerances().of("clat p99") == 0.15
     assert Tolerances().of("clat p42") is None
-    said = parse(["iops=5%,p42=1%", "clat p99=0.2", "p90=none"])
-    assert said.of("IOPS") == 0.05
-    assert said.of("clat p42") == 0.01
-    assert said.of("clat p99") == 0.2
-    assert said.of("clat p90") is None
+    specified = parse(["iops=5%,p42=1%", "clat p99=0.2", "p90=none"])
+    assert specified.of("IOPS") == 0.05
+    assert specified.of("clat p42") == 0.01
+    assert specified.of("clat p99") == 0.2
+    assert specified.of("clat p90") is None
     every = parse(["30%"])
     assert every.of("clat p99") == 0.3
     assert every.of("IOPS curve") == 0.05  # a distance, not a share
@@ -428,10 +430,10 @@ def test_a_wrong_tolerance_is_refused(wrong):
         parse([wrong])
 
 
-# What is said.
+# Reports.
 
 
-def test_the_report_fits_a_screen_and_its_exit_code_tells(tmp_path):
+def test_the_report_fits_a_screen_and_the_exit_code_is_4_for_a_difference(tmp_path):
     real, other = put(tmp_path / "a.json", job()), put(tmp_path / "b.json", job(p99_ms=60))
     same = CliRunner().invoke(command, [real, real])
     assert same.exit_code == 0
@@ -444,26 +446,26 @@ def test_the_report_fits_a_screen_and_its_exit_code_tells(tmp_path):
     assert allowed.exit_code == 0
 
 
-def test_curves_are_drawn_and_ascii_is_enough(tmp_path):
-    found = compare(
+def test_curves_can_be_drawn_in_ascii(tmp_path):
+    comparison = compare(
         of_logs(tmp_path, "real", warming(100, 20)), of_logs(tmp_path, "sim", warming(100, 40))
     )
-    said = text(found, ascii_only=True)
-    assert said.isascii()
-    assert "***" in said
-    assert "simulated" in said
+    drawing = text(comparison, ascii_only=True)
+    assert drawing.isascii()
+    assert "***" in drawing
+    assert "simulated" in drawing
 
 
-def test_the_json_has_all_that_the_text_leaves_out(tmp_path):
+def test_the_json_contains_every_row(tmp_path):
     real, other = put(tmp_path / "a.json", job()), put(tmp_path / "b.json", job(p99_ms=60))
-    told = json.loads(CliRunner().invoke(command, [real, other, "--json"]).output)
-    assert told["pass"] is False
-    (row,) = [each for each in told["rows"] if each["pass"] is False]
+    written = json.loads(CliRunner().invoke(command, [real, other, "--json"]).output)
+    assert written["pass"] is False
+    (row,) = [each for each in written["rows"] if each["pass"] is False]
     assert (row["measure"], row["error"]) == ("clat p99", 1.0)
     assert document(compare(real, real))["pass"] is True
 
 
-def test_every_form_is_described():
+def test_every_input_format_is_registered_and_has_a_docstring():
     assert all(form.__doc__ for form in forms().values())
     assert list(forms()) == list(FORMS)
 
@@ -475,11 +477,11 @@ KERNEL = DATA / "kernel-caches"
 
 
 @pytest.mark.skipif(not KERNEL.is_dir(), reason="HYBRIDSIM_DATA names no folder of reference data")
-def test_runs_of_real_caches_are_read_whole():
-    found = gather(str(KERNEL / "dmcache-smq-wt-hot-c512"))
-    assert found.counters["promotions"].value[-1] == 4096
-    assert found.figures[Name("", "cache", "hit ratio")] == pytest.approx(0.71, abs=0.005)
-    assert len(found.curves[Name("hot", "read", "IOPS")].value) == 149
-    found = gather(str(KERNEL / "bcache-wt-hot-c512"))
-    assert found.figures[Name("hot", "read", "IOPS")] == pytest.approx(682.110073)
-    assert len(found.counters["cache_hits"].value) > 8
+def test_all_measurements_of_runs_of_real_caches_are_read():
+    run = gather(str(KERNEL / "dmcache-smq-wt-hot-c512"))
+    assert run.counters["promotions"].value[-1] == 4096
+    assert run.figures[Name("", "cache", "hit ratio")] == pytest.approx(0.71, abs=0.005)
+    assert len(run.curves[Name("hot", "read", "IOPS")].value) == 149
+    run = gather(str(KERNEL / "bcache-wt-hot-c512"))
+    assert run.figures[Name("hot", "read", "IOPS")] == pytest.approx(682.110073)
+    assert len(run.counters["cache_hits"].value) > 8

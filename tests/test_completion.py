@@ -1,4 +1,4 @@
-"""What a shell is offered, asked as click asks for it."""
+"""Shell completion: the candidates that click returns to the shell."""
 
 import os
 import subprocess
@@ -16,10 +16,12 @@ from hybridsim.traces.formats import FORMATS
 
 
 def offered(line):
-    """Return what may stand in the place of the last word of a line."""
+    """Return the candidates for the last word of a line."""
     *words, incomplete = line.split(" ")
-    found = BashComplete(cli, {}, "hybridsim", VARIABLE).get_completions(words[1:], incomplete)
-    return [(each.type, each.value) for each in found]
+    completions = BashComplete(cli, {}, "hybridsim", VARIABLE).get_completions(
+        words[1:], incomplete
+    )
+    return [(each.type, each.value) for each in completions]
 
 
 def values(line):
@@ -66,7 +68,7 @@ def test_values_are_completed(line, expected):
         "size a --json ",
     ],
 )
-def test_files_are_left_to_the_shell(line):
+def test_file_names_are_completed_by_the_shell(line):
     ((kind, _),) = offered(f"hybridsim {line}")
     assert kind == "file"
 
@@ -79,8 +81,8 @@ def parameters(command):
             yield from parameters(command.get_command(context, name))
 
 
-def test_what_has_values_is_a_parameter_of_some_command():
-    """A value list of a parameter that was renamed would never be offered."""
+def test_every_completed_value_list_belongs_to_a_parameter():
+    """The value list of a renamed parameter would never be used."""
     known = {
         name
         for command, each in parameters(cli)
@@ -91,13 +93,13 @@ def test_what_has_values_is_a_parameter_of_some_command():
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_script_is_printed(shell):
+def test_the_completion_script_is_printed(shell):
     done = CliRunner().invoke(cli, ["completion", shell])
     assert done.exit_code == 0
     assert VARIABLE in done.output
 
 
-def test_the_program_answers_a_shell_without_anything_heavy():
+def test_completion_imports_no_heavy_packages():
     program = (
         "import atexit, sys; sys.argv = ['hybridsim']\n"
         "heavy = {'numpy', 'pydantic', 'numba'}\n"

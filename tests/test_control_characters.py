@@ -1,4 +1,4 @@
-"""Names and labels with control characters steer no terminal, whatever command prints them."""
+"""Control characters in names and labels never reach the terminal, whatever command prints them."""
 
 import os
 import pty
@@ -19,7 +19,7 @@ NAME = f"{EVIL}.csv"
 IOLOG = f"fio version 3 iolog\n0 {EVIL} add\n0 {EVIL} open\n" + "".join(
     f"{number} {EVIL} read {number % 7 * 4096} 4096\n" for number in range(60)
 )
-# Styles, a cleared line, and how the table of a sweep is drawn again in its place.
+# Our own sequences: styles, line clearing, and redrawing of a sweep's table.
 OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[2?K|\x1b\[1A|\x1b\[\?25[lh]|\r")
 COMMANDS = {
     "replay": ["replay", NAME],
@@ -57,20 +57,20 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    found = tmp_path_factory.mktemp("names")
+    place = tmp_path_factory.mktemp("names")
     lines = [
         f"{n * 10**7},{'RRW'[n % 3]},{n % 9 * 4096},4096,,{n * 10**7 + 10**6}" for n in range(90)
     ]
-    (found / NAME).write_text("\n".join([HEADER, *lines, ""]))
-    (found / "rows.csv").write_text("\n".join([HEADER, *lines, f"1,{EVIL},0,512,,", ""]))
-    (found / f"{EVIL}.log").write_text(IOLOG)
-    (found / f"{EVIL}.scenario").write_text('[cache]\nkind = "page"\nsize = "1MiB"\n')
-    (found / f"{EVIL}.fio").write_text("[job]\nrw=randread\nsize=1m\nnumber_ios=20\n")
-    return found
+    (place / NAME).write_text("\n".join([HEADER, *lines, ""]))
+    (place / "rows.csv").write_text("\n".join([HEADER, *lines, f"1,{EVIL},0,512,,", ""]))
+    (place / f"{EVIL}.log").write_text(IOLOG)
+    (place / f"{EVIL}.scenario").write_text('[cache]\nkind = "page"\nsize = "1MiB"\n')
+    (place / f"{EVIL}.fio").write_text("[job]\nrw=randread\nsize=1m\nnumber_ios=20\n")
+    return place
 
 
 def at_a_terminal(words, folder, columns=80, **more):
-    """Return what a command writes to a terminal."""
+    """Return the output of a command on a terminal."""
     here, there = pty.openpty()
     env = os.environ | {
         "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1", "TERM": "xterm", "COLUMNS": str(columns),
@@ -80,7 +80,7 @@ def at_a_terminal(words, folder, columns=80, **more):
         stdin=subprocess.DEVNULL, stdout=there, stderr=there,
     )  # fmt: skip
     os.close(there)
-    told = b""
+    output = b""
     while True:
         if not select.select([here], [], [], 120)[0]:
             process.kill()
@@ -91,26 +91,26 @@ def at_a_terminal(words, folder, columns=80, **more):
             break
         if not part:
             break
-        told += part
+        output += part
     process.wait()
     os.close(here)
-    return told.decode()
+    return output.decode()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_nothing_of_a_name_steers_a_terminal(name, folder):
-    told = at_a_terminal(COMMANDS[name], folder)
-    assert "Traceback" not in told
-    assert "\x1b[5;45m" not in told
-    rest = OURS.sub("", told).replace("\n", "").replace("\t", "")
+def test_control_characters_of_names_are_escaped(name, folder):
+    output = at_a_terminal(COMMANDS[name], folder)
+    assert "Traceback" not in output
+    assert "\x1b[5;45m" not in output
+    rest = OURS.sub("", output).replace("\n", "").replace("\t", "")
     assert rest == printable(rest)
-    assert told.strip()
+    assert output.strip()
 
 
 @pytest.mark.parametrize(
     "word", [EVIL, "plain", "it's", "a b\\c'\x1b", "\udcff\x00"[:1], "ü€\U000e0001"]
 )
-def test_a_command_that_is_shown_can_be_pasted(word):
+def test_a_printed_command_can_be_pasted_into_a_shell(word):
     shown = shell_word(word)
     assert shown.isprintable()
     done = subprocess.run(

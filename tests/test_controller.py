@@ -1,4 +1,4 @@
-"""A RAID controller's DRAM: what it promises, and what it brings."""
+"""A RAID controller's DRAM: its consistency guarantees and its performance."""
 
 import os
 from collections import defaultdict
@@ -35,7 +35,7 @@ slowly = settings(
 )
 
 
-# A controller in front of an array that takes any time it likes.
+# A controller in front of an array with arbitrary latencies.
 
 
 def delay_ns(number):
@@ -43,7 +43,7 @@ def delay_ns(number):
 
 
 class Media:
-    """An array for the reference; keeps the versions of sectors, and what was asked of it."""
+    """An array for the reference that stores sector versions and logs its requests."""
 
     capacity_bytes = CAPACITY
     devices = ()
@@ -82,7 +82,7 @@ class Array:
 
 @st.composite
 def workloads(draw):
-    """(time, op with its flags, offset, length) by chance, close enough to meet each other."""
+    """Draw requests (time, op with flags, offset, length) that are close enough to collide."""
     random = Random(draw(st.integers(0, 2**32)))
     interval_ns = draw(st.sampled_from([0, 10_000, 100_000, 1_000_000]))
     region = draw(st.sampled_from([32 * KIB, CAPACITY])) // SECTOR
@@ -105,7 +105,7 @@ def workloads(draw):
 
 
 def run_reference(parameters, requests):
-    """Return the completions, what the array was asked for, and the counters."""
+    """Return the completions, the array's requests, and the counters."""
     clock = Clock()
     media = Media(clock)
     controller = PlainController(clock, parameters, media)
@@ -135,8 +135,8 @@ def run_engine(parameters, requests):
             continue
         what = int(events.heap.what[0])
         events.heap.pop()
-        hear = controller.own_event if what & KIND_MASK == CONTROLLER else controller.complete
-        tag = hear(event_ns, what >> KIND_BITS, events)
+        handle = controller.own_event if what & KIND_MASK == CONTROLLER else controller.complete
+        tag = handle(event_ns, what >> KIND_BITS, events)
         if tag >= 0:
             done.append((event_ns, int(tag)))
     return done, array.asked, controller.dram_totals()
@@ -152,14 +152,14 @@ def test_engine_equals_reference_with_barriers(parameters, requests):
     assert len(done) == len(requests)
 
 
-# What it promises.
+# Consistency.
 
 
 class Witness(PlainController):
-    """A controller that knows which version of each sector a READ gets, and the array holds.
+    """A controller that tracks the version of each sector in READs and on the array.
 
-    The k-th WRITE writes version k.  The array's data change, or are read, when it is asked or when
-    it completes, by chance.
+    The k-th WRITE writes version k.  The array's data change, or are read, at submission or at
+    completion, chosen at random.
     """
 
     def __init__(self, clock, parameters, media, random):
@@ -169,11 +169,11 @@ class Witness(PlainController):
         self.submit_to_media = media.submit
         media.submit = self.witness
         self.writes = self.writes_placed = 0
-        self.newest = defaultdict(int)  # version in DRAM, or on its way through, of each sector
-        self.known = defaultdict(int)  # version acknowledged
-        self.discarded = defaultdict(int)  # versions up to this one may be gone
-        self.reads_ahead_to = None  # window that is about to be asked for
-        self.missing = {}  # what a READ finds on the array
+        self.newest = defaultdict(int)  # version of each sector in DRAM or being written through
+        self.known = defaultdict(int)  # acknowledged version
+        self.discarded = defaultdict(int)  # versions up to this one may be lost
+        self.reads_ahead_to = None  # window that is about to be read
+        self.missing = {}  # versions that a READ gets from the array
 
     def submit(self, op, offset, length, done):
         sectors = range(offset // SECTOR, (offset + length) // SECTOR)
@@ -190,8 +190,8 @@ class Witness(PlainController):
 
         def complete():
             if kind == Op.READ:
-                found = {sector: source[sector] for sector, source in sources.items()}
-                self.check(found, {sector: known.get(sector, 0) for sector in sectors})
+                versions = {sector: source[sector] for sector, source in sources.items()}
+                self.check(versions, {sector: known.get(sector, 0) for sector in sectors})
             if kind == Op.WRITE:
                 self.known |= {s: max(self.known[s], version) for s in sectors}
             if not (self.parameters.lines and self.parameters.protected):
@@ -203,13 +203,13 @@ class Witness(PlainController):
 
         super().submit(op, offset, length, complete)
 
-    def check(self, found, least):
-        """No version is older than it may be, unless it was discarded meanwhile."""
-        for sector, version in least.items():
-            assert found[sector] >= version or version <= self.discarded[sector]
+    def check(self, versions, oldest):
+        """Check that no version is older than the minimum, unless it was discarded meanwhile."""
+        for sector, version in oldest.items():
+            assert versions[sector] >= version or version <= self.discarded[sector]
 
     def source(self, sector):
-        """Where a READ that comes now gets this sector from."""
+        """Return the source of this sector for a READ submitted now."""
         window = self.window_of(sector)
         if self.is_written(sector):
             return {sector: self.newest[sector]}
@@ -230,19 +230,21 @@ class Witness(PlainController):
         return super().arrival(window)
 
     def witness(self, op, offset, length, done):
-        """Take the place of the array's submit."""
+        """Replace the array's submit."""
         sectors = range(offset // SECTOR, (offset + length) // SECTOR)
         newest = {sector: self.newest[sector] for sector in sectors}
-        found = self.missing if self.reads_ahead_to is None else self.reads_ahead_to
+        end = self.missing if self.reads_ahead_to is None else self.reads_ahead_to
         self.reads_ahead_to = None
 
         def act():
             if op & OP_MASK == Op.WRITE:
                 for sector, version in newest.items():
                     if self.parameters.lines or version > self.media.version[sector]:
-                        self.media.version[sector] = version  # else: who wrote at once, any may win
+                        self.media.version[sector] = (
+                            version  # else: concurrent writes, any of them may win
+                        )
             elif op & OP_MASK == Op.READ:
-                found.update({sector: self.media.version[sector] for sector in sectors})
+                end.update({sector: self.media.version[sector] for sector in sectors})
 
         def complete():
             if late:
@@ -257,8 +259,10 @@ class Witness(PlainController):
 
 @slowly
 @given(controllers(ARRAY), workloads(), st.integers(0, 2**32))
-def test_reads_are_never_stale_and_barriers_hold(parameters, requests, seed):
-    """What was acknowledged is read; what was flushed is on the array."""
+def test_reads_return_acknowledged_writes_and_flushed_writes_are_on_the_array(
+    parameters, requests, seed
+):
+    """READs return acknowledged data; flushed data are on the array."""
     clock = Clock()
     media = Media(clock)
     controller = Witness(clock, parameters, media, Random(seed))
@@ -274,8 +278,8 @@ def test_reads_are_never_stale_and_barriers_hold(parameters, requests, seed):
 
 @slowly
 @given(controllers(ARRAY), workloads())
-def test_every_dirty_byte_has_one_end(parameters, requests):
-    """It is destaged, overwritten or discarded; what is idle for long enough is all destaged."""
+def test_every_dirty_byte_is_destaged_overwritten_or_discarded_once(parameters, requests):
+    """All dirty data are destaged after enough idle time."""
     clock = Clock()
     media = Media(clock)
     controller = PlainController(clock, parameters, media)
@@ -290,7 +294,7 @@ def test_every_dirty_byte_has_one_end(parameters, requests):
         assert left == 0
 
 
-# What it brings: RAID-5 of three disks, told in bytes and times that follow from the scenario.
+# Performance: RAID-5 of three disks, in bytes and times that follow from the scenario.
 
 SITE = """
 [backing]
@@ -308,7 +312,7 @@ def wire_ns(length):
 
 
 def closed_loop(offsets, length, op, depth=1, write="4MiB"):
-    """Return latencies by request, and the machine when all were complete."""
+    """Return latencies by request, and the machine after all requests completed."""
     site = Scenario.loads(SITE.format(write=write)).with_options(depth=depth)
     n = len(offsets)
     none, zero = np.full(n, -1), np.zeros(n, np.int64)
@@ -316,28 +320,28 @@ def closed_loop(offsets, length, op, depth=1, write="4MiB"):
     run = Run(building.machine(site, "closed", 1 << 33, 0), n + 1, interpreted=True)
     run.feed(Batch(zero, ops, np.asarray(offsets), lengths, none, zero, np.array([0, 1, 0])))
     until_ns = 0
-    while run.facts.used[0] < n:  # an hour later, all would be destaged
+    while run.facts.used[0] < n:  # one hour later all would be destaged
         until_ns += SECOND // 10
         run.advance(until_ns)
     facts = run.facts.drained()
     return (facts.done_ns - facts.issue_ns)[np.argsort(facts.number)], run.machine
 
 
-def test_sequential_reads_come_from_dram():
+def test_sequential_reads_are_served_from_dram():
     latency, machine = closed_loop(np.arange(400) * 64 * KIB, 64 * KIB, Op.READ)
     assert np.median(latency) == LATENCY_NS + wire_ns(64 * KIB)
     counts = machine.below.slow.dram_totals()
     assert counts["dram_read_bytes"] + counts["waited_bytes"] >= 396 * 64 * KIB
 
 
-def test_random_reads_are_left_to_the_disks():
+def test_random_reads_are_not_prefetched():
     offsets = np.random.default_rng(1).permutation(1 << 16)[:200] * 64 * KIB
     _, machine = closed_loop(offsets, 4 * KIB, Op.READ)
     counts = machine.below.slow.dram_totals()
     assert counts["ahead_bytes"] == counts["dram_read_bytes"] == 0
 
 
-def test_small_writes_are_quick_until_dram_is_full():
+def test_small_writes_complete_in_dram_until_it_is_full():
     offsets = np.random.default_rng(1).permutation(1 << 20)[:1600] * 4096
     latency, machine = closed_loop(offsets, 4096, Op.WRITE)
     quick = LATENCY_NS + wire_ns(4096)
@@ -348,7 +352,7 @@ def test_small_writes_are_quick_until_dram_is_full():
 
 
 def test_sequential_small_writes_need_no_reads_for_parity():
-    """4 KiB after 4 KiB become full stripes: two data chunks and their parity."""
+    """Writes of 4 KiB merge into full stripes: two data chunks and their parity."""
     _, machine = closed_loop(np.arange(3000) * 4096, 4096, Op.WRITE)
     counts, disks = machine.below.slow.dram_totals(), machine.below.slow.device.totals(0)
     assert counts["destages"] == counts["full_stripes"] > 10
@@ -357,19 +361,19 @@ def test_sequential_small_writes_need_no_reads_for_parity():
     assert started - 16 * 3 * 64 * KIB <= disks["bytes_written"] <= started
 
 
-def test_writes_again_and_again_to_one_place_reach_the_disks_once():
+def test_repeated_writes_of_one_block_are_destaged_once():
     _, machine = closed_loop(np.zeros(500, np.int64), 4096, Op.WRITE)
     counts = machine.below.slow.dram_totals()
     assert counts["overwritten_bytes"] == 499 * 4096
     assert counts["destaged_bytes"] <= 4096
 
 
-# The containers that it is made of.
+# Its containers.
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5000)), max_size=100))
-def test_ordered_set(steps):
+def test_an_ordered_set_equals_its_model(steps):
     numbers, plain = OrderedSet.below(5001), set()
     for what, number in steps:
         if what == 0:
@@ -385,7 +389,7 @@ def test_ordered_set(steps):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=100))
-def test_slots_are_found_by_their_number(numbers):
+def test_a_slot_index_equals_its_model(numbers):
     slots, where = Slots.new(8), {}
     for number in numbers:
         assert slots.find(number) == where.get(number, -1)

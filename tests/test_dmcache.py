@@ -1,6 +1,6 @@
-"""dm-cache: the engine against the reference, and both against what a kernel did.
+"""dm-cache: the engine against the reference, and both against measurements of a kernel.
 
-The experiments were made on Linux 6.1.192 with an origin that takes 12 ms for anything, and a cache
+The experiments ran on Linux 6.1.192 with an origin that takes 12 ms per request, and a cache
 device that takes next to no time.
 """
 
@@ -48,15 +48,15 @@ def test_interpreted_engine_equals_reference(scenario):
 
 @settings(usual, max_examples=10)
 @given(dmcache_scenarios())
-def test_result_does_not_depend_on_how_it_is_cut(scenario):
+def test_batch_sizes_and_stops_do_not_change_the_result(scenario):
     check_cut(scenario)
 
 
-# What a kernel did.
+# Measurements of a kernel.
 
 
 def scenario(requests, blocks=1024, mode=WRITETHROUGH, depth=1, threshold=MIB, write_ns=ORIGIN_NS):
-    """Such a machine; requests come at a depth or, if 0, when they say."""
+    """Return such a machine; requests come at a queue depth or, if 0, at their own times."""
     slow, fast = (
         steady(ORIGIN_NS, 4096 * MIB),
         steady(CACHE_NS, blocks * BLOCK + MIB),
@@ -67,9 +67,9 @@ def scenario(requests, blocks=1024, mode=WRITETHROUGH, depth=1, threshold=MIB, w
     return Scenario(requests, source, cache, slow, fast)
 
 
-def ran(requests, *said, **named):
-    """The counters after these requests, and their facts."""
-    facts, finished = simulate(scenario(requests, *said, **named), interpreted=True)
+def ran(requests, *positional, **named):
+    """Return the counters and the facts after these requests."""
+    facts, finished = simulate(scenario(requests, *positional, **named), interpreted=True)
     return finished.cache.totals(), facts
 
 
@@ -87,8 +87,8 @@ def test_thirteen_reads_of_one_place_promote_it(number, promotions):
 
 
 @pytest.mark.parametrize(("period", "number"), [(0.1, 12), (0.5, 4), (1.5, 2), (5, 2)])
-def test_slower_reads_promote_sooner(period, number):
-    """After the first second a block that is alone is high up: the second read at 1.5 s too."""
+def test_slower_reads_of_one_block_promote_it_sooner(period, number):
+    """After the first second a single block has a high level: so does the second read at 1.5 s."""
 
     def promotions(count):
         at_leisure = reads([MIB] * count, gap_ns=int(period * SECOND))
@@ -114,41 +114,41 @@ def test_a_sequential_scan_at_depth_is_not_promoted():
         (128, 4 * KIB, 1, 128),
     ],
 )
-def test_how_much_of_a_scan_is_promoted(blocks, length, depth, kernel):
-    """It depends on when in its second the scan begins: 222 to 420, 697 to 861, 116 to 128.
+def test_a_scan_with_pauses_is_partly_promoted(blocks, length, depth, kernel):
+    """It depends on the phase of the scan's start in a second: 222 to 420, 697 to 861, 116 to 128.
 
-    The cache has 1 GiB; the hotspot queue of a smaller one is smaller too, and lets less of a scan
-    in.
+    The cache has 1 GiB; the hotspot queue of a smaller one is smaller too, and promotes less of a
+    scan.
     """
-    found = []
+    counts = []
     for start in range(0, 1000, 100):
         scan = reads(range(0, blocks * BLOCK, length), length)
         for number, read in enumerate(scan):
             read.arrival_ns = start * MS + number // depth * ORIGIN_NS
         _, finished = simulate(scenario(scan, blocks=16384, depth=0))
-        found.append(finished.cache.totals()["promotions"])
-    assert min(found) <= kernel <= max(found)
+        counts.append(finished.cache.totals()["promotions"])
+    assert min(counts) <= kernel <= max(counts)
 
 
-def test_whole_blocks_are_written_to_the_cache_alone():
+def test_writes_of_whole_blocks_go_to_the_cache_only():
     totals, facts = ran(writes(range(0, 64 * MIB, BLOCK)), mode=WRITEBACK)
     assert (totals["promotions"], totals["dirty_blocks"]) == (1024, 1024)
     assert not any(totals[name] for name in ("write_hits", "write_misses", "read_misses"))
     assert max(fact.done_ns - fact.issue_ns for fact in facts) < ORIGIN_NS
 
 
-def test_whole_blocks_beyond_the_room_are_misses():
+def test_writes_of_whole_blocks_to_a_full_cache_are_misses():
     totals, _ = ran(writes(range(0, 128 * MIB, BLOCK)), mode=WRITEBACK)
     assert (totals["promotions"], totals["write_misses"], totals["demotions"]) == (1024, 1024, 0)
 
 
-def test_written_through_they_are_misses_and_copied_by_level():
+def test_in_writethrough_writes_of_whole_blocks_are_misses_promoted_by_level():
     totals, _ = ran(writes(range(0, 64 * MIB, BLOCK)))
     assert totals["write_misses"] == 1024
     assert totals["promotions"] == pytest.approx(548, rel=0.06)
 
 
-def test_parts_of_blocks_are_misses():
+def test_partial_block_writes_are_misses():
     random = Random(1)
     offsets = [random.randrange(4096) * 4 * KIB for _ in range(200)]
     totals, _ = ran(writes(offsets, 4 * KIB), mode=WRITEBACK)
@@ -158,7 +158,7 @@ def test_parts_of_blocks_are_misses():
 
 
 def dirtied(more, threshold=MIB, blocks=512):
-    """How many blocks are still dirty after all is written and `more` has happened."""
+    """Return the number of blocks still dirty after the writes and the requests of `more`."""
     requests = writes(range(0, blocks * BLOCK, BLOCK)) + more
     return ran(
         requests, blocks, WRITEBACK, depth=0, threshold=threshold, write_ns=52 * MS
@@ -166,33 +166,33 @@ def dirtied(more, threshold=MIB, blocks=512):
 
 
 def later(seconds):
-    """A read that makes the simulation go on."""
+    """Return a read that lets the simulation go on until its arrival."""
     return reads([256 * MIB], start_ns=int(seconds * SECOND))
 
 
-def test_idle_times_write_back_sixteen_blocks_at_a_time():
-    """From the first wake that is a second after the last access: the kernel 320 a second."""
+def test_an_idle_cache_writes_back_sixteen_blocks_per_wake_up():
+    """From the first wake-up one second after the last access: 320 blocks/s in the kernel."""
     assert dirtied(later(1)) == 512
     written = [512 - dirtied(later(1.024 + seconds)) for seconds in (0.5, 1)]
     assert 270 < written[1] < 340
     assert 130 < written[0] < 170
 
 
-def test_a_threshold_below_a_block_writes_nothing_back():
+def test_a_migration_threshold_below_one_block_stops_writeback():
     assert dirtied(later(8), threshold=100 * 512) == 512
 
 
-def test_hits_do_not_keep_it_from_writing_back():
+def test_hits_do_not_stop_idle_writeback():
     hits = reads([0] * 1000, gap_ns=3 * MS)
     assert dirtied(hits) < 300
 
 
-def test_a_miss_now_and_then_does():
+def test_occasional_misses_stop_idle_writeback():
     misses = reads([256 * MIB + i * MIB for i in range(12)], gap_ns=400 * MS)
     assert dirtied(misses) == 512
 
 
-def test_a_block_that_is_read_without_a_gap_is_never_promoted():
+def test_a_block_read_without_pause_is_never_promoted():
     overlapping = reads([MIB] * 400, gap_ns=5 * MS)
     end = reads([256 * MIB], start_ns=4 * SECOND)
     assert ran(overlapping + end, depth=0)[0]["read_hits"] == 0
@@ -201,24 +201,26 @@ def test_a_block_that_is_read_without_a_gap_is_never_promoted():
 
 
 def test_a_write_waits_for_the_promotion_of_its_block():
-    """It comes while the copy is under way: 12 ms from the origin, then to the cache."""
+    """It arrives during the copy: 12 ms from the origin, then to the cache."""
     first = reads([MIB] * 13, gap_ns=13 * MS)
     copying = first[-1].arrival_ns + ORIGIN_NS + 5 * MS
     write = Request(copying, Op.WRITE, MIB + 8 * KIB, 4 * KIB)
     _, facts = ran([*first, write], depth=0)
     done = {fact.number: fact for fact in facts}[13]
-    assert 7 * MS < done.done_ns - done.issue_ns - ORIGIN_NS < 8 * MS  # then it is written through
+    assert (
+        7 * MS < done.done_ns - done.issue_ns - ORIGIN_NS < 8 * MS
+    )  # then the write goes through to the origin
 
 
-def test_a_discarded_block_still_hits():
+def test_a_discarded_block_is_still_a_hit():
     fill = writes(range(0, MIB, BLOCK))
     discard = Request(0, Op.DISCARD, 0, MIB)
     totals, _ = ran([*fill, discard, *reads(range(0, MIB, BLOCK))], mode=WRITEBACK)
     assert totals["read_hits"] == 16
 
 
-def test_a_flush_commits_the_metadata_once():
-    """Not if nothing was mapped since; the FLUSH itself goes to both devices."""
+def test_a_flush_commits_changed_metadata_once():
+    """No commit if no block was mapped since; the FLUSH itself goes to both devices."""
     flush = Request(0, Op.FLUSH, 0, 0)
     totals, facts = ran([*writes([0]), flush, flush, *writes([0], 4 * KIB), flush], mode=WRITEBACK)
     assert totals["commits"] == 1
@@ -226,7 +228,7 @@ def test_a_flush_commits_the_metadata_once():
 
 
 def test_a_write_with_fua_waits_for_a_commit_and_goes_to_one_device():
-    """Twice by the deferrer, if it slept meanwhile; a commit writes twice if a block was mapped."""
+    """The worker commits twice if it slept meanwhile; a commit after a mapping writes twice."""
     plain = Request(0, Op.WRITE, 0, 4 * KIB)
     fua = Request(0, Op.WRITE, 0, 4 * KIB, flags=FUA)
     totals, facts = ran([*writes([0]), plain, fua, fua], mode=WRITEBACK)
@@ -238,7 +240,7 @@ def test_a_write_with_fua_waits_for_a_commit_and_goes_to_one_device():
     assert finished.below.slow.device.totals(0)["bytes_written"] == 4 * KIB
 
 
-def test_a_write_with_preflush_goes_after_a_commit_and_two_flushes():
+def test_a_write_with_preflush_waits_for_a_commit_and_two_flushes():
     barrier = Request(0, Op.WRITE, 0, 4 * KIB, flags=PREFLUSH)
     totals, facts = ran([*writes([0]), barrier, barrier], mode=WRITEBACK)
     assert (totals["commits"], totals["write_hits"]) == (1, 2)
@@ -254,19 +256,19 @@ def test_a_flush_after_each_write_hit_writes_no_metadata():
 
 
 def anywhere(count, size):
-    """Offsets of pages by chance."""
+    """Return random page offsets."""
     random = Random(1)
     return [random.randrange(size // (4 * KIB)) * 4 * KIB for _ in range(count)]
 
 
 def test_the_migration_threshold_does_not_hold_promotions_back():
     load = reads(anywhere(2000, 8 * MIB))
-    found = [ran(load, blocks=64, depth=8, threshold=most)[0] for most in (0, MIB)]
-    assert found[0] == found[1]
-    assert found[0]["promotions"] > 60
+    totals = [ran(load, blocks=64, depth=8, threshold=maximum)[0] for maximum in (0, MIB)]
+    assert totals[0] == totals[1]
+    assert totals[0]["promotions"] > 60
 
 
-def test_each_promotion_reads_its_block_from_the_origin_once_more():
+def test_each_promotion_reads_its_block_from_the_origin_again():
     load = scenario(reads(anywhere(500, 4 * MIB)), depth=8)
     _, finished = simulate(load, interpreted=True)
     totals = finished.cache.totals()
@@ -275,8 +277,8 @@ def test_each_promotion_reads_its_block_from_the_origin_once_more():
     assert read == totals["promotions"] * BLOCK + totals["read_misses"] * 4 * KIB
 
 
-def test_a_full_dirty_cache_that_is_never_idle_changes_slowly():
-    """A miss cleans at most one block, which must be 10 s old, and gets no room by that."""
+def test_a_full_dirty_cache_that_is_never_idle_promotes_rarely():
+    """A miss cleans at most one block, which must be 10 s old, and frees no slot by that."""
     misses = writes([64 * MIB + at for at in anywhere(3000, 8 * MIB)], 4 * KIB)
     load = writes(range(0, 64 * BLOCK, BLOCK)) + misses
     totals, _ = ran(load[:800], blocks=64, mode=WRITEBACK)
@@ -286,7 +288,7 @@ def test_a_full_dirty_cache_that_is_never_idle_changes_slowly():
     assert totals["promotions"] < 64 + 10
 
 
-def test_what_a_read_is_called():
+def test_read_facts_have_the_reason_of_their_path():
     requests = reads([MIB] * 13 + [MIB + 4 * KIB], gap_ns=30 * MS)
     facts = ran([*requests, *reads([4096 * MIB - 4 * KIB], start_ns=SECOND)], depth=0)[1]
     assert [fact.path.name for fact in facts] == [*["MISS"] * 13, "HIT", "MISS"]
@@ -296,7 +298,7 @@ def test_what_a_read_is_called():
 
 @pytest.fixture(scope="module")
 def random_load():
-    """195 s of reads, eight at a time, into a cache of 2048 blocks: the counters each second."""
+    """Return the counters of each second of 195 s of reads at depth 8 of a cache of 2048 blocks."""
 
     def of(at, origin_ns):
         slow, fast = (
@@ -320,14 +322,14 @@ def random_load():
 
 
 def hit_ratio(seen, begin, end):
-    """That of the reads between two seconds."""
+    """Return the hit ratio of the reads between two seconds."""
     hits, misses = (seen[end][name] - seen[begin][name] for name in ("read_hits", "read_misses"))
     return hits / (hits + misses)
 
 
 @pytest.mark.parametrize(("caches", "hits"), [(2, 0.50), (8, 0.122)])
-def test_a_full_cache_exchanges_half_of_its_blocks_each_minute(random_load, caches, hits):
-    """The kernel: 2048 promotions, 3072 by 60 s, 4096 by 120 s, 5120 by 180 s; and these hits."""
+def test_a_full_cache_replaces_half_of_its_blocks_each_minute(random_load, caches, hits):
+    """Kernel: 2048 promotions, 3072 by 60 s, 4096 by 120 s, 5120 by 180 s; and these hit ratios."""
     at = np.random.default_rng(1).integers(0, caches * 128 * MIB // 4096, 300_000) * 4096
     seen = random_load(at, ORIGIN_NS)
     then = [seen[second] for second in (50, 100, 160, 194)]
@@ -345,8 +347,8 @@ def zipf_over_sixteen_caches(random_load):
     return random_load(random.permutation(blocks)[ranks] * BLOCK, 8 * MS)
 
 
-def test_a_cache_that_knows_its_blocks_well_exchanges_half_of_them_too(random_load):
-    """Zipf over 16 caches, 8 ms: foretold are 0.654 of hits before the first exchange."""
+def test_a_cache_of_hot_blocks_replaces_half_of_them_too(random_load):
+    """Zipf over 16 cache sizes, 8 ms: predicted hit ratio 0.654 before the first replacement."""
     seen = zipf_over_sixteen_caches(random_load)
     then = [seen[second - 1]["promotions"] for second in (60, 75, 135, 195)]
     assert then == [2048, 3072, 4096, 5120]
@@ -354,15 +356,16 @@ def test_a_cache_that_knows_its_blocks_well_exchanges_half_of_them_too(random_lo
 
 
 @pytest.mark.xfail(
-    strict=True, reason="0.6101 since the waker comes each 1.024 s, as the kernel's: a known gap"
+    strict=True,
+    reason="known gap: 0.6101, because the worker wakes every 1.024 s, as in the kernel",
 )
-def test_exchanging_them_costs_hits(random_load):
-    """Foretold are 0.588 after the first exchange."""
+def test_replacing_hot_blocks_lowers_the_hit_ratio(random_load):
+    """Predicted hit ratio 0.588 after the first replacement."""
     assert hit_ratio(zipf_over_sixteen_caches(random_load), 64, 74) < 0.61
 
 
 def test_compiled_engine_equals_reference():
-    """On the classes that the test before has compiled: a cache and an origin of flash."""
+    """Uses the classes that the previous test compiled: a cache and an origin of flash."""
 
     @settings(usual, max_examples=15)
     @given(dmcache_scenarios("ssd", "ssd", controller=False))
@@ -375,9 +378,9 @@ def test_compiled_engine_equals_reference():
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["c512-repeat200s", "c512-64k"])
 def test_counters_of_real_runs_at_every_sample(name, monkeypatch):
-    """Those on a quiet host; what benchmarks/dmcache.py prints of all.
+    """Runs on a quiet host only; benchmarks/dmcache.py prints all of them.
 
-    When the cache was made is known to some tenths of a second: of these moments the best is taken.
+    The creation time of the cache is known to some tenths of a second: the best fit counts.
     """
     data = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared/data"))
     folder = data / "kernel-caches" / f"dmcache-smq-wt-hot-{name}"
@@ -402,23 +405,23 @@ def site(text):
     return Site.loads(f'[cache]\nkind = "dm-cache"\n{text}')
 
 
-def test_a_scenario_is_set_as_lvm_sets_it():
+def test_default_settings_of_a_scenario_are_those_of_lvm():
     cache = site('size = "40GiB"').cache
     assert (cache.page_bytes, cache.mode, cache.threshold_bytes) == (BLOCK, "writethrough", MIB)
     assert site('size = "100GiB"').cache.page_bytes == 128 * KIB
     assert site('size = "1GiB"\nblock = "256KiB"').cache.threshold_bytes == 2 * MIB
 
 
-def test_a_scenario_builds_the_cache_that_it_says():
-    said = site('size = "1GiB"\nmode = "write-back"\nmigration_threshold = "4MiB"')
-    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
-    assert isinstance(made, DmCache)
-    migrations = made.mapping.migrations
+def test_scenario_keys_set_the_parameters_of_the_built_cache():
+    loaded = site('size = "1GiB"\nmode = "write-back"\nmigration_threshold = "4MiB"')
+    cache = building.machine(loaded, "open", 1 << 33, loaded.cache.pages(0)).cache
+    assert isinstance(cache, DmCache)
+    migrations = cache.mapping.migrations
     assert migrations.blocks == 16384
     assert migrations.mode == WRITEBACK
     assert migrations.threshold_bytes == 4 * MIB
-    assert Site.loads(said.to_toml()).cache == said.cache
-    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    assert Site.loads(loaded.to_toml()).cache == loaded.cache
+    assert building.machine(loaded, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(
@@ -430,6 +433,6 @@ def test_a_scenario_builds_the_cache_that_it_says():
         ('page = "64KiB"', "'page' is a key of another kind of cache"),
     ],
 )
-def test_what_cannot_be_is_refused(text, complaint):
+def test_impossible_settings_are_refused(text, complaint):
     with pytest.raises(ScenarioError, match=complaint):
         site(text)

@@ -1,4 +1,4 @@
-"""What the documents say is so: README's code runs, and every example of every --help."""
+"""The documents are correct: README's code runs, and every example of every --help."""
 
 import json
 import os
@@ -24,7 +24,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def commands(group, prefix):
-    """Yield every command with the words that call it."""
+    """Yield every command with the words that invoke it."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -37,7 +37,7 @@ ALL = dict(commands(cli, "hybridsim")) | {"hybridsim": cli}
 
 
 def examples():
-    """Return the lines of all help texts that are commands, and stand there as examples."""
+    """Return the example commands of all help texts."""
     return sorted(
         {
             line.strip()
@@ -56,8 +56,8 @@ def help_of_validate():
     """Yield the words of the examples in the help texts of `python -m validate`."""
     for name in ("", *VALIDATE_COMMANDS):
         words = [sys.executable, "-m", "validate", name, "--help"]
-        told = subprocess.run(filter(None, words), cwd=ROOT, capture_output=True, text=True).stdout
-        whole = told.replace("\\\n", " ")
+        text = subprocess.run(filter(None, words), cwd=ROOT, capture_output=True, text=True).stdout
+        whole = text.replace("\\\n", " ")
         yield from re.findall(r"^ +(?:sudo )?python3? -m validate (.*?)(?: >.*)?$", whole, re.M)
 
 
@@ -82,7 +82,7 @@ def desk(tmp_path_factory):
         (folder / f"{name}.json").write_text(json.dumps(results), encoding="utf-8")
     csv = str(folder / "sda.csv.zst")
     CliRunner().invoke(cli, ["trace", "convert", str(folder / "sda.blktrace.0"), csv])
-    # The tools that the examples name, as they are called here.
+    # The tools of the examples, by their commands here.
     tools = folder / "tools"
     tools.mkdir()
     script(tools / "hybridsim", f'exec "{sys.executable}" -m hybridsim "$@"')
@@ -110,13 +110,13 @@ SHORT = ("hybridsim fio ", "hybridsim bench ", "hybridsim compare real.json job.
 
 
 @pytest.mark.parametrize("line", RUN)
-def test_example_of_help_runs(line, desk, monkeypatch):
-    if line.startswith(SHORT):  # so short a load is interpreted sooner than compiled
+def test_every_example_of_help_runs(line, desk, monkeypatch):
+    if line.startswith(SHORT):  # interpreting so short a load takes less time than compiling
         done = run(line, desk, NUMBA_DISABLE_JIT="1")
     elif line.startswith("hybridsim ") and not set("|>") & set(re.sub("'[^']*'", "", line)):
         monkeypatch.chdir(desk)
-        found = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
-        assert found.exit_code == 0, found.output
+        outcome = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
+        assert outcome.exit_code == 0, outcome.output
         return
     else:
         done = run(line, desk)
@@ -125,8 +125,8 @@ def test_example_of_help_runs(line, desk, monkeypatch):
 
 
 @pytest.mark.parametrize("line", ROOTS)
-def test_example_that_needs_root_is_understood(line, monkeypatch):
-    """What changes a machine is parsed, not done."""
+def test_examples_that_need_root_are_parsed(line, monkeypatch):
+    """Commands that change a machine are parsed but not run."""
     words = shlex.split(line.removeprefix("sudo hybridsim "))
     if words[0] == "validate":
         assert parser_for(words[1:]).parse_args(words[1:])
@@ -138,11 +138,11 @@ def test_example_that_needs_root_is_understood(line, monkeypatch):
     assert called
 
 
-def test_examples_of_validate_are_understood():
-    found = [shlex.split(line) for line in help_of_validate()]
-    for words in found:
+def test_examples_of_validate_are_parsed():
+    lines = [shlex.split(line) for line in help_of_validate()]
+    for words in lines:
         assert parser_for(words).parse_args(words)
-    assert {words[0] for words in found} == set(VALIDATE_COMMANDS)
+    assert {words[0] for words in lines} == set(VALIDATE_COMMANDS)
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
@@ -151,19 +151,19 @@ def test_every_command_has_help_and_an_example(name):
     assert "xample" in (ALL[name].epilog or "")
 
 
-def test_readme_names_every_command():
+def test_readme_mentions_every_command():
     for name in COMMANDS:
         assert f"hybridsim {name}" in README
 
 
-def test_readme_python_runs(desk):
+def test_the_python_example_of_readme_runs(desk):
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     done = run(f"'{sys.executable}' - <<'END'\n{code}END", desk)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("yes ")
 
 
-def test_readme_policy_runs(desk):
+def test_the_policy_example_of_readme_runs(desk):
     (code,) = re.findall(r"```py\n(.*?)```", README, re.DOTALL)
     done = run(f"'{sys.executable}' - <<'END'\n{code}END", desk)
     assert done.returncode == 0, done.stderr
@@ -182,21 +182,21 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
     "document",
     ["README.md", ".github/CONTRIBUTING.md", "hybridsim/DESIGN.md", "validate/README.md"],
 )
-def test_a_document_names_files_that_are_there(document):
+def test_files_named_in_documents_exist(document):
     text = (ROOT / document).read_text(encoding="utf-8")
     paths = re.findall(r"`([\w.-]*/[\w./-]*(?:\.(?:py|md|toml|csv)|/))`", text)
     assert len(paths) > 1
     folders = (ROOT, ROOT / "hybridsim", ROOT / document / "..")
-    for path in {path for path in paths if path != "restart/"}:  # which is in a result folder
+    for path in {path for path in paths if path != "restart/"}:  # a file of a result folder
         place = re.split("NAME|KIND", path)[0]
         assert any((folder / place).resolve().exists() for folder in folders), path
 
 
-def test_contributing_has_the_test_command_of_the_readme():
+def test_contributing_contains_the_test_command_of_the_readme():
     (command,) = [line for line in README.splitlines() if "requirements-test.txt" in line]
     assert command in (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
-def test_the_changelog_knows_this_version():
+def test_the_changelog_has_an_entry_for_this_version():
     text = (ROOT / "hybridsim" / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"\n## {hybridsim.__version__}" in text

@@ -1,4 +1,4 @@
-"""The engine gives the same facts as the reference, to the nanosecond, however it is run."""
+"""The engine gives the same facts as the reference, to the nanosecond, in every way to run it."""
 
 from dataclasses import replace
 
@@ -44,8 +44,8 @@ def test_compiled_engine_equals_reference(admission, replacement, controller, sl
     st.integers(1, 40),
     st.sampled_from([10**5, 10**7, 10**9, 10**12]),
 )
-def test_result_does_not_depend_on_how_it_is_cut(scenario, sizes, facts_rows, step_ns):
-    """Batches, fact buffers and stops in time are places to pause, nothing else."""
+def test_batch_sizes_and_stops_do_not_change_the_result(scenario, sizes, facts_rows, step_ns):
+    """The ends of batches and fact buffers and stops in time only pause the engine."""
     whole, one = simulate(scenario, interpreted=True)
     end = whole[-1].done_ns if whole else 0
     step_ns = max(step_ns, end // 200)
@@ -58,8 +58,8 @@ def test_result_does_not_depend_on_how_it_is_cut(scenario, sizes, facts_rows, st
 
 @settings(usual, max_examples=15)
 @given(scenarios(), st.sampled_from([63, 64, 65, 70, 130]))
-def test_arrays_of_many_members(scenario, members):
-    """More than a machine word has bits."""
+def test_arrays_with_more_than_64_members_equal_the_reference(scenario, members):
+    """More members than a machine word has bits."""
     slow = scenario.slow
     capacity = (members - 1) * slow.device.capacity_bytes // slow.chunk_bytes * slow.chunk_bytes
     scenario.slow = replace(

@@ -1,4 +1,4 @@
-"""Every word that a report prints has an entry, and a mistyped one leads to it."""
+"""Every term of a report has an entry, and a mistyped term suggests the right one."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ def test_each_label_of_the_report_has_an_entry(word):
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_each_reason_has_an_entry_by_name_and_by_wording(reason):
+def test_each_reason_has_an_entry_by_code_and_by_text(reason):
     name, text = explain(reason.name)
     assert explain(reason.name.lower()) == (name, text)
     if reason in REASONS:
@@ -39,21 +39,21 @@ def test_each_reason_has_an_entry_by_name_and_by_wording(reason):
         *("hit", "miss", "bypass", "page", "promotion", "fill", "read-only", "write-through"),
         *("sequential_cutoff", "warm-up", "t50", "t90", "t95", "steady", "p99", "utilisation"),
         *("saturated", "endurance", "DWPD", "open", "closed", "think", "drops"),
-        *("page hits", "request hits", "byte hit ratio", "admitted", "belady"),  # of `hits`
+        *("page hits", "request hits", "byte hit ratio", "admitted", "belady"),  # terms of `hits`
     ],
 )
-def test_words_of_the_trade_have_an_entry(word):
+def test_technical_terms_have_an_entry(word):
     assert explain(word) is not None
 
 
-def test_each_alias_leads_somewhere_and_none_hides_a_term():
+def test_each_alias_names_a_term_and_is_none_itself():
     for alias, word in ALIASES.items():
         assert word in TERMS
         assert alias == alias.casefold()
         assert alias not in TERMS
 
 
-def test_each_entry_that_an_entry_or_a_verdict_names_exists():
+def test_each_cross_reference_names_an_existing_entry():
     for text in TERMS.values():
         for word in re.findall(r"(?:[Ss]ee|see:) `([^`]+)`", text):
             assert word in TERMS
@@ -63,12 +63,12 @@ def test_each_entry_that_an_entry_or_a_verdict_names_exists():
             assert explain(word) is not None
 
 
-def test_states_are_explained_in_words():
+def test_warm_up_states_have_an_entry():
     assert {state.value for state in State} >= {"steady", "rising"}
     assert explain(State.STEADY.value) is not None
 
 
-def test_rows_begin_with_words_that_have_an_entry():
+def test_the_first_words_of_report_rows_have_an_entry():
     text = render(result(Load(seconds=300)))
     for line in text.splitlines():
         label = re.match(r"([A-Za-z0-9.]+(?:[ -][A-Za-z0-9]+)*?)(?: <|:|  )", line)
@@ -80,19 +80,19 @@ def run(*words):
     return CliRunner().invoke(cli, ["explain", *words], standalone_mode=True)
 
 
-def test_the_command_explains_a_word_of_several():
-    said = run("not", "hot", "enough").output
-    assert said.startswith("not hot enough\n")
-    assert all(len(line) <= 80 for line in said.splitlines())
+def test_a_term_of_several_words_is_explained():
+    output = run("not", "hot", "enough").output
+    assert output.startswith("not hot enough\n")
+    assert all(len(line) <= 80 for line in output.splitlines())
 
 
-def test_the_command_alone_lists_all_words():
-    said = " ".join(run().output.split())
+def test_without_a_term_the_command_lists_all_terms():
+    output = " ".join(run().output.split())
     for word in TERMS:
-        assert word in said
+        assert word in output
 
 
-def test_a_mistyped_word_leads_to_the_right_one():
+def test_the_error_for_a_mistyped_term_suggests_the_right_one():
     error = run("promotoin").exception
     assert "did you mean 'promotion'?" in str(error)
     assert error.exit_code == 2
@@ -100,7 +100,7 @@ def test_a_mistyped_word_leads_to_the_right_one():
     assert len(known_words()) == len(TERMS) + len(ALIASES)
 
 
-def test_explaining_needs_no_numpy():
+def test_explain_does_not_import_numpy():
     code = (
         "import sys; from click.testing import CliRunner; from hybridsim.cli import cli;"
         "assert CliRunner().invoke(cli, ['explain', 'hit']).exit_code == 0;"

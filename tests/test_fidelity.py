@@ -1,4 +1,4 @@
-"""How far a model is from what was measured, and what a replay says of it."""
+"""The distance of a model from measured latencies, and its report in a replay."""
 
 from collections import deque
 
@@ -18,30 +18,30 @@ def of(*values_ms):
     return Distribution.of(np.array(values_ms) * MS)
 
 
-def test_the_demerit_is_the_distance_of_the_distributions_over_the_mean():
+def test_the_demerit_is_the_distance_of_the_distributions_divided_by_the_mean():
     measured = of(*range(1, 101))
     assert demerit(measured, measured) == 0
     later = Distribution.of(np.arange(1, 101) * MS + 5 * MS)
     assert demerit(measured, later) == pytest.approx(5 / 50.5, rel=0.03)
 
 
-def test_the_order_of_requests_does_not_matter():
+def test_the_demerit_ignores_the_order_of_requests():
     assert demerit(of(1, 2, 3, 4), of(4, 3, 2, 1)) == 0
 
 
-def test_a_likeness_has_a_word():
+def test_the_likeness_is_good_fair_or_poor():
     measured = of(10, 20, 30)
     assert Fidelity(measured, measured).likeness == "good"
     assert Fidelity(measured, of(12, 24, 36)).likeness == "fair"
     assert Fidelity(measured, of(20, 40, 60)).likeness == "poor"
 
 
-def test_flash_is_not_a_poor_array_of_disks():
+def test_flash_latencies_are_another_kind_than_disk_latencies():
     assert Fidelity(of(1, 1, 1), of(9, 9, 9)).is_other_kind
     assert not Fidelity(of(5, 5, 5), of(9, 9, 9)).is_other_kind
 
 
-def test_without_recorded_latencies_nothing_is_compared():
+def test_without_recorded_latencies_the_demerit_is_unknown():
     unknown = Fidelity(Distribution(), of(1, 2, 3))
     assert not unknown.is_known
     assert unknown.to_dict()["demerit"] is None
@@ -105,7 +105,7 @@ def capture(path, latency_ms, gap_ms=50, rows=400):
     return Trace.read(path)
 
 
-def test_a_model_like_the_recorded_array_is_called_that(tmp_path):
+def test_the_report_compares_recorded_and_simulated_latencies(tmp_path):
     answer = replay(capture(tmp_path / "disk.csv", 12.0))
     assert answer.fidelity.is_known
     assert answer.fidelity.measured.count == 400
@@ -113,31 +113,31 @@ def test_a_model_like_the_recorded_array_is_called_that(tmp_path):
     assert "at the median, recorded were" in " ".join(render(answer).split())
 
 
-def test_a_poor_model_is_said_to_be_and_a_fit_advised(tmp_path):
+def test_a_poor_model_is_reported_and_a_fit_advised(tmp_path):
     answer = replay(capture(tmp_path / "slow.csv", 40.0, gap_ms=100))
     assert answer.fidelity.likeness == "poor"
     assert any("not like yours" in reason for reason in answer.verdict.reasons)
     assert any("hybridsim fit" in (one.command or "") for one in answer.verdict.advice)
 
 
-def test_a_capture_of_flash_is_not_held_against_disks(tmp_path):
+def test_a_capture_of_flash_gets_no_advice_to_fit_disks(tmp_path):
     answer = replay(capture(tmp_path / "flash.csv", 0.1))
     assert "as flash or a cache does" in " ".join(render(answer).split())
     assert not any("hybridsim fit" in (one.command or "") for one in answer.verdict.advice)
 
 
 @pytest.mark.parametrize("options", [{"mode": "closed"}, {"speed": 2.0}])
-def test_another_load_than_the_recorded_is_not_compared(options, tmp_path):
+def test_a_load_that_differs_from_the_recorded_one_is_not_compared(options, tmp_path):
     site = Scenario.default().with_options(**options)
     answer = replay(capture(tmp_path / "disk.csv", 12.0), site)
     assert not answer.fidelity.is_known
     assert "not held against the recorded latencies" in " ".join(render(answer).split())
 
 
-# The path to an array.
+# The queue of the path to an array.
 
 
-def test_a_line_grows_in_order():
+def test_a_line_stays_in_order_when_it_grows():
     line = Line.new(1, capacity=4)
     waiting = deque()
     tag = 0

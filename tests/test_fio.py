@@ -1,4 +1,4 @@
-"""fio's jobs on a simulated machine: what is understood, refused, run and written."""
+"""fio's jobs on a simulated machine: parsing, errors, execution and output."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ from hybridsim.workloads.fio.replaying import opened
 from hybridsim.workloads.fio.requests import Feeds
 from hybridsim.workloads.fio.results import Measured
 
-# The commands and the job of the documents that the reference systems are from, to the letter.
+# The commands and the job file of the reference documents, verbatim.
 DIGITALOCEAN = (
     "--filename= --direct=1 --rw=randread --ioengine=libaio --bs=4K --iodepth=128 --name=rand-r "
     "--runtime=120s"
@@ -83,10 +83,10 @@ def wrong(text):
     return str(error.value)
 
 
-# What is written.
+# Job files and command lines.
 
 
-def test_the_commands_of_the_documents():
+def test_the_commands_of_the_reference_documents_are_parsed():
     first = job(DIGITALOCEAN)
     assert (first.depth, first.run_ns, first.pattern.block_bytes) == (128, 120 * 10**9, 4096)
     assert not first.has_size
@@ -95,22 +95,22 @@ def test_the_commands_of_the_documents():
     assert second.pattern.block_bytes == 64 << 10
 
 
-def test_the_job_file_of_the_documents(tmp_path):
+def test_the_job_file_of_the_reference_documents_is_parsed(tmp_path):
     (one,) = from_file(tmp_path, ADAPTEC)
     assert one.files == ("/testdb/fio/random-read.0.0",)
     assert (one.depth, one.pattern.file_bytes, one.logs) == (64, 8 << 30, {"bw": "logresults"})
 
 
-def test_global_options_clones_and_stonewall(tmp_path):
+def test_global_options_numjobs_and_stonewall_are_applied(tmp_path):
     text = (
         "[global]\nsize=1m\nbs=8k\n[a]\nnumjobs=2\n[b]\nstonewall\nbs=4k\n[global]\nbs=16k\n[c]\n"
     )
-    found = from_file(tmp_path, text)
-    assert [(each.name, each.thread, each.group) for each in found] == [
+    parsed = from_file(tmp_path, text)
+    assert [(each.name, each.thread, each.group) for each in parsed] == [
         ("a", 1, 0), ("a", 2, 0), ("b", 3, 1), ("c", 4, 1),
     ]  # fmt: skip
-    assert [each.pattern.block_bytes >> 10 for each in found] == [8, 8, 4, 16]
-    assert [each.files for each in found[:2]] == [("a.0.0",), ("a.1.0",)]
+    assert [each.pattern.block_bytes >> 10 for each in parsed] == [8, 8, 4, 16]
+    assert [each.files for each in parsed[:2]] == [("a.0.0",), ("a.1.0",)]
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_global_options_clones_and_stonewall(tmp_path):
         ("512", 512),
     ],
 )
-def test_sizes_count_as_fio_counts(text, number):
+def test_size_units_are_those_of_fio(text, number):
     assert options.size(text) == number
 
 
-def test_values_for_reads_and_writes():
+def test_options_accept_separate_values_for_reads_and_writes():
     one = job("--name=a --rw=randrw --size=1m --bs=4k,64k --rate=1m, --rwmixread=70")
     assert [each.least >> 10 for each in one.pattern.sizes] == [4, 64, 64]
     assert one.bytes_per_s == (1 << 20, 0, 0)
@@ -136,7 +136,7 @@ def test_values_for_reads_and_writes():
     assert one.pattern.directions == (READ, WRITE)
 
 
-def test_splits_and_distributions():
+def test_block_size_splits_and_distributions_are_parsed():
     one = job("--name=a --rw=randread --size=1m --bssplit=4k/60:64k/")
     assert one.pattern.sizes[READ].split == ((65536, 40), (4096, 60))
     zipf = job("--name=a --rw=randread --size=1m --random_distribution=zipf:1.2:0.5")
@@ -144,13 +144,13 @@ def test_splits_and_distributions():
     assert zipf.pattern.center == 0.5
 
 
-def test_an_engine_that_waits_has_one_request_under_way():
+def test_a_synchronous_engine_has_a_depth_of_one():
     assert job("--name=a --size=1m --iodepth=64").depth == 1
     assert job("--name=a --size=1m --iodepth=64 --ioengine=io_uring").depth == 64
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "--name=a --bsplt=4k",
@@ -186,11 +186,11 @@ def test_an_engine_that_waits_has_one_request_under_way():
         ("--rw=read", "no job"),
     ],
 )
-def test_what_is_wrong_is_said(text, said):
-    assert said in wrong(text)
+def test_the_error_names_the_wrong_option_and_the_correction(text, message):
+    assert message in wrong(text)
 
 
-def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
+def test_all_mistakes_of_a_job_file_are_reported_with_their_lines(tmp_path):
     path = tmp_path / "job.fio"
     path.write_text("rw=read\n[a]\nbs=4q\niodepth\nnosuch=1\n")
     with pytest.raises(UsageError) as error:
@@ -199,7 +199,7 @@ def test_all_mistakes_of_a_file_are_told_with_their_lines(tmp_path):
     assert [line.split(": ")[0] for line in lines] == [f"{path}:{n}" for n in (1, 4, 5, 3)]
 
 
-# What fio 3.33 made of shares of a file of 256 blocks: first block, last block, blocks in all.
+# fio 3.33 for percentages of a file of 256 blocks: first block, last block, number of blocks.
 SHARES = {
     "--size=50%": [(0, 127, 128)],
     "--offset=25% --size=50%": [(64, 191, 128)],
@@ -211,33 +211,33 @@ SHARES = {
 
 
 @pytest.mark.parametrize("options", SHARES)
-def test_shares_of_a_file_are_those_of_fio(options):
+def test_percentages_of_a_file_give_the_blocks_of_fio(options):
     laid = lay_out(jobs(f"--name=a --filename=/dev/sdb {options}"), 1 << 20)
-    found = []
+    blocks = []
     for one in laid.jobs:
         begin, size = one.pattern.offset_bytes, one.pattern.file_bytes
         moved = -(-one.pattern.pass_bytes // 4096)
-        found.append((begin // 4096, (begin + size) // 4096 - 1, moved))
-    assert found == SHARES[options]
+        blocks.append((begin // 4096, (begin + size) // 4096 - 1, moved))
+    assert blocks == SHARES[options]
 
 
-def test_what_is_trimmed_is_written_next():
+def test_trimwrite_writes_each_block_after_its_trim():
     batch = batch_of("--name=a --rw=randtrimwrite --size=40k")
-    # As fio 3.33 logged it.
+    # As logged by fio 3.33.
     blocks = [0, 7, 8, 4, 5, 9, 3, 6, 1, 2]
     assert (batch.offset // 4096).tolist() == [block for block in blocks for _ in range(2)]
     assert batch.op.tolist() == [int(Op.DISCARD), int(Op.WRITE)] * 10
 
 
-# Where files lie, and when requests are due.
+# File layout, and due times of requests.
 
 
-def test_a_colon_in_the_name_of_a_file_is_escaped():
+def test_an_escaped_colon_is_part_of_the_file_name():
     (file,) = job(r"--name=a --filename=/dev/disk/by-path/pci\:0").files
     assert file == "/dev/disk/by-path/pci:0"
 
 
-# What fio 3.33 logged of jobs with several files: file and block of each request.
+# Log of fio 3.33 for jobs with several files: file and block of each request.
 SEVERAL = {
     "--rw=read --size=48k --nrfiles=3": "00 10 20 01 11 21 02 12 22 03 13 23",
     "--rw=read --size=50k --nrfiles=3": "00 10 20 01 11 21 02 12 22 03 13 23",
@@ -296,21 +296,21 @@ def test_several_files_take_turns_as_in_fio(options):
     laid = lay_out([one], 1 << 30)
     begins = [laid.begin_bytes[file] for file in one.files]
     batch = Feeds(laid).batch()
-    found = []
+    placed = []
     for offset in batch.offset.tolist():
         file = max(at for at, begin in enumerate(begins) if begin <= offset)
-        found.append(f"{file}{(offset - begins[file]) // 4096}")
-    assert " ".join(found) == SEVERAL[options]
+        placed.append(f"{file}{(offset - begins[file]) // 4096}")
+    assert " ".join(placed) == SEVERAL[options]
 
 
-def test_files_lie_one_after_the_other():
+def test_files_are_laid_out_one_after_the_other():
     both = jobs("--name=a --size=3m --name=b --size=5m --name=c --filename=a.0.0 --size=1m")
     laid = lay_out(both, 1 << 40)
     assert laid.begin_bytes == {"a.0.0": 0, "b.0.0": 3 << 20}
     assert (laid.volume_bytes, laid.files_bytes) == (8 << 20, 8 << 20)
 
 
-def test_a_file_of_no_said_size_is_all_that_is_left():
+def test_a_file_without_a_size_takes_the_remaining_capacity():
     laid = lay_out(jobs("--name=a --size=1m --name=b"), 1 << 30)
     assert laid.jobs[1].pattern.file_bytes == (1 << 30) - (1 << 20)
 
@@ -319,7 +319,7 @@ def batch_of(text):
     return Feeds(lay_out(jobs(text), 1 << 30)).batch()
 
 
-def test_rates_say_when_requests_are_due():
+def test_rates_set_the_due_times_of_requests():
     due = batch_of("--name=a --rw=read --bs=4k --size=1m --rate_iops=100").due_ns
     assert due[:4].tolist() == [0, 10**7, 2 * 10**7, 3 * 10**7]
     due = batch_of("--name=a --rw=read --bs=4k --size=1m --rate=400k").due_ns
@@ -327,17 +327,17 @@ def test_rates_say_when_requests_are_due():
 
 
 # The first arrivals that fio 3.33 logged (its null engine, write_iolog), in us from the first one;
-# it sleeps until they are due, and wakes up to 25 us late.
+# it sleeps until they are due, and wakes up at most 25 us late.
 POISSON = {"--rate_iops=300": [0, 7809, 9394, 10424, 13962], "--rate=1m": [0, 9172, 11041, 12239]}
 
 
 @pytest.mark.parametrize("rate", POISSON)
-def test_arrivals_at_random_are_those_of_fio(rate):
+def test_poisson_arrivals_are_those_of_fio(rate):
     due = batch_of(f"--name=b --rw=randread --size=1G {rate} --rate_process=poisson").due_ns
     assert np.allclose(due[: len(POISSON[rate])], np.array(POISSON[rate]) * 1000, atol=30_000)
 
 
-def test_arrivals_at_random_go_on_where_they_were():
+def test_poisson_arrivals_do_not_depend_on_batch_sizes():
     whole, parts = Poisson(7, 1000), Poisson(7, 1000)
     due = np.concatenate([parts.due_ns(3), parts.due_ns(0), parts.due_ns(5)])
     assert due.tolist() == whole.due_ns(8).tolist()
@@ -351,7 +351,7 @@ IOLOG = """fio version 3 iolog
 500010 f read 4096 4096
 600000 f close
 """
-# What fio 3.33 does with it: (offset, ms) of each request.
+# Replay of it by fio 3.33: (offset, ms) of each request.
 REPLAYED = {
     "": [(0, 0), (8192, 200), (12288, 200), (4096, 500)],
     "--replay_time_scale=200": [(0, 0), (8192, 100), (12288, 100), (4096, 250)],
@@ -361,15 +361,15 @@ REPLAYED = {
 
 
 @pytest.mark.parametrize("options", REPLAYED)
-def test_a_log_is_replayed_as_fio_does(options, tmp_path):
+def test_a_log_is_replayed_as_by_fio(options, tmp_path):
     path = tmp_path / "io.log"
     path.write_text(IOLOG)
     (one,) = jobs(f"--name=r --read_iolog={path} --replay_redirect=zz {options}")
     laid = lay_out([opened(one, Trace.read)], 1 << 30)
     assert laid.begin_bytes == {"zz": 0}
     batch = Feeds(laid).batch()
-    found = zip(batch.offset.tolist(), (batch.due_ns // 10**6).tolist())
-    assert list(found) == REPLAYED[options]
+    replayed = zip(batch.offset.tolist(), (batch.due_ns // 10**6).tolist())
+    assert list(replayed) == REPLAYED[options]
 
 
 def test_a_log_of_several_files_is_refused(tmp_path):
@@ -379,7 +379,7 @@ def test_a_log_of_several_files_is_refused(tmp_path):
         opened(job(f"--name=r --read_iolog={path}"), Trace.read)
 
 
-def test_seeds_of_newer_releases_give_other_offsets():
+def test_seeds_of_newer_fio_releases_can_be_selected():
     (one,) = jobs("--name=a --rw=randread --size=1m")
     assert seeded([one], "3.33") == [one]
     (newer,) = seeded([one], "newer")
@@ -388,13 +388,13 @@ def test_seeds_of_newer_releases_give_other_offsets():
         seeded([one], "2.0")
 
 
-def test_it_thinks_after_so_many_requests():
+def test_thinktime_applies_after_every_thinktime_blocks_requests():
     think = batch_of("--name=a --size=1m --thinktime=500 --thinktime_blocks=3").think_ns
     assert np.flatnonzero(think).tolist()[:3] == [3, 6, 9]
     assert think[3] == 500_000
 
 
-# What comes of it.
+# Results and output.
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +402,7 @@ def site():
     return Scenario.loads(SSD)
 
 
-def test_what_an_ssd_does_with_a_depth_of_eight(site):
+def test_results_of_an_ssd_at_depth_8_are_consistent(site):
     result = fio(read(["--name=a", *QUICK.split()]), site, interpreted=True)
     document = fio_json.document(result, True)
     (one,) = document["jobs"]
@@ -413,13 +413,13 @@ def test_what_an_ssd_does_with_a_depth_of_eight(site):
     assert reads["clat_ns"]["min"] <= reads["clat_ns"]["mean"] <= reads["clat_ns"]["max"]
     outstanding = reads["clat_ns"]["mean"] * reads["iops"] / 1e9  # Little's law
     assert outstanding == pytest.approx(8, rel=0.03)
-    assert 95 < one["iodepth_level"]["8"] <= 100 * 393 / 400  # but for the first seven
+    assert 95 < one["iodepth_level"]["8"] <= 100 * 393 / 400  # all but the first seven
     assert one["job options"]["iodepth"] == "8"
     assert sum(one["latency_us"].values()) + sum(one["latency_ms"].values()) == pytest.approx(100)
     assert set(one["read"]) == set(one["write"])
 
 
-def test_runtime_rate_and_ramp(site):
+def test_runtime_rate_and_ramp_time_set_the_measured_span(site):
     load = "--name=a --rw=randread --size=64M --direct=1 --rate_iops=1000 --time_based"
     (one,) = fio(
         read([*load.split(), "--runtime=2", "--ramp_time=1"]), site, interpreted=True
@@ -428,20 +428,20 @@ def test_runtime_rate_and_ramp(site):
     assert one.span_ns == pytest.approx(2 * 10**9, rel=0.01)
 
 
-def test_jobs_behind_a_stonewall_begin_later(site):
+def test_jobs_behind_a_stonewall_begin_after_the_jobs_before(site):
     load = "--name=a --size=1M --rw=read --name=b --size=1M --rw=read --stonewall"
     first, second = fio(read(load.split()), site, interpreted=True).of_jobs
     assert second.begin_ns == first.end_ns
 
 
-def test_group_reporting_makes_one_of_several(site):
+def test_group_reporting_merges_the_jobs_of_a_group(site):
     load = "--name=a --size=1M --rw=read --numjobs=3 --group_reporting"
     result = fio(read(load.split()), site, interpreted=True)
     (one,) = result.reported
     assert (len(result.of_jobs), len(one.jobs), one.directions[READ].count) == (3, 3, 768)
 
 
-def test_later_runs_find_the_cache_warm():
+def test_later_runs_start_with_the_warm_cache_of_earlier_ones():
     warm = Scenario.default().with_options(
         cache_size="64MiB", cache_page="64KiB", admission="always"
     )
@@ -451,7 +451,7 @@ def test_later_runs_find_the_cache_warm():
     assert again.directions[READ].latency.max_ns < 2 * 10**6
 
 
-def test_logs(site, tmp_path, monkeypatch):
+def test_the_requested_log_files_are_written(site, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     load = f"--name=a {QUICK} --write_lat_log=q --write_iops_log=q --write_bw_log=q"
     names = fio_logs.write(fio(read(load.split()), site, interpreted=True))
@@ -465,8 +465,8 @@ def test_logs(site, tmp_path, monkeypatch):
     assert [int(row[0]) for row in rows] == [2 * n for n in range(1, len(rows) + 1)]
 
 
-def test_a_log_of_requests_can_be_replayed(site, tmp_path, monkeypatch):
-    """Those of a job come out of its own log again, at the same times."""
+def test_a_written_iolog_can_be_replayed(site, tmp_path, monkeypatch):
+    """The replay of a job's own log gives the same requests at the same times."""
     monkeypatch.chdir(tmp_path)
     load = "--name=a --rw=randrw --bs=4k --size=1M --number_ios=50 --fsync=8 --direct=1"
     written = fio(read([*load.split(), "--write_iolog=io.log"]), site, interpreted=True)
@@ -481,7 +481,7 @@ def test_a_log_of_requests_can_be_replayed(site, tmp_path, monkeypatch):
     assert again.end_ns == pytest.approx(written.end_ns, rel=0.01)
 
 
-def test_logs_tell_offsets_and_histograms(site, tmp_path, monkeypatch):
+def test_logs_contain_offsets_and_histograms(site, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     load = f"--name=a {QUICK} --write_lat_log=q --log_offset=1 --write_hist_log=q"
     result = fio(read([*load.split(), "--log_hist_msec=2"]), site, interpreted=True)
@@ -502,13 +502,13 @@ def test_logs_tell_offsets_and_histograms(site, tmp_path, monkeypatch):
     assert len(Path("q_clat_hist.1.log").read_text().splitlines()[0].split(",")) == 3 + 29
 
 
-def test_what_has_no_meaning_is_named_once(site):
+def test_ignored_options_are_listed_in_one_note(site):
     load = f"--name=a {QUICK} --thread --invalidate=1 --group_reporting"
     (note,) = fio(read(load.split()), site, interpreted=True).notes
     assert note == "without meaning here, passed over: invalidate, thread"
 
 
-def test_the_text_is_laid_out_as_fio_does(site):
+def test_the_text_output_has_the_layout_of_fio(site):
     text = fio_text.text(fio(read(["--name=a", *QUICK.split()]), site, interpreted=True))
     lines = text.splitlines()
     assert lines[0] == (
@@ -524,11 +524,11 @@ def test_the_text_is_laid_out_as_fio_does(site):
     [(8704, 1000, "8704"), (23_400, 1000, "23.4k"), (91.6 * 2**20, 1024, "91.6Mi"),
      (1118 * 2**20, 1024, "1118Mi"), (4096, 1024, "4096"), (20480, 1024, "20.0Ki")],
 )  # fmt: skip
-def test_numbers_are_short_as_in_fio(number, base, text):
+def test_numbers_are_abbreviated_as_in_fio(number, base, text):
     assert fio_text.short(number, base) == text
 
 
-def test_percentiles_of_fios_own_bins():
+def test_percentiles_of_fios_bins_equal_those_of_fio():
     sample = DATA / "fio" / "fio_3.33_sample.json"
     if not sample.exists():
         pytest.skip(f"no {sample}: HYBRIDSIM_DATA names the folder of the reference data")
@@ -540,41 +540,41 @@ def test_percentiles_of_fios_own_bins():
         bins = np.zeros(29 * 64, np.int64)
         bins[bin_of(values)] = counts
         measured = Measured(Latencies(int(counts.sum()), 0, latency["max"], bins))
-        found = fio_json.percentiles(measured, one)
-        assert {f"{p:.6f}": value for p, value in found.items()} == latency["percentile"]
-        assert tuple(found) == PERCENTS
+        computed = fio_json.percentiles(measured, one)
+        assert {f"{p:.6f}": value for p, value in computed.items()} == latency["percentile"]
+        assert tuple(computed) == PERCENTS
 
 
 def test_the_command_writes_json_to_a_file(tmp_path):
     output = tmp_path / "out.json"
-    said = [*QUICK.split(), "--name=a", "--preset", "digitalocean-volume"]
-    said += ["--output-format=json+", f"--output={output}"]
-    done = CliRunner().invoke(command, said, catch_exceptions=False)
+    arguments = [*QUICK.split(), "--name=a", "--preset", "digitalocean-volume"]
+    arguments += ["--output-format=json+", f"--output={output}"]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     document = json.loads(output.read_text())
     assert document["fio version"] == "fio-3.33"
     assert document["jobs"][0]["read"]["total_ios"] == 400
 
 
-def test_the_depth_that_meets_a_latency_is_found_and_told(site):
+def test_latency_target_finds_and_reports_the_largest_depth(site):
     asked = "--latency_target=200us --latency_window=5ms --latency_percentile=90"
     load = "--ioengine=libaio --direct=1 --rw=randread --size=1G --iodepth=64"
     result = fio(read(f"--name=a {load} {asked}".split()), site, interpreted=True)
-    (found,) = result.of_jobs
+    (target,) = result.of_jobs
     depths = [fio(read(f"--name=a {load} --iodepth={depth} --number_ios=400".split()), site,
-                  interpreted=True) for depth in (found.depth, 2 * found.depth)]  # fmt: skip
+                  interpreted=True) for depth in (target.depth, 2 * target.depth)]  # fmt: skip
     late = [each.of_jobs[0].directions[READ].latency.percentile(90) for each in depths]
     assert late[0] <= 200_000 < late[1]
     text = fio_text.text(result)
-    assert f"target=200000, window=5000, percentile=90.00%, depth={found.depth}" in text
-    assert f"note: job a: 90% within latency_target=200us up to depth {found.depth}, not" in text
+    assert f"target=200000, window=5000, percentile=90.00%, depth={target.depth}" in text
+    assert f"note: job a: 90% within latency_target=200us up to depth {target.depth}, not" in text
     (one,) = fio_json.document(result, False)["jobs"]
-    assert one["latency_depth"] == found.depth
-    assert one["read"]["clat_ns"]["N"] == sum(each.count for each in found.directions)
-    assert found.span_ns < 12 * 10**6, "results are those of the last window"
+    assert one["latency_depth"] == target.depth
+    assert one["read"]["clat_ns"]["N"] == sum(each.count for each in target.directions)
+    assert target.span_ns < 12 * 10**6, "results are those of the last window"
 
 
-def test_reads_and_writes_are_told_as_one_where_that_is_asked(site):
+def test_unified_rw_reporting_merges_reads_and_writes(site):
     load = "--ioengine=libaio --direct=1 --rw=randrw --size=1G --iodepth=8 --number_ios=200"
     both, one = (
         fio(read(f"--name=a {load} {more}".split()), site, interpreted=True)

@@ -1,4 +1,4 @@
-"""Requests are those of fio 3.33, offset for offset."""
+"""Generated requests equal those of fio 3.33, offset by offset."""
 
 import csv
 import os
@@ -34,7 +34,7 @@ BLOCKS_64K = (Sizes(64 * KIB, 64 * KIB, (), 64 * KIB),) * 3
 
 
 def pattern(size=64 * MIB, **more):
-    """A pattern of the file `testfile`, which all of fio's logs here are of."""
+    """Return a pattern on the file `testfile`, which all of fio's logs here use."""
     return Pattern(**{"file_names": ("testfile",), "file_bytes": size, "pass_bytes": size} | more)
 
 
@@ -65,7 +65,7 @@ CASES = {
     "read": pattern(sizes=BLOCKS_64K),
     "rw50": pattern(sizes=BLOCKS_64K, directions=(READ, WRITE)),
 }
-# The first blocks of some of them, as fio 3.33 logged them: offset / 4096, writes negative.
+# First blocks of some patterns, logged by fio 3.33: offset / 4096, writes negative.
 FIRST = {
     "uniform_randommap": [988, 12128, 13814, 7700, 6584],
     "zipf1.1": [7771, 7469, 8803, 13487, 2785],
@@ -77,25 +77,25 @@ FIRST = {
 
 
 def compiled(one, count):
-    """The first requests of a pattern, as the compiled generator makes them."""
+    """Return the first requests of a pattern from the compiled generator."""
     kind, offset, length = np.zeros(count, np.uint8), *np.zeros((2, count), np.int64)
     with np.errstate(over="ignore"):
-        made = fill(Generator.new(one), kind, offset, length)
-    return list(zip(kind[:made].tolist(), offset[:made].tolist(), length[:made].tolist()))
+        filled = fill(Generator.new(one), kind, offset, length)
+    return list(zip(kind[:filled].tolist(), offset[:filled].tolist(), length[:filled].tolist()))
 
 
-def obvious(one, count):
+def naive(one, count):
     return list(islice(fio_generator.Job(one).requests(), count))
 
 
 @pytest.mark.parametrize("case", FIRST)
-def test_first_offsets(case):
-    found = [offset // 4096 for _, offset, _ in compiled(CASES[case], len(FIRST[case]))]
-    assert found == FIRST[case]
+def test_the_first_offsets_equal_those_of_fio(case):
+    blocks = [offset // 4096 for _, offset, _ in compiled(CASES[case], len(FIRST[case]))]
+    assert blocks == FIRST[case]
 
 
-@pytest.mark.parametrize("make", [compiled, obvious])
-def test_all_golden_offsets(make):
+@pytest.mark.parametrize("make", [compiled, naive])
+def test_all_golden_offsets_are_reproduced(make):
     if not GOLDEN.exists():
         pytest.skip(f"no {GOLDEN}: HYBRIDSIM_DATA names the folder of the reference data")
     lines = zstd.decompress(GOLDEN.read_bytes()).decode().splitlines()
@@ -119,8 +119,8 @@ def sizes(draw):
         size = draw(st.sampled_from([512, 4096, 16384]))
         return Sizes(size, size, (), size)
     if kind == "range":
-        least = draw(st.sampled_from([512, 4096, 4608]))
-        return Sizes(least, draw(st.sampled_from([16384, 65536])), (), least)
+        minimum = draw(st.sampled_from([512, 4096, 4608]))
+        return Sizes(minimum, draw(st.sampled_from([16384, 65536])), (), minimum)
     split = draw(st.sampled_from(SPLITS))
     lengths = [length for length, _ in split]
     return Sizes(min(lengths), max(lengths), split, min(lengths))
@@ -175,11 +175,11 @@ def patterns(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(patterns())
-def test_compiled_equals_obvious(one):
-    assert compiled(one, 200) == obvious(one, 200)
+def test_the_compiled_generator_equals_the_naive_one(one):
+    assert compiled(one, 200) == naive(one, 200)
 
 
-# What was seen of fio 3.33 beside the golden offsets.
+# Observations of fio 3.33 that the golden offsets do not cover.
 
 
 def kibs(one, count=60):
@@ -192,61 +192,61 @@ def test_a_second_pass_with_a_map_repeats_the_first():
     assert kibs(pattern(64 * KIB, is_random=True, passes=2)) == f"{first} {first}"
 
 
-def test_time_based_goes_on_with_its_random_numbers():
+def test_a_second_pass_of_time_based_draws_new_random_numbers():
     endless = pattern(64 * KIB, is_random=True, is_endless=True)
     assert kibs(endless, 24).endswith("r36 r48 r48 r20 r36 r0 r24 r28 r44 r52")
 
 
-def test_without_a_map_nothing_ends_a_round():
+def test_without_a_map_blocks_may_repeat_within_a_pass():
     free = pattern(64 * KIB, is_random=True, has_map=False, passes=2)
     assert kibs(free, 20) == (
         "r0 r44 r52 r28 r24 r52 r24 r20 r56 r4 r52 r40 r56 r12 r24 r32 r28 r48 r20 r36"
     )
 
 
-def test_only_every_fourth_is_random():
+def test_only_every_fourth_request_is_random():
     assert kibs(pattern(256 * KIB, is_random=True, every=4), 10) == (
         "r12 r16 r20 r24 r188 r192 r196 r200 r212 r216"
     )
 
 
-def test_holes_between_sequential_requests():
+def test_sequential_requests_may_have_holes():
     assert kibs(pattern(256 * KIB, hole_bytes=8 * KIB), 5) == "r0 r12 r24 r36 r48"
 
 
-def test_the_end_of_a_file_that_is_no_whole_number_of_blocks():
+def test_a_partial_last_block_is_not_used():
     assert kibs(pattern(62 * KIB, is_random=True)) == (
         "r0 r44 r48 r28 r24 r52 r20 r32 r56 r4 r8 r36 r12 r16 r40"
     )
 
 
-def test_a_sync_after_so_many_writes():
+def test_fsync_follows_the_specified_number_of_writes():
     load = pattern(64 * KIB, is_random=True, directions=(WRITE,), writes_between_syncs=4)
     assert kibs(load) == ("w0 w44 w52 w28 s0 w24 w56 w32 w20 s0 w60 w4 w8 w40 s0 w12 w16 w36 w48")
 
 
-def test_block_size_of_each_direction():
+def test_each_direction_has_its_own_block_size():
     split = (Sizes(4096, 4096, (), 4096), Sizes(8192, 8192, (), 8192), Sizes())
     load = pattern(64 * KIB, is_random=True, directions=(READ, WRITE), sizes=split)
     assert kibs(load) == "r0 r44 r52 w24 r24 r56 w32 w16 w56 r4"
 
 
-def test_a_file_too_small_for_a_request_has_none():
+def test_a_file_smaller_than_a_block_gives_no_requests():
     assert compiled(pattern(2 * KIB, is_random=True, is_endless=True), 10) == []
 
 
-def test_the_name_seeds_what_is_spread():
+def test_the_file_name_seeds_the_spread_of_zipf():
     assert hash_of("testfile") == 0xB5298347
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 3000), st.lists(st.integers(0, 2999), max_size=200))
-def test_the_map_finds_the_next_free_block(blocks, wanted):
-    found, used = BlockMap.new(blocks), set()
+def test_the_block_map_returns_the_next_free_block(blocks, wanted):
+    bitmap, used = BlockMap.new(blocks), set()
     for block in wanted:
         free = [each % blocks for each in range(block % blocks, block % blocks + blocks)]
         free = [each for each in free if each not in used][:1] or [-1]
-        assert found.next_free(block % blocks, 0, blocks) == free[0]
+        assert bitmap.next_free(block % blocks, 0, blocks) == free[0]
         if free[0] >= 0:
-            found.touch(free[0])
+            bitmap.touch(free[0])
             used.add(free[0])

@@ -26,7 +26,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Results of two depths, named as bench-fio names them."""
+    """Return results at two depths, with bench-fio's file names."""
     folder = tmp_path_factory.mktemp("results")
     for depth in (1, 8):
         prefix = folder / f"randread-iodepth-{depth}-numjobs-1"
@@ -40,7 +40,7 @@ def results(tmp_path_factory):
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_fio_plot_draws(graph, results, tmp_path):
+def test_fio_plot_draws_the_results(graph, results, tmp_path):
     picture = tmp_path / "picture.png"
     depths = "1 8" if GRAPHS[graph] == "-l" else "8"
     words = f"-i {results} -T title -r randread -d {depths} -n 1 -o {picture} {GRAPHS[graph]}"

@@ -1,4 +1,4 @@
-"""A model is recovered from what was measured on the device, or it is said that it cannot be."""
+"""A model is recovered from measurements of a device, or the fit is refused with the reason."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def csv(path, rows):
     return path
 
 
-# The known array.
+# An array with known parameters.
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,8 @@ def fitted(halves):
     return array.answer("the first half", halves[0], lambda what, done, of: None, [])
 
 
-def estimate(found, key):
-    return next(one for one in found.estimates if one.key == key)
+def estimate(model, key):
+    return next(one for one in model.estimates if one.key == key)
 
 
 def test_the_known_array_is_recovered_from_half_a_capture(fitted):
@@ -76,13 +76,13 @@ def test_the_known_array_is_recovered_from_half_a_capture(fitted):
         assert one.low <= truth <= one.high
 
 
-def test_what_the_capture_does_not_tell_is_said(fitted):
+def test_parameters_that_the_capture_does_not_determine_are_marked(fitted):
     assert not estimate(fitted, "rate_outer").told
     assert "4 KiB" in estimate(fitted, "rate_outer").how
     assert not estimate(fitted, "write_settle").told
 
 
-def test_the_model_of_one_half_predicts_the_latencies_of_the_other(fitted, halves):
+def test_a_model_of_one_half_predicts_the_latencies_of_the_other_half(fitted, halves):
     scenario = fitted.scenario()
     held = fidelity(halves[1], scenario)
     assert held.measured.count == halves[1].rows
@@ -91,7 +91,7 @@ def test_the_model_of_one_half_predicts_the_latencies_of_the_other(fitted, halve
     assert fidelity(halves[1], without_limit).demerit > 2 * held.demerit
 
 
-def test_the_scenario_reads_back_as_what_was_fitted(fitted):
+def test_the_written_scenario_has_the_fitted_values(fitted):
     scenario = Scenario.loads(fitted.to_toml())
     assert scenario.backing.members == 4
     assert scenario.backing.queue_depth == 16
@@ -99,11 +99,11 @@ def test_the_scenario_reads_back_as_what_was_fitted(fitted):
     assert scenario.backing.window == 1
 
 
-# Recovery of invented devices.
+# Recovery of synthetic devices.
 
 
 def one_disk(count, seed, overhead_ms=0.3, track_ms=0.8, full_ms=12.0, rotation_ms=8.333):
-    """Requests one after the other to a disk of the model that is fitted, with a little noise."""
+    """Return sequentially issued requests to a disk of the fitted model, with a little noise."""
     random = np.random.default_rng(seed)
     stroke = 1000 * MIB
     place = random.integers(stroke // 4096, size=count) * 4096
@@ -120,7 +120,7 @@ def one_disk(count, seed, overhead_ms=0.3, track_ms=0.8, full_ms=12.0, rotation_
     return observed(done - service * MS, done, place, length)
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say():
+def test_intervals_cover_the_true_value_at_their_nominal_rate():
     truth = {"track_ms": 0.8, "reach_ms": 11.2, "rotation_ms": 8.333, "per_mib_ms": 8.0}
     held = []
     untold = ("settle_ms", "overhead_ms")
@@ -129,13 +129,15 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
         capture = one_disk(800, seed)
         seen = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
         density = disks._density(seen, {"overhead_ms": 0.3}, seen.is_timed)
-        found = disks.with_intervals(disks.likeliest(numbers, density), numbers, density)
-        held += [found.low[name] <= value <= found.high[name] for name, value in truth.items()]
-        assert found.values["per_mib_ms"] == pytest.approx(8.0, rel=0.1)
+        estimates = disks.with_intervals(disks.likeliest(numbers, density), numbers, density)
+        held += [
+            estimates.low[name] <= value <= estimates.high[name] for name, value in truth.items()
+        ]
+        assert estimates.values["per_mib_ms"] == pytest.approx(8.0, rel=0.1)
     assert np.mean(held) >= 0.85
 
 
-def test_flash_is_known_by_its_short_times_and_fitted_as_such(tmp_path):
+def test_flash_is_recognised_by_short_latencies_and_fitted_as_an_ssd(tmp_path):
     random = np.random.default_rng(1)
     rows, at, start = [], 0, 0
     for number in range(3000):
@@ -144,28 +146,28 @@ def test_flash_is_known_by_its_short_times_and_fitted_as_such(tmp_path):
         start = max(at, start + 20_000)
         done = start + 90_000 + (length - 4096) * 2
         rows.append((at, "R", int(random.integers(10**5)) * 4096, length, at, done))
-    found = fit(csv(tmp_path / "flash.csv", rows), check=False)
-    assert estimate(found, "random_read_iops").value == pytest.approx(50_000, rel=0.15)
-    assert found.scenario().backing.drive.kind == "ssd"
+    model = fit(csv(tmp_path / "flash.csv", rows), check=False)
+    assert estimate(model, "random_read_iops").value == pytest.approx(50_000, rel=0.15)
+    assert model.scenario().backing.drive.kind == "ssd"
 
 
-def test_latency_and_rate_of_flash_are_those_of_requests_alone():
+def test_latency_and_rate_of_flash_are_fitted_from_single_requests():
     random = np.random.default_rng(2)
     length = random.choice([4096, 65_536, 131_072], size=2000)
     start = np.arange(2000) * 1_000_000
     done = start + 80_000 + (length - 4096) * 2 + random.integers(-3000, 3000, 2000)
-    found = flash.fit(observed(start, done, random.integers(10**6, size=2000) * 4096, length))
-    latency, rate = found.latency_ns["read"], found.bytes_per_s
+    model = flash.fit(observed(start, done, random.integers(10**6, size=2000) * 4096, length))
+    latency, rate = model.latency_ns["read"], model.bytes_per_s
     assert latency.low - 500 <= 80_000 <= latency.high + 500
     assert rate.value == pytest.approx(500e6, rel=0.05)
-    assert "idle" in found.untold["write_latency"]
-    assert "under way" in found.untold["interval"]
+    assert "idle" in model.untold["write_latency"]
+    assert "under way" in model.untold["interval"]
 
 
-# What is told of a layout.
+# Layout of an array.
 
 
-def test_pieces_lie_where_a_stripe_puts_them():
+def test_pieces_of_requests_lie_on_the_members_of_the_stripe():
     capture = observed([0, 1], [10, 20], [60 * KIB, 0], np.array([200 * KIB, 4 * KIB]))
     seen = pieces(capture, capture.dispatch_ns, Layout(2, 64 * KIB))
     # 60..260 KiB: 60..64 and 128..192 on member 0, 64..128 and 192..256 on 1, 256..260 on 0
@@ -173,7 +175,7 @@ def test_pieces_lie_where_a_stripe_puts_them():
     assert seen.first.tolist() == [0, 2]
 
 
-def test_the_order_of_service_tells_a_disk_that_chooses():
+def test_the_order_of_completions_shows_whether_a_disk_reorders():
     capture = observed([0, 0, 0, 0], [10, 20, 30, 40], [0, 4 * MIB, 2 * MIB, MIB])
     one = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
     assert order.choice_share(one) == 0
@@ -181,14 +183,14 @@ def test_the_order_of_service_tells_a_disk_that_chooses():
     assert order.choice_share(pieces(turned, turned.dispatch_ns, Layout(1, MIB))) == 1
 
 
-def test_requests_beyond_the_depth_of_the_path_enter_when_another_is_done():
+def test_requests_beyond_the_queue_depth_enter_at_a_completion():
     capture = observed([0, 1, 2], [30, 20, 50], [0, 0, 0])
     assert capture.entered_ns(0).tolist() == [0, 1, 2]
     assert capture.entered_ns(2).tolist() == [0, 1, 20]
     assert capture.entered_ns(1).tolist() == [0, 30, 30]
 
 
-def test_of_a_long_capture_stretches_are_kept():
+def test_a_long_capture_is_sampled_in_stretches():
     def chunks():
         for number in range(100):
             rows = no_requests(STRETCH)
@@ -205,10 +207,10 @@ def test_of_a_long_capture_stretches_are_kept():
     assert len(list(kept.stretches())) == kept.rows // STRETCH
 
 
-# What cannot be told.
+# Refused captures.
 
 
-def test_without_completions_there_is_nothing_to_fit_to(tmp_path):
+def test_a_capture_without_completions_is_refused(tmp_path):
     path = csv(tmp_path / "open.csv", [(i, "R", i * 4096, 4096, i, "") for i in range(300)])
     with pytest.raises(FitError, match="no completions"):
         fit(path)
@@ -220,13 +222,13 @@ def test_too_few_requests_are_refused(tmp_path):
         fit(path)
 
 
-def test_a_sequential_capture_shows_no_arm(tmp_path):
+def test_a_sequential_capture_is_refused(tmp_path):
     rows = [(i * 10**6, "R", i * 4096, 4096, i * 10**6, i * 10**6 + 10**5) for i in range(500)]
     with pytest.raises(FitError, match="not sequential"):
         fit(csv(tmp_path / "stream.csv", rows))
 
 
-def test_times_of_no_disk_are_not_called_a_disk(tmp_path):
+def test_latencies_unlike_those_of_disks_are_refused(tmp_path):
     random = np.random.default_rng(3)
     rows = []
     for number in range(600):
@@ -236,11 +238,11 @@ def test_times_of_no_disk_are_not_called_a_disk(tmp_path):
         fit(csv(tmp_path / "odd.csv", rows))
 
 
-def test_a_capture_without_dispatches_is_fitted_from_the_queue_and_says_so(tmp_path):
+def test_a_capture_without_dispatch_times_is_fitted_with_a_note(tmp_path):
     random = np.random.default_rng(4)
     rows = [
         (i * 10**6, "R", int(random.integers(10**5)) * 4096, 4096, "", i * 10**6 + 90_000)
         for i in range(500)
     ]
-    found = fit(csv(tmp_path / "queued.csv", rows), check=False)
-    assert any("no dispatch" in note for note in found.notes)
+    model = fit(csv(tmp_path / "queued.csv", rows), check=False)
+    assert any("no dispatch" in note for note in model.notes)

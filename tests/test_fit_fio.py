@@ -1,4 +1,4 @@
-"""fio's results make a disk or an SSD, or it is said why they do not."""
+"""A disk or an SSD is fitted to fio's results, or the fit is refused with the reason."""
 
 import json
 
@@ -23,8 +23,8 @@ def job(latency_ns, depth=1, iops=None, **options):
             "percentile": {f"{p:.6f}": int(np.percentile(latency_ns, p)) for p in PERCENTS},
         },
     }
-    said = {"rw": "randread", "iodepth": str(depth), **options}
-    return {"jobname": "one", "job options": said, "read": read, "write": empty}
+    job_options = {"rw": "randread", "iodepth": str(depth), **options}
+    return {"jobname": "one", "job options": job_options, "read": read, "write": empty}
 
 
 def results(path, *jobs, **common):
@@ -40,30 +40,30 @@ def disk(seed, count=4000):
     return (0.9 + 11 * np.sqrt(share) + random.uniform(0, 60e3 / 7200, count)) * 1e6
 
 
-def estimate(found, key):
-    return next(one for one in found.estimates if one.key == key)
+def estimate(model, key):
+    return next(one for one in model.estimates if one.key == key)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_disk_at_depth_1_is_recovered_within_its_intervals(tmp_path, seed):
-    """Percentiles alone hardly tell arm from platter; their sum they tell well."""
+    """Percentiles alone determine the sum of seek and rotation, hardly the two parts."""
     latency = disk(seed)
-    found = fit(results(tmp_path / "disk.json", job(latency)))
-    rpm, full = estimate(found, "rpm"), estimate(found, "seek_full")
+    model = fit(results(tmp_path / "disk.json", job(latency)))
+    rpm, full = estimate(model, "rpm"), estimate(model, "seek_full")
     assert rpm.low <= 7200 <= rpm.high
     assert full.low <= 11.7e6 <= full.high or full.value == pytest.approx(11.7e6, rel=0.03)
-    drive = found.scenario().backing.drive
+    drive = model.scenario().backing.drive
     mean_ns = drive.overhead_ns + drive.seek_average_ns + drive.rev_ns / 2
     assert mean_ns == pytest.approx(latency.mean(), rel=0.02)
 
 
 def test_an_ssd_at_several_depths_is_recovered(tmp_path):
     latency = np.full(1000, 90_000)
-    found = fit(results(tmp_path / "ssd.json", job(latency), job(latency * 4, 32, iops=80_000)))
-    assert estimate(found, "read_latency").value == pytest.approx(90_000, rel=0.01)
-    assert estimate(found, "random_read_iops").value == 80_000
-    assert not estimate(found, "write_latency").told
-    assert found.scenario().backing.drive.kind == "ssd"
+    model = fit(results(tmp_path / "ssd.json", job(latency), job(latency * 4, 32, iops=80_000)))
+    assert estimate(model, "read_latency").value == pytest.approx(90_000, rel=0.01)
+    assert estimate(model, "random_read_iops").value == 80_000
+    assert not estimate(model, "write_latency").told
+    assert model.scenario().backing.drive.kind == "ssd"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_ssd_at_several_depths_is_recovered(tmp_path):
         ({"depth": 32}, "mostly waiting"),
     ],
 )
-def test_what_tells_nothing_is_refused_with_the_reason(tmp_path, options, why):
+def test_unsuitable_results_are_refused_with_the_reason(tmp_path, options, why):
     path = results(tmp_path / "odd.json", job(disk(0), **options))
     with pytest.raises(FitError, match=why):
         fit(path)

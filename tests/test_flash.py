@@ -1,4 +1,4 @@
-"""SSDs, by datasheet and in detail: what one does, and that engine and reference agree on it."""
+"""SSDs, by datasheet and in detail: their behaviour, and the agreement of engine and reference."""
 
 import os
 from dataclasses import replace
@@ -24,7 +24,7 @@ READ, WRITE, DISCARD, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.DISCARD,
 
 
 def on_engine(parameters, requests, members=1):
-    """(time, number of the request) of all completions; interpreted."""
+    """Return (time, request number) of all completions; interpreted."""
     bank = device(parameters, members)
     events, done, todo = Events.new(4), [], list(enumerate(requests))
     while todo or not events.heap.is_empty():
@@ -61,7 +61,7 @@ def on_reference(parameters, requests, members=1):
 
 
 def workload(parameters, count, random):
-    """Requests of all kinds within the capacity, many at a time."""
+    """Return requests of all kinds within the capacity, many at a time."""
     now, requests = 0, []
     for _ in range(count):
         now += random.choice([0, 0, 0, 1000, 50_000, 300_000])
@@ -80,10 +80,10 @@ def workload(parameters, count, random):
 @given(ssds(4096) | flashes(4096), st.integers(0, 200), st.integers(0, 2**32), st.integers(1, 2))
 def test_engine_and_reference_agree(parameters, count, seed, members):
     requests = workload(parameters, count, Random(seed))
-    found, bank = on_engine(parameters, requests, members)
+    completions, bank = on_engine(parameters, requests, members)
     expected, drives = on_reference(parameters, requests, members)
-    assert found == expected
-    assert sorted(number for _, number in found) == list(range(count))
+    assert completions == expected
+    assert sorted(number for _, number in completions) == list(range(count))
     totals = bank.totals(0)
     assert totals["bytes_written"] == sum(drive.counters["write_bytes"] for drive in drives)
     if isinstance(parameters, FlashParameters) and parameters.mapped_units:
@@ -95,7 +95,7 @@ def test_engine_and_reference_agree(parameters, count, seed, members):
 
 US, MS, PAGE = 1000, 1_000_000, 4096
 
-# Two dies on one channel that carries a page in 10 us; what a test is about, it changes.
+# Two dies on one channel that carries a page in 10 us; each test changes what it needs.
 FLASH = FlashParameters(
     dies=2, channels=1, unit_bytes=PAGE, program_units=1, interval_ns=0, command_ns=0, write_ns=0,
     read_ns=50 * US, step_ns=0, program_ns=1000 * US, collect_ns=0, suspend_ns=20 * US,
@@ -117,36 +117,36 @@ def flush(at_us):
 
 
 def done_us(parameters, *requests):
-    """When each request is complete, in microseconds: the engine says so, and the reference."""
-    found, _ = on_engine(parameters, requests)
-    assert found == on_reference(parameters, requests)[0]
-    times = {number: time / US for time, number in found}
+    """Return completion times in microseconds; check that engine and reference agree."""
+    completions, _ = on_engine(parameters, requests)
+    assert completions == on_reference(parameters, requests)[0]
+    times = {number: time / US for time, number in completions}
     return [times[number] for number in range(len(requests))]
 
 
-def test_dies_of_a_channel_sense_together_and_send_one_after_another():
+def test_dies_of_a_channel_sense_in_parallel_and_transfer_in_turn():
     assert done_us(FLASH, read(0, 0), read(0, 1)) == [60, 70]
     assert done_us(replace(FLASH, channels=2), read(0, 0), read(0, 1)) == [60, 60]
 
 
 def test_a_die_takes_the_next_command_when_the_channel_is_free():
-    # Die 0 has sent at 60, but die 1 sends until 70.
+    # Die 0 ends its transfer at 60, but die 1 transfers until 70.
     assert done_us(FLASH, read(0, 0), read(0, 1), read(0, 2)) == [60, 70, 130]
 
 
 def test_a_read_suspends_a_program_or_waits_for_its_end():
-    # Data in until 10, the program until 1010; a read at 100 gets the die at 120.
+    # Data transfer until 10, the program until 1010; a read at 100 gets the die at 120.
     assert done_us(FLASH, write(0, 0), read(100, 0))[1] == 180
     assert done_us(FLASH, write(0, 0), read(1000, 0))[1] == 1070
     never = replace(FLASH, suspend_ns=10 * MS)
     assert done_us(never, write(0, 0), read(100, 0))[1] == 1070
 
 
-def test_a_read_waits_for_a_program_whose_data_are_still_crossing():
+def test_a_read_waits_for_a_program_whose_data_are_still_being_transferred():
     assert done_us(FLASH, write(0, 0), read(5, 0))[1] == 1070
 
 
-def test_a_write_is_done_when_it_is_in_the_buffer():
+def test_a_write_completes_when_it_is_in_the_buffer():
     # Four pages fit; two dies program two of them by 1010 and 1020, their successors' data follow.
     times = done_us(FLASH, *[write(0, page) for page in range(6)])
     assert times == [0, 0, 0, 0, 1010, 1020]
@@ -159,38 +159,38 @@ def test_a_flush_waits_for_all_programs():
     assert done_us(FLASH, flush(5)) == [5]
 
 
-def test_a_flush_programs_what_does_not_fill_a_program():
+def test_a_flush_programs_partial_pages_of_the_buffer():
     large = replace(FLASH, program_units=4)
     assert done_us(large, write(0, 0), flush(0)) == [0, 40 + 1000 + 300]
 
 
-def test_nothing_is_served_beside_a_flush_of_sata():
+def test_sata_serves_no_request_during_a_flush():
     sata = replace(FLASH, is_blocking=1)
     requests = [write(0, 0), flush(10), read(20, 1)]
     assert done_us(FLASH, *requests)[2] == 80
     assert done_us(sata, *requests)[2] == 1310 + 60
 
 
-def test_a_forced_write_waits_for_its_own_program():
+def test_a_write_with_fua_waits_for_its_own_program():
     assert done_us(FLASH, write(0, 0, FUA), write(0, 1)) == [1010 + 300, 0]
     assert done_us(replace(FLASH, is_protected=1), write(0, 0, FUA)) == [0]
     # The first is programmed before the second is taken.
     assert done_us(FLASH, write(0, 0), write(0, 1, PREFLUSH)) == [0, 1310]
 
 
-def test_collection_by_closed_form_goes_before_each_program():
+def test_closed_form_garbage_collection_precedes_each_program():
     busy = replace(FLASH, collect_ns=500 * US)
     assert done_us(busy, write(0, 0), flush(0)) == [0, 10 + 500 + 1000 + 300]
 
 
-def test_a_datasheets_flush_drains_the_dies():
+def test_a_flush_in_the_datasheet_model_drains_the_dies():
     ssd = SsdParameters(
         dies=1, unit_bytes=PAGE, command_ns=10 * US, interval_ns=0, read_ns=50 * US,
         program_ns=1000 * US, scatter_ns=0, suspend_ns=20 * US, write_ns=0, buffer_ns=5 * MS,
         link_bytes_per_s=10**18, capacity_bytes=64 * PAGE, flush_ns=300 * US, is_protected=0,
     )  # fmt: skip
     requests = [write(0, 0), flush(0), read(10, 1)]
-    # the read comes after the flush was taken, and suspends what that waits for
+    # the read arrives after the flush, and suspends the programs for which the flush waits
     assert done_us(ssd, *requests) == [10, 1310, 90]
     assert done_us(replace(ssd, is_blocking=1), *requests) == [10, 1310, 1370]
     assert done_us(replace(ssd, is_protected=1), *requests) == [10, 310, 90]
@@ -206,7 +206,7 @@ def write_all(mapping, units):
 
 
 def amplification(spare, chosen, blocks=256, block_units=256):
-    """The steady write amplification of a drive whose units are written as `chosen` says."""
+    """Return the steady write amplification of a drive written in `chosen` order of units."""
     units = int(blocks * block_units / (1 + spare))
     flash = {
         "dies": 4, "program_units": 4, "block_units": block_units, "blocks": blocks,
@@ -222,12 +222,12 @@ def amplification(spare, chosen, blocks=256, block_units=256):
 
 
 @pytest.mark.parametrize("spare", [0.28, 1.0])
-def test_random_writes_cost_what_the_closed_form_says(spare):
-    found = amplification(spare, lambda random, units: random.integers(0, units, 3 * units))
-    assert found == pytest.approx(write_amplification(spare), rel=0.03)
+def test_write_amplification_of_random_writes_equals_the_closed_form(spare):
+    measured = amplification(spare, lambda random, units: random.integers(0, units, 3 * units))
+    assert measured == pytest.approx(write_amplification(spare), rel=0.03)
 
 
-def test_a_log_of_large_segments_moves_nothing():
+def test_a_log_of_large_segments_has_no_write_amplification():
     def segments(random, units):
         first = random.integers(0, units // 4096, 3 * units // 4096) * 4096
         return (first[:, None] + np.arange(4096)).ravel()
@@ -235,7 +235,7 @@ def test_a_log_of_large_segments_moves_nothing():
     assert amplification(0.28, segments) < 1.1
 
 
-def test_what_is_discarded_need_not_be_moved():
+def test_discarded_units_are_not_moved_by_garbage_collection():
     drive = replace(FLASH, mapped_units=64, blocks=11, block_units=8, filled=1, buffer_units=1000)
     random = Random(1)
     writes = [write(at, random.randrange(32)) for at in range(400)]
@@ -248,7 +248,7 @@ def test_what_is_discarded_need_not_be_moved():
     assert 0 <= half_discarded < everything / 4
 
 
-def test_the_known_values_of_the_closed_form():
+def test_the_closed_form_gives_the_published_values():
     # gc_write_amplification.csv; 2.36 at 30 % is published too (arXiv 1110.4245)
     known = {0.05: 10.6721, 0.07: 7.8172, 0.28: 2.4814, 0.30: 2.3642, 1.0: 1.2550}
     for spare, expected in known.items():
@@ -265,24 +265,24 @@ def site(flash, members=1, size="10%"):
     )
 
 
-def test_a_drive_in_detail_is_as_fast_as_its_datasheet():
+def test_a_detailed_drive_reaches_its_datasheet_figures():
     drive = site('gc = "closed-form"').cache.drive
-    found = flash_timing(drive, drive.flash, drive.capacity_bytes)
-    transfer = 400 + 4096 * 10**9 // found["channel_bytes_per_s"]
-    mean = found["read_ns"] + found["step_ns"] * 4 // 3
+    timing = flash_timing(drive, drive.flash, drive.capacity_bytes)
+    transfer = 400 + 4096 * 10**9 // timing["channel_bytes_per_s"]
+    mean = timing["read_ns"] + timing["step_ns"] * 4 // 3
     assert mean + transfer + drive.command_ns + drive.wire_ns == pytest.approx(90 * US, abs=2)
-    cycle = found["program_ns"] + 400 + 65_536 * 10**9 // found["channel_bytes_per_s"]
+    cycle = timing["program_ns"] + 400 + 65_536 * 10**9 // timing["channel_bytes_per_s"]
     assert 64 * 65_536 * 1e9 / cycle == pytest.approx(drive.sequential_write, rel=0.001)
-    assert found["mapped_units"] == 0
+    assert timing["mapped_units"] == 0
 
 
-def test_a_simulated_drive_has_a_map_of_its_capacity():
+def test_the_mapping_of_a_simulated_drive_covers_its_capacity():
     bank = building.machine(site('over_provisioning = "28%"'), "open", 10**9, 100).below.fast.device
     assert bank.mapping.where.shape[1] == -(-(10**9) // 4096)
     assert bank.mapping.owner.shape[1] == pytest.approx(1.28 * 10**9 / 4096, rel=0.01)
 
 
-def test_a_cache_may_lie_on_several_drives():
+def test_a_cache_may_span_several_drives():
     tier = building.machine(site("", members=3), "open", 10**9, 100).below.fast
     assert (tier.members, tier.layout.chunk_bytes) == (3, 65_536)
     assert site("", members=3, size="3GB").cache.endurance_bytes == 3 * 7008 * 10**12
@@ -300,6 +300,6 @@ def test_a_cache_may_lie_on_several_drives():
         ('gc = "simulate"', "did you mean 'simulated'"),
     ],
 )
-def test_what_no_flash_is_like_is_refused(flash, message):
+def test_impossible_flash_parameters_are_refused(flash, message):
     with pytest.raises(ScenarioError, match=message):
         site(flash)

@@ -1,4 +1,4 @@
-"""A fleet: the volumes of one trace, split, each replayed by itself, summed up."""
+"""A fleet: the volumes of one trace, split, replayed one by one, and summed."""
 
 import json
 
@@ -19,7 +19,7 @@ BEGAN_US = 1_577_808_000_000_000
 
 @pytest.fixture
 def trace(tmp_path):
-    """Three volumes in Alibaba's format: 7 has most bytes, then 3, then 12."""
+    """Three volumes in Alibaba's format: 7 has the most bytes, then 3, then 12."""
     draw = np.random.default_rng(1)
     volumes = draw.choice([7, 3, 12], 3000, p=[0.6, 0.3, 0.1])
     lines = [
@@ -36,9 +36,9 @@ def columns(trace):
     return [np.concatenate(parts) for parts in zip(*(chunk[:5] for chunk in trace.chunks()))]
 
 
-def test_a_volume_that_was_split_off_is_what_device_chooses(trace, tmp_path):
-    (said,) = plan(trace).traces
-    volumes = volumes_of(said, 0, tmp_path / "kept")
+def test_a_split_volume_equals_the_selection_by_device(trace, tmp_path):
+    (source,) = plan(trace).traces
+    volumes = volumes_of(source, 0, tmp_path / "kept")
     assert [each.device for each in volumes] == ["7", "3", "12"]
     for each in volumes:
         alone = Trace.read(str(trace), device=each.device)
@@ -48,48 +48,48 @@ def test_a_volume_that_was_split_off_is_what_device_chooses(trace, tmp_path):
     assert "--device" in each.arguments
 
 
-def test_the_volumes_with_most_bytes_are_split_once(trace, tmp_path):
-    (said,) = plan(trace).traces
-    first = volumes_of(said, 2, tmp_path)
+def test_the_volumes_with_the_most_bytes_are_split_once(trace, tmp_path):
+    (source,) = plan(trace).traces
+    first = volumes_of(source, 2, tmp_path)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.rows")}
-    assert volumes_of(said, 2, tmp_path) == first
+    assert volumes_of(source, 2, tmp_path) == first
     assert [each.device for each in first] == ["7", "3"]
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.rows")}
 
 
 def volume(point):
-    """A volume that gains as often as its number says."""
+    """Return a result whose gain is the number of the volume."""
     number = int(point.trace.device)
-    found = made_up(point) | {"requests": 100 * number, READS: 10 * number, ALONE: 8e6}
-    return found | {MEAN: 8e6 / number, "answer": "yes" if number > 5 else "no"}
+    row = made_up(point) | {"requests": 100 * number, READS: 10 * number, ALONE: 8e6}
+    return row | {MEAN: 8e6 / number, "answer": "yes" if number > 5 else "no"}
 
 
-def test_volumes_are_summed_up(trace, tmp_path):
-    made = plan(trace, ["cache.size=1GiB,2GiB"], fleet=0)
-    found = sweep(made, tmp_path / "kept", 1, compute=volume)
-    first, second = found.fleet
+def test_the_summary_adds_up_all_volumes(trace, tmp_path):
+    planned = plan(trace, ["cache.size=1GiB,2GiB"], fleet=0)
+    row = sweep(planned, tmp_path / "kept", 1, compute=volume)
+    first, second = row.fleet
     assert first.answers == {"yes": 2, "no": 1, "unsure": 0}
     assert first.requests == 2200
     assert first.gains == pytest.approx([3, 7, 12])
     assert first.quantiles[50] == pytest.approx(7)
     reads = 10 * (7 + 3 + 12)
-    assert first.mean_ns == pytest.approx(3 * 10 * 8e6 / reads)  # each volume: as many as it gains
+    assert first.mean_ns == pytest.approx(3 * 10 * 8e6 / reads)  # per volume: its gain
     assert first.alone_ns == 8e6
     assert {first.ssd_bytes, second.ssd_bytes} == {3 << 30, 6 << 30}
-    assert json.loads(json.dumps(found.to_dict()["fleet"], allow_nan=False))[0]["volumes"] == 3
-    page = of(found.to_dict())
+    assert json.loads(json.dumps(row.to_dict()["fleet"], allow_nan=False))[0]["volumes"] == 3
+    page = of(row.to_dict())
     assert ">The fleet<" in page
     head = page[page.index("<header>") : page.index("</header>")]
-    assert f"{trace}: 3 volumes" in head  # not each of them by its path
+    assert f"{trace}: 3 volumes" in head  # not the path of each volume
     assert "<summary>3 volumes, each with 2 settings</summary>" in page
     assert '<th scope="row">fleet.csv 12</th>' in page
     assert ">What is best<" not in page
-    lines = text(found).splitlines()
+    lines = text(row).splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert any("size=1GiB" in line and "7.00" in line for line in lines)
 
 
-def test_what_is_no_fleet_is_refused(trace, tmp_path):
+def test_a_trace_without_several_volumes_is_refused(trace, tmp_path):
     single = tmp_path / "one.csv"
     single.write_text(f"7,R,0,4096,{BEGAN_US}\n7,W,0,4096,{BEGAN_US + 5}\n")
     with pytest.raises(UsageError, match="this trace has one"):

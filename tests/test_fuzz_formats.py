@@ -20,20 +20,20 @@ from hybridsim.traces.formats import FORMATS
 from hybridsim.traces.trace import Trace
 
 ABSURD = 1 << 62
-PARTS_MAX = 100  # of a made load, which damage may turn into one of years
-# Of each kind in the long run: HYBRIDSIM_FUZZ=100-400000 are ten million damaged files in all, and
-# a run that was cut short goes on at the seed where it was.
+PARTS_MAX = 100  # of a generated load; damage may turn it into one of years
+# Seeds of each kind in the long run: HYBRIDSIM_FUZZ=100-400000 gives ten million damaged files;
+# an interrupted run continues from its last seed.
 FIRST, LAST = map(int, os.environ.get("HYBRIDSIM_FUZZ", "100-10000").split("-"))
 
 
 def check(path, format=None, use_dispatch=False):
-    """Read all; what comes out makes sense."""
+    """Read a whole trace and check that the result is plausible."""
     with contextlib.suppress(TraceError):
         check_sound(Trace.read(path, format=format, use_dispatch=use_dispatch))
 
 
 def check_sound(trace):
-    """Times, places and warnings are all possible ones."""
+    """Check that times, offsets and warnings are valid."""
     last = 0
     for chunk in islice(trace.chunks(100), PARTS_MAX if trace.is_made else None):
         assert chunk.rows > 0
@@ -55,16 +55,16 @@ def check_sound(trace):
         assert warning.text
 
 
-def test_there_is_a_file_of_every_format_to_damage(tmp_path):
-    """What a new format lacks here is a line in damaged.py."""
-    found = set()
+def test_every_format_has_a_file_to_damage(tmp_path):
+    """Add a line for a new format to damaged.py."""
+    covered = set()
     for kind, data in SEEDS.items():
         path = tmp_path / kind
         path.write_bytes(data)
         trace = Trace.read(path, format=forced(kind))
         assert sum(chunk.rows for chunk in trace.chunks()) > 1
-        found.add(trace.format)
-    assert found == FORMATS.keys() - {"parquet"}  # that one is read by pyarrow, an extra
+        covered.add(trace.format)
+    assert covered == FORMATS.keys() - {"parquet"}  # read by pyarrow, an optional package
 
 
 def fuzz(folder, kind, seeds):
@@ -80,13 +80,13 @@ def fuzz(folder, kind, seeds):
 
 
 @pytest.mark.parametrize("kind", SEEDS)
-def test_damaged_files(kind, tmp_path):
+def test_damaged_files_give_a_trace_or_a_trace_error(kind, tmp_path):
     fuzz(tmp_path, kind, range(100))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", SEEDS)
-def test_damaged_files_for_long(kind, tmp_path):
+def test_damaged_files_give_a_trace_or_a_trace_error_in_the_long_run(kind, tmp_path):
     fuzz(tmp_path, kind, range(FIRST, LAST))
 
 
@@ -128,18 +128,18 @@ def fuzz_parquet(path, seeds):
             raise
 
 
-def test_damaged_parquet(tmp_path):
+def test_damaged_parquet_files_give_a_trace_or_a_trace_error(tmp_path):
     fuzz_parquet(tmp_path / "a", range(100))
 
 
 @pytest.mark.long
-def test_damaged_files_for_long_parquet(tmp_path):
+def test_damaged_parquet_files_give_a_trace_or_a_trace_error_in_the_long_run(tmp_path):
     fuzz_parquet(tmp_path / "a", range(FIRST, LAST))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=400), st.sampled_from([None, *FORMATS]))
-def test_any_bytes(tmp_path_factory, data, format):
+def test_arbitrary_bytes_give_a_trace_or_a_trace_error(tmp_path_factory, data, format):
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(data)
     check(path, format)
@@ -166,7 +166,7 @@ FIELDS = st.tuples(
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(FIELDS, min_size=1, max_size=60))
-def test_any_records(tmp_path_factory, fields):
+def test_arbitrary_records_give_a_trace_or_a_trace_error(tmp_path_factory, fields):
     path = tmp_path_factory.getbasetemp() / "records"
     path.write_bytes(b"".join(RECORD.pack(*each) + b"\x01" * each[-1] for each in fields))
     check(path)

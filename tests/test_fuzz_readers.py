@@ -1,6 +1,6 @@
-"""Some damaged files of every reader; benchmarks/fuzz.py damages as many as you like.
+"""Some damaged files of every reader; benchmarks/fuzz.py runs any number of them.
 
-Those of traces are in test_fuzz_formats.py, where they are read without being traced line by line.
+Traces are in test_fuzz_formats.py, where the reader runs without line tracing.
 """
 
 import sys
@@ -18,16 +18,16 @@ NAMES = [name for name in readers() if not name.startswith("trace-")]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_damage_ends_in_success_or_in_an_error_with_the_name(name):
-    count, _, found = fuzz(name, SLOW.get(name, 25), seed=1)
+def test_a_damaged_file_is_read_or_refused_with_its_name(name):
+    count, _, failures = fuzz(name, SLOW.get(name, 25), seed=1)
     assert count > 0
-    assert not found
+    assert not failures
 
 
 @pytest.mark.parametrize(
     ("raised", "words"), [(KeyError("a"), "KeyError"), (MemoryError(), "MemoryError")]
 )
-def test_what_is_no_error_of_the_project_is_found(monkeypatch, raised, words):
+def test_the_fuzzer_reports_exceptions_that_are_not_the_projects(monkeypatch, raised, words):
     def read(path):
         raise raised
 

@@ -1,4 +1,4 @@
-"""Scenario files as nobody has written them yet: those that are possible, and those that are not.
+"""Random scenario files: valid ones and damaged ones.
 
 A seed that fails is printed with the line that runs it again.
 """
@@ -29,7 +29,7 @@ TABLES = [
     *[(), ("backing",), ("cache",), ("host",), ("replay",), ("price",), ("backing", "rebuild")],
     *[("backing", "controller"), ("backing", "drive"), ("cache", "drive", "flash")],
 ]
-# Of each kind in the long run: 100-100000 takes an hour.
+# Seeds of each kind in the long run: 100-100000 takes an hour.
 FIRST, LAST = map(int, os.environ.get("HYBRIDSIM_FUZZ", "100-5000").split("-"))
 
 
@@ -47,38 +47,38 @@ def loaded_again(scenario):
     return Scenario.loads(scenario.to_toml(), "shown.toml")
 
 
-class TestRight:
-    def test_every_key_is_drawn(self):
-        """What a new key lacks here is a line in scenario_texts.py."""
-        found = {path: set() for path in TABLES}
+class TestValidScenarios:
+    def test_every_key_of_the_model_is_drawn(self):
+        """Add a line for a new key to scenario_texts.py."""
+        drawn = {path: set() for path in TABLES}
         for seed in range(600):
-            said = tomllib.loads(scenario_text(seed))
+            table = tomllib.loads(scenario_text(seed))
             for path in TABLES:
-                found[path] |= within(said, path).keys()
+                drawn[path] |= within(table, path).keys()
         flash = {fact.alias or name for name, fact in ssd.Flash.model_fields.items()}
         for path in TABLES:
-            assert found[path] == (set(known_keys((*path, ""))) or flash)
+            assert drawn[path] == (set(known_keys((*path, ""))) or flash)
 
-    def test_it_loads_and_is_shown_as_it_is(self):
+    def test_valid_scenarios_load_and_show_reproduces_them(self):
         tried(check_possible, range(60))
 
     @pytest.mark.long
-    def test_it_loads_for_long_possible(self):
+    def test_valid_scenarios_load_and_show_reproduces_them_in_the_long_run(self):
         tried(check_possible, range(FIRST, LAST))
 
-    def test_engine_and_reference_do_the_same(self):
+    def test_engine_and_reference_agree_on_valid_scenarios(self):
         tried(check_simulated, range(8))
 
     @pytest.mark.long
-    def test_engine_and_reference_for_long_simulated(self):
+    def test_engine_and_reference_agree_on_valid_scenarios_in_the_long_run(self):
         tried(check_simulated, range(FIRST, min(LAST, FIRST + 1000)))
 
 
-def within(said, path):
+def within(table, path):
     """Return the table at a path, or an empty one."""
     for key in path:
-        said = said.get(key, {}) if isinstance(said, dict) else {}
-    return said if isinstance(said, dict) else {}
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    return table if isinstance(table, dict) else {}
 
 
 def check_possible(seed):
@@ -89,7 +89,7 @@ def check_possible(seed):
 
 
 def check_simulated(seed):
-    """A short trace on the machine that scenario/building/ makes, and on the reference's."""
+    """Run a short trace on the machine that scenario/building/ creates, and on the reference's."""
     scenario = Scenario.loads(scenario_text(seed), "site.toml")
     if not is_quick(scenario):
         return
@@ -100,18 +100,18 @@ def check_simulated(seed):
         capacity=VOLUME, page_bytes=min(scenario.cache.page_bytes, MIB), hot=40,
         interval_ns=rng.choice([1000, 10**6, 2 * 10**7]), streams=3, reads=70, known=80, random=rng,
     )  # fmt: skip
-    said = in_reference(scenario, mode, VOLUME, pages, workload.requests(80))
-    expected = said.run()
-    made = building.machine(scenario, mode.name.lower(), VOLUME, pages)
-    facts, finished = simulate(said, interpreted=True, made=made)
+    simulated = in_reference(scenario, mode, VOLUME, pages, workload.requests(80))
+    expected = simulated.run()
+    machine = building.machine(scenario, mode.name.lower(), VOLUME, pages)
+    facts, finished = simulate(simulated, interpreted=True, built=machine)
     assert facts == expected.facts
     counted = counters(finished)
     assert counted == {name: expected.counters.get(name, 0) for name in counted}
-    check_conserved(said, facts, counted)
+    check_conserved(simulated, facts, counted)
 
 
 def is_quick(scenario):
-    """Tell whether 80 requests do not take hours of its time, or gigabytes of ours."""
+    """Return whether 80 requests take neither hours of simulated time nor gigabytes of memory."""
     host, drives = scenario.host, (scenario.backing.drive, scenario.cache.drive)
     flash = [getattr(drive, "flash", None) for drive in drives]
     return (
@@ -125,11 +125,11 @@ def is_quick(scenario):
     )
 
 
-def check_conserved(said, facts, counted):
-    """Nothing is lost, nothing counted twice."""
-    assert sorted(fact.number for fact in facts) == list(range(len(said.requests)))
+def check_conserved(simulated, facts, counted):
+    """Check that nothing is lost or counted twice."""
+    assert sorted(fact.number for fact in facts) == list(range(len(simulated.requests)))
     for fact in facts:
-        request = said.requests[fact.number]
+        request = simulated.requests[fact.number]
         assert (fact.op, fact.length) == (request.op, request.length)
         assert 0 <= fact.issue_ns <= fact.done_ns
         assert 0 <= fact.pages_hit <= fact.pages  # the rest of its accesses are misses
@@ -137,22 +137,24 @@ def check_conserved(said, facts, counted):
     written = sum(fact.length for fact in facts if fact.op == Op.WRITE)
     dram = counted.get("dram_read_bytes", 0) + counted.get("waited_bytes", 0)
     assert read <= counted["slow_read_bytes"] + counted["fast_read_bytes"] + dram
-    if said.controller is None:
+    if simulated.controller is None:
         assert written <= counted["slow_write_bytes"] + counted["fast_write_bytes"]
 
 
-class TestWrong:
-    def test_it_is_told_with_its_place(self, tmp_path):
+class TestDamagedScenarios:
+    def test_damaged_scenarios_load_or_give_one_error_with_its_place(self, tmp_path):
         tried(check_damaged, range(150), tmp_path / "site.toml")
 
     @pytest.mark.long
-    def test_it_is_told_for_long_damaged(self, tmp_path):
+    def test_damaged_scenarios_load_or_give_one_error_with_its_place_in_the_long_run(
+        self, tmp_path
+    ):
         tried(check_damaged, range(FIRST, LAST), tmp_path / "site.toml")
 
     @pytest.mark.parametrize(
         "text", ["[cache]\nsize = 16GiB", "[cache]\nsise = 1", "a." * 999 + "a = 1", "\xff"]
     )
-    def test_the_command_line_says_it_once(self, text, tmp_path):
+    def test_the_command_line_prints_one_error(self, text, tmp_path):
         (tmp_path / "site.toml").write_text(text, encoding="latin-1")
         line = [sys.executable, "-m", "hybridsim", "scenario", "check", "site.toml"]
         env = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(__file__))}
@@ -162,7 +164,7 @@ class TestWrong:
 
 
 def check_damaged(seed, path):
-    """It loads, and then it is shown as it is; or there is one message, with file and place."""
+    """Check that the file loads and show reproduces it, or that one error names file and place."""
     path.write_bytes(damaged_scenario(seed))
     try:
         scenario = Scenario.load(path)

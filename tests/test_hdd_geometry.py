@@ -1,4 +1,4 @@
-"""A disk laid out from its datasheet has the datasheet's seek times, rates and capacity."""
+"""A disk geometry derived from a datasheet has its seek times, rates and capacity."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def seek(g: Geometry, distance):
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
 @pytest.mark.parametrize("name", HDDS)
-def test_seek_times_are_the_datasheets(name, capacity):
+def test_seek_times_equal_the_datasheet(name, capacity):
     d = drive(name)
     g = geometry(d, capacity)
     distance = np.arange(1, g.cylinders)
@@ -42,14 +42,14 @@ def test_seek_times_are_the_datasheets(name, capacity):
 
 
 @pytest.mark.parametrize("name", HDDS)
-def test_one_track_of_the_whole_disk_is_the_datasheets(name):
+def test_the_single_track_seek_of_the_whole_disk_equals_the_datasheet(name):
     d = drive(name)
-    # a coarse table gives a few cylinders one time, that of the farthest
+    # a coarse table gives several cylinders the time of the farthest
     assert seek(geometry(d), 1) == pytest.approx(d.seek_track_ns, rel=0.1)
 
 
 @pytest.mark.parametrize("name", HDDS)
-def test_a_shrunken_disk_keeps_its_stroke(name):
+def test_a_reduced_capacity_keeps_the_full_stroke_time(name):
     d = drive(name)
     whole, part = geometry(d), geometry(d, 20 * 10**9)
     for share in (0.01, 0.1, 0.5, 0.9):
@@ -59,7 +59,7 @@ def test_a_shrunken_disk_keeps_its_stroke(name):
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
 @pytest.mark.parametrize("name", HDDS)
-def test_sequential_rates_are_the_datasheets(name, capacity):
+def test_sequential_rates_equal_the_datasheet(name, capacity):
     d = drive(name)
     g = geometry(d, capacity)
     rates = g.zone_track_bytes * 1e9 / (g.rev_ns + g.zone_skew_ns)
@@ -70,7 +70,7 @@ def test_sequential_rates_are_the_datasheets(name, capacity):
 
 
 @pytest.mark.parametrize("name", HDDS)
-def test_the_next_track_is_reached_in_time(name):
+def test_skew_covers_the_switch_to_the_next_track(name):
     d = drive(name)
     g = geometry(d)
     skew_ns = g.zone_skew_ns.min()
@@ -81,14 +81,14 @@ def test_the_next_track_is_reached_in_time(name):
 
 
 @given(st.sampled_from(ALL_HDDS), st.integers(512, 10**14))
-def test_every_byte_has_one_place(name, capacity):
+def test_every_byte_has_exactly_one_position(name, capacity):
     g = geometry(drive(name), capacity)
     assert g.zone_byte[0] == g.zone_track[0] == 0
     assert g.zone_byte[-1] == g.capacity_bytes == capacity
     assert len(g.zone_byte) - 1 == len(g.zone_track) == len(g.zone_track_bytes)
     assert np.all(np.diff(g.zone_byte) > 0)
     assert np.all(g.zone_track % g.surfaces == 0)
-    # zones end before the next begins; where all is data, just before
+    # a zone ends before the next one begins; without unused tracks, exactly there
     tracks, cut = np.divmod(np.diff(g.zone_byte), g.zone_track_bytes)
     assert np.all(g.zone_track[:-1] + tracks[:-1] + (cut[:-1] > 0) <= g.zone_track[1:])
     last_track = g.zone_track[-1] + (capacity - 1 - g.zone_byte[-2]) // g.zone_track_bytes[-1]
@@ -102,7 +102,7 @@ def test_every_byte_has_one_place(name, capacity):
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_a_measured_disk_is_as_it_was_measured(name):
+def test_a_measured_disk_has_its_measured_geometry(name):
     d = drive(name)
     g = geometry(d)
     assert g.surfaces == d.surfaces
@@ -116,14 +116,14 @@ def test_a_measured_disk_is_as_it_was_measured(name):
         assert seek(g, int(distance)) == pytest.approx(ms * 1e6, rel=0.01)
     if d.seek_fit is not None:
         a, b, split, c, e = d.seek_fit
-        scale = (d.cylinders - 1) / (g.cylinders - 1)  # cylinders of the table, of the zones
+        scale = (d.cylinders - 1) / (g.cylinders - 1)  # cylinders by the table, by the zones
         near, far = int(split / 4), int(split * 1.2)
         assert seek(g, round(near / scale)) == pytest.approx((a + b * near**0.5) * 1e6, rel=0.01)
         assert seek(g, round(far / scale)) == pytest.approx((c + e * far) * 1e6, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["seagate-cheetah-15k5", "hgst-ultrastar-7k8"])
-def test_outer_cylinders_keep_the_real_distances(name):
+def test_a_short_stroke_keeps_the_seek_times_of_outer_cylinders(name):
     d = drive(name)
     whole = geometry(d)
     outer = geometry(d, d.capacity_bytes // 10, short_stroke=True)
@@ -135,7 +135,7 @@ def test_outer_cylinders_keep_the_real_distances(name):
         geometry(d, d.capacity_bytes + 1, short_stroke=True)
 
 
-def test_writes_may_have_a_table_of_their_own():
+def test_writes_may_have_their_own_seek_table():
     settling = drive("seagate-cheetah-9lp")
     g = geometry(settling)
     assert np.all(g.write_move_ns == g.move_ns + settling.write_settle_ns)
@@ -144,7 +144,7 @@ def test_writes_may_have_a_table_of_their_own():
     assert geometry(own).write_move_ns[-1] == 12_000_000
 
 
-def test_arithmetic_by_hand():
+def test_the_geometry_equals_a_calculation_by_hand():
     d = drive("seagate-cheetah-15k7")
     g = geometry(d)
     assert g.rev_ns == 4_000_000
@@ -154,7 +154,7 @@ def test_arithmetic_by_hand():
     assert len(g.zone_track) == 16
 
 
-def test_impossible_arms_are_refused():
+def test_impossible_seek_times_are_refused():
     with pytest.raises(ValueError, match=r"the average must be between 2.47ms and 5.19ms"):
         drive("seagate-cheetah-15k7", seek_average="1ms")
     with pytest.raises(ValueError, match="inner tracks are shorter"):

@@ -1,4 +1,4 @@
-"""Caches without devices: page by page, against plain policies and known results."""
+"""`hits`: caches without devices, against the reference's policies and published results."""
 
 import json
 import os
@@ -32,17 +32,17 @@ SHARED = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shar
 
 
 def plain_hits(numbers, pages, replacement, admission=("always",)):
-    """The hits of a cache made of the reference's policies."""
-    said = CacheParameters(4096, pages, 0, 0, 1, admission, replacement)
-    admits = Machine.make_admission(None, said)
-    replaces = Machine.make_replacement(None, said, admits)
-    held, found = set(), 0
+    """Return the hits of a cache with the reference's policies."""
+    parameters = CacheParameters(4096, pages, 0, 0, 1, admission, replacement)
+    admits = Machine.make_admission(None, parameters)
+    replaces = Machine.make_replacement(None, parameters, admits)
+    held, hit_count = set(), 0
     for now, page in enumerate(numbers):
         admits.request(page * 4096, 4096, False)
         wanted = admits.consider(now, page, False, len(held) == pages)
         if page in held:
             replaces.touch(page)
-            found += 1
+            hit_count += 1
         elif wanted:
             replaces.missed(page)
             if len(held) == pages:
@@ -51,7 +51,7 @@ def plain_hits(numbers, pages, replacement, admission=("always",)):
                 admits.evicted(victim)
             replaces.admit(page)
             held.add(page)
-    return found
+    return hit_count
 
 
 def skewed(count, distinct, seed=1):
@@ -60,30 +60,30 @@ def skewed(count, distinct, seed=1):
 
 
 @pytest.mark.parametrize("replacement", REPLACEMENT)
-def test_a_cache_hits_as_its_policies_say(replacement):
-    """Compiled, over more pages than there is room for at first."""
+def test_hits_equal_those_of_the_reference_policies(replacement):
+    """Compiled, with more pages than the initial size of the tables."""
     numbers = skewed(4_000, 900) * 977
-    (found,) = hits(numbers, 150 * 4096, replacement)
-    assert found.page_hits == plain_hits(numbers.tolist(), 150, replacement)
+    (result,) = hits(numbers, 150 * 4096, replacement)
+    assert result.page_hits == plain_hits(numbers.tolist(), 150, replacement)
 
 
 @pytest.mark.parametrize("admission", ["larc", "reject-first", "tinylfu"])
-def test_admission_and_replacement_combine(admission):
+def test_admission_and_replacement_policies_can_be_combined(admission):
     numbers = skewed(4_000, 900)
-    (found,) = hits(numbers, 60 * 4096, "lru", admission)
-    assert found.page_hits == plain_hits(numbers.tolist(), 60, "lru", (admission,))
-    assert found.admitted - found.evicted == 60
+    (result,) = hits(numbers, 60 * 4096, "lru", admission)
+    assert result.page_hits == plain_hits(numbers.tolist(), 60, "lru", (admission,))
+    assert result.admitted - result.evicted == 60
 
 
-def test_the_learned_policy_is_both_in_one():
+def test_the_learned_policy_is_admission_and_replacement():
     numbers = skewed(6_000, 900)
-    (found,) = hits(numbers, 60 * 4096, "learned", "learned", write_price_per_thousand=20)
-    assert found.page_hits == plain_hits(numbers.tolist(), 60, "learned", ("learned", 20))
-    assert found.evicted > 0
+    (result,) = hits(numbers, 60 * 4096, "learned", "learned", write_price_per_thousand=20)
+    assert result.page_hits == plain_hits(numbers.tolist(), 60, "learned", ("learned", 20))
+    assert result.evicted > 0
 
 
 def fewest_misses(numbers, pages):
-    """By trying all ways to evict."""
+    """Return the minimum number of misses by an exhaustive search over evictions."""
     states = {frozenset(): 0}
     for page in numbers:
         after: dict[frozenset, int] = {}
@@ -102,11 +102,11 @@ def fewest_misses(numbers, pages):
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=25), st.integers(1, 4))
 def test_belady_has_the_fewest_misses(numbers, pages):
-    (found,) = hits(np.array(numbers), pages * 4096, "belady")
-    assert found.page_misses == fewest_misses(numbers, pages)
+    (result,) = hits(np.array(numbers), pages * 4096, "belady")
+    assert result.page_misses == fewest_misses(numbers, pages)
 
 
-def test_belady_takes_out_what_is_removed():
+def test_removed_pages_leave_the_heap_of_belady():
     heap = Belady.new(4, 2)
     for page, when in ((0, 7), (1, 9), (2, 8)):
         heap.upcoming[page] = when
@@ -115,14 +115,14 @@ def test_belady_takes_out_what_is_removed():
     assert [heap.evict() for _ in range(3)] == [2, 0, -1]
 
 
-def test_no_policy_beats_the_bound():
+def test_no_policy_has_more_hits_than_belady():
     numbers = skewed(5_000, 800)
-    found = hits(numbers, "20%", [*REPLACEMENT, *KNOWS_THE_FUTURE])
-    assert max(found, key=lambda each: each.page_hits).replacement == "belady"
+    results = hits(numbers, "20%", [*REPLACEMENT, *KNOWS_THE_FUTURE])
+    assert max(results, key=lambda each: each.page_hits).replacement == "belady"
 
 
-def test_lhd_knows_pages_that_come_again_after_many_cache_sizes():
-    """Zipf, a cache of a hundredth of the pages: those that just fit come each tenth cache size."""
+def test_lhd_learns_reuse_times_of_many_cache_sizes():
+    """Zipf, a cache of 1 % of the pages: the coldest pages that fit recur every ten cache sizes."""
     random = np.random.default_rng(1)
     shares = np.cumsum(1 / np.arange(1, 200_001))
     numbers = np.searchsorted(shares, random.random(1_000_000) * shares[-1])
@@ -146,70 +146,70 @@ class Requests:
 READ, WRITE, DISCARD, FLUSH = range(4)
 
 
-def test_pages_and_requests_are_counted_apart():
+def test_page_hits_and_request_hits_are_counted_separately():
     trace = Requests(
-        (READ, 0, 8192),  # two pages, both missed
-        (WRITE, 4096, 8192),  # one of two held
-        (READ, 0, 12_288),  # all three
+        (READ, 0, 8192),  # two pages, two misses
+        (WRITE, 4096, 8192),  # one hit, one miss
+        (READ, 0, 12_288),  # three hits
         (DISCARD, 0, 1 << 20),
         (FLUSH, 0, 0),
-        (READ, 4095, 2),  # a byte of each of two
+        (READ, 4095, 2),  # one byte of each of two pages
     )
-    (found,) = hits(trace, "1MiB")
-    assert (found.requests, found.request_hits) == (4, 2)
-    assert (found.page_accesses, found.page_hits, found.page_misses) == (9, 6, 3)
-    assert (found.read_page_accesses, found.read_page_hits) == (7, 5)
-    assert (found.read_requests, found.read_request_hits) == (3, 2)
-    assert (found.admitted, found.evicted) == (3, 0)
+    (result,) = hits(trace, "1MiB")
+    assert (result.requests, result.request_hits) == (4, 2)
+    assert (result.page_accesses, result.page_hits, result.page_misses) == (9, 6, 3)
+    assert (result.read_page_accesses, result.read_page_hits) == (7, 5)
+    assert (result.read_requests, result.read_request_hits) == (3, 2)
+    assert (result.admitted, result.evicted) == (3, 0)
 
 
-def test_a_share_is_of_the_distinct_pages():
-    found = hits(np.arange(1000), ["10%", "4KiB", "70 pages", "1page"])
-    assert [each.pages for each in found] == [100, 1, 70, 1]
+def test_a_relative_cache_size_refers_to_the_distinct_pages():
+    results = hits(np.arange(1000), ["10%", "4KiB", "70 pages", "1page"])
+    assert [each.pages for each in results] == [100, 1, 70, 1]
 
 
 @pytest.mark.parametrize(("skip", "first"), [(1, 1), (700, 700), ("25%", 250)])
-def test_the_first_requests_can_fill_the_cache_and_not_be_counted(skip, first):
+def test_skipped_requests_fill_the_cache_and_are_not_counted(skip, first):
     rows = [(page % 2, page * 4096, 8192) for page in skewed(1_000, 300).tolist()]
-    whole, beginning, found = (
+    whole, beginning, result = (
         hits(Requests(*some), "30 pages", skip=left_out)[0]
         for some, left_out in ((rows, 0), (rows[:first], 0), (rows, skip))
     )
-    assert found.skipped_requests == first
+    assert result.skipped_requests == first
     for count in ("requests", "request_hits", "page_accesses", "page_hits", "read_page_hits"):
-        assert getattr(found, count) == getattr(whole, count) - getattr(beginning, count)
-    assert found.admitted == whole.admitted - beginning.admitted
+        assert getattr(result, count) == getattr(whole, count) - getattr(beginning, count)
+    assert result.admitted == whole.admitted - beginning.admitted
 
 
 @pytest.mark.parametrize("replacement", ["lru", "belady"])
-def test_a_cache_that_was_filled_before_only_hits(replacement):
+def test_a_cache_filled_by_skipped_requests_has_only_hits(replacement):
     parts = [np.arange(3), np.arange(3, 5), np.tile(np.arange(5), 2)]
-    (found,) = hits(parts, "5 pages", replacement, skip=5)
-    assert (found.page_accesses, found.page_hits, found.admitted) == (10, 10, 0)
+    (result,) = hits(parts, "5 pages", replacement, skip=5)
+    assert (result.page_accesses, result.page_hits, result.admitted) == (10, 10, 0)
 
 
-def test_long_runs_are_left_to_the_disks():
+def test_sequential_runs_beyond_the_cutoff_are_not_admitted():
     run = [(READ, i * 4096, 4096) for i in range(64)]
-    (found,) = hits(Requests(*run, *run), "1MiB", sequential_cutoff="64KiB")
-    assert found.admitted == 15  # what came before the run was long
-    assert found.page_hits == 15
+    (result,) = hits(Requests(*run, *run), "1MiB", sequential_cutoff="64KiB")
+    assert result.admitted == 15  # requests before the run reached the cutoff
+    assert result.page_hits == 15
 
 
-def test_large_requests_can_be_refused():
+def test_requests_above_the_maximum_size_are_not_admitted():
     trace = Requests((READ, 0, 65_536), (READ, 1 << 20, 4096))
-    (found,) = hits(trace, "1MiB", admission="request-size", request_max_bytes=4096)
-    assert found.admitted == 1
+    (result,) = hits(trace, "1MiB", admission="request-size", request_max_bytes=4096)
+    assert result.admitted == 1
 
 
-def test_how_a_trace_is_cut_changes_nothing():
+def test_chunk_sizes_do_not_change_the_result():
     numbers = skewed(3_000, 400)
     whole = hits(numbers, "10%", "arc")
     assert hits([numbers[:7], numbers[7:2000], numbers[2000:]], "10%", "arc") == whole
 
 
 @pytest.mark.parametrize("page_numbers", [True, False])
-def test_numba_need_not_search_for_what_a_part_of_a_trace_is(page_numbers, monkeypatch):
-    """Caches go on side by side: a search fails while another's loop is compiled."""
+def test_types_of_trace_chunks_are_registered_with_numba(page_numbers, monkeypatch):
+    """Caches run in parallel threads: numba's type search fails while another thread compiles."""
 
     def another_thread_compiles(*_):
         raise RuntimeError("dictionary changed size during iteration")
@@ -222,7 +222,7 @@ def test_numba_need_not_search_for_what_a_part_of_a_trace_is(page_numbers, monke
 
 
 class Newest:
-    """A policy as one begins to write it: the page that came last leaves."""
+    """A user's policy in plain Python: MRU, the last page admitted is the victim."""
 
     def __init__(self):
         self.pages = []
@@ -252,7 +252,7 @@ class Newest:
 
 @state_machine
 class CompiledMru(NamedTuple):
-    """A policy of one's own, compiled: LRU from the other end."""
+    """A user's compiled policy: MRU."""
 
     list: LRU
 
@@ -288,7 +288,7 @@ class CompiledMru(NamedTuple):
         return page
 
 
-def test_a_policy_of_ones_own():
+def test_a_user_policy_can_be_plain_or_compiled():
     loop = np.tile(np.arange(20), 10)
     plain, compiled, lru = hits(loop, 10 * 4096, [Newest, CompiledMru, "lru"])
     assert (plain.replacement, compiled.replacement) == ("Newest", "CompiledMru")
@@ -315,18 +315,18 @@ def test_a_policy_of_ones_own():
         ({"page": 0}, "at least one byte"),
     ],
 )
-def test_what_makes_no_sense_is_refused(options, message):
+def test_wrong_options_are_refused_with_the_correction(options, message):
     with pytest.raises(UsageError, match=message):
         hits(np.arange(9), **options)
 
 
 @pytest.mark.parametrize("trace", ["sda.blktrace.0", [1, 2, 3]])
-def test_what_is_no_trace_is_told_by_what_is_one(trace):
+def test_the_error_for_a_wrong_trace_argument_describes_a_trace(trace):
     with pytest.raises(UsageError, match=r"a trace is the result of Trace.read\(PATH\)"):
         hits(trace)
 
 
-def test_parameters_go_to_a_class_of_ones_own():
+def test_policy_parameters_are_passed_to_user_classes():
     class Sized(Newest):
         @classmethod
         def new(cls, ids, pages, limit=0):
@@ -336,30 +336,30 @@ def test_parameters_go_to_a_class_of_ones_own():
     assert hits(np.arange(9), "3 pages", Sized, limit=7)[0].replacement == "Sized"
 
 
-def test_a_page_is_one_that_a_machine_could_have():
+def test_a_page_size_that_is_not_whole_sectors_is_refused():
     refused = CliRunner().invoke(command, [str(CAPTURE), "--page", "3000"])
     assert "must be a multiple of 512 bytes" in str(refused.exception)
 
 
-def test_the_command_prints_a_table_or_json():
-    said = [str(CAPTURE), "--cache-size", "5%,50%", "--replacement", "lru,sieve"]
-    text = CliRunner().invoke(command, said)
+def test_the_command_prints_a_table_json_or_csv():
+    arguments = [str(CAPTURE), "--cache-size", "5%,50%", "--replacement", "lru,sieve"]
+    text = CliRunner().invoke(command, arguments)
     assert text.exit_code == 0, text.output
     assert len([line for line in text.output.splitlines() if line.startswith("always")]) == 4
-    told = json.loads(CliRunner().invoke(command, [*said, "--json"]).output)
-    for each in told["caches"]:
+    document = json.loads(CliRunner().invoke(command, [*arguments, "--json"]).output)
+    for each in document["caches"]:
         assert each["page_hits"] + each["page_misses"] == each["page_accesses"]
         assert each["request_hits"] + each["request_misses"] == each["requests"]
-    head, *lines = CliRunner().invoke(command, [*said, "--csv"]).output.splitlines()
-    for each, line in zip(told["caches"], lines, strict=True):
+    head, *lines = CliRunner().invoke(command, [*arguments, "--csv"]).output.splitlines()
+    for each, line in zip(document["caches"], lines, strict=True):
         del each["learning"]
         assert head.split(",") == list(each)
         assert line.split(",") == ["" if value is None else str(value) for value in each.values()]
-    both = CliRunner().invoke(command, [*said, "--json", "--csv"])
+    both = CliRunner().invoke(command, [*arguments, "--json", "--csv"])
     assert (both.exit_code, "one of them" in both.output) == (2, True)
 
 
-def test_the_command_can_leave_out_the_first_requests():
+def test_the_command_can_skip_the_first_requests():
     text = CliRunner().invoke(command, [str(CAPTURE), "--skip", "50%"])
     assert text.exit_code == 0, text.output
     assert "which filled the caches and are not counted" in text.output
@@ -368,7 +368,7 @@ def test_the_command_can_leave_out_the_first_requests():
 @pytest.mark.parametrize(
     ("replacement", "misses"),
     [
-        # cache-policies/miss_ratios.csv: OLTP at 1,868 pages, of an independent simulator
+        # cache-policies/miss_ratios.csv: OLTP at 1,868 pages, from an independent simulator
         ("lru", 533_560),
         ("arc", 499_159),
         ("s3-fifo", 489_411),
@@ -376,32 +376,32 @@ def test_the_command_can_leave_out_the_first_requests():
         ("belady", 367_867),
     ],
 )
-def test_a_public_trace_misses_as_an_independent_simulator_says(replacement, misses):
+def test_misses_of_a_public_trace_equal_an_independent_simulator(replacement, misses):
     path = SHARED / "traces" / "OLTP.lis.zst"
     if not path.exists():
         pytest.skip("the OLTP trace is not at hand: set HYBRIDSIM_DATA")
-    (found,) = hits(oltp(path), 1868 * 512, replacement, page=512)
-    assert (found.page_accesses, found.page_misses) == (914_145, misses)
+    (result,) = hits(oltp(path), 1868 * 512, replacement, page=512)
+    assert (result.page_accesses, result.page_misses) == (914_145, misses)
 
 
 KEPT = {}
 
 
 def oltp(path):
-    """The pages of the trace, read once."""
+    """Return the page numbers of the trace; read it once."""
     if path not in KEPT:
         chunks = Trace.read(path).chunks()
         KEPT[path] = np.concatenate([chunk.offset_bytes // 512 for chunk in chunks])
     return KEPT[path]
 
 
-def test_what_was_learned_is_told():
-    """A hot spot read again and again between pages that never come back."""
+def test_the_learned_policy_reports_its_lessons():
+    """A hot spot is read repeatedly between pages that are used once."""
     rng = np.random.default_rng(1)
     hot, cold = rng.integers(0, 100, 20_000), np.arange(1000, 21_000)
     numbers = np.stack([hot, cold], axis=1).ravel()
-    found = hits(numbers, 150 * 4096, "learned", "learned")[0]
-    known = found.learning
+    result = hits(numbers, 150 * 4096, "learned", "learned")[0]
+    known = result.learning
     assert sum(each.share for each in known.lessons) == pytest.approx(1)
     by_words = {each.accesses: each for each in known.lessons}
     once = by_words["read for the first time, in a sequential run"]

@@ -1,4 +1,4 @@
-"""The host in front of the cache: its pace bounds everything, and its share is part of latency."""
+"""The host in front of the cache: its caps limit the load, and its overhead adds to latency."""
 
 from dataclasses import replace
 
@@ -25,33 +25,33 @@ def iops(facts):
     return len(facts) / facts[-1].done_ns * SECOND
 
 
-def test_no_more_requests_get_through_than_its_cap():
+def test_iops_do_not_exceed_the_cap():
     assert iops(run(HostParameters(max_iops=23_500), same(1500), 64)) == pytest.approx(
         23_500, rel=0.01
     )
     assert iops(run(None, same(1500), 64)) > 1_000_000
 
 
-def test_no_more_bytes_get_through_than_its_cap():
+def test_bandwidth_does_not_exceed_the_cap():
     host = HostParameters(max_bytes_per_s=65_536 * 1000)
     for length, rate in ((65_536, 1000), (4096, 16_000)):
         facts = run(host, same(1200, length=length), 64)
         assert iops(facts) == pytest.approx(rate, rel=0.05)
 
 
-def test_each_cap_can_be_reached_where_the_other_does_not_bind():
+def test_each_cap_is_reached_if_the_other_does_not_bind():
     host = HostParameters(max_iops=10_000, max_bytes_per_s=65_536 * 1000)
     assert iops(run(host, same(1200, length=4096), 64)) == pytest.approx(10_000, rel=0.05)
     assert iops(run(host, same(1200, length=65_536), 64)) == pytest.approx(1000, rel=0.05)
 
 
-def test_overhead_is_added_to_each_request_and_caps_nothing():
+def test_overhead_adds_latency_but_does_not_limit_iops():
     host = HostParameters(overhead_ns=17_000)
     facts = run(host, same(1000), 10)
     assert {fact.done_ns - fact.issue_ns for fact in facts} == {67_000}
 
 
-def test_latency_counts_from_the_issue():
+def test_latency_includes_the_wait_at_the_host():
     host = HostParameters(max_iops=1000)
     facts = run(host, same(5), mode=Replay.OPEN)
     assert [fact.done_ns - fact.issue_ns for fact in facts] == [
@@ -59,13 +59,13 @@ def test_latency_counts_from_the_issue():
     ]
 
 
-def test_what_moves_no_data_takes_its_turn_too():
+def test_flushes_and_discards_count_towards_the_iops_cap():
     host = HostParameters(max_iops=1000, max_bytes_per_s=1)
     facts = run(host, [Request(0, op, 0, 0) for op in (Op.FLUSH, Op.DISCARD, Op.READ)] * 2, 6)
     assert facts[-1].done_ns == 50_000 + 5 * 1_000_000
 
 
-def test_host_and_volume_in_a_row_the_slower_decides():
+def test_the_lower_cap_of_host_and_volume_limits_the_load():
     device = volume([LimitParameters(BOTH, 2**62, 2000)])
     facts = run(HostParameters(max_iops=5000), same(1200), 32, replace(device))
     assert iops(facts) == pytest.approx(2000, rel=0.05)
@@ -73,7 +73,7 @@ def test_host_and_volume_in_a_row_the_slower_decides():
     assert iops(facts) == pytest.approx(500, rel=0.05)
 
 
-def test_a_scenario_and_options_set_it():
+def test_scenario_and_options_set_the_host():
     site = Scenario.loads('[host]\nmax_iops = 23_000\nmax_bandwidth = "300MB/s"\n')
     assert (site.host.max_iops, site.host.max_bandwidth, site.host.overhead_ns) == (
         23_000,

@@ -1,4 +1,4 @@
-"""Files that are wrong on purpose: each ends in under a second, with one error that names it."""
+"""Hostile files: each ends within a second in one error that names the file."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.problems import PROBLEMS_MAX
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import value_of
-from hybridsim.workloads import parse as said
+from hybridsim.workloads import parse as workload_text
 from hybridsim.workloads.generated import generate
 
 LONGEST_S = 1.0  # CPU time
@@ -38,7 +38,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_scenario_is_refused_at_once(name):
+def test_a_hostile_scenario_is_refused_quickly(name):
     begun = time.process_time()
     with pytest.raises(ScenarioError) as error:
         Scenario.loads(TEXTS[name], "site.toml")
@@ -47,24 +47,24 @@ def test_a_scenario_is_refused_at_once(name):
     assert len(str(error.value)) < 100_000
 
 
-def test_of_many_problems_the_first_are_told():
+def test_only_the_first_of_many_problems_are_reported():
     text = "".join(f"k{i} = 1\n" for i in range(3 * PROBLEMS_MAX))
     with pytest.raises(ScenarioError, match=f"^more than {PROBLEMS_MAX} problems in the scenario"):
         Scenario.loads(text, "site.toml")
 
 
-def test_dots_in_texts_and_comments_part_no_key():
+def test_dots_in_strings_and_comments_do_not_count_as_key_separators():
     text = f"# {'.' * 99}\na = \"{'.' * 99}\" # {'.' * 99}\nb = '''\n{'.' * 99}\n'''\n"
     assert parsed(text, "a", ScenarioError) == {"a": "." * 99, "b": "." * 99 + "\n"}
     assert len(parsed("x = [" + "1.5, " * 99 + "]", "a", ScenarioError)["x"]) == 99
 
 
-def test_a_value_of_an_option_that_nests_too_deep_is_a_word():
+def test_an_option_value_that_nests_too_deeply_is_a_string():
     assert value_of("[" * 50_000) == "[" * 50_000
 
 
 @pytest.mark.parametrize("content", [b"a" * 101, b"\xff", None])
-def test_a_text_that_cannot_be_read_is_told_with_its_name(tmp_path, content):
+def test_the_error_for_an_unreadable_file_names_it(tmp_path, content):
     path = tmp_path / "some.toml"
     if content:
         path.write_bytes(content)
@@ -72,7 +72,7 @@ def test_a_text_that_cannot_be_read_is_told_with_its_name(tmp_path, content):
         whole_text(path, UsageError, largest_bytes=100)
 
 
-def test_a_file_without_end_is_refused():
+def test_an_endless_file_is_refused():
     with pytest.raises(ScenarioError, match="/dev/zero is larger"):
         Scenario.load("/dev/zero")
 
@@ -85,18 +85,18 @@ def saved(path):
     return path.read_bytes()
 
 
-def test_a_damaged_byte_of_a_saved_cache_is_told(tmp_path):
-    """A damaged stream is zlib.error, another way of packing NotImplementedError, and so on."""
+def test_any_damaged_byte_of_a_saved_cache_gives_a_usage_error_or_none(tmp_path):
+    """zlib.error of a damaged stream, NotImplementedError of other compression etc. are caught."""
     path = tmp_path / "state.npz"
     whole = saved(path)
     for at in range(0, len(whole), 2):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
-        with contextlib.suppress(UsageError):  # not all bytes mean something
+        with contextlib.suppress(UsageError):  # some bytes have no effect
             SavedCache.read(str(path))
 
 
 @pytest.mark.parametrize("method", [1, 9, 12, 14, 99])
-def test_a_way_of_packing_that_is_none_of_ours_is_told(tmp_path, method):
+def test_an_unsupported_compression_of_a_saved_cache_is_refused(tmp_path, method):
     path = tmp_path / "state.npz"
     whole = bytearray(saved(path))
     whole[whole.index(b"PK\x01\x02") + 10] = method
@@ -105,7 +105,7 @@ def test_a_way_of_packing_that_is_none_of_ours_is_told(tmp_path, method):
         SavedCache.read(str(path))
 
 
-def test_a_damaged_stream_is_told(tmp_path):
+def test_a_damaged_stream_of_a_saved_cache_is_refused(tmp_path):
     path = tmp_path / "state.npz"
     whole = bytearray(saved(path))
     begin = whole.index(b"format.npy") + len("format.npy") + 20  # behind its zip64 field
@@ -116,14 +116,14 @@ def test_a_damaged_stream_is_told(tmp_path):
 
 
 def with_array(path, name, content):
-    """Write a saved cache one of whose members has other bytes."""
+    """Write a saved cache with one member replaced."""
     whole = saved(path)
     with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(path, "w") as new:
         for each in old.namelist():
             new.writestr(each, content if each == f"{name}.npy" else old.read(each))
 
 
-def test_an_array_that_claims_more_than_is_there_takes_no_memory(tmp_path):
+def test_an_array_shorter_than_its_header_is_refused_without_allocation(tmp_path):
     path = tmp_path / "state.npz"
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -148,19 +148,19 @@ ROW = "4096,100,67,100,0,1,0,0"
 
 
 def requests(text):
-    part = next(generate(said.read(text, "web.icf")))
+    part = next(generate(workload_text.read(text, "web.icf")))
     for column in part:
         assert (column >= -1).all()
     return part
 
 
-def test_specifications_without_a_worker_are_made():
+def test_access_specifications_without_a_worker_generate_requests():
     assert requests(ICF.format(row=ROW)).rows > 0
 
 
 @pytest.mark.parametrize("column", range(8))
 @pytest.mark.parametrize("word", ["9" * 18, "9" * 40, "9" * 5000, "²", "-1", ""])
-def test_a_number_that_cannot_be_meant_is_told_with_its_line(column, word):
+def test_an_absurd_number_is_refused_with_its_line(column, word):
     fields = ROW.split(",")
     fields[column] = word
     with pytest.raises(WorkloadError, match=r"web\.icf:[56]:"):
@@ -176,7 +176,7 @@ def test_a_number_that_cannot_be_meant_is_told_with_its_line(column, word):
         f"'hours minutes seconds\n\t{'9' * 15} 0 0",
     ],
 )
-def test_a_setting_that_cannot_be_meant_is_told(entry):
+def test_an_absurd_setting_is_refused(entry):
     text = ICF.format(row=ROW) + "'Worker\n\tone\n" + entry + "\n"
     begun = time.process_time()
     with pytest.raises(WorkloadError, match=r"web\.icf:"):
@@ -204,7 +204,7 @@ def fio_results(path, latency_ns):
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.45])
-def test_a_disk_with_reads_from_flash_is_no_disk(tmp_path, share):
+def test_a_disk_with_some_reads_from_flash_is_not_fitted(tmp_path, share):
     rng = np.random.default_rng(1)
     latency = 1e6 * (0.5 + 8 * (1 - np.sqrt(1 - rng.random(9999))) ** 0.5 + 8.3 * rng.random(9999))
     latency[rng.random(9999) < share] = 90_000
@@ -213,6 +213,6 @@ def test_a_disk_with_reads_from_flash_is_no_disk(tmp_path, share):
 
 
 @pytest.mark.parametrize("latency", [[2e6] * 99, [2e6, 9e9] * 99, [1e12] * 99])
-def test_latencies_of_no_disk_are_refused(tmp_path, latency):
+def test_latencies_unlike_those_of_disks_are_refused(tmp_path, latency):
     with pytest.raises(FitError, match=r"mixed\.json: cannot tell"):
         fit(fio_results(tmp_path / "mixed.json", np.array(latency)))

@@ -1,4 +1,4 @@
-"""The report as one HTML file: whole by itself, safe against its input, equal to the JSON."""
+"""The report as one HTML file: self-contained, safe against its input, equal to the JSON."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ from hybridsim.show.terminal import render
 
 
 class Parsed(HTMLParser):
-    """Tags with their attributes, the text of headings, and scripts by their id."""
+    """Parser of tags with attributes, texts of headings, and scripts by id."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -64,58 +64,58 @@ def report(request, pages):
     return pages[request.param]
 
 
-def test_it_loads_nothing_and_lets_nothing_else_run(report):
+def test_the_page_loads_nothing_and_its_policy_allows_only_its_own_scripts(report):
     _, text = report
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", text)
-    found = Parsed(text)
-    for tag, attributes in found.tags:
+    parsed = Parsed(text)
+    for tag, attributes in parsed.tags:
         assert tag not in ("link", "iframe", "object", "base", "form")
         assert not {name for name in attributes if name.startswith("on") or name == "style"}
         assert attributes.get("src") is None
         assert attributes.get("href", "#").startswith(("#", "data:image/png;base64,"))
-    (policy,) = [each["content"] for tag, each in found.tags if "http-equiv" in each]
+    (policy,) = [each["content"] for tag, each in parsed.tags if "http-equiv" in each]
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
     for what in ("script", "style"):
-        digest = base64.b64encode(hashlib.sha256(found.scripts[what].encode()).digest()).decode()
+        digest = base64.b64encode(hashlib.sha256(parsed.scripts[what].encode()).digest()).decode()
         assert f"{what}-src 'sha256-{digest}'" in policy
 
 
-def test_the_island_is_what_json_writes(report):
+def test_the_embedded_json_equals_the_json_output(report):
     document, text = report
     assert Parsed(text).island("result") == json.loads(json.dumps(document))
 
 
-def test_no_number_is_broken(report):
+def test_the_visible_text_contains_no_nan_none_or_undefined(report):
     _, text = report
     visible = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
     assert not re.search(r"\b(nan|NaN|inf|None|undefined)\b", visible)
 
 
-def test_every_chart_has_its_place_its_still_picture_and_known_values(report):
+def test_every_chart_has_an_element_an_svg_and_values(report):
     _, text = report
-    found = Parsed(text)
-    places = [each["data-chart"] for tag, each in found.tags if "data-chart" in each]
-    charts = found.island("charts")
+    parsed = Parsed(text)
+    places = [each["data-chart"] for tag, each in parsed.tags if "data-chart" in each]
+    charts = parsed.island("charts")
     assert places == [each["gid"] for each in charts]
     assert len(set(places)) == len(places)
-    ids = [each["id"] for _, each in found.tags if "id" in each]
+    ids = [each["id"] for _, each in parsed.tags if "id" in each]
     assert len(set(ids)) == len(ids)
-    assert sum(tag == "svg" for tag, _ in found.tags) >= len(places)
+    assert sum(tag == "svg" for tag, _ in parsed.tags) >= len(places)
     for chart in charts:
         for line in chart["lines"]:
             assert len(line["y"]) == len(chart["xs"][line["x"]])
             assert any(each is not None for each in line["y"])
 
 
-def test_it_is_small_enough_for_a_mail(report):
+def test_the_page_is_small_enough_for_an_email(report):
     _, text = report
     assert len(text.encode()) < 300_000
 
 
 def points_of(path):
-    """Points that a path of M, l, h and v passes."""
-    at, found = (0.0, 0.0), []
+    """Return the points of a path of M, l, h and v commands."""
+    at, points = (0.0, 0.0), []
     for command, rest in re.findall("([Mlhvz])([^Mlhvz]*)", path):
         numbers = [float(each) for each in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
         step = 1 if command in "hv" else 2
@@ -126,12 +126,12 @@ def points_of(path):
             else:
                 right = 0 if command == "v" else move[0]
                 at = (at[0] + right, at[1] + (0 if command == "h" else move[-1]))
-            found.append(at)
-    return found
+            points.append(at)
+    return points
 
 
 @given(st.lists(st.integers(0, 2000), min_size=2, max_size=60))
-def test_a_still_line_passes_all_points_as_near_as_an_eye_sees(tenths):
+def test_the_svg_line_passes_every_point_within_a_visible_tolerance(tenths):
     points = [(58 + 1.4 * at, each / 10) for at, each in enumerate(tenths)]
     drawn = points_of(outline(points, False))
     assert drawn[0] == pytest.approx(points[0], abs=0.06)
@@ -141,26 +141,26 @@ def test_a_still_line_passes_all_points_as_near_as_an_eye_sees(tenths):
 
 
 def beside(start, end, point):
-    """How far a point is from a stretch of a line."""
+    """Return the distance of a point from a line segment."""
     start, end, point = (complex(*each) for each in (start, end, point))
     along = end - start
     share = ((point - start) / along).real if along else 0.0
     return abs(start + min(max(share, 0), 1) * along - point)
 
 
-def test_a_still_line_has_gaps_where_nothing_is_known():
+def test_the_svg_line_has_gaps_at_unknown_values():
     assert outline([(0, 1), (5, 2), None, (9, 2), (9, 7)], False) == "M0 1l5 1M9 2v5"
     assert outline([(0, 1), (5, 2.5), (10, 4)], False) == "M0 1l10 3"
     assert outline([(0, 1), (5, 2.5)], True) == "M0 1h5v1.5"
     assert areas([(0, 5), (4, 4.5), None], 9) == ["M0 5l4-.5v4.5h-4z"]
 
 
-def test_hostile_names_stay_text(pages):
+def test_hostile_names_are_escaped(pages):
     _, text = pages["replay"]
     assert HOSTILE in Parsed(text).island("result")["inputs"]["trace"]["name"]
     assert text.count("<img") == 0
     assert "</script><img" not in text
-    assert "{{ 7 * 7 }}" in text  # a template in a name is no template
+    assert "{{ 7 * 7 }}" in text  # template syntax in a name is not evaluated
     assert len(re.findall("<script", text)) == 3
 
 
@@ -175,7 +175,7 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_a_report_has_the_sections_that_it_has_facts_for(name, pages):
+def test_a_report_has_the_sections_for_its_data(name, pages):
     assert Parsed(pages[name][1]).headings == SECTIONS[name]
 
 
@@ -184,15 +184,15 @@ def series(chart, gid):
     return line["y"]
 
 
-def test_charts_show_what_the_json_tells(pages):
+def test_charts_show_the_values_of_the_json(pages):
     document, text = pages["replay"]
     charts = {each["gid"]: each for each in Parsed(text).island("charts")}
-    told = document["series"]
-    assert series(charts["hit-ratio"], "hit") == pytest.approx(told["hit"], rel=1e-5)
+    expected = document["series"]
+    assert series(charts["hit-ratio"], "hit") == pytest.approx(expected["hit"], rel=1e-5)
     for name in ("mean", "p50", "p99"):
-        assert series(charts["latency"], name) == pytest.approx(told[f"{name}_ns"], rel=1e-5)
+        assert series(charts["latency"], name) == pytest.approx(expected[f"{name}_ns"], rel=1e-5)
     size = document["inputs"]["scenario"]["cache_bytes"] / 16384
-    held = [each * size for each in told["occupancy_pages"]]
+    held = [each * size for each in expected["occupancy_pages"]]
     assert series(charts["occupancy"], "occupancy") == pytest.approx(held, rel=1e-5)
     for phase, role in (("none", "none"), ("cold", "cold"), ("warm", "warm")):
         read = document["phases"][phase]["read"]
@@ -204,28 +204,28 @@ def test_charts_show_what_the_json_tells(pages):
         assert half == pytest.approx(read["p"]["50"], rel=1e-5)
     (spent,) = [charts["disk-time-series"]]
     busy = [sum(each) for each in zip(*(line["y"] for line in spent["lines"]))]
-    assert busy == pytest.approx(told["disk_utilisation"], rel=1e-4)
+    assert busy == pytest.approx(expected["disk_utilisation"], rel=1e-4)
 
 
-def test_what_a_request_takes_at_the_devices_is_all_their_time_over_the_requests():
+def test_device_time_per_request_is_total_device_time_divided_by_requests():
     document = replay_document()
     bars = per_request(document)
     assert bars.parts[-2:] == ["waiting for the arm", "SSD"]
     for (_, parts), phase in zip(bars.rows, ("none", "cold", "warm"), strict=True):
-        told = document["phases"][phase]
-        at_disks = sum(told["disk_time_ns"].values()) + told["disk_queue_ns"]
-        requests = told["read"]["n"] + told["write"]["n"] + told["other"]["n"]
-        assert sum(parts) == pytest.approx((at_disks + told["ssd_time_ns"]) / requests)
-        assert parts[-2] == pytest.approx(told["disk_queue_ns"] / requests)
+        figures = document["phases"][phase]
+        at_disks = sum(figures["disk_time_ns"].values()) + figures["disk_queue_ns"]
+        requests = figures["read"]["n"] + figures["write"]["n"] + figures["other"]["n"]
+        assert sum(parts) == pytest.approx((at_disks + figures["ssd_time_ns"]) / requests)
+        assert parts[-2] == pytest.approx(figures["disk_queue_ns"] / requests)
 
 
-def test_reasons_over_time_are_all_reads_that_were_no_hits():
-    told = replay_document()["series"]
-    missed = [round(n * (1 - hit)) for n, hit in zip(told["reads"], told["hit"])]
-    assert [sum(each) for each in zip(*told["reasons"].values())] == missed
+def test_reasons_over_time_add_up_to_all_reads_that_missed():
+    counts = replay_document()["series"]
+    missed = [round(n * (1 - hit)) for n, hit in zip(counts["reads"], counts["hit"])]
+    assert [sum(each) for each in zip(*counts["reasons"].values())] == missed
 
 
-def test_text_json_and_html_of_one_run_say_the_same(pages):
+def test_text_json_and_html_of_one_run_agree(pages):
     document, text = pages["replay"]
     words = " ".join(render(replayed()).split())
     headline = document["verdict"]["headline"]
@@ -238,16 +238,16 @@ def test_text_json_and_html_of_one_run_say_the_same(pages):
             assert f"<td>{latency(value)}</td>" in text
 
 
-def test_a_page_of_own_sections_is_a_report_too():
+def test_a_page_can_be_built_from_custom_sections():
     chart = Chart("mine", "Mine", Axis("x"), Axis("y"), [Line("l", "", [1, 2, 3], [1, None, 3])])
     text = page("Title & more", [Section("own", "Own", [chart])])
-    found = Parsed(text)
+    parsed = Parsed(text)
     assert "Title &amp; more" in text
-    assert found.island("charts")[0]["lines"][0]["y"] == [1, None, 3]
-    assert "result" not in found.scripts
+    assert parsed.island("charts")[0]["lines"][0]["y"] == [1, None, 3]
+    assert "result" not in parsed.scripts
 
 
-def test_what_is_vendored_is_what_was_published():
+def test_vendored_files_have_the_published_checksums():
     lines = (VENDOR / "SHA256SUMS").read_text().splitlines()
     assert len(lines) == 3
     for line in lines:
@@ -256,20 +256,20 @@ def test_what_is_vendored_is_what_was_published():
     assert "MIT License" in (VENDOR / "LICENSE.uPlot").read_text()
 
 
-def test_its_licence_goes_along_with_the_charts(pages):
+def test_pages_with_charts_contain_the_licence(pages):
     assert "Copyright (c) 2022 Leon Sorokin" in pages["bench"][1]
 
 
-def test_wrong_places_for_a_report_are_one_clear_error(tmp_path):
+def test_an_unwritable_report_path_gives_one_error(tmp_path):
     for name in (str(tmp_path / "none" / "a.html"), str(tmp_path), ""):
-        found = CliRunner().invoke(cli, ["demo", "--html", name])
-        assert "cannot write" in str(found.exception)
+        outcome = CliRunner().invoke(cli, ["demo", "--html", name])
+        assert "cannot write" in str(outcome.exception)
 
 
-# Pieces.
+# Components.
 
 
-def test_a_heat_map_is_a_png_of_a_pixel_a_cell():
+def test_a_heat_map_is_a_png_with_one_pixel_per_cell():
     data = png([[0, 1], [5, 0], [0, 9]])
     assert data.startswith(b"\x89PNG")
     at = data.index(b"IDAT")
@@ -282,7 +282,7 @@ def test_a_heat_map_is_a_png_of_a_pixel_a_cell():
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("computed", "expected"),
     [
         (ticks.linear(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
         (ticks.linear(0, 226), [0, 50, 100, 150, 200]),
@@ -292,14 +292,14 @@ def test_a_heat_map_is_a_png_of_a_pixel_a_cell():
         (ticks.doublings(1, 16), [1, 2, 4, 8, 16]),
     ],
 )
-def test_ticks_are_round_numbers(found, expected):
-    assert found == expected
+def test_ticks_are_round_numbers(computed, expected):
+    assert computed == expected
 
 
-def test_lines_of_a_stack_stand_on_each_other_and_end_where_one_is_not_known():
+def test_stacked_lines_are_cumulative_and_end_at_unknown_values():
     lines = [Line("a", "a", [1, 2], [1, None]), Line("b", "b", [1, 2], [2, 2])]
-    found = stacked(Chart("s", "s", Axis("x"), Axis("y"), lines, is_stacked=True))
-    assert [line.y for line in found.lines] == [[1, None], [3, None]]
+    chart = stacked(Chart("s", "s", Axis("x"), Axis("y"), lines, is_stacked=True))
+    assert [line.y for line in chart.lines] == [[1, None], [3, None]]
 
 
 def luminance(colour):
@@ -309,7 +309,7 @@ def luminance(colour):
 
 
 @pytest.mark.parametrize(("palette", "ground"), [(LIGHT, "#ffffff"), (DARK, "#14171b")])
-def test_lines_stand_out_from_the_page(palette, ground):
+def test_line_colours_have_enough_contrast(palette, ground):
     """WCAG 2.1, 1.4.11: graphics have a contrast of 3 to 1 or nearly so."""
     for colour in palette:
         light, dark = sorted((luminance(colour), luminance(ground)), reverse=True)

@@ -1,4 +1,4 @@
-"""The report in a real browser: its policy holds, every chart is drawn, on any screen, on paper."""
+"""The report in a real browser: its policy holds, charts are drawn on screens and on paper."""
 
 import json
 
@@ -17,7 +17,7 @@ const island = (name) => {
   return new Response(bytes.stream().pipeThrough(new DecompressionStream("deflate"))).json();
 };
 """
-# Pixels of each chart that have exactly the colour of one of its lines.
+# Pixels of each chart with exactly the colour of one of its lines.
 COLOURED = """
 return island("charts").then((charts) => {
 const style = getComputedStyle(document.documentElement);
@@ -67,13 +67,13 @@ def reports(tmp_path_factory):
 
 
 def show(window, file, *how):
-    """Open a report, and wait until its charts are drawn."""
+    """Open a report and wait until its charts are drawn."""
     window.open(file, *how)
     window.run(DRAWN)
 
 
 @pytest.mark.parametrize("name", ["replay", "think", "no cache", "size", "bench", "compare"])
-def test_every_chart_is_drawn_and_nothing_is_refused(name, window, reports):
+def test_every_chart_is_drawn_and_the_policy_blocks_nothing(name, window, reports):
     show(window, reports[name])
     state = window.run(ISLAND + STATE)
     assert state["drawn"] == state["canvases"] == state["charts"] > 0
@@ -84,7 +84,9 @@ def test_every_chart_is_drawn_and_nothing_is_refused(name, window, reports):
 
 @pytest.mark.parametrize("width", [1366, 390])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_it_fits_laptops_and_phones_by_day_and_by_night(width, dark, window, reports, tmp_path):
+def test_the_page_fits_laptops_and_phones_in_light_and_dark_mode(
+    width, dark, window, reports, tmp_path
+):
     show(window, reports["replay"], width, 844, dark)
     state = window.run(ISLAND + STATE)
     assert state["wide"] <= width
@@ -96,7 +98,7 @@ def test_it_fits_laptops_and_phones_by_day_and_by_night(width, dark, window, rep
     assert window.complaints() == []
 
 
-def test_the_policy_lets_no_other_script_run(window, reports):
+def test_the_policy_blocks_other_scripts(window, reports):
     show(window, reports["replay"])
     window.run(
         "const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
@@ -106,7 +108,7 @@ def test_the_policy_lets_no_other_script_run(window, reports):
     assert any("Content Security Policy" in each for each in window.complaints())
 
 
-def test_pointing_at_one_panel_reads_all_of_them(window, reports):
+def test_hovering_over_one_panel_shows_the_values_of_all_panels(window, reports):
     show(window, reports["replay"])
     values = window.run("""
         const over = document.querySelector("#chart-hit-ratio .u-over");
@@ -122,7 +124,7 @@ def test_pointing_at_one_panel_reads_all_of_them(window, reports):
     assert values[0].endswith("s")
 
 
-def test_dragging_looks_closer_in_all_panels_and_two_clicks_go_back(window, reports):
+def test_dragging_zooms_all_panels_and_a_double_click_resets(window, reports):
     show(window, reports["replay"])
     before, closer, after = window.run("""
         const panels = [...document.querySelectorAll("#chart-hit-ratio, #chart-occupancy")];
@@ -150,18 +152,18 @@ def test_dragging_looks_closer_in_all_panels_and_two_clicks_go_back(window, repo
     assert before == after
 
 
-def test_the_result_is_copied_as_json_writes_it(window, reports):
+def test_the_copy_button_copies_the_json_output(window, reports):
     show(window, reports["replay"])
     copied = window.run("""
         let text = "";
-        navigator.clipboard.writeText = async (said) => { text = said; };
+        navigator.clipboard.writeText = async (copied) => { text = copied; };
         document.getElementById("copy").click();
         return new Promise((done) => setTimeout(() => done(text), 50));
     """)
     assert json.loads(copied) == window.run(ISLAND + "return island('result')")
 
 
-def test_on_paper_there_are_still_pictures(window, reports, tmp_path):
+def test_printing_uses_the_svg_pictures(window, reports, tmp_path):
     show(window, reports["replay"])
     window.devtools("Emulation.setEmulatedMedia", media="print")
     shown = window.run(
@@ -175,7 +177,7 @@ def test_on_paper_there_are_still_pictures(window, reports, tmp_path):
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_without_scripts_there_are_still_pictures(window, reports):
+def test_without_scripts_the_svg_pictures_are_shown(window, reports):
     window.devtools("Emulation.setScriptExecutionDisabled", value=True)
     try:
         window.open(reports["replay"])

@@ -1,4 +1,4 @@
-"""Idle time is no load: a capture begins at its first request, and advice counts active time."""
+"""Idle time is no load: times start at the first request, and advice counts active time."""
 
 import json
 import os
@@ -20,9 +20,9 @@ import contextlib, io, json, sys
 from hybridsim.cli import cli
 found = {}
 for name in sys.argv[1:]:
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as text:
         cli.main(["replay", f"{name}.csv", "--json", f"{name}.json"], standalone_mode=False)
-    found[name] = {"said": said.getvalue(), "json": json.load(open(f"{name}.json"))}
+    found[name] = {"text": text.getvalue(), "json": json.load(open(f"{name}.json"))}
 json.dump(found, sys.stdout)
 """
 
@@ -49,7 +49,7 @@ TRACES = {
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("idle")
     for name, lines in TRACES.items():
         (folder / f"{name}.csv").write_text("\n".join([HEADER, *lines]) + "\n")
@@ -62,34 +62,34 @@ def found(tmp_path_factory):
     return json.loads(done.stdout)
 
 
-def seconds_of(said):
-    match = re.search(r"blktrace -d \S+ -w (\d+)", said)
+def seconds_of(output):
+    match = re.search(r"blktrace -d \S+ -w (\d+)", output)
     return int(match[1]) if match else None
 
 
-def test_a_capture_that_begins_late_is_the_one_that_begins_at_once(found):
-    late, plain = (found[name]["json"] for name in ("late", "plain"))
+def test_idle_time_before_the_first_request_does_not_change_the_answer(answers):
+    late, plain = (answers[name]["json"] for name in ("late", "plain"))
     assert late["phases"] == plain["phases"]
     assert late["verdict"] == plain["verdict"] | {"advice": late["verdict"]["advice"]}
     assert late["inputs"]["trace"]["span_ns"] == plain["inputs"]["trace"]["span_ns"] < 20 * SECOND
-    assert seconds_of(found["late"]["said"]) == seconds_of(found["plain"]["said"])
-    assert not re.search(r"\d+d\b", found["late"]["said"])
+    assert seconds_of(answers["late"]["text"]) == seconds_of(answers["plain"]["text"])
+    assert not re.search(r"\d+d\b", answers["late"]["text"])
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_no_capture_is_advised_that_nobody_would_make(name, found):
-    said = " ".join(found[name]["said"].split())
-    seconds = seconds_of(said)
+def test_advised_capture_times_are_between_a_minute_and_a_week(name, answers):
+    output = " ".join(answers[name]["text"].split())
+    seconds = seconds_of(output)
     assert seconds is None or 60 <= seconds <= 7 * 86400
-    active_ns = found[name]["json"]["inputs"]["trace"]["active_ns"]
+    active_ns = answers[name]["json"]["inputs"]["trace"]["active_ns"]
     if seconds:
         assert seconds <= max(600, 10 * active_ns / SECOND + 120)
-    span_ns = found[name]["json"]["inputs"]["trace"]["span_ns"]
-    assert ("while the load is at work" in said) == bool(seconds and active_ns < span_ns / 2)
+    span_ns = answers[name]["json"]["inputs"]["trace"]["span_ns"]
+    assert ("while the load is at work" in output) == bool(seconds and active_ns < span_ns / 2)
 
 
-def test_pauses_are_no_activity(found):
-    traces = {name: each["json"]["inputs"]["trace"] for name, each in found.items()}
+def test_active_time_excludes_pauses(answers):
+    traces = {name: each["json"]["inputs"]["trace"] for name, each in answers.items()}
     assert traces["plain"]["active_ns"] == steady()[-1]
     assert traces["gap"]["active_ns"] == 2 * steady()[-1] + 60 * SECOND
     assert traces["pauses"]["active_ns"] == 39 * 60 * SECOND
@@ -100,14 +100,14 @@ def test_pauses_are_no_activity(found):
     ("name", "words"),
     [("empty", "All 200 reads ask for 0 bytes"), ("one-empty", "The capture's read asks for 0")],
 )
-def test_reads_of_no_bytes_are_reads(name, words, found):
-    said = " ".join(found[name]["said"].split())
-    assert words in said
-    assert "holds no reads" not in said
+def test_reads_of_zero_bytes_are_counted_as_reads(name, words, answers):
+    output = " ".join(answers[name]["text"].split())
+    assert words in output
+    assert "holds no reads" not in output
 
 
 @pytest.mark.parametrize("form", ["csv", "iolog"])
-def test_all_times_move_with_the_first_request(form, tmp_path):
+def test_all_times_are_relative_to_the_first_request(form, tmp_path):
     path = tmp_path / f"late.{form}"
     if form == "csv":
         path.write_text("\n".join([HEADER, "700,R,0,512,750,900", "800,W,0,512,,", ""]))
@@ -115,7 +115,7 @@ def test_all_times_move_with_the_first_request(form, tmp_path):
         log = "fio version 3 iolog\n7 f add\n7 f open\n7 f read 0 512\n8 f write 0 512\n9 f close\n"
         path.write_text(log)
     trace = Trace.read(path)
-    for _ in range(2):  # each pass
+    for _ in range(2):  # in each pass
         chunk = next(trace.from_first())
         assert chunk.arrival_ns.tolist() == ([0, 100] if form == "csv" else [0, 1000])
         if form == "csv":
@@ -123,7 +123,7 @@ def test_all_times_move_with_the_first_request(form, tmp_path):
             assert chunk.complete_ns.tolist() == [200, -1]
 
 
-def test_a_chunk_later_on_has_the_first_ones_beginning(tmp_path):
+def test_all_chunks_use_the_origin_of_the_first_one(tmp_path):
     path = tmp_path / "late.csv"
     path.write_text("\n".join([HEADER, *rows(LATE), ""]))
     parts = [part.arrival_ns for part in Trace.read(path).from_first()]

@@ -1,4 +1,4 @@
-"""What jit/ promises, on loops small enough to compile in a second."""
+"""Guarantees of jit/, on loops small enough to compile in a second."""
 
 import os
 import shutil
@@ -33,19 +33,19 @@ needs_compiler = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT 
 
 
 @loop
-def runs(streams, offsets, lengths, found):
-    """Note sequential runs: a loop over one small state machine of the package."""
+def runs(streams, offsets, lengths, lengths_found):
+    """Run a loop over one small state machine of the package that detects sequential runs."""
     for i in range(len(offsets)):
-        found[i] = streams.extend(offsets[i], lengths[i])
+        lengths_found[i] = streams.extend(offsets[i], lengths[i])
 
 
 def some_runs(how):
     random = np.random.default_rng(7)
     offsets = random.integers(0, 40, 2000) * 4096
-    found = np.zeros(2000, np.int64)
+    lengths_found = np.zeros(2000, np.int64)
     streams = Streams.new()
-    how(streams, offsets, np.full(2000, 4096), found)
-    return [found, *streams]
+    how(streams, offsets, np.full(2000, 4096), lengths_found)
+    return [lengths_found, *streams]
 
 
 @needs_compiler
@@ -65,7 +65,7 @@ def test_a_method_called_from_python_is_plain_python():
 
 @state_machine
 class Counter(NamedTuple):
-    """State machines nest, and methods call methods and kernels."""
+    """A state machine for nesting, whose methods call methods and kernels."""
 
     step: int
     total: Ints
@@ -104,7 +104,7 @@ def drive(machine, times):
 
 
 @pytest.mark.parametrize("how", [jit.fresh(drive), getattr(drive, "py_func", drive)])
-def test_state_machines_nest(how):
+def test_state_machines_can_be_nested(how):
     pair = Pair(Counter(3, np.zeros(1, np.int64)), Counter(1, np.zeros(1, np.int64)))
     assert how(pair, 10) == 2 * 3 * 45 - 2 * 10
     assert pair.one.total[0] == 3 * 45
@@ -132,13 +132,13 @@ class Mistaken(NamedTuple):
 @pytest.mark.parametrize(
     ("cls", "words"), [(Careless, r"return np\.zeros"), (Mistaken, "self.stat")]
 )
-def test_refused_at_compile_time(cls, words):
-    """An allocation in a method, and a field that there is not, named."""
+def test_allocations_and_unknown_fields_are_refused_at_compile_time(cls, words):
+    """The error names the allocation in the method or the missing field."""
     with pytest.raises(NumbaError, match=words):
         jit.fresh(drive)(cls(np.zeros(1, np.int64)), 3)
 
 
-# The cache on disk, in processes of their own.
+# The cache of machine code on disk, in separate processes.
 
 TINY = """
 from hybridsim.jit import loop
@@ -165,12 +165,12 @@ FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (999, 999))"
 
 @pytest.fixture
 def run(tmp_path):
-    """Return what runs a copy of the package, with a cache of its own, in a new process."""
+    """Return a function that runs a copy of the package with its own cache in a new process."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(jit.__file__).parents[1], tmp_path / "hybridsim", ignore=ignored)
     (tmp_path / "hybridsim/tiny.py").write_text(TINY)
     env = os.environ | {"PYTHONPATH": str(tmp_path), "HYBRIDSIM_CACHE_DIR": str(tmp_path / "cache")}
-    env["PYTHONDONTWRITEBYTECODE"] = "1"  # what a full disk does to that is Python's affair
+    env["PYTHONDONTWRITEBYTECODE"] = "1"  # Python handles a full disk here itself
 
     def run(first=""):
         command = [sys.executable, "-c", first + SCRIPT]
@@ -180,8 +180,8 @@ def run(tmp_path):
 
 
 @needs_compiler
-def test_machine_code_is_kept_until_any_source_changes(run, tmp_path):
-    """The method that changes is in another file than the loop: numba alone would not notice."""
+def test_machine_code_is_cached_until_any_source_changes(run, tmp_path):
+    """The changed method is in another file than the loop: numba alone would not detect it."""
     victim, hits, folder = run()
     assert (victim, hits) == ("6", "0")
     assert run() == ["6", "1", folder]  # from the disk
@@ -193,21 +193,21 @@ def test_machine_code_is_kept_until_any_source_changes(run, tmp_path):
 
 
 @needs_compiler
-def test_a_full_disk_and_a_damaged_cache_cost_time_and_nothing_else(run, tmp_path):
+def test_a_full_disk_or_a_damaged_cache_only_costs_time(run, tmp_path):
     victim, hits, folder = run(FULL)
     assert (victim, hits) == ("6", "0")
-    assert run() == ["6", "0", folder]  # nothing was kept
+    assert run() == ["6", "0", folder]  # nothing was stored
     for file in (tmp_path / "cache/hybridsim" / folder).rglob("*.nb?"):
-        file.write_bytes(file.read_bytes()[:100])  # as a crash leaves them
+        file.write_bytes(file.read_bytes()[:100])  # as after a crash
     assert run() == ["6", "0", folder]
-    assert run() == ["6", "1", folder]  # it is mended
+    assert run() == ["6", "1", folder]  # it is repaired
 
 
 # Policies from outside the package.
 
 
 def simulated(replacement, interpreted=False):
-    """The facts of a small replay with a replacement policy."""
+    """Return the facts of a small replay with a replacement policy."""
     pages = 8
     timing = {
         "dies": 2, "unit_bytes": 4096, "command_ns": 1000, "interval_ns": 500, "read_ns": 50_000,
@@ -239,7 +239,7 @@ def simulated(replacement, interpreted=False):
 
 
 class PlainLru:
-    """A policy as one begins to write it: no arrays, no marks."""
+    """A user's policy in plain Python: no arrays, no decorators."""
 
     def __init__(self):
         self.pages = OrderedDict()
@@ -264,17 +264,17 @@ class PlainLru:
 
 
 @state_machine
-class FifoOfMyOwn(NamedTuple):
-    """A policy of one's own, compiled: LRU to which a touch means nothing."""
+class UserFifo(NamedTuple):
+    """A user's compiled policy: FIFO, that is LRU that ignores touches."""
 
     list: LRU
 
     def grown(self, ids):
-        return FifoOfMyOwn(self.list.grown(ids))
+        return UserFifo(self.list.grown(ids))
 
     @method
     def missed(self, page):
-        """Nothing."""
+        """Do nothing."""
 
     @method
     def admit(self, page):
@@ -282,7 +282,7 @@ class FifoOfMyOwn(NamedTuple):
 
     @method
     def touch(self, page):
-        """Nothing."""
+        """Do nothing."""
 
     @method
     def remove(self, page):
@@ -293,23 +293,21 @@ class FifoOfMyOwn(NamedTuple):
         return self.list.evict()
 
 
-def test_a_plain_class_is_interpreted_and_gives_the_same_facts():
+def test_a_plain_class_is_interpreted_with_the_same_facts():
     assert simulated(PlainLru()) == simulated(LRU.new(IDS), interpreted=True)
 
 
 @needs_compiler
 def test_a_state_machine_from_outside_is_compiled_and_not_cached():
-    assert simulated(FifoOfMyOwn(LRU.new(IDS))) == simulated(
-        FifoOfMyOwn(LRU.new(IDS)), interpreted=True
-    )
-    assert simulated(FifoOfMyOwn(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
+    assert simulated(UserFifo(LRU.new(IDS))) == simulated(UserFifo(LRU.new(IDS)), interpreted=True)
+    assert simulated(UserFifo(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
     assert jit.fresh(loops.run).signatures
     kept = [file.read_bytes() for file in jit.cache_folder().rglob("loops.run-*.nbi")]
-    assert not any(b"FifoOfMyOwn" in index for index in kept)
+    assert not any(b"UserFifo" in index for index in kept)
 
 
 class Clock:
-    """It lacks evict()."""
+    """A policy without evict()."""
 
     missed = admit = touch = remove = grown = lambda self, *arguments: None
 
@@ -322,7 +320,7 @@ class Unmarked(NamedTuple):
         return self
 
     def admit(self, page):
-        """Lacks @method."""
+        """Has no @method."""
 
     missed = touch = remove = evict = admit
 
@@ -333,13 +331,13 @@ class Bare(NamedTuple):
     grown = missed = admit = touch = remove = evict = Clock.admit
 
 
-def test_what_a_policy_lacks_is_named():
+def test_the_error_names_the_missing_method_of_a_policy():
     with pytest.raises(TypeError, match=r"^Clock is not a replacement policy: it lacks evict\(\)$"):
         simulated(Clock())
 
 
 @needs_compiler
-def test_a_missing_mark_is_named():
+def test_the_error_names_a_missing_decorator():
     with pytest.raises(TypeError, match=r"^Unmarked\.missed\(\) lacks the decorator @method$"):
         simulated(Unmarked(LRU.new(IDS)))
     lacks = r"^Bare is a tuple that lacks the decorator @state_machine$"
@@ -352,12 +350,12 @@ def test_without_a_compiler_the_facts_are_the_same():
     script = "import test_jit as t; print(t.jit.compiled, t.simulated(t.LRU.new(t.IDS)))"
     path = os.pathsep.join([str(Path(jit.__file__).parents[2]), str(Path(__file__).parent)])
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
-    found = subprocess.check_output([sys.executable, "-c", script], env=env, text=True)
-    assert found.strip() == f"False {here}"
+    output = subprocess.check_output([sys.executable, "-c", script], env=env, text=True)
+    assert output.strip() == f"False {here}"
 
 
-def test_a_loop_gives_back_what_its_arguments_are_made_of():
-    """Else no machine is ever freed, nor any batch."""
+def test_a_loop_releases_the_arrays_of_its_arguments():
+    """Otherwise no machine or batch would ever be freed."""
     queue = LRU.new(8)
     compiled = jit.fresh(admit_and_evict)
     compiled(queue)
@@ -373,7 +371,7 @@ def admit_and_evict(queue):
     return queue.evict()
 
 
-def test_without_a_place_to_write_the_code_is_kept_for_the_process_alone(monkeypatch, tmp_path):
+def test_without_a_writable_cache_machine_code_is_kept_in_memory(monkeypatch, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):

@@ -1,4 +1,4 @@
-"""Several closed loops at once: engine and reference agree, and each loop keeps its own rules."""
+"""Several concurrent closed loops: engine and reference agree, and each loop follows its rules."""
 
 import os
 from dataclasses import replace
@@ -33,28 +33,28 @@ MS = 10**6
 
 
 class Fed:
-    """The requests of each job, handed out in pieces."""
+    """Supplies the requests of each job in batches."""
 
     def __init__(self, scenario, piece):
         self.jobs = [
             [each for each in scenario.requests if each.stream == job]
             for job in range(len(scenario.source.jobs))
         ]
-        self.given = [0] * len(self.jobs)
+        self.supplied = [0] * len(self.jobs)
         self.piece = piece
 
     def batch(self, before):
-        """The next batch: what was left of the one before, and a piece more of each job."""
+        """Return the next batch: the rest of the previous one, and more requests of each job."""
         rows, following, ends, numbers, last = [], [], [], [], []
         for job, requests in enumerate(self.jobs):
             left = 0 if before is None else int(before.end[job] - before.next[job])
-            first = self.given[job] - left
-            self.given[job] = min(len(requests), self.given[job] + self.piece)
+            first = self.supplied[job] - left
+            self.supplied[job] = min(len(requests), self.supplied[job] + self.piece)
             following.append(len(rows))
-            rows += requests[first : self.given[job]]
+            rows += requests[first : self.supplied[job]]
             ends.append(len(rows))
             numbers.append(first)
-            last.append(self.given[job] == len(requests))
+            last.append(self.supplied[job] == len(requests))
         columns = [
             [each.op | (each.flags if each.op == Op.WRITE else 0) for each in rows],
             *([getattr(each, name) for each in rows] for name in ("offset", "length", "stream")),
@@ -100,7 +100,7 @@ def jobs(draw):
 
 @st.composite
 def searches(draw):
-    """What makes a job look for its depth, or end behind a slow request."""
+    """Draw settings with which a job searches its depth, or ends after a slow request."""
     return {
         "depth": draw(st.sampled_from([1, 3, 8, 9])),
         "low": 9,
@@ -117,24 +117,24 @@ def searches(draw):
 
 @st.composite
 def loads(draw):
-    """A machine, and its requests dealt out to jobs in groups."""
+    """Draw a machine, and its requests distributed to jobs in groups."""
     scenario = draw(scenarios())
-    given = [JobParameters(**each) for each in draw(st.lists(jobs(), min_size=1, max_size=4))]
+    parameters = [JobParameters(**each) for each in draw(st.lists(jobs(), min_size=1, max_size=4))]
     group = 0
-    for each in given[1:]:
+    for each in parameters[1:]:
         group += draw(st.sampled_from([0, 0, 1]))
         each.group = group
-    due = [0] * len(given)
+    due = [0] * len(parameters)
     interval_ns = draw(st.sampled_from([0, 0, 10**4, 10**7]))
     think_ns = draw(st.sampled_from([0, 0, 5, 10**6]))
     every = draw(st.integers(1, 5))
     requests = []
     for i, request in enumerate(scenario.requests):
-        job = i * 7 % 11 % len(given)
+        job = i * 7 % 11 % len(parameters)
         due[job] += interval_ns
         pause = think_ns if i % every == 0 else 0
         requests.append(replace(request, arrival_ns=due[job], stream=job, think_ns=pause))
-    source = SourceParameters(Replay.CLOSED, jobs=given)
+    source = SourceParameters(Replay.CLOSED, jobs=parameters)
     return replace(scenario, requests=requests, source=source)
 
 
@@ -147,15 +147,15 @@ def test_engine_equals_reference(scenario):
 
 @relaxed
 @given(loads(), st.integers(1, 7))
-def test_it_does_not_matter_how_requests_are_handed_out(scenario, piece):
+def test_batch_sizes_do_not_change_the_facts(scenario, piece):
     assert run(scenario, piece=piece)[0] == run(scenario)[0]
 
 
-# What the rules come to, on an SSD that reads 4 KiB in a millisecond, of so many at a time.
+# The rules on an SSD that reads 4 KiB in a millisecond, a limited number at a time.
 
 
-def issued_ms(requests, *given, dies=64):
-    """When each request is issued, in milliseconds, by job."""
+def issued_ms(requests, *parameters, dies=64):
+    """Return the issue times of the requests in milliseconds, by job."""
     device = SsdParameters(
         dies=dies, unit_bytes=4096, command_ns=0, interval_ns=0, read_ns=MS, program_ns=MS,
         scatter_ns=0, suspend_ns=0, write_ns=0, buffer_ns=0, link_bytes_per_s=2**40,
@@ -163,16 +163,16 @@ def issued_ms(requests, *given, dies=64):
     )  # fmt: skip
     tier = TierParameters(Level.STRIPE, 1, 65536, device, 1 << 30)
     cache = CacheParameters(4096, 0, Mode.READ_ONLY, 0, 1, ("always",))
-    source = SourceParameters(Replay.CLOSED, jobs=list(given))
+    source = SourceParameters(Replay.CLOSED, jobs=list(parameters))
     facts = simulate(requests, source, cache, tier, None).facts
-    found = [[] for _ in given]
+    issued = [[] for _ in parameters]
     for fact in sorted(facts, key=lambda fact: fact.number):
-        found[fact.number % len(given)].append(round(fact.issue_ns / MS, 1))
-    return found
+        issued[fact.number % len(parameters)].append(round(fact.issue_ns / MS, 1))
+    return issued
 
 
 def reads(count, job=0, due_ms=0, think_ms=0):
-    """Reads that are due after each other, the first at 0."""
+    """Return reads that are due in sequence, the first at 0."""
     return [
         Request(i * due_ms * MS, Op.READ, 4096 * i, 4096, job, think_ns=think_ms * MS * (i > 0))
         for i in range(count)
@@ -181,38 +181,38 @@ def reads(count, job=0, due_ms=0, think_ms=0):
 
 def test_each_job_keeps_its_own_depth():
     both = reads(4) + reads(4, job=1)
-    given = JobParameters(depth=2, low=2), JobParameters(depth=4, low=4)
-    assert issued_ms(both, *given) == [[0, 0, 1, 1], [0, 0, 0, 0]]
+    parameters = JobParameters(depth=2, low=2), JobParameters(depth=4, low=4)
+    assert issued_ms(both, *parameters) == [[0, 0, 1, 1], [0, 0, 0, 0]]
 
 
-def test_a_group_begins_when_all_before_are_complete():
+def test_a_group_begins_when_all_earlier_groups_are_complete():
     both = reads(3) + reads(2, job=1)
-    given = JobParameters(), JobParameters(group=1, delay_ns=10 * MS)
-    assert issued_ms(both, *given) == [[0, 1, 2], [13, 14]]
+    parameters = JobParameters(), JobParameters(group=1, delay_ns=10 * MS)
+    assert issued_ms(both, *parameters) == [[0, 1, 2], [13, 14]]
 
 
-def test_a_request_is_not_issued_before_it_is_due_nor_after_the_run():
+def test_a_request_is_issued_neither_before_its_due_time_nor_after_the_run():
     job = JobParameters(depth=4, low=4, run_ns=25 * MS)
     assert issued_ms(reads(9, due_ms=10), job) == [[0, 10, 20]]
 
 
-def test_thinking_begins_when_all_is_complete():
+def test_think_time_begins_when_all_requests_are_complete():
     job = JobParameters(depth=4, low=4)
     assert issued_ms(reads(4, think_ms=3), job) == [[0, 4, 8, 12]]
 
 
-def test_a_job_that_is_full_may_drain_first():
+def test_a_job_may_drain_its_queue_before_it_issues_more():
     job = JobParameters(depth=4, low=0)
     assert issued_ms(reads(8), job, dies=2) == [[0, 0, 0, 0, 2, 2, 2, 2]]
 
 
-def test_completions_are_looked_at_in_portions():
+def test_completions_are_reaped_in_batches():
     job = JobParameters(depth=4, low=4, reap_least=3, reap_most=3)
     assert issued_ms(reads(7), job, dies=1) == [[0, 0, 0, 0, 3, 3, 3]]
 
 
 def issued_in_each_ms(target_ms, window_ms, **others):
-    """How many reads a job issues while it looks for its depth, four of them served at a time."""
+    """Return reads issued per millisecond during a depth search; the device serves 4 at a time."""
     job = JobParameters(
         depth=64, low=64, target_ns=round(target_ms * MS), window_ns=window_ms * MS, **others
     )
@@ -220,37 +220,37 @@ def issued_in_each_ms(target_ms, window_ms, **others):
     return [issued.count(ms) for ms in range(round(issued[-1]) + 1)]
 
 
-# 1, 2, 4 at a time; 8 are too many, also 6 and 5: each time all that waits goes through first.
+# Depths 1, 2, 4; 8 is too high, so are 6 and 5: the queue drains before each change.
 UP_AND_DOWN = [1] * 4 + [2] * 4 + [4] * 4 + [8, 4, 4, 4, 0, 6, 4, 4, 4, 0, 5, 4, 4, 4, 0]
 
 
-def test_a_depth_is_doubled_until_it_is_too_much_and_then_looked_for_between():
+def test_a_depth_search_doubles_and_then_bisects():
     assert issued_in_each_ms(1.5, 4, share=900_000) == UP_AND_DOWN + [4] * 8
 
 
-def test_where_all_must_meet_the_target_each_late_one_counts_even_while_it_goes_down():
-    # Of 12 that wait for 4 places 8 are late: 6, 5, 4, 3, 2, 1 and no lower, as with fio.
+def test_at_100_percent_late_completions_also_lower_the_depth_while_it_drains():
+    # 8 of 12 requests at 4 servers are late: depths 6, 5, 4, 3, 2, 1 and no lower, as in fio.
     assert issued_in_each_ms(1.5, 4) == UP_AND_DOWN[:14]
 
 
-def test_below_one_there_is_no_depth():
+def test_the_depth_is_at_least_one():
     assert issued_in_each_ms(0.5, 4) == [1]
     assert issued_in_each_ms(0.5, 4, share=900_000) == [1] * 400
 
 
-def test_a_search_that_keeps_on_tries_more_now_and_then():
+def test_a_continuous_search_tries_higher_depths_from_time_to_time():
     issued = issued_in_each_ms(1.5, 4, share=900_000, keeps_on=1)
     assert sum(issued) == 400
     assert max(issued[35:]) == 5
 
 
-def test_a_request_beyond_the_limit_ends_the_job():
+def test_a_request_beyond_max_latency_ends_the_job():
     job = JobParameters(depth=4, low=4, limit_read_ns=round(2.5 * MS))
     assert issued_ms(reads(40), job, dies=1) == [[0, 0, 0, 0, 1, 2]]
 
 
-def test_a_flush_is_waited_for():
+def test_a_job_waits_for_its_flush():
     load = [Request(0, Op.WRITE, 0, 4096), Request(0, Op.FLUSH, 0, 0), *reads(1)]
-    found = issued_ms(load, JobParameters(depth=8, low=8))
-    assert found[0][:2] == [0, 0]
-    assert found[0][2] >= 5
+    issued = issued_ms(load, JobParameters(depth=8, low=8))
+    assert issued[0][:2] == [0, 0]
+    assert issued[0][2] >= 5

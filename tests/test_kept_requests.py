@@ -1,4 +1,4 @@
-"""Whether the requests of a trace are kept on disk, or its lines are parsed again, nobody sees."""
+"""A trace gives the same requests whether they are kept on disk or its lines are parsed again."""
 
 import os
 import tempfile
@@ -17,7 +17,7 @@ ROWS = 60_000
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """Requests of three volumes: one in a hundred is far from its place, and some are damaged."""
+    """Return a trace of three volumes: 1 % of the lines are far out of order, some are damaged."""
     draw = np.random.default_rng(7)
     times = np.arange(ROWS)
     late = draw.random(ROWS) < 0.01
@@ -39,8 +39,8 @@ def file(tmp_path_factory):
     return path
 
 
-def told(path, device):
-    """All that a trace says, in two passes."""
+def report_of(path, device):
+    """Return everything that a trace reports, in two passes."""
     trace = Trace.read(path, format=FORMAT, device=device)
     passes = [joined(list(trace.chunks())) for _ in range(2)]
     columns = [column.tobytes() for each in passes for column in each]
@@ -49,29 +49,29 @@ def told(path, device):
 
 @pytest.mark.parametrize("device", [None, "b", "all"])
 @pytest.mark.parametrize("many", [False, True])
-def test_both_ways_tell_the_same(file, device, many, monkeypatch):
+def test_kept_and_parsed_requests_are_equal(file, device, many, monkeypatch):
     for module in (ordering, column_reader):
         monkeypatch.setattr(module, "WINDOW", 2000)
     monkeypatch.setattr(column_reader, "WINDOW_MIN", 500)
     monkeypatch.setattr(column_reader, "BLOCK_BYTES", 1 << 18)
     path = [file, file.with_name("other")] if many else file
     file.with_name("other").write_bytes(file.read_bytes()[: 1 << 19])
-    kept = told(path, device)
+    kept = report_of(path, device)
     assert {"disorder", "empty", "absurd-latency", "malformed"} <= {w.code for w in kept[-1]}
     monkeypatch.setattr(column_reader, "CACHE_BYTES_MAX", 1 << 20)
-    assert told(path, device) == kept
+    assert report_of(path, device) == kept
 
 
-def test_without_a_place_for_them_lines_are_parsed_again(file, monkeypatch):
-    kept = told(file, "all")
+def test_without_a_temporary_folder_lines_are_parsed_again(file, monkeypatch):
+    kept = report_of(file, "all")
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
-    assert told(file, "all") == kept
+    assert report_of(file, "all") == kept
 
 
-def test_a_full_disk_makes_no_difference(file, monkeypatch):
-    as_before = told(file, "all")
+def test_a_full_disk_does_not_change_the_requests(file, monkeypatch):
+    as_before = report_of(file, "all")
     monkeypatch.setattr(os, "pwritev", lambda *_: 0)
-    assert told(file, "all") == as_before
+    assert report_of(file, "all") == as_before
 
 
 def part(rows, first=0):
@@ -82,7 +82,7 @@ KINDS = (np.int64, np.int64, np.int64, np.uint8, np.uint8, np.uint16, np.int32, 
 
 
 class TestKept:
-    def test_it_gives_back_what_it_was_given(self):
+    def test_parts_are_returned_as_added(self):
         kept = Kept({"flags", "complete_ns"}, 1 << 20)
         for each in (part(3), part(0), part(4, first=2)):
             kept.add(each)
@@ -93,7 +93,7 @@ class TestKept:
         assert got[2].complete_ns.tolist() == [-1] * 4
         assert [each.offset_bytes.tolist() for each in kept.parts(2)] == [[2], [], [2]]
 
-    def test_beyond_its_size_it_keeps_nothing(self):
+    def test_nothing_is_kept_beyond_the_size_limit(self):
         kept = Kept((), part(10).rows * 60)
         kept.add(part(10))
         assert kept.is_whole

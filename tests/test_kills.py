@@ -1,7 +1,7 @@
-"""Whole commands that are ended at any moment: their files are whole, the old ones, or not there.
+"""Commands killed at any moment: each output file is complete, unchanged or absent.
 
-Some moments are random, some soon after an output has begun.  A seed that fails is printed with the
-line that runs it again.
+Some moments are random, some soon after the start of an output.  A failing seed is printed with the
+command that repeats it.
 """
 
 import os
@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[1]
 HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
 REPLAY = "replay a.csv --json b.json --html b.html --save-cache b.cache"
 SWEEP = "sweep a.csv --vary cache.size=10%,20% --workers 1 -o b.csv --html b.html"
-COMMANDS = {  # and what they write
+COMMANDS = {  # and their outputs
     "replay": (REPLAY, ["b.json", "b.html", "b.cache"]),
-    "sweep": (SWEEP, ["b.csv"]),  # its page tells how long it took
+    "sweep": (SWEEP, ["b.csv"]),  # its page contains its run time
     "convert": ("trace convert a.csv b.csv.zst", ["b.csv.zst"]),
     "gen": ("trace gen random,requests=20k b.csv", ["b.csv"]),
 }
@@ -54,12 +54,12 @@ def with_trace(folder):
 
 
 def undisturbed(name, folder):
-    """Return what a command writes, and how long it takes."""
+    """Return the outputs of a command and its run time."""
     line, outputs = COMMANDS[name]
     begun = time.monotonic()
     child = started(line, with_trace(folder))
-    _, told = child.communicate(timeout=300)
-    assert child.returncode == 0, told
+    _, errors = child.communicate(timeout=300)
+    assert child.returncode == 0, errors
     return {each: (folder / each).read_bytes() for each in outputs}, time.monotonic() - begun
 
 
@@ -68,7 +68,7 @@ def hidden(folder):
 
 
 def wait_for_the_moment(child, folder, draw, usual_s):
-    """Wait until some time has passed, or until an output has begun and a little longer."""
+    """Wait a random time, or a little longer than until an output begins."""
     end = time.monotonic() + draw.uniform(0, usual_s)
     wants_output = draw.random() < 0.6
     while child.poll() is None and (wants_output or time.monotonic() < end):
@@ -89,22 +89,24 @@ def check_killed(name, seed, folder, expected, usual_s):
     child = started(line, folder)
     wait_for_the_moment(child, folder, draw, usual_s)
     child.send_signal(number)
-    _, told = child.communicate(timeout=300)
-    assert "Traceback" not in told
+    _, errors = child.communicate(timeout=300)
+    assert "Traceback" not in errors
     assert child.returncode in (0, -number, 128 + number)
     assert number == signal.SIGKILL or hidden(folder) == []
     for each in outputs:
-        found = (folder / each).read_bytes() if (folder / each).exists() else None
-        is_part = name == "sweep" and is_some_of(found, expected[each])  # interrupted, and says so
-        assert is_part or found in (expected[each], OLD if each in had else None), each
+        content = (folder / each).read_bytes() if (folder / each).exists() else None
+        is_part = name == "sweep" and is_some_of(
+            content, expected[each]
+        )  # interrupted, with a message
+        assert is_part or content in (expected[each], OLD if each in had else None), each
     left = hidden(folder)
     assert undisturbed(name, folder)[0] == expected
     assert hidden(folder) == left
 
 
-def is_some_of(found, whole):
-    """Tell whether a table has a head and some of the rows of another."""
-    rows, of = (found or b"").splitlines(), whole.splitlines()
+def is_some_of(table, whole):
+    """Return whether a table has the header and a subset of the rows of another."""
+    rows, of = (table or b"").splitlines(), whole.splitlines()
     return len(rows) > 1 and rows[0] == of[0] and set(rows) <= set(of)
 
 
@@ -118,11 +120,11 @@ def kill(name, seeds, folder):
             raise
 
 
-def test_a_command_that_is_ended(tmp_path):
+def test_a_killed_command_leaves_no_partial_file(tmp_path):
     kill("gen", range(3), tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands_that_are_ended_at_many_moments(name, tmp_path):
+def test_commands_killed_at_many_moments_leave_no_partial_file(name, tmp_path):
     kill(name, range(FIRST, LAST), tmp_path)

@@ -1,4 +1,4 @@
-"""A counter's name tells its kind: of a phase, counts are differences, and levels are levels."""
+"""Counters are counts or levels by name: of a phase, counts are differences, levels end values."""
 
 import json
 import os
@@ -47,7 +47,7 @@ json.dump(found, open("found.json", "w"))
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def outcomes(tmp_path_factory):
     folder, draw = tmp_path_factory.mktemp("levels"), Random(1)
     lines = [
         f"{at * 10**7},{draw.choice('RRW')},{int(2 ** draw.uniform(0, 14)) * 4096},4096,,"
@@ -65,8 +65,8 @@ def found(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_falls_is_a_level_and_a_count_begins_at_nothing(kind, found):
-    rows = found[kind]["rows"]
+def test_counts_begin_at_0_and_never_fall(kind, outcomes):
+    rows = outcomes[kind]["rows"]
     assert rows["time_ns"][0] == 0
     for name, column in rows.items():
         if name.endswith("_members") or name.endswith("_rebuild_bytes"):
@@ -77,26 +77,26 @@ def test_what_falls_is_a_level_and_a_count_begins_at_nothing(kind, found):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_level_of_a_phase_is_what_it_was_at_its_end(kind, found):
-    phases = {name: each["counters"] for name, each in found[kind]["phases"].items()}
+def test_a_level_of_a_phase_is_its_value_at_the_end(kind, outcomes):
+    phases = {name: each["counters"] for name, each in outcomes[kind]["phases"].items()}
     levels = LEVELS & phases["whole"].keys()
     assert "pages_present" in levels
     for name in levels:
         assert phases["warm"][name] == phases["whole"][name], name
         assert min(each.get(name, 0) for each in phases.values()) >= 0, name
     counts = phases["whole"].keys() - levels
-    for name in counts:  # each between rows that are whole numbers
+    for name in counts:  # interpolated between rows of whole numbers
         parts = phases["cold"][name] + phases["warm"][name]
         assert abs(parts - phases["whole"][name]) <= 1, name
     assert phases["warm"]["pages_present"] > 0
 
 
-def test_every_level_is_one_that_some_cache_has(found):
-    names = {name for each in found.values() for name in each["rows"]}
-    assert LEVELS - {"pages_kept"} <= names  # of a warm start only
+def test_every_level_belongs_to_some_cache(outcomes):
+    names = {name for each in outcomes.values() for name in each["rows"]}
+    assert LEVELS - {"pages_kept"} <= names  # with a warm start only
 
 
-def test_a_level_is_not_nothing_before_its_first_row():
+def test_a_level_has_its_first_value_before_the_first_row():
     rows = {"time_ns": [100, 200], "available_buckets": [40, 39], "gc_runs": [1, 3]}
     counters = Counters(rows)
     assert counters.between("available_buckets", 0, 100) == 40
@@ -109,12 +109,12 @@ def test_the_reference_has_the_same_levels():
 
     folder = Path(reference.__file__).parent
     text = "".join(each.read_text() for each in folder.glob("*.py"))
-    shown = LEVELS - {"dirty_pages", "pages_kept"}  # the page cache's reference counts neither
+    shown = LEVELS - {"dirty_pages", "pages_kept"}  # the page cache's reference has neither
     assert all(f'"{name}"' in text for name in shown)
 
 
 @pytest.mark.parametrize("begin", [0, 1])
-def test_rows_of_a_long_run_keep_its_beginning_and_their_distance(begin):
+def test_sampled_rows_keep_the_first_row_and_equal_distances(begin):
     sampler = Sampler(1)
     if begin == 0:
         sampler.take(0, {"free": 7})

@@ -1,8 +1,8 @@
-"""Regular expressions on what users write take linear time: none can share out one text in ways.
+"""Regular expressions on user text take linear time: none can split a text in several ways.
 
-Where one repetition can give what it took to another one behind it, a text that does not match is
-tried in all ways of sharing it out: in quadratic time, or worse.  Possessive ones (`++`) give
-nothing back.
+If one repetition can give up characters to a later one, the matcher tries all splits of a text
+that does not match: in quadratic time, or worse.  Possessive repetitions (`++`) give up
+nothing.
 """
 
 import ast
@@ -17,7 +17,7 @@ ALL = frozenset(range(256))
 parser, names = re._parser, re._constants
 UNBOUNDED = names.MAXREPEAT
 SHORT = {
-    # Texts of a known length, or ones that the system writes.
+    # Texts of limited length, or from the system.
     r"(?P<prefix>.+)\.blktrace\.(?P<cpu>\d+)(\.(gz|zst|xz|bz2))*": "a file's name",
     r"You have (\d+) .*dropped events": "a line of blktrace",
     r"field:[^;]*?(\w+)(?:\[\w*\])?;": "a file of the kernel",
@@ -26,7 +26,7 @@ SHORT = {
 
 
 def patterns():
-    """Yield every expression that stands in the source, with its place."""
+    """Yield every expression in the source with its position."""
     for folder in ("hybridsim", "validate"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -42,45 +42,45 @@ def patterns():
 
 
 def letters(items):
-    """Return all letters that an expression may take, of the first 256."""
-    found = set()
+    """Return the characters below 256 that an expression may match."""
+    matched = set()
     for kind, value in items:
         if kind in (names.LITERAL, names.NOT_LITERAL):
             one = {value}
-            found |= one if kind == names.LITERAL else ALL - one
+            matched |= one if kind == names.LITERAL else ALL - one
         elif kind == names.ANY:
-            found |= ALL - {10}
+            matched |= ALL - {10}
         elif kind == names.IN:
-            found |= of_set(value)
+            matched |= of_set(value)
         elif kind in (names.MAX_REPEAT, names.MIN_REPEAT, names.POSSESSIVE_REPEAT):
-            found |= letters(value[2])
+            matched |= letters(value[2])
         elif kind == names.SUBPATTERN:
-            found |= letters(value[3])
+            matched |= letters(value[3])
         elif kind == names.ATOMIC_GROUP:
-            found |= letters(value)
+            matched |= letters(value)
         elif kind == names.BRANCH:
-            found |= set().union(*map(letters, value[1]))
-    return found
+            matched |= set().union(*map(letters, value[1]))
+    return matched
 
 
 def of_set(parts):
-    found, is_not = set(), False
+    matched, is_not = set(), False
     for kind, value in parts:
         if kind == names.NEGATE:
             is_not = True
         elif kind == names.LITERAL:
-            found.add(value)
+            matched.add(value)
         elif kind == names.RANGE:
-            found |= set(range(value[0], value[1] + 1))
+            matched |= set(range(value[0], value[1] + 1))
         else:
             word = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}[str(value).split("_")[-1]]
             these = {each for each in ALL if re.match(word, chr(each), re.ASCII)}
-            found |= ALL - these if "NOT" in str(value) else these
-    return ALL - found if is_not else found
+            matched |= ALL - these if "NOT" in str(value) else these
+    return ALL - matched if is_not else matched
 
 
 def flat(items):
-    """Yield the parts of an expression in order, groups opened."""
+    """Yield the parts of an expression in order, with groups flattened."""
     for kind, value in items:
         if kind == names.SUBPATTERN:
             yield from flat(value[3])
@@ -92,7 +92,7 @@ REPEATS = (names.MAX_REPEAT, names.MIN_REPEAT)
 
 
 def shared(items, behind=()):
-    """Yield where two repetitions can take the same text: nested, or one behind the other."""
+    """Yield pairs of repetitions that can match the same text: nested or in sequence."""
     parts = list(flat(items))
     for at, (kind, value) in enumerate(parts):
         rest = [*parts[at + 1 :], *behind]
@@ -112,13 +112,13 @@ def shared(items, behind=()):
 
 
 def is_simple(items):
-    """Tell whether a round of a repetition is one letter of a set."""
+    """Return whether a repetition repeats a single character of a set."""
     parts = list(flat(items))
     return len(parts) == 1 and parts[0][0] not in (*REPEATS, names.BRANCH)
 
 
 def reached(mine, parts):
-    """Yield the repetitions that may begin in a text of these letters; end with "" at a bar."""
+    """Yield repetitions that may start in a text of these characters; then "" at a separator."""
     for kind, value in parts:
         if kind == names.BRANCH:
             ways = [list(reached(mine, list(flat(one)))) for one in value[1]]
@@ -149,12 +149,12 @@ def is_needed(part):
 EXPRESSIONS = list(patterns())
 
 
-def test_the_expressions_are_found():
+def test_all_expressions_of_the_source_are_collected():
     assert len(EXPRESSIONS) > 60
 
 
 @pytest.mark.parametrize(("place", "expression"), EXPRESSIONS, ids=[at for at, _ in EXPRESSIONS])
-def test_no_two_repetitions_take_the_same_text(place, expression):
+def test_no_two_repetitions_match_the_same_text(place, expression):
     if expression not in SHORT:
         assert not any(shared(parser.parse(expression)))
 
@@ -163,10 +163,10 @@ def test_no_two_repetitions_take_the_same_text(place, expression):
     "expression",
     [r"\s*(\D*?)\s*", r"(a+)+b", r"=\s*([^\"]+?)\s*(#.*)?$", r"(?:[ \t]|\s*)*x", r"\d+\w*\d+y"],
 )
-def test_what_takes_more_is_found(expression):
+def test_quadratic_expressions_are_detected(expression):
     assert any(shared(parser.parse(expression)))
 
 
 @pytest.mark.parametrize("expression", [r"\s*+(\w++)=\s*+", r"(?:\d+_)*x", r"\d+, \d+(, \d+)*\s*$"])
-def test_what_is_linear_is_not(expression):
+def test_linear_expressions_are_not_reported(expression):
     assert not any(shared(parser.parse(expression)))

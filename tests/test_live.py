@@ -1,4 +1,4 @@
-"""A live array says of each request what the replay of the same arrivals says."""
+"""A live array gives the completion times of a replay of the same arrivals."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ MACHINES = {
 
 
 def requests(count, seed):
-    """Bursts and pauses, some at the same nanosecond; long and short, of all kinds."""
+    """Return requests in bursts and pauses, some simultaneous, of all sizes and kinds."""
     random = np.random.default_rng(seed)
     arrival = np.cumsum(random.choice([0, 0, 1000, 300_000, 20_000_000], count))
     op = random.choice([Op.READ, Op.READ, Op.READ, Op.WRITE, Op.WRITE, Op.FLUSH], count)
@@ -35,7 +35,7 @@ def requests(count, seed):
 
 
 def replayed(scenario, arrival, op, offset, length):
-    """When each request is complete in a simulation without a cache."""
+    """Return the completion times in a simulation without a cache."""
     run = Run(building.machine(scenario, "open", VOLUME_BYTES, 0), interpreted=True)
     count = len(arrival)
     nothing = np.full(count, -1, np.int64)
@@ -49,7 +49,7 @@ def replayed(scenario, arrival, op, offset, length):
 
 
 def live(scenario, arrival, op, offset, length, late_ns):
-    """When a live array says so, looked at as late as a busy process would."""
+    """Return the completion times of a live array that is polled late, as by a busy process."""
     array = LiveArray(building.slow_tier(scenario.backing, VOLUME_BYTES, scenario.seed), True)
     done = {}
     for number, row in enumerate(zip(arrival.tolist(), op.tolist(), offset.tolist(), length)):
@@ -63,13 +63,13 @@ def live(scenario, arrival, op, offset, length, late_ns):
 
 @pytest.mark.parametrize("late_ns", [0, 3_000_000])
 @pytest.mark.parametrize("name", MACHINES)
-def test_live_times_are_those_of_the_replay(name, late_ns):
+def test_live_completion_times_equal_those_of_the_replay(name, late_ns):
     scenario = Scenario.loads(MACHINES[name])
     some = requests(60, 7)
     assert live(scenario, *some, late_ns) == replayed(scenario, *some)
 
 
-def test_a_clock_that_goes_back_counts_as_standing():
+def test_a_clock_that_goes_back_is_treated_as_stopped():
     array = LiveArray(building.slow_tier(Scenario.loads(MACHINES["an SSD"]).backing, MIB), True)
     array.submit(1000, 1, Op.READ, 0, 4096)
     array.submit(500, 2, Op.READ, 0, 4096)
@@ -78,7 +78,7 @@ def test_a_clock_that_goes_back_counts_as_standing():
     assert second[1] > first[1]
 
 
-def test_pools_grow_with_what_waits():
+def test_pools_grow_with_the_waiting_requests():
     array = LiveArray(
         building.slow_tier(Scenario.loads(MACHINES["an SSD"]).backing, 64 * MIB), True
     )

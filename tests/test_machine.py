@@ -21,7 +21,7 @@ from hybridsim.storage.raid import Tier
 KIB, GIB = 1 << 10, 1 << 30
 SECOND = 10**9
 PAGE = 64 * KIB
-IDS = 16  # so few that everything has to grow
+IDS = 16  # so small that every pool must grow
 
 SERVER_DISK = HardDisk(
     kind="hdd", rpm=7200, capacity="1TB", seek_track_to_track="0.8ms", seek_average="8.5ms",
@@ -51,7 +51,7 @@ def batch(op, offset, length, arrival_ns=None, first=0, is_last=True):
 
 
 def to_the_end(run: Run) -> Facts:
-    """Go on to the end; return all facts."""
+    """Run to the end; return all facts."""
     parts = []
     while True:
         status, facts = run.advance(loops.NEVER)
@@ -66,7 +66,7 @@ N = 20_000
 
 @pytest.fixture(scope="module")
 def workload():
-    """Reads and writes of all sizes over more pages than the cache has, some of them hot."""
+    """Return reads and writes of all sizes over more pages than the cache has, some of them hot."""
     random = np.random.default_rng(11)
     op = np.where(random.random(N) < 0.25, Op.WRITE, Op.READ).astype(np.uint8)
     op[random.random(N) < 0.01] = Op.DISCARD
@@ -95,7 +95,7 @@ def test_each_request_completes_once(finished, workload):
     assert (np.diff(facts.done_ns) >= 0).all()
 
 
-def test_nothing_is_left_over(finished):
+def test_no_entry_is_left_at_the_end(finished):
     run, facts = finished
     left = run.machine
     assert left.source.outstanding == 0
@@ -119,7 +119,7 @@ def test_paths_and_fills_add_up(finished):
     assert (facts.pages_hit[hits] == facts.pages[hits]).all()
     totals = cache.totals()
     assert totals["evictions"] > 0
-    # A fill that was doomed ends as well: then none is under way.
+    # Doomed fills complete too: then none is in flight.
     assert totals["fills_started"] == totals["fills_done"] + totals["fills_doomed"]
     present = np.flatnonzero(cache.table.state == PRESENT)
     assert totals["pages_present"] == len(present) <= cache.pages
@@ -128,14 +128,14 @@ def test_paths_and_fills_add_up(finished):
     assert set(slots.tolist()) <= set(range(cache.pages))
 
 
-def test_devices_move_the_bytes_and_no_more_than_they_have_time_for(finished):
+def test_device_bytes_and_busy_times_are_consistent(finished):
     run, facts = finished
     below, now = run.machine.below, run.now_ns
     slow, fast = (tier.device.totals(now) for tier in (below.slow, below.fast))
     asked = facts.length[facts.op == Op.READ].sum()
     assert slow["bytes_read"] + fast["bytes_read"] >= asked
     written = facts.length[facts.op == Op.WRITE].sum()
-    assert slow["bytes_written"] >= 4 / 3 * written - 1  # with the parity, at the least
+    assert slow["bytes_written"] >= 4 / 3 * written - 1  # at least, with parity
     assert fast["bytes_written"] >= run.machine.cache.totals()["fills_done"] * PAGE
     assert 0 < slow["busy_ns"] <= 4 * now
     parts = slow["seek_ns"] + slow["rotation_ns"] + slow["transfer_ns"]
@@ -144,20 +144,20 @@ def test_devices_move_the_bytes_and_no_more_than_they_have_time_for(finished):
         used = tier.totals(now)
         assert 0 < used["in_use_ns"] <= tier.members * now
         assert used["in_use_ns"] <= used["requests_ns"]
-    # What is at a disk waits for the arm or has it.
+    # A request at a disk waits for the arm or occupies it.
     assert slow["queue_ns"] + slow["busy_ns"] <= below.slow.totals(now)["requests_ns"]
 
 
 @pytest.mark.parametrize("finished", [Replay.CLOSED], indirect=True)
 def test_littles_law(finished):
-    """Requests under way = rate x time in the machine; in a closed loop, the depth."""
+    """Requests in flight = rate x time in the machine; in a closed loop, the depth."""
     _, facts = finished
-    end = facts.issue_ns.max()  # from then on they become fewer
+    end = facts.issue_ns.max()  # from then on their number falls
     inside = (np.minimum(facts.done_ns, end) - facts.issue_ns).sum()
     assert inside == 24 * end
 
 
-def test_a_checkpoint_goes_on_as_if_nothing_had_happened(workload):
+def test_a_run_from_a_checkpoint_gives_the_same_facts(workload):
     run = Run(machine(SERVER_DISK, 32, pages=500, members=4, replay=Replay.OPEN))
     run.feed(batch(**workload))
     middle = int(workload["arrival_ns"][N // 2])
@@ -181,7 +181,7 @@ def test_all_pools_grow(workload):
     facts = to_the_end(run)
     grown = run.machine
     assert len(facts.number) >= N
-    assert len(grown.requests.number) >= N  # all of them at once
+    assert len(grown.requests.number) >= N  # all at once
     assert len(grown.cache.table.state) > IDS
     assert len(grown.cache.table.ids.number) == len(grown.cache.table.state)
     for before, after in (
@@ -193,10 +193,10 @@ def test_all_pools_grow(workload):
 
 
 # Random 4 KiB reads a second at a queue depth, shortest positioning time first over the whole
-# queue, without age limit; from an ideal simulation of one head by other means (cylinder and angle
+# queue, without age limit; from an independent ideal simulation of one head (cylinder and angle
 # uniform, 0.2 ms of overhead before each request; 7,200 rpm; track to track, average, full stroke).
 # There the disk chooses among all, here it has chosen its next before the completion that lets
-# another request come (DESIGN.md 2.6): one more is under way.
+# another request arrive (DESIGN.md 2.6): one more is in flight.
 IDEAL = {
     ("0.8ms", "8.5ms", "18ms"): {1: 77.07, 2: 94.07, 4: 113.86, 8: 138.69, 16: 169.59, 32: 203.61},
     ("0.6ms", "8.0ms", "15ms"): {1: 81.05, 2: 97.80, 4: 116.51, 8: 140.99, 16: 170.59, 32: 205.67},
@@ -205,7 +205,7 @@ OVERHEAD_S = 0.2e-3
 
 
 @pytest.mark.parametrize("seeks", IDEAL)
-def test_reads_a_second_by_queue_depth(seeks):
+def test_random_read_iops_by_queue_depth_match_an_independent_simulation(seeks):
     track, average, full = seeks
     disk = HardDisk(
         kind="hdd", rpm=7200, capacity="1TB", seek_track_to_track=track, seek_average=average,
@@ -223,7 +223,7 @@ def test_reads_a_second_by_queue_depth(seeks):
         assert 1 / (seconds_each + OVERHEAD_S) == pytest.approx(expected, rel=0.03), depth
 
 
-def test_what_waits_before_the_disk_does_not_age_in_it():
+def test_time_before_the_disk_does_not_count_for_its_age_limit():
     random = np.random.default_rng(5)
     n, rates = 6_000, {}
     for depth in (32, 256):
@@ -235,13 +235,13 @@ def test_what_waits_before_the_disk_does_not_age_in_it():
 
 
 class Recorder:
-    """A tier that only notes where it is written."""
+    """A tier that only records the written offsets."""
 
     def submit(self, now, tag, op, offset, length, events):
         self.offset = offset
 
 
-def test_a_slot_far_into_a_large_cache_has_its_address_without_the_compiler_too():
+def test_slot_addresses_beyond_4_gib_are_correct_without_the_compiler():
     """Slot 100,000 of 64 KiB lies beyond 4 GiB: no product may be taken in 32 bits."""
     cache = PageCache.new(65536, 8, 0, 0, 1, LRU.new(8), LRU.new(8), 8)
     cache.table.slot[0] = 100_000

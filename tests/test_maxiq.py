@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-MISSED = {"8 GB in its text"}  # its command line says 16: benchmarks/RESULTS.md
+MISSED = {"8 GB in its text"}  # its command line specifies 16: see benchmarks/RESULTS.md
 
 
 @pytest.fixture
@@ -16,14 +16,14 @@ def maxiq(monkeypatch):
     return maxiq
 
 
-def test_one_set_of_rules_gives_the_figures_of_all_its_machines(maxiq):
-    found = list(maxiq.rows(quick=True))
-    assert {row.row for row in found} == {"A1", "A2", "A3", "A4", "A5"}
-    for row in found:
+def test_one_set_of_parameters_gives_the_figures_of_all_its_machines(maxiq):
+    rows = list(maxiq.rows(quick=True))
+    assert {row.row for row in rows} == {"A1", "A2", "A3", "A4", "A5"}
+    for row in rows:
         assert row.is_met == (row.note not in MISSED), row
 
 
-def test_its_systems_differ_in_disks_and_host_only(maxiq):
+def test_its_systems_differ_only_in_disks_and_host(maxiq):
     names = ("adaptec-maxiq-sata", "adaptec-maxiq-3x-sata", "adaptec-maxiq-8x-sas")
     caches = [maxiq.system(name).cache for name in names]
     assert caches[0] == caches[1] == caches[2]

@@ -1,4 +1,4 @@
-"""The collector equals the obvious computation, whatever the portions facts come in."""
+"""The collector equals a naive computation for any chunk sizes of the facts."""
 
 from collections import Counter
 
@@ -51,7 +51,7 @@ def collected(rows, chunk):
 
 
 @given(st.lists(requests, min_size=1, max_size=60), st.integers(0, 6), st.integers(0, 6))
-def test_a_phase_equals_the_obvious_computation(rows, first, more):
+def test_a_phase_equals_a_naive_computation(rows, first, more):
     collector = collected(rows, len(rows))
     collector.check()
     width = collector.width_ns
@@ -74,7 +74,7 @@ def test_a_phase_equals_the_obvious_computation(rows, first, more):
 
 
 @given(st.lists(requests, min_size=1, max_size=60), st.integers(1, 60))
-def test_portions_do_not_matter(rows, chunk):
+def test_chunk_sizes_do_not_change_the_metrics(rows, chunk):
     one, other = collected(rows, chunk), collected(rows, len(rows))
     assert (one.width_ns, one.used) == (other.width_ns, other.used)
     for name, table in vars(one.bins).items():
@@ -82,7 +82,7 @@ def test_portions_do_not_matter(rows, chunk):
 
 
 @given(st.lists(requests, min_size=1, max_size=60))
-def test_hits_misses_and_bypasses_are_all_reads(rows):
+def test_hits_misses_and_bypasses_add_up_to_all_reads(rows):
     figures = collected(rows, 7).whole()
     reads = sum(row[2][0] == Op.READ for row in rows)
     assert figures.reads.count == reads
@@ -103,7 +103,7 @@ def test_memory_is_bounded_and_bins_stay_fine():
     assert collector.whole().requests == 3000
 
 
-def test_series_join_bins_and_lose_nothing():
+def test_merged_bins_of_a_series_keep_all_counts():
     collector = collected([(t * 700, 10, WAYS[t % 2], 1) for t in range(500)], 100)
     for factor in (1, 2, 8):
         series = collector.series(collector.width_ns * factor)
@@ -112,7 +112,7 @@ def test_series_join_bins_and_lose_nothing():
         assert series.width_ns == collector.width_ns * factor
 
 
-def test_percentiles_by_bin_are_those_of_the_bin():
+def test_percentiles_of_a_bin_equal_those_of_its_requests():
     rows = [(t * 100, t * t % 977, WAYS[t % len(WAYS)], 1) for t in range(3000)]
     collector = collected(rows, 100)
     each = [
@@ -122,7 +122,7 @@ def test_percentiles_by_bin_are_those_of_the_bin():
     assert collector.read_percentiles(99) == each
 
 
-def test_a_request_of_no_length_is_neither_read_nor_write():
+def test_a_request_of_zero_length_is_neither_read_nor_write():
     facts = facts_of([(0, 10, (Op.READ, Path.BYPASS, Reason.FLUSH, Kind.OTHER), 1)])
     collector = Collector()
     collector.add(facts._replace(length=np.zeros(1, np.int64)))
@@ -131,20 +131,20 @@ def test_a_request_of_no_length_is_neither_read_nor_write():
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "reason"),
     [
         ((Op.READ, Path.HIT, Reason.COLD), "a HIT has the reason COLD"),
         ((Op.READ, Path.MISS, Reason.NONE), "a MISS has the reason NONE"),
         ((Op.WRITE, Path.BYPASS, Reason.EVICTED), "a WRITE has the reason EVICTED"),
     ],
 )
-def test_a_wrong_reason_is_noticed(way, said):
+def test_a_reason_that_does_not_match_the_path_is_an_error(way, reason):
     collector = collected([(0, 1, (*way, Kind.HIT), 1)], 1)
-    with pytest.raises(ConservationError, match=said):
+    with pytest.raises(ConservationError, match=reason):
         collector.check()
 
 
-def test_lost_requests_and_impossible_times_are_noticed():
+def test_lost_requests_and_impossible_times_are_errors():
     collector = collected([(0, 1, WAYS[0], 1)], 1)
     collector.bins.count[0, Kind.HIT] += 1
     with pytest.raises(ConservationError, match="do not add up"):

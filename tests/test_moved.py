@@ -39,7 +39,7 @@ def test_a_policy_written_for_the_last_release_still_imports():
     assert done.returncode == 0, done.stderr
 
 
-def test_names_that_did_not_move_are_left_to_python():
+def test_names_that_did_not_move_are_imported_by_python():
     assert new_name("hybridsim.caches.policies") is None
     assert new_name("hybridsim.traces") is None
     assert new_name("numpy") is None

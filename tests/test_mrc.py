@@ -25,27 +25,27 @@ def skewed(count, distinct, seed=1):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 12), max_size=300))
-def test_depth_is_how_many_pages_were_used_since(steps):
-    """With so few moments that the marks have to move together again and again."""
+def test_the_stack_distance_is_the_number_of_pages_used_since(steps):
+    """The time stamps are so few that the marks must be compacted often."""
     stack, order = Stack.new(64), []
-    stack.state[0] = len(stack.page) - 9  # moments nearly used up
+    stack.state[0] = len(stack.page) - 9  # time stamps nearly exhausted
     for page in steps:
         expected = len(order) - order.index(page) if page in order else 0
         assert stack.depth(page) == expected
         order = [each for each in order if each != page] + [page]
 
 
-def test_the_curve_of_lru_is_that_of_caches_of_every_size():
-    numbers = skewed(20_000, 30_000)  # more pages than there is room for at first
+def test_the_curve_of_lru_equals_caches_of_every_size():
+    numbers = skewed(20_000, 30_000)  # more pages than the initial size of the tables
     curve = miss_ratio_curve(numbers)
     assert curve.distinct == len(np.unique(numbers)) == len(curve.pages)
-    for found in hits(numbers, [pages * 4096 for pages in (1, 7, 100, 3_000)]):
-        assert curve.at(found.pages) == pytest.approx(1 - found.page_hit_ratio, abs=1e-12)
+    for counted in hits(numbers, [pages * 4096 for pages in (1, 7, 100, 3_000)]):
+        assert curve.at(counted.pages) == pytest.approx(1 - counted.page_hit_ratio, abs=1e-12)
     assert curve.miss_ratio[-1] == pytest.approx(curve.first_uses)
     assert (np.diff(curve.miss_ratio) <= 0).all()
 
 
-def test_any_policy_at_many_sizes():
+def test_the_curve_of_any_policy_equals_caches_of_its_sizes():
     numbers = skewed(5_000, 900)
     curve = miss_ratio_curve(numbers, "s3-fifo", sizes=[300, 30])
     alone = hits(numbers, [30 * 4096, 300 * 4096], "s3-fifo")
@@ -55,12 +55,12 @@ def test_any_policy_at_many_sizes():
 
 
 @pytest.mark.parametrize("policy", ["lru", "s3-fifo"])
-def test_first_uses_are_what_no_cache_serves_whatever_the_policy(policy):
+def test_no_policy_serves_first_uses(policy):
     curve = miss_ratio_curve(np.array([1, 2, 1, 3, 1, 2, 4, 1]), policy, sizes=[2])
     assert curve.first_uses == curve.to_dict()["first_uses"] == 0.5
 
 
-def test_admission_counts_too():
+def test_the_curve_includes_admission():
     numbers = skewed(5_000, 900)
     curve = miss_ratio_curve(numbers, sizes=[100], admission="touches", touches=3)
     (alone,) = hits(numbers, 100 * 4096, admission="touches", touches=3)
@@ -69,7 +69,7 @@ def test_admission_counts_too():
 
 @pytest.fixture(scope="module")
 def long_trace():
-    """Uniform and hot pages and a scan; 120,000 accesses, 25,000 pages."""
+    """Return uniform and hot pages and a scan; 120,000 accesses, 25,000 pages."""
     rng = np.random.default_rng(3)
     some, hot = rng.integers(0, 20_000, 60_000), rng.integers(20_000, 24_000, 55_000)
     mixed = np.concatenate([some, hot, np.arange(24_000, 29_000)])
@@ -78,7 +78,7 @@ def long_trace():
 
 
 @pytest.mark.parametrize("sample", ["20%", 0.2, 4_000, 1_000])
-def test_a_sample_is_within_its_error(long_trace, sample):
+def test_a_sampled_curve_is_within_its_error(long_trace, sample):
     exact = miss_ratio_curve(long_trace)
     curve = miss_ratio_curve(long_trace, sample=sample)
     assert curve.sampled < 0.6 * curve.accesses == 0.6 * 120_000
@@ -98,7 +98,7 @@ def test_a_sample_of_fixed_size_stays_small(long_trace):
     assert (few.rate, few.sampled) == (1, 500)
 
 
-def test_a_sample_of_any_policy(long_trace):
+def test_a_sampled_curve_of_any_policy_is_within_its_error(long_trace):
     sizes = [2_000, 8_000]
     exact = miss_ratio_curve(long_trace, "sieve", sizes)
     curve = miss_ratio_curve(long_trace, "sieve", sizes, sample="20%")
@@ -107,11 +107,11 @@ def test_a_sample_of_any_policy(long_trace):
     assert (curve.error < 0.1).all()
 
 
-def test_the_knee_is_where_more_stops_paying():
+def test_the_knee_is_the_size_beyond_which_the_gain_is_small():
     numbers = np.concatenate([np.tile(np.arange(100), 50), np.arange(1_000, 2_000)])
     curve = miss_ratio_curve(numbers)
     assert curve.pages[curve.knee] == 100
-    for points in (None, 50, 7):  # the same whatever is left out
+    for points in (None, 50, 7):  # the same for any omitted sizes
         assert curve.to_dict(points)["knee_pages"] == 100
 
 
@@ -126,24 +126,24 @@ def test_the_knee_is_where_more_stops_paying():
         ({"policy": "ark"}, "did you mean 'arc'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(options, message):
+def test_wrong_options_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         miss_ratio_curve(np.arange(100), **options)
 
 
-def test_nothing_gives_no_curve():
+def test_an_empty_trace_gives_no_curve():
     with pytest.raises(TraceError, match="no reads or writes"):
         miss_ratio_curve(np.arange(0))
 
 
-def test_the_command_draws_or_prints():
+def test_the_command_draws_a_curve_or_prints_it():
     drawn = CliRunner().invoke(mrc, [str(CAPTURE)])
     assert drawn.exit_code == 0, drawn.output
     assert "knee:" in drawn.output
-    told = json.loads(CliRunner().invoke(mrc, [str(CAPTURE), "--json"]).output)
+    document = json.loads(CliRunner().invoke(mrc, [str(CAPTURE), "--json"]).output)
     curve = miss_ratio_curve_of_capture()
-    assert told["distinct"] == curve.distinct
-    assert told["curve"][-1]["miss_ratio"] == pytest.approx(curve.miss_ratio[-1])
+    assert document["distinct"] == curve.distinct
+    assert document["curve"][-1]["miss_ratio"] == pytest.approx(curve.miss_ratio[-1])
     lines = CliRunner().invoke(mrc, [str(CAPTURE), "--policy", "fifo", "--csv"]).output.splitlines()
     assert lines[0] == "pages,bytes,miss_ratio,error"
     assert len(lines) > 10

@@ -1,4 +1,4 @@
-"""Notebooks run, tell what they should, and their figures show what their RESULT says."""
+"""Notebooks run, give the expected RESULT, and their figures agree with it."""
 
 import json
 
@@ -8,12 +8,12 @@ from running_notebooks import FOLDER, executed, names, read
 pytest.importorskip("nbclient", reason="notebooks need hybridsim[notebooks]")
 pytest.importorskip("matplotlib", reason="notebooks need hybridsim[notebooks]")
 
-# These need machine code that nothing else of the suite does: 40 CPU seconds each, once.
+# These need machine code that no other test needs: 40 CPU seconds each, once.
 LONG = {
     "06-validate": "fits an array to a capture; twins of two kinds of cache",
     "08-cloud-volume": "a machine of volumes is another than one of disks",
 }
-FIGURES = {  # of each notebook, by name: gids of lines that it must have at least
+FIGURES = {  # required gids of lines, by notebook
     "01-should-i-cache": {
         "warm_up": ["hit", "smooth"], "sizes": ["line-"],
         "latencies": ["cdf-read-none", "cdf-read-warm"],
@@ -45,26 +45,26 @@ FIGURES = {  # of each notebook, by name: gids of lines that it must have at lea
 }  # fmt: skip
 
 
-def test_each_notebook_is_known():
+def test_each_notebook_has_a_test():
     assert names() == sorted(FIGURES)
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_notebook_is_committed_without_outputs(name):
+def test_a_notebook_is_committed_without_outputs_and_is_valid(name):
     cells = json.loads((FOLDER / f"{name}.ipynb").read_text())["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
     assert sum("parameters" in cell["metadata"].get("tags", []) for cell in code) == 1
     assert "".join(code[-1]["source"]).startswith("RESULT = {")
-    read(name)  # it is well formed
+    read(name)  # it is valid
 
 
 @pytest.fixture(scope="module")
-def found(request):
+def outcomes(request):
     mark = pytest.MonkeyPatch()
     mark.setenv("HYBRIDSIM_FAST", "1")
     chosen = [each.callspec.params["name"] for each in request.session.items
-              if each.name.startswith("test_what_a_notebook_shows[")]  # fmt: skip
+              if each.name.startswith("test_notebook_figures_agree_with_the_result[")]  # fmt: skip
     yield executed(chosen)
     mark.undo()
 
@@ -73,18 +73,18 @@ def found(request):
     "name",
     [pytest.param(each, marks=[pytest.mark.long] * (each in LONG)) for each in names()],
 )
-def test_what_a_notebook_shows(found, name):
-    told = found[name]
-    assert told["wrong"] == ""
-    assert told["shown"] == len(FIGURES[name])
-    assert told["figures"].keys() == FIGURES[name].keys()
+def test_notebook_figures_agree_with_the_result(outcomes, name):
+    outcome = outcomes[name]
+    assert outcome["wrong"] == ""
+    assert outcome["shown"] == len(FIGURES[name])
+    assert outcome["figures"].keys() == FIGURES[name].keys()
     for figure, gids in FIGURES[name].items():
-        drawn_well(told["figures"][figure], gids)
-    CHECKS[name](told["result"], Lines(told["figures"]))
+        drawn_well(outcome["figures"][figure], gids)
+    CHECKS[name](outcome["result"], Lines(outcome["figures"]))
 
 
 def drawn_well(axes, gids):
-    """Every axis has its label, every line its data, several lines their legend."""
+    """Check that every axis has a label, every line has data, and several lines have a legend."""
     lines = {gid: line for each in axes for gid, line in each["lines"].items()}
     for gid in gids:
         assert any(known.startswith(gid) for known in lines), f"{gid} is not in {list(lines)}"
@@ -106,8 +106,8 @@ class Lines:
 
     def of(self, figure, gid):
         """Return x and y of a line."""
-        (found,) = [each["lines"][gid] for each in self._figures[figure] if gid in each["lines"]]
-        return found
+        (outcomes,) = [each["lines"][gid] for each in self._figures[figure] if gid in each["lines"]]
+        return outcomes
 
     def axes(self, figure):
         """Return the first axes of a figure."""
@@ -119,8 +119,8 @@ def should_i_cache(result, lines):
     assert result["mean_ns"] < result["mean_without_ns"]
     assert lines.axes("warm_up")["y"] == "hit ratio (%)"
     x, y = lines.of("sizes", "line-")
-    told = list(result["mean_ns_by_size"].values())
-    assert y == pytest.approx([each / 1e6 for each in told])
+    means = list(result["mean_ns_by_size"].values())
+    assert y == pytest.approx([each / 1e6 for each in means])
     assert len(x) == 3
     assert y[0] >= y[-1]
     share = lines.of("latencies", "cdf-read-warm")[1]
@@ -130,7 +130,7 @@ def should_i_cache(result, lines):
 
 def how_large(result, lines):
     _, y = lines.of("misses", "miss-ratio")
-    assert y == sorted(y, reverse=True)  # a larger LRU cache never misses more
+    assert y == sorted(y, reverse=True)  # a larger LRU cache never has more misses
     assert y[-1] == pytest.approx(100 * result["first_uses"])
     assert lines.of("misses", "mark-knee")[1] == [pytest.approx(100 * result["miss_ratio_at_knee"])]
     assert len(lines.of("front", "points")[0]) == result["sizes_tried"]
@@ -185,7 +185,7 @@ def validate(result, lines):
         assert real == simulated
         assert len(real) >= 50  # seconds
         assert result["judged"][cache] >= 7
-        assert result["beyond"][cache] == 0  # as validate/results/README.md says
+        assert result["beyond"][cache] == 0  # see validate/results/README.md
 
 
 def write_your_own_policy(result, lines):
@@ -194,7 +194,7 @@ def write_your_own_policy(result, lines):
     for name, share in result["hit_ratio"].items():
         x, y = lines.of("curves", f"line-{name}")
         assert len(x) == result["sizes"]
-        assert y == sorted(y)  # a larger cache hits more
+        assert y == sorted(y)  # a larger cache has more hits
         assert y[0] == pytest.approx(100 * share)
     assert result["fill_ratio"]["learned"] < result["fill_ratio"]["lru"]
 

@@ -1,4 +1,4 @@
-"""Traces as no textbook has them: each is answered in full, with nothing lost or counted twice."""
+"""Unusual traces: each gets a complete answer, with nothing lost or counted twice."""
 
 import random
 
@@ -42,32 +42,34 @@ TRACES = {
 @pytest.fixture(params=TRACES)
 def odd(request, tmp_path):
     path = tmp_path / f"{request.param}.csv"
-    lines = (f"{time},{op},{offset},{length},,\n" for time, op, offset, length in found(request))
+    lines = (
+        f"{time},{op},{offset},{length},,\n" for time, op, offset, length in requests_of(request)
+    )
     path.write_text(HEAD + "".join(lines))
-    return Trace.read(path), found(request)
+    return Trace.read(path), requests_of(request)
 
 
-def found(request):
+def requests_of(request):
     return TRACES[request.param]
 
 
 def test_a_replay_completes_each_request_once(odd):
-    trace, given = odd
+    trace, requests = odd
     result = replay(trace)
-    with_data = [each for each in given if each[3]]
+    with_data = [each for each in requests if each[3]]
     for machine in (result.cached, result.plain):
         figures = machine.whole.figures
         assert figures.reads.count == sum(each[1] == "R" for each in with_data)
         assert figures.writes.count == sum(each[1] == "W" for each in with_data)
-        assert figures.requests == len(given)
+        assert figures.requests == len(requests)
         counters = machine.whole.counters
         assert all(number >= 0 for number in counters.values())
     assert render(result)
 
 
 def test_each_access_is_a_hit_or_a_miss(odd):
-    trace, given = odd
-    pages = [page for each in given if each[3] for page in touched(*each[2:])]
+    trace, requests = odd
+    pages = [page for each in requests if each[3] for page in touched(*each[2:])]
     [answer] = hits(trace, PAGE * 4)
     assert answer.page_accesses == len(pages)
     assert 0 <= answer.page_hits <= len(pages) - len(set(pages))
@@ -91,7 +93,7 @@ def touched(offset, length):
         ("", "contains no request"),
     ],
 )
-def test_what_cannot_be_answered_is_told(ask, row, why, tmp_path):
+def test_questions_without_an_answer_are_reported(ask, row, why, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(HEAD + row)
     with pytest.raises(TraceError, match=why):

@@ -1,6 +1,6 @@
-"""Open CAS: the engine against the reference, and both against what its rules lead one to expect.
+"""Open CAS: the engine against the reference, and both against predictions from its rules.
 
-No run of the real one was at hand: the experiments are those that the rules predict.
+No run of the real cache was available: the experiments are predicted by its rules.
 """
 
 import re
@@ -55,23 +55,23 @@ def test_compiled_engine_equals_reference(scenario):
 
 @settings(usual, max_examples=5)
 @given(opencas_scenarios())
-def test_result_does_not_depend_on_how_it_is_cut(scenario):
+def test_batch_sizes_and_stops_do_not_change_the_result(scenario):
     agreement.check_cut(scenario)
 
 
-# What its rules lead one to expect (predicted, not measured): rows O1 to O6.
+# Predictions from its rules (not measured): rows O1 to O6.
 
 
 def machine_of(requests, depth=1, lines=256, mode=CasMode.WT, line=4 * KIB, **how):
-    """These requests at a depth or, if 0, as they come."""
+    """Return a machine with these requests at a queue depth or, if 0, open loop."""
     slow, fast = agreement.steady(ORIGIN_NS, 1024 * MIB), agreement.steady(CACHE_NS, 64 * MIB)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
     return Scenario(requests, source, OpenCasParameters(line, lines, mode, **how), slow, fast)
 
 
-def ran(requests, *said, **how):
-    """The counters after these requests, and their facts."""
-    facts, finished = simulate(machine_of(requests, *said, **how), interpreted=True)
+def ran(requests, *positional, **how):
+    """Return the counters and the facts after these requests."""
+    facts, finished = simulate(machine_of(requests, *positional, **how), interpreted=True)
     return finished.cache.totals(), facts
 
 
@@ -79,16 +79,16 @@ def at(op, offsets, length=4 * KIB, gap_ns=0, start_ns=0):
     return [Request(start_ns + i * gap_ns, op, to, length) for i, to in enumerate(offsets)]
 
 
-def reads(offsets, *said, **how):
-    return at(Op.READ, offsets, *said, **how)
+def reads(offsets, *positional, **how):
+    return at(Op.READ, offsets, *positional, **how)
 
 
-def writes(offsets, *said, **how):
-    return at(Op.WRITE, offsets, *said, **how)
+def writes(offsets, *positional, **how):
+    return at(Op.WRITE, offsets, *positional, **how)
 
 
 def cleaned_by(seconds, requests, **how):
-    """Lines cleaned some time after these writes, when a read comes."""
+    """Return the lines cleaned some time after these writes, when a read arrives."""
     later = reads([512 * MIB], start_ns=int(seconds * SECOND))
     totals, _ = ran([*requests, *later], depth=0, mode=CasMode.WB, **how)
     return totals["cleaned_blocks"]
@@ -101,14 +101,14 @@ def test_nhit_inserts_at_the_third_miss():
     assert [fact.reason for fact in facts[:3]] == [Reason.NOT_HOT, Reason.NOT_HOT, Reason.COLD]
 
 
-def test_nhit_inserts_all_while_the_cache_is_not_full_enough():
+def test_nhit_inserts_every_miss_below_its_occupancy_threshold():
     totals, _ = ran(reads([0, 0, MIB, MIB]), promotion=Promotion.NHIT, trigger_lines=1)
     assert totals["read_hits"] + totals["read_deferred"] == 1
     assert totals["pass_through_reads"] == 2
 
 
-def test_sequential_reads_pass_once_the_cache_is_full():
-    """O2: cached while there is room; then cut off from the eighth of 128 KiB (1 MiB) on."""
+def test_sequential_reads_bypass_a_full_cache():
+    """O2: cached while there is room; then bypassed from the eighth read of 128 KiB (1 MiB) on."""
     scan = reads(range(0, 2 * MIB, 128 * KIB), 128 * KIB)
     roomy, _ = ran(scan, lines=2048, cutoff=Cutoff.FULL)
     assert (roomy["read_full_misses"], roomy["pass_through_reads"]) == (16, 0)
@@ -117,7 +117,7 @@ def test_sequential_reads_pass_once_the_cache_is_full():
     assert cut == list(range(7, 16))
 
 
-def test_a_cache_full_of_dirty_lines_lets_reads_pass_and_cleans_32():
+def test_reads_bypass_a_cache_full_of_dirty_lines_which_cleans_32_lines():
     """O3: nothing can be evicted; 32 lines at a time are cleaned."""
     fill = writes(range(0, MIB, 4 * KIB))
     totals, facts = ran([*fill, *reads([512 * MIB])], mode=CasMode.WB)
@@ -130,7 +130,7 @@ def test_a_cache_full_of_dirty_lines_lets_reads_pass_and_cleans_32():
     assert totals["read_full_misses"] > 200
 
 
-def test_alru_waits_for_idleness_and_for_age():
+def test_alru_waits_for_idle_time_and_for_age():
     """O4: at the first wake-up at least 120 s after the write and 10 s after the last I/O."""
     how = {"cleaning": Cleaning.ALRU}
     busy = reads([0], start_ns=139 * SECOND)
@@ -147,11 +147,11 @@ def test_alru_cleans_the_oldest_first_and_a_hundred_at_a_time():
     assert cleaned_by(29, [*old, *young], **how, activity_ns=0, lines=1024) == 149
     later = reads([512 * MIB], start_ns=29 * SECOND)
     totals, _ = ran([*old, *later], 0, 1024, CasMode.WB, **how, activity_ns=0)
-    assert totals["metadata_writes"] == 150 + 2  # one for each write, one for each pass
+    assert totals["metadata_writes"] == 150 + 2  # one per write, one per pass
 
 
-def test_a_write_fills_its_sectors_only():
-    """O5: no read of the core; the rest of the line is missing, which is a partial miss."""
+def test_a_write_makes_only_its_sectors_valid():
+    """O5: no read of the core; the rest of the line is invalid, which is a partial miss."""
     line = 64 * KIB
     totals, facts = ran([*writes([8 * KIB]), *reads([0], line)], line=line, mode=CasMode.WB)
     assert totals["reads_from_core"] == 16
@@ -174,15 +174,15 @@ def test_acp_cleans_the_densest_chunk_first():
     back = [*some, *dense, *both]
     _, facts = ran(back, 0, 512, CasMode.WB, **how)
     took = {fact.number: fact.done_ns - fact.issue_ns for fact in facts}
-    assert took[len(back) - 2] > ORIGIN_NS  # still dirty: it has to be cleaned first
+    assert took[len(back) - 2] > ORIGIN_NS  # still dirty: it must be cleaned first
     assert took[len(back) - 1] == ORIGIN_NS
 
 
-# What the rest of its rules lead one to expect.
+# Predictions from its other rules.
 
 
-def test_a_miss_is_complete_before_it_is_in_the_cache():
-    """The user waits for the core only; who reads the same meanwhile waits for the cache."""
+def test_a_read_miss_completes_before_its_insert():
+    """The request waits for the core only; reads of the same line meanwhile wait for the cache."""
     _, facts = ran(reads([0, 0]), depth=2)
     assert facts[0].done_ns == ORIGIN_NS
     assert facts[1].done_ns == ORIGIN_NS + 2 * CACHE_NS
@@ -190,14 +190,14 @@ def test_a_miss_is_complete_before_it_is_in_the_cache():
     assert (totals["read_full_misses"], totals["read_deferred"], totals["read_hits"]) == (1, 1, 0)
 
 
-def test_write_back_waits_for_the_cache_and_for_the_metadata_of_newly_dirty_sectors():
+def test_write_back_waits_for_the_cache_and_for_new_metadata():
     totals, facts = ran(writes([0, 0, 512], 512), mode=CasMode.WB)
     spans = [fact.done_ns - fact.issue_ns for fact in facts]
     assert spans == [2 * CACHE_NS, CACHE_NS, 2 * CACHE_NS]
     assert (totals["metadata_writes"], totals["dirty"], totals["writes_to_core"]) == (2, 1, 0)
 
 
-def test_the_modes_differ_in_what_writes_and_reads_do():
+def test_each_mode_has_its_own_paths_of_writes_and_reads():
     requests = [*reads([0]), *writes([0, MIB]), *reads([0, MIB])]
     paths = {}
     for mode in CasMode:
@@ -206,11 +206,11 @@ def test_the_modes_differ_in_what_writes_and_reads_do():
     assert paths == {"WT": "MHH", "WB": "MHH", "WA": "MHM", "PT": "BBB", "WI": "MMM", "WO": "MHH"}
 
 
-def test_only_the_cold_half_is_renewed_and_the_tail_is_evicted():
-    """Two lines of list 0: the second in is hot; touching it leaves the first to be evicted."""
+def test_only_lines_of_the_cold_half_move_on_a_hit_and_the_tail_is_evicted():
+    """Two lines of list 0: the newer one is hot, a hit does not move it; the tail is evicted."""
     lines = 33  # lines 0 and 32 share a list
     fill = reads(range(0, lines * 4 * KIB, 4 * KIB))
-    again = reads([0])  # the cold one comes to the head
+    again = reads([0])  # the cold one moves to the head
     _, facts = ran([*fill, *again, *reads([MIB, 0, 32 * 4 * KIB])], lines=lines)
     assert [fact.path for fact in facts[-2:]] == [Path.HIT, Path.MISS]
     assert facts[-1].reason == Reason.EVICTED
@@ -224,16 +224,16 @@ def test_dirty_lines_are_cleaned_before_a_miss_is_read():
     assert facts[1].done_ns - facts[1].issue_ns == 2 * CACHE_NS + 2 * ORIGIN_NS
 
 
-def test_long_streams_of_dirty_data_are_read_from_the_cache():
+def test_dirty_data_are_read_from_the_cache_beyond_the_sequential_cutoff():
     scan = range(0, 2 * MIB, 128 * KIB)
     both = [*writes(scan, 128 * KIB), *reads(scan, 128 * KIB)]
     totals, _ = ran(both, mode=CasMode.WB, lines=2048, cutoff=Cutoff.ALWAYS)
-    assert totals["pass_through_writes"] == 9  # from the eighth on
+    assert totals["pass_through_writes"] == 9  # from the eighth request on
     assert totals["read_hits"] == 7
     assert totals["pass_through_reads"] == 9
 
 
-def test_metadata_of_neighbouring_pages_are_one_write():
+def test_metadata_of_adjacent_pages_are_written_in_one_request():
     """341 lines of 4 KiB have their metadata in one page."""
     totals, _ = ran(writes([0], 2 * MIB), mode=CasMode.WB, lines=1024)
     assert totals["metadata_writes"] == 1
@@ -244,10 +244,10 @@ def test_metadata_of_neighbouring_pages_are_one_write():
 @given(st.lists(st.integers(0, 9), max_size=60))
 @settings(usual, max_examples=20)
 def test_the_first_half_of_a_list_is_hot(moves):
-    """A line that is in the list leaves it, any other enters it at the head."""
+    """A line in the list is removed; any other line is inserted at the head."""
     lists, plain = Lists.new(320), []
     for move in moves:
-        line = 32 * move  # all of the same list
+        line = 32 * move  # all in the same list
         if line in plain:
             plain.remove(line)
             lists.remove(line)
@@ -258,15 +258,15 @@ def test_the_first_half_of_a_list_is_hot(moves):
         assert [lists.is_held(line) for line in plain] == [True] * len(plain)
 
 
-# In a scenario.
+# Scenarios.
 
 
-def test_a_scenario_sets_it_as_casadm_does():
-    said = Site.loads('[cache]\nkind = "open-cas"').cache
-    assert (said.mode, said.line_bytes, said.promotion) == ("wt", 4 * KIB, "always")
-    assert (said.sequential_cutoff_policy, said.sequential_cutoff_bytes) == ("full", MIB)
-    assert (said.cleaning, said.wake_ns, said.flush_lines) == ("alru", 20 * SECOND, 100)
-    assert (said.staleness_time_ns, said.activity_threshold_ns) == (120 * SECOND, 10 * SECOND)
+def test_scenario_keys_set_the_same_parameters_as_casadm():
+    loaded = Site.loads('[cache]\nkind = "open-cas"').cache
+    assert (loaded.mode, loaded.line_bytes, loaded.promotion) == ("wt", 4 * KIB, "always")
+    assert (loaded.sequential_cutoff_policy, loaded.sequential_cutoff_bytes) == ("full", MIB)
+    assert (loaded.cleaning, loaded.wake_ns, loaded.flush_lines) == ("alru", 20 * SECOND, 100)
+    assert (loaded.staleness_time_ns, loaded.activity_threshold_ns) == (120 * SECOND, 10 * SECOND)
     acp = Site.loads('[cache]\nkind = "open-cas"\ncleaning = "acp"\nmode = "write-back"').cache
     assert (acp.wake_ns, acp.flush_lines, acp.mode) == (10 * MS, 128, "wb")
     assert (acp.insertion_threshold, acp.trigger_lines(1000)) == (3, 800)
@@ -284,7 +284,7 @@ def test_a_scenario_sets_it_as_casadm_does():
         ('block = "64KiB"', "'block' is a key of another kind of cache"),
     ],
 )
-def test_what_casadm_refuses_is_refused(line, message):
+def test_settings_that_casadm_refuses_are_refused(line, message):
     with pytest.raises(ScenarioError, match=re.escape(message)):
         Site.loads(f'[cache]\nkind = "open-cas"\n{line}')
 
@@ -296,7 +296,7 @@ def test_the_metadata_fit_on_the_cache_device():
     assert tier.capacity_bytes >= lines * 4096 + lines // 341 * 4096
 
 
-def test_disks_of_which_no_line_has_room_in_memory_are_refused():
+def test_disks_that_need_too_much_memory_are_refused():
     site = Site.loads('[cache]\nkind = "open-cas"\nsize = "1GiB"\n')
     with pytest.raises(ScenarioError, match=r"2048 PiB 64\.0 TiB; longer lines"):
         building.machine(site, "open", 1 << 61, site.cache.pages(0))

@@ -1,4 +1,4 @@
-"""What a machine did over time: the last bin of a run is seldom whole."""
+"""Results over time: the last bin of a run is usually partial."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ BYTES_PER_S, BUSY = 10**8, 0.5
 
 
 def run_of(end_ns, interval_ns):
-    """A machine that does the same from its first request to its last."""
+    """Return the run of a machine with a constant load."""
     issue = np.arange(0, end_ns, interval_ns)
     one = np.ones(len(issue), np.uint8)
     collector = Collector()
@@ -37,7 +37,7 @@ def run_of(end_ns, interval_ns):
 
 
 @pytest.mark.parametrize("bins", [2.3, 3.5, 10.9])
-def test_what_goes_on_evenly_does_not_fall_at_the_end(bins):
+def test_a_constant_rate_does_not_fall_in_the_last_bin(bins):
     width = Collector().width_ns
     series = run_of(int(bins * width), width // 200).series()
     assert len(series.iops) == int(bins) + 1
@@ -46,7 +46,7 @@ def test_what_goes_on_evenly_does_not_fall_at_the_end(bins):
     assert series.disk_utilisation == pytest.approx([BUSY] * len(series.iops), rel=1e-6)
 
 
-def test_one_request_in_a_new_bin_is_no_peak():
+def test_one_request_in_a_new_bin_is_not_a_peak():
     width = Collector().width_ns
     series = run_of(3 * width + 1, width // 4).series()
     assert series.iops[-1] <= 8 / 4 * series.iops[0]

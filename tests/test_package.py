@@ -1,4 +1,4 @@
-"""The wheel has all that a clone has but the tests: hybridsim works where only it is installed."""
+"""The wheel contains everything but the tests: hybridsim works with only the wheel installed."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def elsewhere(wheel, tmp_path_factory):
-    """Return what calls Python in a folder of its own, with the wheel instead of the clone."""
+    """Return a function that runs Python in another folder, with the wheel instead of the clone."""
     site = tmp_path_factory.mktemp("site")
     zipfile.ZipFile(wheel).extractall(site)
     desk = tmp_path_factory.mktemp("desk")
@@ -38,8 +38,8 @@ def elsewhere(wheel, tmp_path_factory):
             [sys.executable, *words], cwd=desk, env=environment, capture_output=True, text=True
         )
 
-    said = python("-c", "import hybridsim; print(hybridsim.__file__)")
-    assert said.stdout.startswith(str(site)), said.stderr
+    path = python("-c", "import hybridsim; print(hybridsim.__file__)")
+    assert path.stdout.startswith(str(site)), path.stderr
     return python
 
 
@@ -51,16 +51,16 @@ def test_the_wheel_has_every_file_of_the_package_and_the_demo(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     demo = {f"hybridsim/traces/demo/{path.name}" for path in (ROOT / "traces/demo").iterdir()}
-    found = {name for name in inside if ".dist-info/" not in name}
-    assert found == sources | demo
+    files = {name for name in inside if ".dist-info/" not in name}
+    assert files == sources | demo
 
 
-def test_the_wheel_names_the_licences_of_all_that_is_in_it(wheel):
+def test_the_wheel_lists_the_licences_of_its_contents(wheel):
     licences = [name for name in zipfile.ZipFile(wheel).namelist() if "/licenses/" in name]
     assert {Path(name).name for name in licences} == {"LICENSE", "LICENSE.uPlot"}
 
 
-def test_the_demo_and_the_catalog_are_found(elsewhere):
+def test_the_demo_and_the_catalog_are_installed(elsewhere):
     files = (
         "from pathlib import Path; from hybridsim.storage import catalog;"
         "from hybridsim.traces.example import *;"
@@ -80,7 +80,7 @@ def test_a_replay_writes_its_report_with_figures(elsewhere):
     assert '"schema": "hybridsim.result/1"' in done.stdout
 
 
-def test_without_a_clone_validate_says_where_it_is(monkeypatch):
+def test_without_a_clone_the_error_of_validate_links_to_it(monkeypatch):
     monkeypatch.setattr("hybridsim.cli.validate.PACKAGE", "not_there.experiment")
     asked = CliRunner().invoke(cli, ["validate", "--help"])
     assert asked.exit_code == 0

@@ -1,6 +1,6 @@
-"""What the page cache does with writes and fills, by mode (DESIGN.md 2.3).
+"""Writes and fills of the page cache, by mode (DESIGN.md 2.3).
 
-Most of it is shown on the reference, which the engine equals on random machines (test_engine.py).
+Most tests use the reference, which equals the engine on random machines (test_engine.py).
 """
 
 import os
@@ -33,7 +33,7 @@ from hybridsim.scenario import building
 
 PLACE = building.caches.Place(pages=8, origin_bytes=1 << 30, seed=1)
 
-SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms for anything
+SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms per request
 BACK = CacheParameters(
     PAGE, 8, Mode.WRITE_BACK, 0, 8, ("touches", 1), granule_bytes=SECTOR,
     dirty_high=8, dirty_low=7, clean_above=8, idle_ns=1000 * MS, cleans_max=4,
@@ -63,33 +63,33 @@ def discard(at: float, offset: int, length: int) -> Request:
 
 
 class TestWriteBack:
-    def test_a_write_takes_as_long_as_the_ssd(self) -> None:
+    def test_a_write_has_the_latency_of_the_ssd(self) -> None:
         outcome = run(write(0, 0), read(1, 0), write(2, 0))
         assert done(outcome) == [0.1, 1.1, 2.1]
         assert paths(outcome)[1] == (Path.HIT, Reason.NONE)
         assert counted(outcome, "slow_write_bytes", "fast_write_bytes") == [0, 2 * SECTOR]
 
-    def test_what_was_not_written_is_on_the_disks(self) -> None:
+    def test_unwritten_sectors_of_a_page_are_read_from_the_disks(self) -> None:
         outcome = run(write(0, SECTOR), read(1, 0, PAGE))
         assert paths(outcome)[1] == (Path.MISS, Reason.COLD)
         assert counted(outcome, "fast_read_bytes") == [SECTOR]
-        # Sector 0, and 2 to 7; then the page from its first to its last gap, to be filled.
+        # Sectors 0 and 2 to 7; then the page from its first to its last gap, for the fill.
         assert counted(outcome, "slow_read_bytes") == [7 * SECTOR]
         assert counted(outcome, "fast_write_bytes") == [8 * SECTOR]
 
-    def test_a_part_of_a_granule_goes_to_the_disks(self) -> None:
+    def test_partial_granules_are_written_to_the_disks(self) -> None:
         outcome = run(write(0, SECTOR // 2, 2 * SECTOR))
         assert counted(outcome, "fast_write_bytes", "slow_write_bytes") == [SECTOR, SECTOR]
 
-    def test_it_cleans_when_idle(self) -> None:
+    def test_dirty_pages_are_cleaned_when_idle(self) -> None:
         outcome = run(write(0, 0), read(20, 50 * PAGE), idle_ns=5 * MS)
         assert counted(outcome, "write_backs", "slow_write_bytes") == [1, SECTOR]
 
-    def test_it_cleans_beside_the_load_when_much_is_dirty(self) -> None:
+    def test_dirty_pages_above_clean_above_are_cleaned_under_load(self) -> None:
         writes = [write(10 * at, 2 * PAGE * at) for at in range(4)]
         assert counted(run(*writes, clean_above=2), "write_backs") == [2]
 
-    def test_neighbours_are_cleaned_by_one_write(self) -> None:
+    def test_adjacent_pages_are_cleaned_by_one_write(self) -> None:
         writes = [write(at / 10, PAGE * at, PAGE) for at in (2, 0, 1, 4)]
         more = {"idle_ns": 5 * MS, "cleans_max": 1}
         apart = run(*writes, read(30, 40 * PAGE), **more)
@@ -98,7 +98,7 @@ class TestWriteBack:
         assert counted(joined, "write_backs", "cleaned_bytes") == [2, 4 * PAGE]
 
     @pytest.mark.parametrize(("window", "order"), [(1, [5, 1, 3]), (3, [1, 3, 5])])
-    def test_the_oldest_is_cleaned_first_or_the_next_on_the_disks(
+    def test_clean_window_selects_the_oldest_page_or_the_next_by_address(
         self, window: int, order: list[int]
     ) -> None:
         writes = [write(at / 10, PAGE * page) for at, page in enumerate([5, 1, 3])]
@@ -109,18 +109,18 @@ class TestWriteBack:
         machine = checked(scenario)
         assert machine.cache.cleaner.order == order
 
-    def test_above_the_limit_writes_go_through(self) -> None:
+    def test_above_dirty_high_writes_go_through(self) -> None:
         writes = [write(at, PAGE * at) for at in range(3)]
         outcome = run(*writes, dirty_high=2, dirty_low=1)
         assert done(outcome) == [0.1, 1.1, 3]
         assert counted(outcome, "writes_limited") == [1]
-        # What is dirty already may become so again; what is there and clean is kept true.
+        # Dirty pages may be written again; clean pages are kept up to date.
         more = [write(5, 0), read(10, 4 * PAGE), write(20, 4 * PAGE), read(30, 4 * PAGE)]
         again = run(*writes[:2], *more, dirty_high=2, dirty_low=1)
         assert done(again)[2] == 5.1
         assert done(again)[4:] == [21, 30.1]
 
-    def test_the_rate_spreads_cleans_out(self) -> None:
+    def test_clean_rate_spaces_out_cleans(self) -> None:
         writes = [write(at / 10, 2 * PAGE * at) for at in range(4)]
         quick = run(*writes, read(14, 40 * PAGE), idle_ns=5 * MS)
         slow = run(*writes, read(14, 40 * PAGE), idle_ns=5 * MS, clean_rate=100 * SECTOR)
@@ -133,13 +133,13 @@ class TestWriteBack:
         outcome = run(*requests, pages=2)
         assert paths(outcome)[3:] == [(Path.HIT, Reason.NONE), (Path.MISS, Reason.EVICTED)]
 
-    def test_where_all_is_dirty_a_write_goes_to_the_disks_and_one_is_cleaned(self) -> None:
+    def test_with_only_dirty_pages_a_write_goes_to_the_disks_and_one_page_is_cleaned(self) -> None:
         requests = [write(0, 0), write(1, PAGE), write(2, 2 * PAGE), write(10, 2 * PAGE)]
         outcome = run(*requests, pages=2)
         assert done(outcome) == [0.1, 1.1, 3, 10.1]
         assert counted(outcome, "stalls", "evictions") == [1, 1]
 
-    def test_a_flush_reaches_both(self) -> None:
+    def test_a_flush_goes_to_both_tiers(self) -> None:
         slow_flush = replace(SLOW, device=replace(SLOW.device, flush_ns=2 * MS, is_protected=1))
         fast_flush = replace(FAST, device=replace(FAST.device, flush_ns=5 * MS, is_protected=1))
         requests = [write(0, 0), flush(1), flush(20), write(30, 0), flush(31)]
@@ -148,25 +148,25 @@ class TestWriteBack:
         through = simulate(requests, OPEN, replace(BACK, mode=Mode.WRITE_THROUGH), slow_flush, FAST)
         assert done(through)[1] == 2 + 2
 
-    def test_a_preflush_comes_first(self) -> None:
+    def test_a_preflush_precedes_its_write(self) -> None:
         barrier = replace(write(1, PAGE), flags=PREFLUSH | FUA)
         fast_flush = replace(FAST, device=replace(FAST.device, flush_ns=5 * MS, is_protected=1))
         outcome = simulate([write(0, 0), barrier], OPEN, BACK, SLOW, fast_flush)
         assert done(outcome) == [0.1, 6.2]  # 5.1 for the flush, 0.1 to write
 
-    def test_a_discard_drops_what_is_dirty(self) -> None:
+    def test_a_discard_drops_dirty_data(self) -> None:
         outcome = run(
             write(0, 0, PAGE), discard(1, 0, PAGE), read(20, 0), idle_ns=5 * MS, discards=True
         )
         assert counted(outcome, "write_backs") == [0]
         assert paths(outcome)[2] == (Path.MISS, Reason.OVERWRITTEN)
 
-    def test_half_a_granule_discarded_leaves_the_other_half(self) -> None:
+    def test_a_discard_of_half_a_granule_keeps_the_other_half(self) -> None:
         outcome = run(write(0, 0), discard(1, 0, SECTOR // 2), read(5, SECTOR // 2, SECTOR // 2))
         assert paths(outcome)[2] == (Path.HIT, Reason.NONE)
 
-    def test_a_clean_does_not_bring_back_what_was_discarded(self) -> None:
-        # It is read to be cleaned until 0.1, discarded at 0.03, written past the cache at 0.05.
+    def test_a_clean_in_flight_does_not_restore_discarded_data(self) -> None:
+        # The clean reads it until 0.1; it is discarded at 0.03 and written past the cache at 0.05.
         requests = [write(0, 0), discard(0.03, 0, PAGE), write(0.05, 0, 4 * SECTOR)]
         cache = replace(BACK, idle_ns=0, cutoff_bytes=2 * SECTOR)
         machine = checked(Scenario(requests, OPEN, cache, SLOW, FAST))
@@ -174,7 +174,7 @@ class TestWriteBack:
 
 
 class TestFills:
-    def test_piggyback_reads_once(self) -> None:
+    def test_piggyback_fills_read_the_disks_once(self) -> None:
         again = run(read(0, 0), read(5, 0), cache=READ_ONLY)
         once = run(read(0, 0), read(5, 0), cache=READ_ONLY, fill=Fill.PIGGYBACK)
         assert counted(again, "slow_read_bytes") == [SECTOR + PAGE]
@@ -182,26 +182,24 @@ class TestFills:
         assert paths(once)[1] == (Path.HIT, Reason.NONE)
 
     @pytest.mark.parametrize(("fill", "answered"), [(Fill.RE_READ, 2.1), (Fill.PIGGYBACK, 1.1)])
-    def test_in_the_foreground_the_answer_waits_for_the_fill(
-        self, fill: Fill, answered: float
-    ) -> None:
+    def test_a_foreground_fill_delays_the_completion(self, fill: Fill, answered: float) -> None:
         outcome = run(read(0, 0), cache=READ_ONLY, fill=fill, fill_when=FillWhen.FOREGROUND)
         assert done(outcome) == [answered]
 
-    def test_fills_over_the_rate_are_declined(self) -> None:
-        # A page takes the bucket's 100 ms and more; the second finds it empty, the third does not.
+    def test_fills_above_the_rate_are_declined(self) -> None:
+        # A page takes over 100 ms of tokens; the bucket is empty for the second, not the third.
         reads = [read(at, PAGE * at) for at in (0, 10, 50)]
         outcome = run(*reads, read(60, 10 * PAGE), cache=READ_ONLY, fill_rate=30_000)
         assert counted(outcome, "fills_started", "fills_over_rate") == [2, 2]
         assert paths(outcome)[1] == (Path.MISS, Reason.COLD)
 
-    def test_a_part_of_a_page_is_filled_by_itself(self) -> None:
+    def test_sub_page_fills_read_only_the_missing_granules(self) -> None:
         requests = [read(0, SECTOR), read(5, SECTOR), read(6, 0, 2 * SECTOR), read(10, 0)]
         outcome = run(*requests, cache=SUB_PAGE)
         assert counted(outcome, "fast_write_bytes") == [2 * SECTOR]
         assert [path for path, _ in paths(outcome)] == [Path.MISS, Path.HIT, Path.MISS, Path.HIT]
 
-    def test_a_part_written_past_the_cache_is_dropped_alone(self) -> None:
+    def test_a_write_past_the_cache_drops_only_its_granules(self) -> None:
         requests = [read(0, 0, PAGE), write(5, 0), read(10, SECTOR), read(11, 0)]
         assert paths(run(*requests, cache=SUB_PAGE))[2:] == [
             (Path.HIT, Reason.NONE),
@@ -209,7 +207,7 @@ class TestFills:
         ]
         assert paths(run(*requests, cache=READ_ONLY))[2] == (Path.MISS, Reason.OVERWRITTEN)
 
-    def test_a_dropped_page_is_discarded_where_that_is_asked_for(self) -> None:
+    def test_dropped_pages_are_discarded_on_the_ssd_if_enabled(self) -> None:
         slow_discards = replace(FAST, device=replace(FAST.device, command_ns=MS))
         for discards, last in ((False, 1), (True, 2)):
             cache = replace(READ_ONLY, discards=discards)
@@ -224,13 +222,13 @@ class TestFills:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(scenarios("ssd", "ssd"))
-def test_every_read_gives_what_was_written_last(scenario: Scenario) -> None:
-    """Whatever fills and cleans are under way, in all modes; and nothing is lost in the end."""
+def test_every_read_returns_the_last_written_data(scenario: Scenario) -> None:
+    """With any fills and cleans in flight, in all modes; and no data are lost at the end."""
     if scenario.cache.pages > 0:
         checked(scenario)
 
 
-def test_a_page_has_as_many_granules_as_a_word_has_bits() -> None:
+def test_a_page_has_at_most_64_granules() -> None:
     admission, replacement = Touches.new(8, 4, 1), LRU.new(8)
     parts = (admission, replacement, 8)
     assert PageCache.new(1 << 18, 4, 2, 0, 1, *parts, 4096).table.granules == 64
@@ -238,7 +236,7 @@ def test_a_page_has_as_many_granules_as_a_word_has_bits() -> None:
         PageCache.new(1 << 19, 4, 2, 0, 1, *parts, 4096)
 
 
-# What a scenario says of it.
+# Scenarios.
 
 
 def test_write_around_is_another_name_for_read_only() -> None:
@@ -249,7 +247,7 @@ def test_write_around_is_another_name_for_read_only() -> None:
     assert caches[0].mode == caches[1].mode == Mode.READ_ONLY
 
 
-def test_write_back_as_it_is_set_where_nothing_is_said() -> None:
+def test_defaults_of_write_back_are_set() -> None:
     site = Site.loads('[cache]\nmode = "write-back"')
     cache = building.caches.cache(site.cache, PLACE._replace(pages=1000))
     dirty = cache.dirty
@@ -259,13 +257,13 @@ def test_write_back_as_it_is_set_where_nothing_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("text", "message"),
     [
         ('dirty_low = "60%"', "dirty_low must be below dirty_high"),
         ('clean_above = "46%"', "nothing would be cleaned down to dirty_low"),
         ('dirty_high = "150%"', "is not a share"),
     ],
 )
-def test_what_contradicts_itself_is_refused(said: str, message: str) -> None:
+def test_contradictory_settings_are_refused(text: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        Site.loads(f'[cache]\nmode = "write-back"\n{said}')
+        Site.loads(f'[cache]\nmode = "write-back"\n{text}')

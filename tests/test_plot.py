@@ -41,17 +41,17 @@ def labels(figure, axes=0):
 
 
 def test_a_warm_up_shows_the_hit_ratio_in_per_cent_over_time():
-    found = replayed()
-    figure = plot.warm_up(found)
+    replay = replayed()
+    figure = plot.warm_up(replay)
     assert labels(figure) == ("time (s)", "hit ratio (%)")
     curve = lines(figure)["smooth"]
-    assert curve.get_ydata() == pytest.approx(100 * found.warm_up.smooth)
+    assert curve.get_ydata() == pytest.approx(100 * replay.warm_up.smooth)
     assert curve.get_xdata() == pytest.approx(
-        (found.warm_up.times_ns + found.warm_up.bin_ns / 2) / SECOND
+        (replay.warm_up.times_ns + replay.warm_up.bin_ns / 2) / SECOND
     )
 
 
-def test_several_warm_ups_lie_over_each_other_by_their_names():
+def test_several_warm_ups_share_one_axis_with_a_legend():
     figure = plot.warm_up({"mine": replayed(), "theirs": replayed().to_dict()})
     shown = lines(figure)
     assert list(shown) == ["warm-up-mine", "warm-up-theirs"]
@@ -68,11 +68,11 @@ def test_panels_share_the_time_axis():
     ]  # fmt: skip
     assert len({axes.get_xlim() for axes in figure.axes}) == 1
     p99 = lines(figure, 1)["p99"].get_ydata()
-    told = replayed().to_dict()["series"]["p99_ns"]
-    assert p99 == pytest.approx([each / 1e6 for each in told])
+    expected = replayed().to_dict()["series"]["p99_ns"]
+    assert p99 == pytest.approx([each / 1e6 for each in expected])
 
 
-def test_distributions_rise_to_all_requests():
+def test_distributions_end_at_100_per_cent():
     figure = plot.latency_cdf(replayed())
     assert labels(figure) == ("latency (ms)", "reads no slower (%)")
     for phase in ("none", "cold", "warm"):
@@ -81,33 +81,35 @@ def test_distributions_rise_to_all_requests():
         assert (y[0], y[-1]) == (0, 100)
 
 
-def test_a_mean_is_the_sum_of_its_ways():
-    found = replayed()
-    figure = plot.ways(found)
+def test_the_mean_is_the_sum_of_its_paths():
+    replay = replayed()
+    figure = plot.ways(replay)
     widths = [bar.get_width() for bar in figure.axes[0].patches]
-    means = [found.phases[name].figures.reads.mean_ns / 1e6 for name in ("none", "cold", "warm")]
+    means = [replay.phases[name].figures.reads.mean_ns / 1e6 for name in ("none", "cold", "warm")]
     assert sum(widths) == pytest.approx(sum(means))
 
 
-def test_bars_of_the_disks_end_at_their_utilisation():
-    found = replayed()
-    figure = plot.disk_time(found)
+def test_bars_of_disk_time_add_up_to_the_utilisation():
+    replay = replayed()
+    figure = plot.disk_time(replay)
     ends = max(bar.get_x() + bar.get_width() for bar in figure.axes[0].patches)
-    assert ends == pytest.approx(100 * found.phases["none"].utilisation)
+    assert ends == pytest.approx(100 * replay.phases["none"].utilisation)
 
 
-def test_reasons_are_stacked_to_the_share_of_reads_that_were_no_hits():
-    found = replayed()
-    highest = list(lines(plot.reasons(found)).values())[-1].get_ydata()
-    missed = 1 - found.cached.whole.figures.hit_ratio
+def test_stacked_reasons_add_up_to_the_share_of_missed_reads():
+    replay = replayed()
+    highest = list(lines(plot.reasons(replay)).values())[-1].get_ydata()
+    missed = 1 - replay.cached.whole.figures.hit_ratio
     assert highest.mean() == pytest.approx(100 * missed, rel=0.1)
 
 
 def test_an_address_map_counts_all_requests():
     figure = plot.address_map(replayed(), "writes")
     (image,) = figure.axes[0].images
-    told = replayed().trace["address_map"]["writes"]
-    assert np.nansum(image.get_array()) == sum(int(n) for column in told for n in column.split())
+    expected = replayed().trace["address_map"]["writes"]
+    assert np.nansum(image.get_array()) == sum(
+        int(n) for column in expected for n in column.split()
+    )
     assert labels(figure) == ("time in the trace (s)", "address (GiB)")
 
 
@@ -127,7 +129,7 @@ def test_a_miss_ratio_curve_marks_its_knee_and_the_chosen_size():
     assert shown["mark-chosen"].get_xdata()[0] == 300
 
 
-def test_several_curves_are_told_apart():
+def test_labels_of_several_curves_do_not_overlap():
     worse = {**CURVE, "curve": [{**one, "miss_ratio": 0.9} for one in CURVE["curve"]]}
     better = {**CURVE, "knee_pages": 300}
     figure = plot.miss_ratio_curve({"LRU": CURVE, "ARC": better})
@@ -147,9 +149,9 @@ accessed = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 5)), min_siz
 
 
 @given(accessed, st.integers(1, 50))
-def test_reuse_times_equal_the_obvious_computation(found, rows):
-    found.sort()
-    parts = [found[at : at + rows] for at in range(0, len(found), rows)]
+def test_reuse_times_equal_a_naive_computation(accesses, rows):
+    accesses.sort()
+    parts = [accesses[at : at + rows] for at in range(0, len(accesses), rows)]
     trace = SimpleNamespace(
         chunks=lambda: iter(
             requests(
@@ -158,17 +160,17 @@ def test_reuse_times_equal_the_obvious_computation(found, rows):
             for part in parts
         )
     )
-    told = reuse_times(trace)
+    computed = reuse_times(trace)
     last, lags = {}, []
-    for time_ns, page in found:
+    for time_ns, page in accesses:
         if page in last:
             lags.append(time_ns - last[page])
         last[page] = time_ns
-    assert told.first_uses == len(last)
-    assert sum(told.counts) == len(lags)
-    for edge, share in zip(told.edges_ns, told.within):
-        below = sum(lag < edge * (1 - 1e-9) for lag in lags) / len(found)
-        upto = sum(lag <= edge * (1 + 1e-9) for lag in lags) / len(found)
+    assert computed.first_uses == len(last)
+    assert sum(computed.counts) == len(lags)
+    for edge, share in zip(computed.edges_ns, computed.within):
+        below = sum(lag < edge * (1 - 1e-9) for lag in lags) / len(accesses)
+        upto = sum(lag <= edge * (1 + 1e-9) for lag in lags) / len(accesses)
         assert below - 1e-12 <= share <= upto + 1e-12
 
 
@@ -179,23 +181,23 @@ def test_reuse_times_are_drawn_as_shares_of_all_accesses():
     assert lines(figure)["reuse-a"].get_ydata()[-1] == 50
 
 
-# Sweeps, advice, policies, real against simulated.
+# Sweeps, advice, policies, real and simulated runs.
 
 points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30)
 
 
 @given(points)
-def test_the_front_is_all_that_nothing_beats(found):
-    x, y = zip(*found)
+def test_the_front_is_the_set_of_points_that_none_dominates(rows):
+    x, y = zip(*rows)
     kept = front(x, y)
-    on_front = {found[at] for at in kept}
+    on_front = {rows[at] for at in kept}
     assert len(on_front) == len(kept)
-    for a, b in found:
-        beaten = any((c <= a and d <= b) and (c, d) != (a, b) for c, d in found)
+    for a, b in rows:
+        beaten = any((c <= a and d <= b) and (c, d) != (a, b) for c, d in rows)
         assert ((a, b) in on_front) is not beaten
 
 
-def test_a_pareto_front_names_its_points_and_takes_units_from_names():
+def test_a_pareto_front_labels_its_points_and_takes_units_from_key_names():
     rows = [
         {"name": "slow", "cost": 1, "mean_ns": 9e6},
         {"name": "fast", "cost": 9, "mean_ns": 1e6},
@@ -211,7 +213,7 @@ def test_a_pareto_front_names_its_points_and_takes_units_from_names():
     assert lines(more)["front"].get_xydata().tolist() == [[9, 1]]
 
 
-def test_costs_show_alternatives_and_what_nothing_cheaper_beats():
+def test_the_cost_figure_marks_alternatives_on_the_front():
     compared = [
         {"name": "more-disks", "cost": 900, "mean_ns": 5e6},
         {"name": "hybrid", "cost": 400, "mean_ns": 2e6},
@@ -240,7 +242,7 @@ ROWS = [
 ]
 
 
-def test_policies_are_held_against_the_best_in_each_cell():
+def test_policies_are_compared_with_the_best_baseline_in_each_cell():
     against = relative(ROWS, "disk_ns", "policy", ["trace"], ["lru", "larc"])
     assert against["learned"] == [50 / 60, 90 / 80]
     figure = plot.policies(ROWS)
@@ -253,7 +255,7 @@ def test_policies_are_held_against_the_best_in_each_cell():
     assert order == sorted(order, key=lambda name: shown[f"mean-{name}"].get_xdata()[0])
 
 
-def test_who_is_judged_by_baselines_stands_out_and_a_narrow_axis_has_ticks_enough():
+def test_the_judged_policy_is_bold_and_a_narrow_axis_has_enough_ticks():
     figure = plot.policies(ROWS, baselines=["lru", "larc"])
     place = figure.axes[0]
     bold = [each.get_text() for each in place.get_yticklabels() if each.get_weight() == "bold"]
@@ -264,7 +266,7 @@ def test_who_is_judged_by_baselines_stands_out_and_a_narrow_axis_has_ticks_enoug
     assert logarithmic(0.9, 2) == [1, 1.5, 2]
 
 
-def test_a_real_and_a_simulated_run_lie_over_each_other(tmp_path):
+def test_the_curves_of_a_real_and_a_simulated_run_share_one_axis(tmp_path):
     document = compare_document(tmp_path)
     figure = plot.overlay(document, document["curves"][0]["name"].lower())
     shown = lines(figure)
@@ -273,20 +275,20 @@ def test_a_real_and_a_simulated_run_lie_over_each_other(tmp_path):
         assert shown[f"{side}-0"].get_ydata().tolist() == document["curves"][0][side]["x"]
 
 
-def test_a_curve_that_is_not_there_is_told_with_those_that_are(tmp_path):
+def test_the_error_for_an_unknown_curve_lists_the_known_ones(tmp_path):
     document = compare_document(tmp_path)
     with pytest.raises(UsageError, match=f"hits, but {document['curves'][0]['name']}"):
         plot.overlay(document, "hits")
 
 
 @pytest.mark.parametrize("name", ["hit_ratio", "requests_no_slower_share"])
-def test_shares_of_any_name_are_in_per_cent(name):
+def test_shares_are_shown_in_per_cent(name):
     figure = plot.lines([{"x": 1, name: 0.25}, {"x": 2, name: 0.5}], "x", name)
     assert labels(figure) == ("x", f"{name.removesuffix('_share').replace('_', ' ')} (%)")
     assert lines(figure)["line-"].get_ydata().tolist() == [25, 50]
 
 
-def test_frames_are_taken_as_lists_of_rows_are():
+def test_data_frames_are_accepted_as_rows():
     frame = SimpleNamespace(to_dict=lambda how: ROWS)
     assert plot.records(frame) == ROWS
 
@@ -301,12 +303,12 @@ def test_frames_are_taken_as_lists_of_rows_are():
         lambda: plot.warm_up({"a": replayed(), "b": replayed(mode="closed")}),
     ],
 )
-def test_what_cannot_be_drawn_is_one_clear_error(draw):
+def test_data_that_cannot_be_drawn_give_one_error(draw):
     with pytest.raises(UsageError):
         draw()
 
 
-def test_figures_are_a_column_wide_readable_and_shown_in_notebooks():
+def test_figures_have_column_width_readable_text_and_a_notebook_display():
     figure = plot.latency_cdf(replayed())
     assert figure.get_figwidth() == 3.4
     sizes = [text.get_fontsize() for text in figure.axes[0].get_xticklabels()]
@@ -328,12 +330,12 @@ except UsageError as error:
 """
 
 
-def test_without_matplotlib_the_error_says_what_to_install():
+def test_without_matplotlib_the_error_names_the_package_to_install():
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT)
     assert "hybridsim[notebooks]" in done.stdout, done.stderr
 
 
-def test_documents_from_a_file_do_as_well():
+def test_figures_accept_documents_from_a_file():
     document = json.loads(replayed().to_json())
     assert list(lines(plot.latency_cdf(document))) == [
         "cdf-read-none", "cdf-read-cold", "cdf-read-warm",
@@ -345,8 +347,8 @@ def boxes(texts):
 
 
 def is_clear(texts):
-    found = boxes(texts)
-    return not any(one.overlaps(other) for at, one in enumerate(found) for other in found[:at])
+    extents = boxes(texts)
+    return not any(one.overlaps(other) for at, one in enumerate(extents) for other in extents[:at])
 
 
 def test_names_on_a_front_do_not_cover_each_other():
@@ -360,7 +362,7 @@ def test_names_on_a_front_do_not_cover_each_other():
     assert is_clear(named)
 
 
-def test_marks_near_each_other_are_labelled_one_above_the_other():
+def test_labels_of_close_marks_are_stacked():
     x = Axis("time", "s", low=0, high=100)
     marks = [Mark("50%", 3), Mark("90%", 6), Mark("95%", 60)]
     assert rows_of(marks, x, 0, 100) == [0, 1, 0]

@@ -1,4 +1,4 @@
-"""Each policy against an obvious model, over accesses and evictions by chance."""
+"""Each policy against a naive model, over random accesses and evictions."""
 
 from collections import OrderedDict
 from random import Random
@@ -34,8 +34,8 @@ from hybridsim.reference import policies as reference
 from hybridsim.reference import replacement_by_density as by_density
 from hybridsim.reference import replacement_by_stack as by_stack
 
-IDS = 8  # room at first
-PAGES = 60  # so that it has to grow
+IDS = 8  # initial size
+PAGES = 60  # so that it must grow
 
 
 ADMISSION_MODELS = {
@@ -81,7 +81,7 @@ def test_every_policy_has_a_model():
 
 
 class Growing:
-    """A policy that is made to grow whenever a page is met for which it has no room."""
+    """Wraps a policy and grows it whenever a page number exceeds its size."""
 
     def __init__(self, policy):
         self.policy = policy
@@ -102,13 +102,13 @@ def test_replacement_equals_its_model(name, capacity, steps):
     replace_with_both(name, capacity, steps)
 
 
-LONG = {"lhd": 18_000, "learned": 1_500}  # so that it learns; it is slow, and has its own test
+LONG = {"lhd": 18_000, "learned": 1_500}  # it learns; it is slow, and has its own test
 
 
 @pytest.mark.parametrize("name", REPLACEMENT)
 @pytest.mark.parametrize("capacity", [120, 250])
-def test_replacement_over_a_long_time(name, capacity):
-    """Long enough for counters to be halved, and for queues to clear away what has left them."""
+def test_replacement_equals_its_model_in_a_long_run(name, capacity):
+    """Long enough for counters to be halved, and for queues to remove stale entries."""
     random = Random(capacity)
     steps = [
         (int(random.paretovariate(0.5)) % 600, random.randrange(200) // 20 if i % 9 == 0 else 0)
@@ -118,8 +118,8 @@ def test_replacement_over_a_long_time(name, capacity):
 
 
 @pytest.mark.parametrize("name", REPLACEMENT)
-def test_replacement_when_many_pages_come_in_vain(name):
-    """They are missed again, some after they had returned from the ghosts."""
+def test_replacement_equals_its_model_with_many_cancelled_admissions(name):
+    """They are missed again, some after a hit in the ghost list."""
     random = Random(1)
     steps = [
         (int(random.paretovariate(0.7)) % 60, random.choice([0, 0, 7, 8])) for _ in range(3000)
@@ -128,9 +128,9 @@ def test_replacement_when_many_pages_come_in_vain(name):
 
 
 def replace_with_both(name, capacity, steps):
-    """A cache of that many pages: a page comes, is used again, or is dropped (9).
+    """Run a cache of this capacity: a page is admitted, touched again, or dropped (9).
 
-    At 8 it does not come after all; at 7 the page that is to go for it cannot, as if it were dirty.
+    At 8 the admission is cancelled; at 7 the eviction is refused, as if the victim were dirty.
     """
     policy, model = REPLACEMENT_MODELS[name](capacity)
     growing = Growing(policy)
@@ -146,7 +146,7 @@ def replace_with_both(name, capacity, steps):
             continue
         for each in (policy, model):
             each.missed(page)
-        if what == 8:  # as when a page is overwritten while it is being filled: it never comes
+        if what == 8:  # as for a page overwritten during its fill: the fill is cancelled
             continue
         if len(resident) == capacity:
             victim = policy.evict()
@@ -157,7 +157,7 @@ def replace_with_both(name, capacity, steps):
                     each.admit(victim)
                 victim = policy.evict()
                 assert victim == model.evict()
-            resident.remove(victim)  # no other than a resident page is given up
+            resident.remove(victim)  # the victim is always a resident page
         for each in (policy, model):
             each.admit(page)
         resident.add(page)
@@ -177,7 +177,7 @@ def test_admission_equals_its_model(name, capacity, steps):
 
 
 def drive_both(name, capacity, steps):
-    """Let a policy and its model admit to a cache that gives up its oldest pages."""
+    """Let a policy and its model admit pages to a cache with FIFO eviction."""
     policy, model = ADMISSION_MODELS[name](capacity)
     growing = Growing(policy)
     cached = OrderedDict()
@@ -201,7 +201,7 @@ def drive_both(name, capacity, steps):
 
 @pytest.fixture
 def forgetful(monkeypatch):
-    """Learned policies with so little memory that all that is forgotten counts."""
+    """Learned policies with so little memory that forgetting matters."""
     for kernels, name, model, its_name, few in [
         (reuse, "RING", twin, "RING", 512),
         (reuse, "LOOKED", twin, "LOOKED", 1000),
@@ -224,8 +224,10 @@ def forgetful(monkeypatch):
         ("replacement", 30_000, 20, 60, 2500),
     ],
 )
-def test_learned_in_each_role(role, price, capacity, pages, early, forgetful):
-    """Over so many accesses of which each is sampled, and later ones; some requests are long."""
+def test_the_learned_policy_equals_its_model_in_each_role(
+    role, price, capacity, pages, early, forgetful
+):
+    """Over a phase in which every access is sampled, and a later one; some requests are long."""
     policy = Learned.new(IDS, capacity, price, role != "replacement", role != "admission")
     model = twin.Learned(capacity, price, role != "replacement", role != "admission")
     policy.state[learned_policy.CLOCK] = model.clock = reuse.EARLY - early
@@ -244,7 +246,7 @@ def test_learned_in_each_role(role, price, capacity, pages, early, forgetful):
     assert known.state[reuse.HEAD] == len(model.samples) > 2 * 512
     assert known.state[reuse.HORIZON] == model.horizon
     assert known.reached[:, 0].max() < 40 * reuse.WEIGHT
-    if early > 0:  # long enough for all of it to be learned
+    if early > 0:  # long enough for all parts to learn
         assert known.chance.any()
         assert worth.density.any()
         assert worth.sure.any()
@@ -252,7 +254,7 @@ def test_learned_in_each_role(role, price, capacity, pages, early, forgetful):
 
 
 def learn_with_both(role, capacity, policy, model, stream):
-    """Let both have these requests, in a cache whose other policy is FIFO or lets in everything."""
+    """Run both on these requests in a cache whose other policy is FIFO or admits everything."""
     growing = Growing(policy)
     ids, cached, evictions = {}, OrderedDict(), 0
     for first, count, write in stream:
@@ -279,7 +281,7 @@ def learn_with_both(role, capacity, policy, model, stream):
 
 
 def take_in(role, both, cached, page, full):
-    """Cache a page, in the place of another if there is no room."""
+    """Cache a page; evict another if the cache is full."""
     if role != "admission":
         for each in both:
             each.missed(page)
@@ -299,7 +301,7 @@ def take_in(role, both, cached, page, full):
 
 
 def requests(pages, count):
-    """By a heavy tail, some of a scan, in runs, some of many pages: (first page, pages, write)."""
+    """Return heavy-tailed requests, scans, runs, some of many pages: (first page, pages, write)."""
     random = Random(pages)
     scan = pages
     while count > 0:
@@ -316,8 +318,8 @@ def requests(pages, count):
         count -= length
 
 
-def test_pages_of_one_request_share_what_they_save():
-    """A pair that misses saves half a read each; one that alone is missing, the whole."""
+def test_pages_of_one_request_share_the_saved_read():
+    """Each of two missing pages saves half a read; a single missing page saves a whole one."""
     for pages, saved in ((1, 1.0), (2, 0.5), (100, 0.01)):
         policy = Learned.new(200, 300, 0)
         for _ in range(2):
@@ -329,7 +331,7 @@ def test_pages_of_one_request_share_what_they_save():
         assert rewards.min() == pytest.approx(saved, rel=1e-9) or pages > reuse.PENDING_MAX
 
 
-def test_touches_saturate():
+def test_touch_counters_saturate():
     policy = Touches.new(4, 1, 255)
     answers = [policy.consider(now, 2, False, True) for now in range(600)]
     assert answers == [False] * 254 + [True] * 346

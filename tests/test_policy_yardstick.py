@@ -16,7 +16,7 @@ NAMES = ("lru", "s3-fifo", "LARC", "learned", "belady")
 
 @pytest.fixture(scope="module")
 def yardstick():
-    """Its modules, as a script in that folder sees them."""
+    """Its modules, importable as from a script in that folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
         names = ("curves", "bound", "soon", "table", "traces")
@@ -26,7 +26,7 @@ def yardstick():
 
 @pytest.fixture(scope="module")
 def traces(yardstick):
-    """A small hot spot, as one that nothing was tuned on."""
+    """A small hot spot, marked as not used for tuning."""
     maker = yardstick["policy_traces"]
     return [maker.Traced("bursts", False, (PAGE,), lambda: maker.hot_spot("bursts", 2, 4000))]
 
@@ -37,7 +37,7 @@ def results(tmp_path_factory):
 
 
 def printed(yardstick, traces, results, capsys, *more):
-    """What a run of the script prints."""
+    """Return the output of a run of the script."""
     chosen = [word for name in NAMES for word in ("--policy", name)]
     chosen += [word for share in SHARES for word in ("--share", share)]
     yardstick["policies"].main([*chosen, "--results", str(results), *more], traces)
@@ -50,7 +50,7 @@ def rows(yardstick, traces, results, capsys):
     return [json.loads(line) for line in lines]
 
 
-def test_every_access_is_a_hit_or_a_miss_and_all_policies_see_the_same(rows):
+def test_hits_and_misses_add_up_and_all_policies_get_the_same_accesses(rows):
     runs = [row for row in rows if row["level"] == "hits"]
     assert {row["policy"] for row in runs} == set(NAMES)
     assert len(runs) == len(NAMES) * len(SHARES)
@@ -59,27 +59,27 @@ def test_every_access_is_a_hit_or_a_miss_and_all_policies_see_the_same(rows):
         misses = row["page_accesses"] - row["page_hits"]
         assert 0 < row["page_hits"] < row["page_accesses"]
         assert 0 < row["fills"] <= misses
-        if row["policy"] in ("lru", "s3-fifo", "belady"):  # who takes in all that it misses
+        if row["policy"] in ("lru", "s3-fifo", "belady"):  # policies that admit every miss
             assert row["fills"] == misses
 
 
-def test_belady_has_the_most_hits_of_those_that_take_in_all(rows):
+def test_belady_has_the_most_hits_of_policies_that_admit_every_miss(rows):
     for share in map(float, SHARES):
-        found = {r["policy"]: r["page_hits"] for r in rows if r["share"] == share and "fills" in r}
-        assert found["belady"] >= max(found["lru"], found["s3-fifo"])
+        hits = {r["policy"]: r["page_hits"] for r in rows if r["share"] == share and "fills" in r}
+        assert hits["belady"] >= max(hits["lru"], hits["s3-fifo"])
 
 
 def test_no_policy_is_above_the_bound_at_any_price(rows):
-    """Value is hits - price x fills; the bound is of any admission, Belady included."""
+    """Value is hits - price x fills; the bound holds for any admission, Belady's included."""
     for bound in (row for row in rows if row["level"] == "bound"):
         for row in rows:
             if row["level"] == "hits" and row["share"] == bound["share"]:
-                for price, most in bound["bounds"]:
-                    assert row["page_hits"] - price * row["fills"] <= most
+                for price, bound_value in bound["bounds"]:
+                    assert row["page_hits"] - price * row["fills"] <= bound_value
 
 
 def best_by_trial(ids, pages, price):
-    """The best of all choices of whom to hold after each access."""
+    """Return the maximum value over all choices of resident pages after each access."""
     values = {frozenset(): 0.0}
     for page in ids:
         following = {}
@@ -98,7 +98,7 @@ def best_by_trial(ids, pages, price):
 
 
 @pytest.mark.parametrize("price", [0.0, 0.3, 1.0, 2.5])
-def test_the_bound_is_above_the_best_of_all_choices_and_not_far(yardstick, price):
+def test_the_bound_is_tight_above_the_exhaustive_maximum(yardstick, price):
     module = yardstick["policy_bound"]
     ids = np.random.default_rng(7).zipf(1.5, 60).clip(max=6).astype(np.int32) - 1
     for pages in (1, 2, 3):
@@ -107,7 +107,7 @@ def test_the_bound_is_above_the_best_of_all_choices_and_not_far(yardstick, price
         assert best - 1e-6 <= bound <= 1.2 * best + 2
 
 
-def test_a_second_run_computes_nothing_and_says_the_same(
+def test_a_second_run_computes_nothing_and_prints_the_same(
     yardstick, traces, results, rows, capsys, monkeypatch
 ):
     first = printed(yardstick, traces, results, capsys)
@@ -121,8 +121,8 @@ def test_a_second_run_computes_nothing_and_says_the_same(
 
 
 def test_full_timing_replays_every_request(yardstick, traces, results, capsys):
-    said = ("--timed", "--policy", "learned", "--json", "--results", str(results))
-    yardstick["policies"].main([*said, "--share", "0.1"], traces)
+    arguments = ("--timed", "--policy", "learned", "--json", "--results", str(results))
+    yardstick["policies"].main([*arguments, "--share", "0.1"], traces)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (timed,) = [row for row in rows if row["level"] == "timed"]
     (counted,) = [row for row in rows if row["level"] == "hits"]
@@ -133,7 +133,7 @@ def test_full_timing_replays_every_request(yardstick, traces, results, capsys):
 
 
 def held_row(policy, fills, misses):
-    """A run held to 5 % of 100,000 page accesses, in a cache of 400 pages."""
+    """Return a run limited to fills of 5 % of 100,000 page accesses, in a cache of 400 pages."""
     return {
         "trace": "t", "is_tuned": False, "page_bytes": PAGE, "share": 0.1, "level": "fills <= 5%",
         "policy": policy, "pages": 400, "page_accesses": 100_000, "page_hits": 100_000 - misses,
@@ -145,26 +145,26 @@ def held_row(policy, fills, misses):
 @pytest.mark.parametrize(
     ("fills", "verdicts"),
     [
-        (5500, ["met", "met", "met"]),  # a first fill of 400 and 100 saved up lie beside the 5,000
+        (5500, ["met", "met", "met"]),  # 5,000, plus the initial 400 fills and 100 saved tokens
         (5501, ["missed", "met", "met"]),
         (1000, ["met", "met", "met"]),
     ],
 )
-def test_whether_a_budget_is_held_and_who_saves_most(yardstick, fills, verdicts):
+def test_the_budget_row_checks_fills_and_savings(yardstick, fills, verdicts):
     table = yardstick["policy_table"]
     rows = [held_row("LARC", 2000, 50_000), held_row("learned", fills, 40_000)]
-    found = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
-    assert [line.split()[0] for line in found] == verdicts
+    lines = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
+    assert [line.split()[0] for line in lines] == verdicts
 
 
-def test_who_misses_more_is_not_the_lowest(yardstick):
+def test_a_policy_with_more_misses_misses_the_lowest_criterion(yardstick):
     table = yardstick["policy_table"]
     rows = [held_row("LARC", 2000, 50_000), held_row("learned", 2000, 50_200)]
-    found = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
-    assert [line.split()[0] for line in found] == ["met", "missed", "met"]
+    lines = list(table.within(table.cells(rows, "fills <= 5%"), "5%"))
+    assert [line.split()[0] for line in lines] == ["met", "missed", "met"]
 
 
-def test_regions_that_grow_hot_are_asked_for_from_their_moment_on(yardstick):
+def test_moved_regions_are_requested_from_their_move_on(yardstick):
     maker = yardstick["policy_traces"]
     requests = 40_000
     regions = maker.hot_spot("moving", 2, requests).offset_bytes // maker.REGION
@@ -184,8 +184,8 @@ class Holding:
         return ids % 2 == 0
 
 
-def test_what_grew_hot_is_followed_by_its_age_whatever_else_is_hit(yardstick):
-    """Regions of two pages, windows of a request: region 1 is hot from request 1 on, 5 from 2."""
+def test_hits_of_hot_regions_are_counted_by_age_of_the_region(yardstick):
+    """Regions of two pages, windows of one request: region 1 is hot from request 1 on, 5 from 2."""
     curves = yardstick["policy_curves"]
     from hybridsim.requests.pages import Accesses
 
@@ -199,12 +199,12 @@ def test_what_grew_hot_is_followed_by_its_age_whatever_else_is_hit(yardstick):
     counts = followed.empty()
     for number, (ids, _) in enumerate(windows):
         followed.add(counts, number, ids, Holding())
-    # At age 0 pages 2 and 10, both there; at age 1 pages 3 and 11, neither; later nobody looks.
+    # At age 0 pages 2 and 10, both resident; at age 1 pages 3 and 11, neither; no later ages.
     assert counts.tolist() == [[2, 2], [2, 0]]
     assert followed.curve(counts) == [1, 0]
 
 
-def test_only_moves_of_a_warm_cache_that_are_seen_whole_count(yardstick):
+def test_only_complete_moves_of_a_warm_cache_count(yardstick):
     at = np.array([5, 20, 60, 95])
     moves = yardstick["policy_curves"].Moves(at, at, PAGE, 10).seen_in(100)
     assert moves.requests.tolist() == moves.regions.tolist() == [20, 60]
@@ -216,12 +216,12 @@ def soon_row(policy, curve, followed=None):
 
 
 def rising(parts, level, length=100):
-    """A curve that is at its level after so many parts."""
+    """Return a curve that reaches its level after this number of parts."""
     return [0.0] * parts + [level] * (length - parts)
 
 
-def test_who_goes_on_learning_is_not_late_by_the_best_baselines_hits(yardstick):
-    """At 0.5 like the best baseline after 10 parts, and at 0.8 after 60."""
+def test_warm_up_times_are_measured_at_the_best_baselines_hits(yardstick):
+    """The policy reaches 0.5 like the best baseline after 10 parts, and 0.8 after 60."""
     soon = yardstick["policy_soon"]
     ours = soon_row("learned", [*rising(10, 0.5)[:60], *[0.8] * 40])
     theirs = [soon_row("lru", rising(2, 0.3)), soon_row("LARC", rising(10, 0.5))]
@@ -231,7 +231,7 @@ def test_who_goes_on_learning_is_not_late_by_the_best_baselines_hits(yardstick):
     assert (met, ratios, dict(first)) == ([True], [1], {"LARC": 1, "learned": 1})
 
 
-def test_who_never_gets_there_is_late_and_a_short_peak_is_not_there(yardstick):
+def test_a_policy_with_only_a_short_peak_never_warms_up(yardstick):
     soon = yardstick["policy_soon"]
     peak = [*rising(10, 0.8, 12), *[0.1] * 88]
     theirs = [soon_row("LARC", rising(10, 0.5))]
@@ -240,7 +240,7 @@ def test_who_never_gets_there_is_late_and_a_short_peak_is_not_there(yardstick):
     assert (met, ratios, dict(first)) == ([False], [], {"LARC": 1})
 
 
-def test_a_hot_spot_is_followed_to_its_own_and_to_the_best_baselines_level(yardstick):
+def test_following_is_measured_at_own_and_at_the_best_baselines_level(yardstick):
     soon = yardstick["policy_soon"]
     low = soon_row("lru", rising(0, 1), rising(1, 0.5))
     high = soon_row("LARC", rising(0, 1), rising(20, 0.8))
@@ -249,7 +249,7 @@ def test_a_hot_spot_is_followed_to_its_own_and_to_the_best_baselines_level(yards
     assert soon.follows(soon_row("lru", rising(0, 1)), [low, high]) is None
 
 
-def test_the_table_says_how_soon_a_moving_hot_spot_is_followed(yardstick, results, capsys):
+def test_the_table_shows_how_soon_a_moving_hot_spot_is_followed(yardstick, results, capsys):
     maker = yardstick["policy_traces"]
     requests = 20_000
     moving = maker.Traced(
@@ -271,7 +271,7 @@ def test_the_table_says_how_soon_a_moving_hot_spot_is_followed(yardstick, result
 
 
 def test_each_part_of_the_learned_policy_can_be_switched_off(yardstick):
-    """A line that is no longer there is an error; what takes its place is other code."""
+    """A missing source line is an error; its replacement changes the code."""
     module = yardstick["ablations"]
     for part in module.PARTS:
         texts = module.without(part)

@@ -1,4 +1,4 @@
-"""Whole systems by name, what a scenario says going over them."""
+"""Presets: whole systems by name, overridden by a scenario."""
 
 import pytest
 from click.testing import CliRunner
@@ -9,7 +9,7 @@ from hybridsim.scenario import Scenario, presets
 
 
 @pytest.mark.parametrize("name", presets.names())
-def test_every_preset_is_a_scenario_that_says_where_it_comes_from(name):
+def test_every_preset_is_a_valid_scenario_with_sources(name):
     site = Scenario.loads(f'preset = "{name}"')
     assert site == Scenario.default().with_options(preset=name)
     assert Scenario.loads(site.to_toml()) == site
@@ -19,7 +19,7 @@ def test_every_preset_is_a_scenario_that_says_where_it_comes_from(name):
             assert "# " in line, line
 
 
-def test_the_systems_of_the_reference_documents():
+def test_presets_of_the_reference_documents_have_their_values():
     ultra = Scenario.loads('preset = "alibaba-8x-ultra"')
     assert (ultra.backing.kind, ultra.backing.members, ultra.backing.chunk_bytes) == (
         "stripe",
@@ -33,7 +33,7 @@ def test_the_systems_of_the_reference_documents():
     assert oracle.backing.members * oracle.backing.drive.sustained_iops == 500_000
 
 
-def test_what_a_file_says_goes_over_the_preset():
+def test_a_file_overrides_its_preset():
     site = Scenario.loads(
         'preset = "alibaba-8x-ultra"\nseed = 5\n'
         '[backing]\nmembers = 4\n[backing.drive]\ncapacity = "100GiB"\n[host]\noverhead = "9us"\n'
@@ -44,19 +44,19 @@ def test_what_a_file_says_goes_over_the_preset():
     assert (site.host.max_iops, site.host.overhead_ns) == (23_500, 9000)
 
 
-def test_a_drive_by_name_replaces_the_presets():
+def test_a_drive_by_name_replaces_the_drive_of_the_preset():
     site = Scenario.loads('preset = "alibaba-8x-ultra"\n[backing]\ndrive = "aws-gp3"')
     assert site.backing.drive.like == "aws-gp3"
     assert site.backing.drive.iops == 3000
 
 
-def test_options_go_over_both():
+def test_options_override_file_and_preset():
     site = Scenario.loads('preset = "alibaba-8x-ultra"\n[backing]\nmembers = 4')
     assert site.with_options(members=2).backing.members == 2
     assert site.with_options(preset="oracle-balanced-20x1tb").backing.members == 4
 
 
-def test_where_each_value_came_from():
+def test_show_marks_the_source_of_each_value():
     shown = Scenario.loads('preset = "digitalocean-volume"\n[host]\nmax_iops = 9', "my.toml")
     lines = shown.to_toml().splitlines()
     (kind,) = [line for line in lines if line.startswith('kind = "single"')]
@@ -65,7 +65,7 @@ def test_where_each_value_came_from():
     assert host.endswith("# my.toml:3")
 
 
-def test_a_mistyped_preset_is_recognised():
+def test_the_error_for_a_mistyped_preset_suggests_the_right_one():
     with pytest.raises(ScenarioError) as error:
         Scenario.loads('preset = "digitalocan-volume"\n[cache]\nsize = "1q"', "my.toml")
     assert "2 problems" in str(error.value)
@@ -79,7 +79,7 @@ def test_a_mistyped_preset_is_recognised():
         Scenario.loads("preset = 3")
 
 
-def test_a_volume_is_one_and_as_large_as_was_bought():
+def test_a_cloud_volume_is_a_single_member_of_full_capacity():
     site = Scenario.loads('[backing]\ndrive = "aws-gp3"')
     assert (site.backing.kind, site.backing.members, site.backing.capacity) == (
         "single",
@@ -92,7 +92,7 @@ def test_a_volume_is_one_and_as_large_as_was_bought():
         site.backing.member_bytes(2**50)
 
 
-def test_show_begins_from_a_preset():
+def test_show_accepts_a_preset():
     done = CliRunner().invoke(command, ["show", "--preset", "google-local-ssd-4x"])
     assert done.exit_code == 0
     assert 'preset = "google-local-ssd-4x"' in done.output

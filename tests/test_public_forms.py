@@ -1,6 +1,6 @@
-"""Public traces as their owners and others' readers show them; where it shows, is said.
+"""Public trace formats as documented by their owners or by other readers; each names its source.
 
-The lines are made up, in the form that the source shows.
+The lines are invented, in the format of the source.
 """
 
 import bz2
@@ -26,10 +26,10 @@ def written(path, text):
 
 
 class TestForms:
-    """form: source, lines, what they say."""
+    """# format: source, lines, expected requests."""
 
     FORMS = {
-        # LBAs follow each other by size / 512, opcodes are small: UMass' Financial1, as quoted in
+        # LBAs increase by size / 512, opcodes are lower case: UMass' Financial1, as quoted in
         # many tutorials ("0,303567,3584,w,0.000000" and "0,303574,3584,w,0.026214").
         "spc": (
             "0,1000,3584,w,0.000000\n0,1007,3584,w,0.026214\n0,1014,512,r,0.078643\n",
@@ -66,14 +66,14 @@ class TestForms:
 
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
-    def test_it_says_what_its_source_says(self, form, end, tmp_path):
-        text, said = self.FORMS[form]
+    def test_documented_lines_give_the_documented_requests(self, form, end, tmp_path):
+        text, expected = self.FORMS[form]
         path = written(tmp_path / "x", text.replace("\n", end).removesuffix(end))
         assert Trace.read(path).format == form
         assert [
             (arrival, op, offset // SECTOR, length)
             for arrival, _, _, op, offset, length in as_rows(read(path))
-        ] == said
+        ] == expected
 
 
 class TestFiles:
@@ -81,7 +81,7 @@ class TestFiles:
     HEADER = "device_id,opcode,offset,length,timestamp\n"
 
     @pytest.mark.parametrize("header", ["", HEADER])
-    def test_a_byte_order_mark_is_no_part_of_a_name(self, header, tmp_path):
+    def test_a_byte_order_mark_is_not_part_of_a_column_name(self, header, tmp_path):
         path = written(tmp_path / "x", "\ufeff" + header + self.TEXT)
         assert [each.name for each in Trace.read(path).devices] == ["0"]
         assert codes(path) == {}
@@ -91,7 +91,7 @@ class TestFiles:
             Trace.read(written(tmp_path / "x", self.HEADER))
 
     @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
-    def test_a_tar_archive_is_told_whatever_its_compression(self, compress, tmp_path):
+    def test_a_tar_archive_is_refused_in_any_compression(self, compress, tmp_path):
         """Tencent's, FIU's and Alibaba's files come as .tgz or .tar.gz."""
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w") as tar:
@@ -100,16 +100,16 @@ class TestFiles:
         with pytest.raises(TraceError, match="x: a tar archive, which is not supported: unpack it"):
             Trace.read(path)
 
-    def test_other_things_than_traces_are_told(self, tmp_path):
+    def test_files_that_are_not_traces_are_refused_by_kind(self, tmp_path):
         with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
             archive.writestr("io.csv", self.TEXT)
         written(tmp_path / "utf-16", self.TEXT.encode("utf-16"))
         # libCacheSim, traceReader/customizedReader/lcs.h: LCS_TRACE_START_MAGIC
         written(tmp_path / "lcs", bytes.fromhex("f0debc9a78563412") + bytes(1016))
-        for name, told in (
+        for name, message in (
             ("zip", "a zip archive"),
             ("utf-16", "convert it to UTF-8"),
             ("lcs", "libCacheSim's lcs, which is not supported: convert it to oracleGeneral"),
         ):
-            with pytest.raises(TraceError, match=told):
+            with pytest.raises(TraceError, match=message):
                 Trace.read(tmp_path / name, format="alibaba")

@@ -1,4 +1,4 @@
-"""Simulated queues wait as queueing theory says: M/D/1, M/M/1, Little's law."""
+"""Waiting times of simulated queues agree with theory: M/D/1, M/M/1, Little's law."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from hybridsim.reference import Request, SourceParameters, TierParameters
 
 SECOND = 10**9
 REQUESTS = 30_000
-BATCHES = 20  # whose means are nearly independent
-STUDENT = 3.88  # 19 degrees of freedom: 99.9% of the time within so many standard errors
+BATCHES = 20  # batches with nearly independent means
+STUDENT = 3.88  # 19 degrees of freedom: 99.9% quantile in standard errors
 
 
 def single(device):
@@ -21,14 +21,14 @@ def single(device):
 
 
 def interval(values):
-    """The mean of correlated values, and half the width of its confidence interval."""
+    """Return the mean of correlated values and the half width of its confidence interval."""
     cut = len(values) // BATCHES * BATCHES
     means = np.asarray(values[:cut], float).reshape(BATCHES, -1).mean(axis=1)
     return means.mean(), STUDENT * means.std(ddof=1) / BATCHES**0.5
 
 
 def responses(device, arrivals, lengths):
-    """How long reads of one device take that arrive at these times."""
+    """Return the latencies of reads of one device with these arrival times."""
     requests = [
         Request(int(at), Op.READ, 0, int(length))
         for at, length in zip(arrivals, lengths, strict=True)
@@ -45,7 +45,7 @@ def poisson(random, rate):
 
 
 @pytest.mark.parametrize("load", [0.3, 0.7])
-def test_fixed_service_of_random_arrivals_waits_as_m_d_1(load):
+def test_constant_service_times_wait_as_in_m_d_1(load):
     """Pollaczek and Khinchine: W = rho S / (2 (1 - rho)); one die of an SSD serves in S."""
     service = 100_000
     server = replace(SSD, read_ns=service)
@@ -59,7 +59,7 @@ def test_fixed_service_of_random_arrivals_waits_as_m_d_1(load):
 
 
 @pytest.mark.parametrize("load", [0.3, 0.6])
-def test_exponential_lengths_over_a_link_wait_as_m_m_1(load):
+def test_exponential_lengths_over_a_link_wait_as_in_m_m_1(load):
     """T = S / (1 - rho); the link carries lengths that are exponential, one after the other."""
     mean_bytes = 200_000
     server = replace(SSD, link_bytes_per_s=SECOND, unit_bytes=2**40, capacity_bytes=2**40)
@@ -73,8 +73,8 @@ def test_exponential_lengths_over_a_link_wait_as_m_m_1(load):
 
 
 @pytest.mark.parametrize(("depth", "level"), [(1, Level.RAID10), (6, Level.RAID6)])
-def test_a_closed_network_of_disks_obeys_little(depth, level):
-    """Requests under way = throughput x time in the array."""
+def test_a_closed_network_of_disks_obeys_littles_law(depth, level):
+    """Requests in flight = throughput x time in the array."""
     device = disk()
     slow = TierParameters(level, 4, 65536, device, 2 * device.capacity_bytes)
     random = np.random.default_rng(9)

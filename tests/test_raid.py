@@ -1,4 +1,4 @@
-"""Arrays do the member I/Os that theory counts: healthy, degraded and rebuilding."""
+"""Arrays submit the member I/Os of RAID theory: healthy, degraded and rebuilding."""
 
 from collections import Counter
 
@@ -32,7 +32,7 @@ READ, WRITE, FLUSH, DISCARD = Op.READ, Op.WRITE, Op.FLUSH, Op.DISCARD
 
 
 class Recorder:
-    """A device bank that notes what it is asked for, and completes it when told to."""
+    """A device bank that records its requests and completes them on demand."""
 
     def __init__(self, rows: int = 16) -> None:
         self.capacity_bytes = rows * CHUNK
@@ -63,7 +63,7 @@ class Array:
         self.tier.submit(0, tag, op, offset, length, self.events)
 
     def complete(self, now=0):
-        """Complete the oldest device request, and what that schedules for this instant."""
+        """Complete the oldest device request, and everything scheduled for this instant."""
         tag = self.device.waiting.pop(0)
         self.done.append(self.tier.complete(now, tag, self.events))
         heap = self.events.heap
@@ -74,7 +74,7 @@ class Array:
             self.done.append(self.tier.wake(now, what >> 3, self.events))
 
     def run(self, op, offset, length):
-        """Carry out one request; return the members read and those written."""
+        """Run one request; return the members read and those written."""
         self.submit(7, op, offset, length)
         while self.device.waiting:
             self.complete()
@@ -112,8 +112,15 @@ THEORY = [
     (FIVE, [], WRITE, (0, 2 * CHUNK), [2, 3], [0, 1, 4]),
     (FIVE, [], WRITE, (0, 3 * CHUNK), [3], [0, 1, 2, 4]),
     (FIVE, [], WRITE, (0, 4 * CHUNK), [], [0, 1, 2, 3, 4]),
-    ((Level.RAID5, 4), [], WRITE, SMALL, [1, 2], [0, 3]),  # a tie: the others, as many
-    # Degraded: a lost chunk is read from all others; a write reads whatever still tells parity.
+    (
+        (Level.RAID5, 4),
+        [],
+        WRITE,
+        SMALL,
+        [1, 2],
+        [0, 3],
+    ),  # a tie: read the others, which are as many
+    # Degraded: a lost chunk is read from all others; a write reads what determines the parity.
     (FIVE, [0], READ, SMALL, [1, 2, 3, 4], []),
     (FIVE, [0], READ, (CHUNK, 4 * KIB), [1], []),
     (FIVE, [0], READ, (0, 4 * CHUNK), [1, 2, 3, 4], []),  # each block once
@@ -134,7 +141,7 @@ THEORY = [
     (SIX, [2], WRITE, SMALL, [0, 1, 7], [0, 1, 7]),
     (SIX, [0], WRITE, SMALL, [2, 3, 4, 5, 6], [1, 7]),
     (SIX, [1, 2], READ, SMALL, [0, 3, 4, 5, 6, 7], []),
-    (SIX, [1, 2], WRITE, SMALL, [0, 3, 4, 5, 6, 7], [0, 7]),  # neither way: all that is left
+    (SIX, [1, 2], WRITE, SMALL, [0, 3, 4, 5, 6, 7], [0, 7]),  # neither way: all remaining members
     (SIX, [2, 3], WRITE, SMALL, [0, 1, 7], [0, 1, 7]),
     (SIX, [0, 7], WRITE, SMALL, [2, 3, 4, 5, 6], [1]),
     (SIX, [0, 2], WRITE, SMALL, [1, 3, 4, 5, 6, 7], [1, 7]),
@@ -142,7 +149,9 @@ THEORY = [
 
 
 @pytest.mark.parametrize(("array", "failed", "op", "where", "reads", "writes"), THEORY)
-def test_member_ios(array, failed, op, where, reads, writes):
+def test_each_request_reads_and_writes_the_members_of_theory(
+    array, failed, op, where, reads, writes
+):
     assert Array(*array, failed).run(op, *where) == (reads, writes)
 
 
@@ -150,12 +159,12 @@ def test_member_ios(array, failed, op, where, reads, writes):
     ("members", "rmw_level", "reads"),
     [(5, 0, [1, 2, 3]), (5, 1, [0, 4]), (4, 1, [1, 2]), (4, 2, [0, 3]), (3, 2, [1])],
 )
-def test_old_parity_is_read_as_rmw_level_says(members, rmw_level, reads):
+def test_rmw_level_selects_whether_old_parity_is_read(members, rmw_level, reads):
     assert Array(Level.RAID5, members, rmw_level=rmw_level).run(WRITE, *SMALL)[0] == reads
 
 
 def layout(level, members, spread=Spread.NEAR, rows=4):
-    """Which chunk, or parity, lies where: a line a row."""
+    """Return the chunk or parity at each position, one line per row."""
     array = Array(level, members, spread=spread, rows=rows)
     places = [["-"] * members for _ in range(rows)]
     for chunk in range(array.tier.capacity_bytes // CHUNK):
@@ -184,12 +193,12 @@ def layout(level, members, spread=Spread.NEAR, rows=4):
         (Level.RAID6, 5, Spread.NEAR, ["P 0 1 2 P", "3 4 5 P P", "7 8 P P 6", "11 P P 9 10"]),
     ],
 )
-def test_chunks_lie_as_in_md(level, members, spread, expected):
+def test_chunks_lie_as_in_linux_md(level, members, spread, expected):
     assert layout(level, members, spread) == expected
 
 
 class TestBarriers:
-    def test_a_flush_reaches_every_member_that_is_there(self):
+    def test_a_flush_goes_to_every_present_member(self):
         array = Array(Level.RAID6, 5, [2])
         array.submit(1, FLUSH, 0, 0)
         assert array.device.log == [(FLUSH, member, 0, 0) for member in (0, 1, 3, 4)]
@@ -211,7 +220,7 @@ class TestBarriers:
         assert array.done[-1] == 1
         assert {op for op, *_ in array.device.log[4:]} <= {READ, WRITE | FUA}
 
-    def test_force_unit_access_goes_with_data_and_parity(self):
+    def test_fua_is_set_on_data_and_parity_writes(self):
         array = Array(*FIVE)
         array.run(WRITE | FUA, *SMALL)
         assert [(op, member) for op, member, _, _ in array.device.log] == [
@@ -220,7 +229,7 @@ class TestBarriers:
 
 
 class TestStripes:
-    def test_a_second_write_to_a_stripe_waits_for_the_first(self):
+    def test_a_second_write_to_a_stripe_waits_for_the_first_one(self):
         array = Array(*FIVE)
         array.submit(1, WRITE, 0, 4 * KIB)
         array.submit(2, WRITE, 512, 512)
@@ -230,7 +239,7 @@ class TestStripes:
             array.complete()
         assert [tag for tag in array.done if tag > 0] == [1, 3, 2]
 
-    def test_writes_that_follow_each_other_fill_a_stripe(self):
+    def test_sequential_writes_merge_into_a_full_stripe(self):
         array = Array(*FIVE)
         array.submit(1, WRITE, 0, CHUNK)  # reads 0 and 4
         array.submit(2, WRITE, CHUNK, 3 * CHUNK)  # the rest of the row
@@ -240,13 +249,13 @@ class TestStripes:
         assert array.device.members(WRITE) == [0, 1, 2, 3, 4]
         assert [tag for tag in array.done if tag > 0] == [1, 2]
 
-    def test_those_that_wait_are_written_together(self):
+    def test_waiting_writes_of_a_stripe_are_written_together(self):
         array = Array(*FIVE)
         for tag, chunk in enumerate((0, 0, 1, 2, 3)):
             array.submit(tag + 1, WRITE, chunk * CHUNK, CHUNK)
         while array.device.waiting:
             array.complete()
-        assert array.device.members(READ) == [0, 4]  # of the first alone
+        assert array.device.members(READ) == [0, 4]  # of the first only
         assert Counter(array.device.members(WRITE)) == {0: 2, 4: 2, 1: 1, 2: 1, 3: 1}
         assert sorted(tag for tag in array.done if tag > 0) == [1, 2, 3, 4, 5]
 
@@ -257,30 +266,30 @@ class TestMirrors:
             array.submit(tag, READ, place * CHUNK, CHUNK)
         return [member for _, member, _, _ in array.device.log]
 
-    def test_the_idle_then_the_nearest_head_reads(self):
-        # at 0 both heads are there; 9: the idle one; then 2 is nearer to the first, 8 to the other
+    def test_reads_go_to_an_idle_member_and_then_to_the_nearest_head(self):
+        # both heads are at 0; 9: the idle member; then 2 is nearer to the first, 8 to the other
         assert self.reads(Array(*PAIR), 0, 9, 2, 8) == [0, 1, 0, 1]
 
-    def test_a_stream_stays_where_it_is(self):
+    def test_a_sequential_stream_stays_on_its_member(self):
         assert self.reads(Array(*PAIR), 5, 6, 7, 1, 8, 2) == [0, 0, 0, 1, 0, 1]
 
-    def test_what_does_not_rotate_reads_where_the_queue_is_shortest(self):
+    def test_ssds_read_from_the_member_with_the_shortest_queue(self):
         array = Array(*PAIR, rotates=False)
         assert self.reads(array, 5, 9, 3, 12, 1) == [0, 1, 0, 1, 0]
 
-    def test_far_copies_are_read_where_the_address_is_low(self):
+    def test_far_copies_are_read_at_the_lowest_address(self):
         assert self.reads(Array(*MIRRORS, spread=Spread.FAR), 0, 0, 1, 1) == [0, 0, 1, 1]
 
 
 def rebuilding(level, members, member, pace=(10**6, 10**8), **more):
-    """An array whose member is rebuilt, after the look at time 0."""
+    """Return an array with a member being rebuilt, after the pacer's check at time 0."""
     array = Array(level, members, rebuild=(member, *pace), **more)
     array.tier.start(array.events)
     return array
 
 
 def run_rebuild(array, until_ns=SECOND):
-    """Let time pass, a millisecond for each device request, until nothing happens any more."""
+    """Run until no event is left, with a millisecond per device request."""
     now = 0
     heap = array.events.heap
     while array.device.waiting or not heap.is_empty():
@@ -296,7 +305,7 @@ def run_rebuild(array, until_ns=SECOND):
     return now
 
 
-def test_a_member_is_in_use_while_it_has_requests_and_each_of_them_takes_its_time():
+def test_members_count_busy_time_and_time_of_each_request():
     array = Array(Level.STRIPE, 2)
     array.tier.submit(10, 1, READ, 0, 4096, array.events)
     array.tier.submit(20, 2, READ, 4096, 4096, array.events)
@@ -332,12 +341,12 @@ class TestRebuild:
         assert sum(read.values()) == 16 * sources
         if sources > 1:
             assert set(read.values()) == {16}
-        told = array.tier.totals(0)
-        assert told["rebuilt_bytes"] == told["rebuild_bytes"] == 16 * CHUNK
+        totals = array.tier.totals(0)
+        assert totals["rebuilt_bytes"] == totals["rebuild_bytes"] == 16 * CHUNK
         assert array.tier.can_read(member, 16 * CHUNK)
 
     @pytest.mark.parametrize("spread", [Spread.FAR, Spread.OFFSET])
-    def test_copies_come_from_the_member_that_has_them(self, spread):
+    def test_a_mirror_is_rebuilt_from_the_member_with_the_copy(self, spread):
         array = rebuilding(*MIRRORS, 1, spread=spread)
         run_rebuild(array)
         before = Array(*MIRRORS, spread=spread)
@@ -351,16 +360,16 @@ class TestRebuild:
         own = [chunk for (m, _), chunk in sorted(at.items()) if m == 1]
         assert sorted(reads) == sorted(own)
 
-    def test_below_the_line_reads_are_normal_and_above_degraded(self):
+    def test_reads_are_normal_below_the_rebuild_position_and_degraded_above(self):
         array = Array(*FIVE, rebuild=(0, 1, 1))
-        array.tier.rebuild.state[LINE] = 2 * CHUNK  # rows 0 and 1 are there
+        array.tier.rebuild.state[LINE] = 2 * CHUNK  # rows 0 and 1 are rebuilt
         array.submit(1, READ, 0, 4 * KIB)
         assert array.device.members(READ) == [0]
         row_2 = 2 * 4 * CHUNK  # P on 2, data on 3 4 0 1
         array.submit(2, READ, row_2 + 2 * CHUNK, 4 * KIB)
         assert array.device.members(READ) == [0, 1, 2, 3, 4]
 
-    def test_a_write_reaches_the_member_that_is_rebuilt(self):
+    def test_a_write_goes_to_the_member_being_rebuilt(self):
         array = Array(*FIVE, rebuild=(0, 1, 1))
         array.submit(1, WRITE, *SMALL)
         for _ in range(3):
@@ -371,7 +380,7 @@ class TestRebuild:
         assert mirrors.device.members(WRITE) == [0, 1]
 
     @pytest.mark.parametrize("rate", [10**7, 5 * 10**7])
-    def test_an_idle_array_is_rebuilt_at_the_greatest_pace(self, rate):
+    def test_an_idle_array_is_rebuilt_at_the_maximum_rate(self, rate):
         rows = 64
         array = rebuilding(Level.RAID1, 2, 1, (1000, rate), rows=rows)
         end = run_rebuild_by_time(array, service_ns=100_000)
@@ -380,7 +389,7 @@ class TestRebuild:
 
 
 def run_rebuild_by_time(array, service_ns):
-    """Let each device request take `service_ns`; return when the rebuild is over."""
+    """Run with `service_ns` per device request; return the end of the rebuild."""
     now, due = 0, []
     heap = array.events.heap
     while array.tier.rebuild.is_under_way():
@@ -399,7 +408,7 @@ def run_rebuild_by_time(array, service_ns):
 
 
 def disk(**changes):
-    """A small disk: 100 tracks of 512 KiB, a turn in 8 ms."""
+    """Return a small disk: 100 tracks of 512 KiB, 8 ms per revolution."""
     track = 512 * KIB
     values = {
         "rev_ns": 8_000_000, "zone_byte": [0], "zone_track": [0], "zone_track_bytes": [track],
@@ -414,7 +423,7 @@ def disk(**changes):
 
 
 def under_load(rebuild, count, depth):
-    """Random reads at a depth on a RAID-5 that is rebuilt; return the machine at the end."""
+    """Run random reads at a queue depth on a RAID-5 being rebuilt; return the machine."""
     device = disk()
     random = np.random.default_rng(3)
     places = random.integers(0, 3 * device.capacity_bytes // 4096, count) * 4096
@@ -426,17 +435,17 @@ def under_load(rebuild, count, depth):
     return finished, facts[-1].done_ns
 
 
-def test_the_least_pace_is_held_beside_a_load_that_never_rests():
-    least = 2 * 10**6
-    finished, end_ns = under_load(RebuildParameters(1, least, 10**9), 1200, 32)
+def test_the_minimum_rebuild_rate_holds_under_a_continuous_load():
+    minimum = 2 * 10**6
+    finished, end_ns = under_load(RebuildParameters(1, minimum, 10**9), 1200, 32)
     rebuilt = finished.below.slow.totals(0)["rebuilt_bytes"]
-    assert rebuilt / (end_ns / SECOND) >= 0.95 * least
+    assert rebuilt / (end_ns / SECOND) >= 0.95 * minimum
     calm, calm_ns = under_load(RebuildParameters(1, 1000, 10**9), 1200, 32)
     assert calm.below.slow.totals(0)["rebuilt_bytes"] < rebuilt
-    assert calm_ns < end_ns  # the load has to give way
+    assert calm_ns < end_ns  # the load must yield
 
 
-def test_a_simulation_ends_with_its_requests():
+def test_a_simulation_ends_with_its_last_request():
     finished, end_ns = under_load(RebuildParameters(1, 1000, 10**6), 20, 4)
     assert finished.below.slow.rebuild.is_under_way()
     assert end_ns < SECOND
@@ -444,8 +453,8 @@ def test_a_simulation_ends_with_its_requests():
 
 @pytest.mark.parametrize("write_cache", ["drive", "off"])
 @pytest.mark.parametrize(("kind", "members"), [("raid1", 2), ("raid10", 4)])
-def test_a_rebuild_leaves_most_of_the_random_writes(kind, members, write_cache):
-    """It asks for 1 MB/s, which disks read and write beside the load in 5 to 10 % of their time."""
+def test_a_rebuild_leaves_most_of_the_random_write_rate(kind, members, write_cache):
+    """Its 1 MB/s of reads and writes takes 5 to 10 % of the disks' time beside the load."""
 
     def random_writes_per_s(lost):
         text = f'''

@@ -1,4 +1,4 @@
-"""`hybridsim trace record`, on a machine made of files: a fake blktrace, sysfs and tracefs."""
+"""`hybridsim trace record` on a fake machine of files: a fake blktrace, sysfs and tracefs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def put(path, content):
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    """A machine with a disk sdx, blktrace and tracefs; its recordings go to `out`."""
+    """A fake machine with a disk sdx, blktrace and tracefs; recordings go to `out`."""
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")
     disk = tmp_path / "sys/class/block/sdx"
@@ -99,9 +99,9 @@ def lock(host):
 
 def tracing_of(host):
     root = host.sys / "kernel/tracing"
-    found = {name: chosen((root / name).read_text().strip()) for name in TRACEFS}
-    found["enable"] = (host.sys / "class/block/sdx/trace/enable").read_text().strip()
-    return found
+    settings = {name: chosen((root / name).read_text().strip()) for name in TRACEFS}
+    settings["enable"] = (host.sys / "class/block/sdx/trace/enable").read_text().strip()
+    return settings
 
 
 def later(number, seconds=0.3):
@@ -109,7 +109,7 @@ def later(number, seconds=0.3):
 
 
 class TestByBlktrace:
-    def test_only_what_is_needed_is_recorded_and_compressed(self, host, tmp_path):
+    def test_only_needed_events_are_recorded_and_compressed(self, host, tmp_path):
         recorded = record(prepare("/dev/sdx", None, 600, host=host))
         assert [each.name for each in recorded.files] == [
             "sdx.blktrace.0.zst",
@@ -123,17 +123,19 @@ class TestByBlktrace:
             *("-a", "queue", "-a", "issue", "-a", "complete", "-a", "requeue"),
         ]
 
-    def test_drops_are_told(self, host, tmp_path):
+    def test_dropped_events_are_reported(self, host, tmp_path):
         install(tmp_path, DROPS)
         prepared = prepare("sdx", "monday", 5, host=host)
         recorded = record(prepared)
         assert recorded.dropped == 12
-        said = trace_record.answer_text(prepared, recorded)
-        assert "12 events: results will be inaccurate; record again with a larger --buffer" in said
-        assert "hybridsim replay monday.blktrace.0.zst" in said
+        answer = trace_record.answer_text(prepared, recorded)
+        assert (
+            "12 events: results will be inaccurate; record again with a larger --buffer" in answer
+        )
+        assert "hybridsim replay monday.blktrace.0.zst" in answer
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_a_signal_ends_it_and_keeps_what_there_is(self, number, host, tmp_path):
+    def test_a_signal_ends_the_recording_and_keeps_its_files(self, number, host, tmp_path):
         install(tmp_path, SLOW)
         before = signal.getsignal(number)
         later(number)
@@ -143,14 +145,14 @@ class TestByBlktrace:
         assert (tmp_path / "bin/ended").exists()
         assert signal.getsignal(number) is before
 
-    def test_why_it_failed_is_told_with_the_mend(self, host, tmp_path):
-        for cpu in range(2):  # it was denied them
+    def test_the_error_of_blktrace_is_reported_with_a_way_out(self, host, tmp_path):
+        for cpu in range(2):  # empty: access was denied
             put(tmp_path / f"bin/cpu{cpu}", b"")
         install(tmp_path, 'echo "/dev/sdx: Operation not permitted" >&2; exit 1')
         with pytest.raises(RecordingError, match=r"Operation not permitted; .*--via tracefs"):
             record(prepare("sdx", None, 5, "blktrace", host=host))
 
-    def test_a_disk_without_requests_gives_no_trace(self, host, tmp_path):
+    def test_a_recording_without_requests_has_no_summary(self, host, tmp_path):
         for cpu in range(2):
             put(tmp_path / f"bin/cpu{cpu}", b"")
         install(tmp_path, "sleep 0.1")
@@ -159,27 +161,27 @@ class TestByBlktrace:
         assert recorded.summary is None
         assert "no requests to" in trace_record.answer_text(prepared, recorded)
 
-    def test_json_is_what_its_schema_says(self, host):
+    def test_the_json_matches_its_schema(self, host):
         prepared = prepare("/dev/sdx", None, 600, host=host)
-        told = trace_record.as_object(prepared, record(prepared))
-        assert wrong({"schema": trace_record.SCHEMA, **told}) == []
+        document = trace_record.as_object(prepared, record(prepared))
+        assert wrong({"schema": trace_record.SCHEMA, **document}) == []
 
 
 @pytest.mark.parametrize(
     ("output", "prefix"),
     [(None, "sdx"), ("a/b", "a/b"), ("a", "a/sdx"), ("b.blktrace.0.zst", "b")],
 )
-def test_files_are_named_as_said(output, prefix, host, tmp_path):
+def test_output_names_follow_the_output_option(output, prefix, host, tmp_path):
     (tmp_path / "out/a").mkdir()
     assert str(prepare("sdx", output, 5, host=host).prefix) == prefix
 
 
 class TestByTracefs:
-    def test_lockdown_leads_to_it(self, host):
+    def test_lockdown_selects_tracefs(self, host):
         lock(host)
         assert prepare("sdx", None, 5, host=host).via == "tracefs"
 
-    def test_it_records_and_leaves_tracing_as_it_was(self, host):
+    def test_a_recording_restores_the_tracing_settings(self, host):
         before, during = tracing_of(host), []
         prepared = prepare("sdx", None, 1, "tracefs", 8 << 20, host)
         recorded = record(prepared, lambda passed_s: during.append(tracing_of(host)))
@@ -197,9 +199,7 @@ class TestByTracefs:
         assert recorded.summary.requests == len(reference_rows(CASE))
         assert (recorded.dropped, recorded.was_stopped) == (0, False)
 
-    def test_no_pipe_is_open_while_the_tracer_changes_as_the_kernel_wants_it(
-        self, host, monkeypatch
-    ):
+    def test_no_pipe_is_open_while_the_tracer_changes(self, host, monkeypatch):
         write, changes = tracefs._write, []
 
         def checked(path, value):
@@ -214,14 +214,14 @@ class TestByTracefs:
         record(prepare("sdx", None, 1, "tracefs", host=host))
         assert changes == [["blk", False], ["nop", False]]
 
-    def test_the_first_record_tells_the_wall_clock(self, host):
+    def test_the_first_record_holds_the_wall_clock_time(self, host):
         record(prepare("sdx", None, 1, "tracefs", host=host))
         trace = Trace.read("sdx")
         first_ns = min(HEADER.unpack_from(each)[2] for each in records(FILES[0] + FILES[1]))
         since_boot_ns = time.time_ns() - time.monotonic_ns()
         assert abs(trace.origin - (since_boot_ns + first_ns)) < 10**9
 
-    def test_whatever_happens_tracing_is_put_back(self, host):
+    def test_tracing_settings_are_restored_after_any_error(self, host):
         before = tracing_of(host)
 
         def fail(passed_s):
@@ -232,7 +232,7 @@ class TestByTracefs:
         assert tracing_of(host) == before
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-    def test_a_signal_too(self, number, host):
+    def test_tracing_settings_are_restored_after_a_signal(self, number, host):
         before = tracing_of(host)
         later(number)
         recorded = record(prepare("sdx", None, 600, "tracefs", host=host))
@@ -240,7 +240,7 @@ class TestByTracefs:
         assert recorded.summary.requests
         assert tracing_of(host) == before
 
-    def test_events_that_the_kernel_overwrote_are_told(self, host):
+    def test_events_overwritten_by_the_kernel_are_reported(self, host):
         stats = host.sys / "kernel/tracing/per_cpu/cpu1/stats"
         put(stats, STATS.format(3))
         prepared = prepare("sdx", None, 1, "tracefs", host=host)
@@ -260,7 +260,7 @@ record(prepare("sdx", None, 1, sys.argv[1], host=host))
 
 
 def check_ended(host, tmp_path, draw):
-    """End a recording at some moment: tracing is as it was, what is there can be read."""
+    """Kill a recording at some moment; check that tracing is restored and files are readable."""
     way, number = draw.choice(["blktrace", "tracefs"]), draw.choice(ENDINGS)
     before, out = tracing_of(host), tmp_path / "out"
     install(tmp_path, draw.choice(["", SLOW]))
@@ -274,15 +274,17 @@ def check_ended(host, tmp_path, draw):
     while time.monotonic() < end and not (draw.random() < 0.01 and any(out.iterdir())):
         time.sleep(0.005)
     child.send_signal(number)
-    _, told = child.communicate(timeout=120)
+    _, errors = child.communicate(timeout=120)
     if number != signal.SIGKILL:
-        assert "Traceback" not in told or "KeyboardInterrupt" in told  # as this is no command
+        assert (
+            "Traceback" not in errors or "KeyboardInterrupt" in errors
+        )  # because this is not a command
         assert tracing_of(host) == before
         assert not list(out.glob(".hybridsim-*"))
-    for name, text in TRACEFS.items():  # as a user has to, after SIGKILL
+    for name, text in TRACEFS.items():  # as a user must do after SIGKILL
         put(host.sys / "kernel/tracing" / name, text + "\n")
     put(host.sys / "class/block/sdx/trace/enable", "0\n")
-    with contextlib.suppress(TraceError):  # no request came yet
+    with contextlib.suppress(TraceError):  # no request was recorded yet
         assert set(as_rows(read("sdx"))) <= set(reference_rows(CASE))
     for each in [*out.glob("sdx.*")]:
         each.unlink()
@@ -295,7 +297,7 @@ def check_ended(host, tmp_path, draw):
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(FIRST, LAST))
-def test_a_recording_that_is_ended_at_any_moment(number, host, tmp_path):
+def test_a_recording_killed_at_any_moment_is_readable(number, host, tmp_path):
     check_ended(host, tmp_path, random.Random(number))
 
 
@@ -316,10 +318,10 @@ def run(*words, host, monkeypatch):
     return done, done.stdout.strip().splitlines()[-1:]
 
 
-class TestWhatIsMissing:
-    """A recording that is not whole says so in its last line and by its exit code."""
+class TestIncompleteRecordings:
+    """An incomplete recording is reported in the last line and by the exit code."""
 
-    def test_a_tracer_that_refuses_with_code_0_gives_place_to_the_other(
+    def test_a_tracer_that_fails_with_exit_code_0_is_replaced_by_the_other(
         self, host, tmp_path, monkeypatch
     ):
         install(tmp_path, REFUSES)
@@ -329,7 +331,7 @@ class TestWhatIsMissing:
         assert as_rows(read("sdx")) == reference_rows(CASE)
 
     @pytest.mark.parametrize("rest", [REFUSES, REFUSES + "exit 1", DIES])
-    def test_a_way_that_is_wanted_and_fails_is_an_error(self, rest, host, tmp_path, monkeypatch):
+    def test_failure_of_the_requested_tracer_is_an_error(self, rest, host, tmp_path, monkeypatch):
         for cpu in range(2):
             put(tmp_path / f"bin/cpu{cpu}", b"")
         install(tmp_path, rest)
@@ -348,20 +350,22 @@ class TestWhatIsMissing:
             ("echo 'write failed: No space left on device' >&2; exit 1", "incomplete: .*No space"),
         ],
     )
-    def test_what_came_before_it_died_is_kept(self, rest, why, host, tmp_path, monkeypatch):
+    def test_records_before_the_death_of_blktrace_are_kept(
+        self, rest, why, host, tmp_path, monkeypatch
+    ):
         install(tmp_path, rest)
         done, last = run("--time", "5s", host=host, monkeypatch=monkeypatch)
         assert done.exit_code == 3
         assert re.fullmatch(f"{why}.*", last[0])
         assert as_rows(read("sdx")) == reference_rows(CASE)
 
-    def test_drops_are_in_the_last_line(self, host, tmp_path, monkeypatch):
+    def test_dropped_events_are_reported_in_the_last_line(self, host, tmp_path, monkeypatch):
         install(tmp_path, f"{DROPS}; sleep 0.1")
         done, last = run("--time", "1s", host=host, monkeypatch=monkeypatch)
         assert done.exit_code == 3
         assert last[0].startswith("incomplete: dropped 12 events")
 
-    def test_tracing_that_somebody_else_ends_is_incomplete(self, host, monkeypatch):
+    def test_a_recording_ended_by_another_program_is_incomplete(self, host, monkeypatch):
         enable = host.sys / "class/block/sdx/trace/enable"
         monkeypatch.setattr(trace_record, "tick_of", lambda _: lambda _: put(enable, "0"))
         words = ("--time", "1s", "--via", "tracefs")
@@ -369,47 +373,47 @@ class TestWhatIsMissing:
         assert done.exit_code == 3
         assert "incomplete: another program ended the kernel's tracing" in last[0]
 
-    def test_one_that_is_stopped_is_as_whole_as_was_wanted(self, host, tmp_path, monkeypatch):
+    def test_a_recording_stopped_by_the_user_is_complete(self, host, tmp_path, monkeypatch):
         install(tmp_path, SLOW)
         later(signal.SIGINT)
         done, last = run("--time", "600s", host=host, monkeypatch=monkeypatch)
         assert (done.exit_code, last) == (0, ["complete: ended early, as requested"])
 
-    def test_auto_takes_the_one_that_is_there(self, host, tmp_path, monkeypatch):
+    def test_auto_selects_the_available_tracer(self, host, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
         assert prepare("sdx", None, 1, host=host).via == "tracefs"
 
 
 class TestRefusals:
-    """Each names what is wrong, and how to mend it."""
+    """Each error names the problem and its correction."""
 
     def refused(self, message, host, device="sdx", output=None, seconds=5, via="auto"):
         with pytest.raises(RecordingError, match=message):
             prepare(device, output, seconds, via, host=host)
 
-    def test_no_such_device(self, host):
+    def test_an_unknown_device_is_refused(self, host):
         self.refused("/dev/sdy: not a block device: did you mean sdx", host, "/dev/sdy")
 
-    def test_not_root(self, host):
+    def test_recording_without_root_is_refused(self, host):
         other = Host(sys=host.sys, uid=1000, release=host.release, sample_s=0)
         self.refused("only root may record", other)
 
-    def test_no_blktrace(self, host, tmp_path, monkeypatch):
+    def test_a_missing_blktrace_is_refused(self, host, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
         self.refused("blktrace is not installed: install it", host, via="blktrace")
 
-    def test_lockdown(self, host):
+    def test_blktrace_under_lockdown_is_refused(self, host):
         lock(host)
         self.refused("lockdown denies blktrace.* --via tracefs", host, via="blktrace")
 
-    def test_a_recording_of_that_name(self, host, tmp_path):
+    def test_an_existing_recording_is_not_overwritten(self, host, tmp_path):
         put(tmp_path / "out/sdx.blktrace.0.zst", b"")
         self.refused("exists already: choose another name with -o", host)
 
-    def test_no_such_folder(self, host):
+    def test_a_missing_output_folder_is_refused(self, host):
         self.refused("there is no folder", host, output="nowhere/x")
 
-    def test_no_room(self, host, monkeypatch):
+    def test_a_recording_larger_than_the_free_space_is_refused(self, host, monkeypatch):
         full = disks.Estimate(1e6, 10**12, 10**9)
         monkeypatch.setattr("hybridsim.studies.record.estimate", lambda *_: full)
         self.refused("has room for 953 MiB, but .* record for a shorter time", host)
@@ -422,22 +426,22 @@ class TestRefusals:
             ("class/block/sdx/trace/enable", "1", "is already being traced"),
         ],
     )
-    def test_a_tracer_that_is_not_free(self, file, content, message, host):
+    def test_a_tracer_in_use_is_refused(self, file, content, message, host):
         put(host.sys / file, content)
         self.refused(message, host, via="tracefs")
 
-    def test_a_kernel_whose_tracer_is_broken(self, host):
+    def test_a_kernel_with_a_broken_tracer_is_refused(self, host):
         other = Host(sys=host.sys, uid=0, release="6.19.0-rc1", sample_s=0)
         self.refused("writes malformed records", other, via="tracefs")
 
 
-def test_the_estimate_is_of_what_the_disk_does_now(host, monkeypatch):
-    found = disks.find("sdx", host)
-    stat = found.folder / "stat"
+def test_the_estimate_uses_the_current_request_rate(host, monkeypatch):
+    disk = disks.find("sdx", host)
+    stat = disk.folder / "stat"
     monkeypatch.setattr(
         time, "sleep", lambda _: put(stat, "160 5 800 9 90 12 400 9 0 0 0\n")
     )  # fmt: skip
     monkeypatch.setattr(time, "monotonic", iter([0.0, 1.0]).__next__)
-    expected = disks.estimate(found, 10, host.sys, host)
+    expected = disks.estimate(disk, 10, host.sys, host)
     assert expected.requests_per_second == 100
     assert expected.bytes == (3 * 100 + 10) * 48 * 10

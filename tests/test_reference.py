@@ -42,8 +42,8 @@ ONE_AT_A_TIME = SourceParameters(Replay.CLOSED, depth=1)
 NO_CACHE = CacheParameters(PAGE, 0, Mode.READ_ONLY, 0, 0, ("touches", 1))
 CACHE = CacheParameters(PAGE, 8, Mode.READ_ONLY, 0, 8, ("touches", 1))
 
-# A turn takes 10 ms, a sector 100 us; cylinders have two tracks; each track begins 500 us later
-# than the one before; a seek takes a millisecond per cylinder.
+# A revolution takes 10 ms, a sector 100 us; cylinders have two tracks; each track begins 500 us
+# after the previous one; a seek takes a millisecond per cylinder.
 DISK = HddParameters(
     rev_ns=10 * MS,
     zone_byte=[0],
@@ -66,7 +66,7 @@ DISK = HddParameters(
     capacity_bytes=20 * TRACK,
 )
 
-# Everything takes no time. What a test is about, it changes.
+# Everything takes no time; each test changes what it needs.
 SSD = SsdParameters(
     dies=1,
     unit_bytes=PAGE,
@@ -93,7 +93,7 @@ def array(level: Level, members: int, chunk: int, device: HddParameters) -> Tier
 
 
 def read(at: float, offset: int, length: int = SECTOR, **more: Any) -> Request:
-    """A READ that arrives after so many milliseconds."""
+    """Return a READ that arrives at `at` milliseconds."""
     return Request(round(at * MS), Op.READ, offset, length, **more)
 
 
@@ -106,7 +106,7 @@ def by_number(outcome: Outcome) -> list[Fact]:
 
 
 def done(outcome: Outcome) -> list[float]:
-    """When each request was done, in milliseconds."""
+    """Return the completion times in milliseconds."""
     return [fact.done_ns / MS for fact in by_number(outcome)]
 
 
@@ -120,11 +120,11 @@ def on(
 class TestHdd:
     def test_an_access_is_overhead_then_move_then_rotation_then_transfer(self) -> None:
         requests = [
-            # Ready at 0.1; sector 30 comes round at 3.0; two sectors.
+            # Ready at 0.1; sector 30 is under the head at 3.0; two sectors.
             read(0, 30 * SECTOR, 2 * SECTOR),
             # Ready at 3.3, head switched at 3.6; sector 50 of track 1 is at 5.0 + 0.5.
             read(0, TRACK + 50 * SECTOR),
-            # Ready at 5.7, there and settled at 8.9; track 6 begins at 3.0, so at 13.0.
+            # Ready at 5.7, seek and settle end at 8.9; track 6 begins at 3.0, so at 13.0.
             write(0, 6 * TRACK),
         ]
         outcome = on(DISK, requests, ONE_AT_A_TIME)
@@ -133,12 +133,12 @@ class TestHdd:
         assert outcome.counters["slow_rotation_ns"] == 2900 * US + 1900 * US + 4100 * US
         assert outcome.counters["slow_transfer_ns"] == 400 * US
 
-    def test_a_transfer_over_a_track_border_pays_the_skew(self) -> None:
+    def test_a_transfer_across_a_track_border_waits_for_the_skew(self) -> None:
         # Sectors 95 to 104: ten sectors and one border.
         assert done(on(DISK, [read(0, 95 * SECTOR, 10 * SECTOR)])) == [9.5 + 1.0 + 0.5]
 
-    def test_the_next_track_comes_round_just_after_a_border(self) -> None:
-        # That is what skew is for: the data after the border are where the transfer finds them.
+    def test_the_next_track_starts_right_after_a_border(self) -> None:
+        # This is the purpose of skew: the data after the border arrive when the head is ready.
         disk = Platters(DISK)
         turned = disk.transfer(0, TRACK + SECTOR) - disk.transfer(TRACK, SECTOR)
         assert disk.angle(TRACK) == (disk.angle(0) + turned) % DISK.rev_ns
@@ -159,30 +159,30 @@ class TestHdd:
         assert disk.transfer(2 * TRACK, SECTOR) == 200 * US
         assert [disk.track(b) for b in (2 * TRACK - 1, 2 * TRACK, 3 * TRACK - 1)] == [1, 2, 3]
 
-    def test_the_skew_of_a_cylinder_may_be_another(self) -> None:
+    def test_cylinder_skew_may_differ_from_track_skew(self) -> None:
         wide = Platters(replace(DISK, zone_cylinder_skew_ns=[400 * US]))
-        # Track 1 is of the same cylinder, track 2 of the next: 0.5, then 0.9 ms.
+        # Track 1 is in the same cylinder, track 2 in the next: 0.5, then 0.9 ms.
         assert [wide.angle(track * TRACK) / MS for track in range(4)] == [0, 0.5, 1.4, 1.9]
         assert wide.transfer(0, 3 * TRACK) == 30 * MS + 1400 * US
 
-    def test_the_seek_table_may_be_coarse(self) -> None:
+    def test_a_coarse_seek_table_rounds_up(self) -> None:
         disk = Platters(replace(DISK, seek_shift=2, move_ns=[0, 4 * MS, 8 * MS, 12 * MS]))
         # 1 to 4 cylinders: entry 1; 5 to 8: entry 2.
         moves = [disk.move(0, 2 * d, write=False) // MS for d in (0, 1, 4, 5, 8, 9)]
         assert moves == [0, 4, 4, 8, 8, 12]
 
-    def test_finding_a_place_again_takes_its_time(self) -> None:
+    def test_resettling_takes_time(self) -> None:
         # Ready at 3.3; sector 35, at 3.5, is missed.
         requests = [read(0, 30 * SECTOR, 2 * SECTOR), read(0, 35 * SECTOR)]
         slow = replace(DISK, reacquire_ns=400 * US)
         assert done(on(DISK, requests, ONE_AT_A_TIME)) == [3.2, 3.6]
         assert done(on(slow, requests, ONE_AT_A_TIME)) == [3.2, 13.6]
 
-    def test_data_cross_to_the_host_while_they_are_read_and_before_they_are_written(self) -> None:
+    def test_reads_overlap_with_the_bus_transfer_and_writes_follow_it(self) -> None:
         slow = replace(DISK, host_ps_per_byte=400 * US * 1000 // SECTOR)  # 0.4 ms a sector
-        # Sector 30 is under the head at 3.0; two sectors cross until 3.8.
+        # Sector 30 is under the head at 3.0; two sectors are transferred until 3.8.
         assert done(on(slow, [read(0, 30 * SECTOR, 2 * SECTOR)])) == [3.8]
-        # Ready at 0.1, all there at 0.9: sector 8, at 0.8, is missed.
+        # Ready at 0.1, all received at 0.9: sector 8, at 0.8, is missed.
         assert done(on(slow, [write(0, 8 * SECTOR, 2 * SECTOR)])) == [11.0]
 
     # The first keeps the disk busy until 3.1. From there sector 80 is 4.8 ms away, sector 50 1.8 ms
@@ -203,13 +203,13 @@ class TestHdd:
         outcome = on(replace(DISK, window=window), self.QUEUE)
         assert [fact.number for fact in outcome.facts] == order
 
-    def test_at_equal_cost_the_older_is_next(self) -> None:
+    def test_at_equal_cost_the_older_request_is_next(self) -> None:
         requests = [read(0, 0), read(1, 50 * SECTOR, SECTOR), read(1, 50 * SECTOR, 2 * SECTOR)]
         outcome = on(replace(DISK, window=8), requests)
         assert [fact.number for fact in outcome.facts] == [0, 1, 2]
 
     @pytest.mark.parametrize(("age_limit", "second"), [(2.1, 1), (2.100001, 3)])
-    def test_who_has_waited_too_long_is_next(self, age_limit: float, second: int) -> None:
+    def test_a_request_beyond_the_age_limit_is_next(self, age_limit: float, second: int) -> None:
         limited = replace(DISK, window=3, age_limit_ns=round(age_limit * MS))
         assert on(limited, self.QUEUE).facts[1].number == second
 
@@ -221,16 +221,18 @@ class TestHdd:
             (Order.SWEEP, [0, 3, 2, 1]),
         ],
     )
-    def test_the_queue_may_be_ordered_otherwise(self, order: Order, numbers: list[int]) -> None:
+    def test_each_scheduler_orders_the_queue_by_its_rule(
+        self, order: Order, numbers: list[int]
+    ) -> None:
         # The arm is over cylinder 4 at 14.1; the others lie 2 and 3 cylinders back, and 4 ahead,
-        # where their sectors come round at 19.0, 20.0 and 18.2.
+        # where their sectors are under the head at 19.0, 20.0 and 18.2.
         requests = [read(0, 8 * TRACK)]
         requests += [read(1, 4 * TRACK + 70 * SECTOR), read(1, 2 * TRACK + 90 * SECTOR)]
         requests += [read(1, 16 * TRACK + 2 * SECTOR)]
         outcome = on(replace(DISK, window=8, order=order), requests)
         assert [fact.number for fact in outcome.facts] == numbers
 
-    def test_a_flush_of_nothing_takes_its_overhead(self) -> None:
+    def test_a_flush_without_dirty_data_takes_its_overhead(self) -> None:
         requests = [read(0, 0), read(1, 50 * SECTOR), Request(2 * MS, Op.FLUSH, 0, 0)]
         assert done(on(DISK, requests))[2] == 2.1
 
@@ -243,31 +245,33 @@ class TestReadAhead:
     @pytest.mark.parametrize(
         ("then", "completion"),
         [
-            (read(20, 3 * SECTOR), 20.1),  # (a) was read
-            (read(11, 10 * SECTOR, 5 * SECTOR), 11.5),  # (b) is just coming
-            (read(11, 10 * SECTOR, 20 * SECTOR), 13.0),  # (b) goes on beyond
-            (read(11.8, 10 * SECTOR, 5 * SECTOR), 11.9),  # (b) has just passed
-            (read(20, 10 * SECTOR, 5 * SECTOR), 20.1),  # (c) was read ahead
-            (read(20, 10 * SECTOR, 15 * SECTOR), 22.5),  # (d) sector 20 comes round at 22.0
-            (read(20, 20 * SECTOR, 5 * SECTOR), 22.5),  # (d) with nothing of it buffered
+            (read(20, 3 * SECTOR), 20.1),  # (a) already read
+            (read(11, 10 * SECTOR, 5 * SECTOR), 11.5),  # (b) about to be read
+            (read(11, 10 * SECTOR, 20 * SECTOR), 13.0),  # (b) extends beyond
+            (read(11.8, 10 * SECTOR, 5 * SECTOR), 11.9),  # (b) just passed
+            (read(20, 10 * SECTOR, 5 * SECTOR), 20.1),  # (c) read ahead
+            (read(20, 10 * SECTOR, 15 * SECTOR), 22.5),  # (d) sector 20 is under the head at 22.0
+            (read(20, 20 * SECTOR, 5 * SECTOR), 22.5),  # (d) nothing of it buffered
             (read(20, 21 * SECTOR, 4 * SECTOR), 22.5),  # not buffered at all
         ],
     )
-    def test_what_follows_a_read(self, then: Request, completion: float) -> None:
+    def test_a_read_after_a_read_is_served_by_the_read_ahead(
+        self, then: Request, completion: float
+    ) -> None:
         assert done(on(self.DISK, [self.FIRST, then])) == [11.0, completion]
 
-    def test_without_it_every_read_goes_to_the_media(self) -> None:
+    def test_without_read_ahead_every_read_goes_to_the_media(self) -> None:
         requests = [self.FIRST, read(20, 3 * SECTOR)]
         assert done(on(replace(self.DISK, read_ahead_bytes=0), requests)) == [11.0, 20.4]
 
-    def test_a_write_makes_it_pause(self) -> None:
-        # It begins at 11.5; of the next ten sectors half have passed by then, but the head left.
+    def test_a_write_pauses_the_read_ahead(self) -> None:
+        # It begins at 11.5; half of the next ten sectors have passed by then, but the head moved.
         requests = [self.FIRST, write(11.5, 50 * SECTOR), read(40, 14 * SECTOR)]
         assert done(on(self.DISK, requests)) == [11.0, 15.1, 40.1]
         requests[2] = read(40, 15 * SECTOR)
         assert done(on(self.DISK, requests)) == [11.0, 15.1, 41.6]
 
-    def test_streams_that_take_turns_have_a_segment_each(self) -> None:
+    def test_alternating_streams_use_one_segment_each(self) -> None:
         far = 5 * TRACK
         requests = [self.FIRST, read(100, far), read(200, 10 * SECTOR), read(300, far + SECTOR)]
         both = done(on(replace(self.DISK, segments=2), requests))
@@ -275,13 +279,13 @@ class TestReadAhead:
         one = done(on(self.DISK, requests))
         assert one[2] > 201
 
-    def test_what_was_handed_over_may_be_gone(self) -> None:
+    def test_data_delivered_to_the_host_may_be_dropped(self) -> None:
         forgets = replace(self.DISK, read_behind_bytes=0)
         requests = [self.FIRST, read(20, 3 * SECTOR), read(60, 10 * SECTOR)]
         assert done(on(self.DISK, requests)) == [11.0, 20.1, 60.1]
         assert done(on(forgets, requests))[1] == 20.4
 
-    def test_a_whole_track_may_be_read(self) -> None:
+    def test_read_ahead_may_cover_the_whole_track(self) -> None:
         tracks = replace(
             self.DISK, read_ahead_bytes=2 * TRACK, read_behind_bytes=2 * TRACK, read_tracks=True
         )
@@ -290,12 +294,12 @@ class TestReadAhead:
         assert done(on(tracks, [first, read(30, 99 * SECTOR)]))[1] == 30.1
         assert done(on(tracks, [first, read(30, TRACK + 5 * SECTOR)]))[1] > 30.2
 
-    def test_only_so_much_is_kept(self) -> None:
+    def test_the_buffer_holds_only_the_last_sectors(self) -> None:
         # After 20 sectors, the last ten are in the buffer.
         requests = [read(0, 0, 20 * SECTOR), read(20, 10 * SECTOR), read(21, 9 * SECTOR)]
         assert done(on(self.DISK, requests)) == [12.0, 20.1, 31.0]
 
-    def test_it_stops_at_the_end_of_the_disk(self) -> None:
+    def test_read_ahead_stops_at_the_end_of_the_disk(self) -> None:
         hdd = Hdd(Clock(), replace(self.DISK, capacity_bytes=64 * SECTOR))
         segment = ReadSegment(50 * SECTOR, 60 * SECTOR, 0)
         hdd.segments.append(segment)
@@ -305,25 +309,25 @@ class TestReadAhead:
 
 
 class TestWriteCache:
-    # Four sectors, in as many places.
+    # Four single sectors, far apart.
     DISK = replace(
         DISK, write_cache_bytes=4 * SECTOR, write_cache_ranges=4, destage_window=4, flush_ns=MS
     )
 
-    def test_a_write_is_complete_before_it_is_written(self) -> None:
+    def test_a_cached_write_completes_before_its_destage(self) -> None:
         outcome = on(self.DISK, [write(0, 50 * SECTOR)])
         assert done(outcome) == [0.1]
         assert outcome.counters["slow_destages"] == 1
 
-    def test_one_that_must_be_on_the_platters_is_not(self) -> None:
+    def test_a_write_with_fua_completes_on_the_platters(self) -> None:
         hdd = Hdd(Clock(), self.DISK)
         ends: list[int] = []
         hdd.submit(Op.WRITE | FUA, 50 * SECTOR, SECTOR, lambda: ends.append(hdd.clock.now))
         hdd.clock.run()
         assert ends == [5100 * US]
 
-    def test_a_flush_waits_for_all_that_was_acknowledged(self) -> None:
-        # Sectors 90 and 50 are written at 5.0 and 9.0; a third write comes too late for the flush.
+    def test_a_flush_waits_for_all_acknowledged_writes(self) -> None:
+        # Sectors 90 and 50 are written at 5.0 and 9.0; the flush ignores a third, later one.
         flush = Request(MS, Op.FLUSH, 0, 0)
         requests = [write(0, 50 * SECTOR), write(0.5, 90 * SECTOR), flush, write(2, 70 * SECTOR)]
         assert done(on(self.DISK, requests)) == [0.1, 0.6, 10.1, 2.1]
@@ -334,47 +338,47 @@ class TestWriteCache:
         # The first is on the platters at 2.1.
         assert done(on(self.DISK, requests))[:5] == [0.1, 0.1, 0.1, 0.1, 2.1]
 
-    def test_what_is_cached_is_read_from_there(self) -> None:
+    def test_cached_data_are_read_from_the_cache(self) -> None:
         requests = [write(0, 50 * SECTOR, 2 * SECTOR), read(1, 51 * SECTOR)]
         outcome = on(self.DISK, requests)
         assert done(outcome) == [0.1, 1.1]
         assert outcome.counters["slow_write_cache_hits"] == 1
 
-    def test_writes_that_touch_become_one(self) -> None:
-        # The first is under way when the others come.
+    def test_adjacent_writes_are_merged(self) -> None:
+        # The first is in flight when the others arrive.
         requests = [write(0, 50 * SECTOR)]
         requests += [write(1, place * SECTOR) for place in (10, 11, 9)] + [read(60, 0)]
         outcome = on(self.DISK, requests)
         assert outcome.counters["slow_destages"] == 2
         assert outcome.counters["slow_write_bytes"] == 4 * SECTOR
 
-    def test_a_crowded_cache_takes_turns_with_reads(self) -> None:
+    def test_a_crowded_cache_alternates_destages_and_reads(self) -> None:
         # Four ranges wait; the arm serves one of the reads between two destages.
         requests = [read(0, 0)] + [write(1, place * TRACK) for place in (2, 4, 6, 8)]
         requests += [read(1, place * TRACK) for place in (3, 5)]
         outcome = on(self.DISK, requests)
         first, second = done(outcome)[5:]
         assert first < second
-        # Were the reads alone, they would be served at once.
+        # Without writes the reads are served at once.
         assert first > done(on(self.DISK, [requests[0], *requests[5:]]))[1]
 
     FULL = [write(0, place * SECTOR) for place in (20, 40, 60, 80, 10, 30, 50)]
 
-    def test_while_writes_wait_for_room_the_arm_goes_where_it_is_soonest(self) -> None:
+    def test_while_writes_wait_for_room_the_arm_takes_the_nearest_request(self) -> None:
         # Destages of 20, 40 and 60 end at 2.1, 4.1 and 6.1; after the last no write waits any more,
-        # and it is a read's turn. From 2.1 on the far one would take to 7.1, the near one to 3.1.
+        # and a read is next. From 2.1 on the far one would end at 7.1, the near one at 3.1.
         far, near = read(0, 4 * TRACK + 50 * SECTOR), read(0, 30 * SECTOR)
         assert done(on(self.DISK, [*self.FULL, far]))[-1] == 17.1
         assert done(on(self.DISK, [*self.FULL, near]))[-1] == 3.1
 
     @pytest.mark.parametrize("order", Order)
-    def test_the_order_of_commands_does_not_matter_to_that(self, order: Order) -> None:
+    def test_the_choice_of_the_arm_does_not_depend_on_command_order(self, order: Order) -> None:
         disk = replace(self.DISK, order=order)
         assert done(on(disk, [*self.FULL, read(0, 4 * TRACK + 50 * SECTOR)]))[-1] == 17.1
 
     @pytest.mark.parametrize(("submitted_ms", "done_ms"), [(0, 7.1), (1, 17.1)])
-    def test_who_waits_too_long_comes_first(self, submitted_ms: int, done_ms: float) -> None:
-        """At 4.1 a read that came with the writes is due; one that came later is after them."""
+    def test_overdue_reads_precede_destages(self, submitted_ms: int, done_ms: float) -> None:
+        """At 4.1 a read that arrived with the writes is overdue; a later one is after destages."""
         disk = replace(self.DISK, age_limit_ns=3 * MS)
         late = read(submitted_ms, 4 * TRACK + 50 * SECTOR)
         assert done(on(disk, [*self.FULL, late]))[-1] == done_ms
@@ -385,11 +389,11 @@ class TestTier:
         parameters = array(level, members, chunk, DISK)
         return Tier(parameters, [Hdd(Clock(), DISK) for _ in range(members)])
 
-    def test_a_stripe_deals_out_chunks(self) -> None:
+    def test_a_stripe_distributes_chunks_in_turn(self) -> None:
         tier = self.tier(Level.STRIPE, 3)
         assert [tier.place(k) for k in range(4)] == [(0, 0), (1, 0), (2, 0), (0, PAGE)]
 
-    def test_raid5_is_left_symmetric(self) -> None:
+    def test_raid5_has_the_left_symmetric_layout(self) -> None:
         tier = self.tier(Level.RAID5, 4)
         layout = [["P"] * 4 for _ in range(4)]
         for chunk in range(12):
@@ -397,7 +401,7 @@ class TestTier:
             layout[start // PAGE][member] = str(chunk)
         assert [" ".join(row) for row in layout] == ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11"]
 
-    def test_a_member_reads_neighbouring_chunks_in_one_go(self) -> None:
+    def test_a_member_reads_adjacent_chunks_in_one_request(self) -> None:
         tier = self.tier(Level.STRIPE, 2)
         assert list(tier.ranges(PAGE // 2, 3 * PAGE)) == [
             Range(0, PAGE // 2, 2 * PAGE),
@@ -408,16 +412,16 @@ class TestTier:
         # Chunks 0 to 7 of 3 members: 0 1 P / 3 P 2 / P 4 5 / 6 7 P
         tier = self.tier(Level.RAID5, 3)
         assert list(tier.ranges(0, 8 * PAGE)) == [
-            Range(1, 0, PAGE),  # issued when chunk 4 cannot go on from it
+            Range(1, 0, PAGE),  # issued because chunk 4 does not continue it
             Range(0, 0, 2 * PAGE),  # likewise chunk 6
             Range(0, 3 * PAGE, 4 * PAGE),
             Range(1, 2 * PAGE, 4 * PAGE),
             Range(2, PAGE, 3 * PAGE),
         ]
 
-    def test_a_row_is_cut_where_the_set_of_written_chunks_changes(self) -> None:
+    def test_a_row_is_split_where_the_set_of_written_chunks_changes(self) -> None:
         assert row_segments(10, 7, 12, 15) == [Segment(7, 2, 5, [1])]
-        # From 6 of chunk 0 to 3 of chunk 1: two ends that share nothing.
+        # From 6 of chunk 0 to 3 of chunk 1: two disjoint parts.
         assert row_segments(10, 7, 6, 13) == [Segment(7, 0, 3, [1]), Segment(7, 6, 10, [0])]
         # From 3 of chunk 0 to 6 of chunk 1: in the middle both.
         assert row_segments(10, 7, 3, 16) == [
@@ -425,7 +429,7 @@ class TestTier:
             Segment(7, 3, 6, [0, 1]),
             Segment(7, 6, 10, [0]),
         ]
-        # With whole chunks between.
+        # With whole chunks in between.
         assert row_segments(10, 7, 6, 33) == [
             Segment(7, 0, 3, [1, 2, 3]),
             Segment(7, 3, 6, [1, 2]),
@@ -439,19 +443,19 @@ class TestTier:
     def bytes(self, outcome: Outcome) -> tuple[int, int]:
         return outcome.counters["slow_read_bytes"], outcome.counters["slow_write_bytes"]
 
-    def test_a_small_write_is_four_accesses_and_a_lost_turn(self) -> None:
-        # Data and parity are read at 10.0 to 10.1; their sector comes round again at 20.0.
+    def test_a_small_write_takes_four_accesses_and_a_revolution(self) -> None:
+        # Data and parity are read at 10.0 to 10.1; their sector is under the head again at 20.0.
         outcome = self.run(5, write(0, 0))
         assert self.bytes(outcome) == (2 * SECTOR, 2 * SECTOR)
         assert done(outcome) == [20.1]
 
-    def test_parity_is_computed_from_the_rest_where_that_is_less(self) -> None:
+    def test_parity_is_computed_from_the_other_chunks_if_that_reads_less(self) -> None:
         # 4 data chunks: one written reads 2 rather than 3; two written read the 2 others.
         assert self.bytes(self.run(5, write(0, 0, PAGE))) == (2 * PAGE, 2 * PAGE)
         assert self.bytes(self.run(5, write(0, 0, 2 * PAGE))) == (2 * PAGE, 3 * PAGE)
         assert self.bytes(self.run(5, write(0, 0, 3 * PAGE))) == (1 * PAGE, 4 * PAGE)
 
-    def test_a_whole_row_is_written_at_once(self) -> None:
+    def test_a_full_stripe_is_written_without_reads(self) -> None:
         outcome = self.run(5, write(0, 0, 4 * PAGE))
         assert self.bytes(outcome) == (0, 5 * PAGE)
         assert done(outcome) == [10.8]
@@ -485,32 +489,32 @@ class TestSsd:
         first, again, other = self.done(replace(self.SSD, dies=2), *requests)
         assert (again - first, other - first) == (50 * US, 0)
 
-    def test_the_link_carries_one_request_after_another(self) -> None:
+    def test_the_link_transfers_one_request_at_a_time(self) -> None:
         slow_link = replace(self.SSD, dies=8, link_bytes_per_s=10**8)
         requests = [read(0, die * PAGE, PAGE) for die in range(3)]
         wire = 10 * PAGE  # nanoseconds
         begin = 10 * US
         assert self.done(slow_link, *requests) == [
-            begin + 50 * US + wire,  # the link is free again when the die has been read
+            begin + 50 * US + wire,  # the link is free again when the die read ends
             begin + 50 * US + wire,
             begin + 3 * wire,
         ]
 
-    def test_the_controller_takes_a_command_per_interval(self) -> None:
+    def test_the_controller_accepts_one_command_per_interval(self) -> None:
         flushes = [Request(0, Op.FLUSH, 0, 0) for _ in range(3)]
         controller = replace(self.SSD, interval_ns=7 * US)
         assert self.done(controller, *flushes) == [10 * US, 17 * US, 24 * US]
 
-    def test_a_write_is_done_when_it_is_in_the_buffer(self) -> None:
+    def test_a_write_completes_when_it_is_in_the_buffer(self) -> None:
         assert self.done(self.SSD, write(0, 0, PAGE)) == [10 * US + PAGE + 5 * US]
 
-    def test_a_full_buffer_waits_for_the_dies(self) -> None:
+    def test_with_a_full_buffer_writes_wait_for_the_dies(self) -> None:
         one, two, three = self.done(self.SSD, *[write(0, 0, PAGE)] * 3)
         buffered = 10 * US + PAGE + 5 * US
         assert (one, two) == (buffered, buffered + PAGE)
         assert three == buffered + 3000 * US - 2000 * US
 
-    def test_a_scattered_write_costs_once_per_request(self) -> None:
+    def test_the_cost_of_a_scattered_write_is_per_request(self) -> None:
         scatter = replace(self.SSD, scatter_ns=300 * US, buffer_ns=0)
         buffered = 10 * US + 2 * PAGE + 5 * US
         assert self.done(scatter, write(0, 0, 2 * PAGE)) == [buffered + 2300 * US]
@@ -525,7 +529,7 @@ class TestSsd:
 
 
 class TestCache:
-    """A slow tier that takes 1 ms for anything, and a fast one that takes 0.1 ms."""
+    """A slow tier that takes 1 ms per request, and a fast one that takes 0.1 ms."""
 
     SLOW = single(replace(SSD, command_ns=MS))
     FAST = single(replace(SSD, command_ns=MS // 10))
@@ -550,8 +554,8 @@ class TestCache:
     SEQUENTIAL = (Path.BYPASS, Reason.SEQUENTIAL)
     WRITE = (Path.BYPASS, Reason.WRITE)
 
-    def test_a_page_is_cold_then_filling_then_hit(self) -> None:
-        # Read until 1.0, its page from the slow tier until 2.0, to the fast one until 2.1.
+    def test_a_page_is_first_cold_then_filling_then_a_hit(self) -> None:
+        # Read until 1.0; its page is read from the slow tier until 2.0 and written until 2.1.
         requests = [read(0, 0), read(2.0999, 512), read(2.1, 512)]
         outcome = self.run(*requests)
         assert [(f.path, f.reason) for f in by_number(outcome)] == [
@@ -560,8 +564,8 @@ class TestCache:
             self.HIT,
         ]
         assert done(outcome) == [1.0, 3.0999, 2.2]
-        found = {name: count for name, count in outcome.counters.items() if count > 0}
-        assert found == {
+        counters = {name: count for name, count in outcome.counters.items() if count > 0}
+        assert counters == {
             "fills_started": 1,
             "fills_completed": 1,
             "slow_read_bytes": 2 * SECTOR + PAGE,
@@ -573,16 +577,16 @@ class TestCache:
             "fast_in_use_ns": 2 * MS // 10,
         }
 
-    def test_a_page_read_whole_is_not_read_again(self) -> None:
+    def test_the_fill_of_a_page_read_whole_does_not_read_it_again(self) -> None:
         assert self.reasons(read(0, 0, PAGE), read(1.1, 0)) == [self.COLD, self.HIT]
 
-    def test_the_last_page_is_read_as_far_as_there_is_one(self) -> None:
+    def test_the_fill_of_the_last_page_ends_at_the_capacity(self) -> None:
         short = single(replace(SSD, command_ns=MS, capacity_bytes=PAGE + 2 * SECTOR))
         outcome = self.run(read(0, PAGE), slow=short)
         assert outcome.counters["slow_read_bytes"] == 3 * SECTOR
         assert outcome.counters["fast_write_bytes"] == PAGE
 
-    def test_a_fill_overwritten_meanwhile_is_in_vain(self) -> None:
+    def test_a_write_dooms_a_fill_in_flight(self) -> None:
         requests = [read(0, 0), write(1.5, 0), read(1.6, 0), read(3, 0)]
         outcome = self.run(*requests)
         assert [(f.path, f.reason) for f in by_number(outcome)] == [
@@ -596,7 +600,7 @@ class TestCache:
 
     def test_the_least_recently_used_page_is_evicted(self) -> None:
         two = replace(CACHE, pages=2)
-        pages = [0, 1, 0, 2, 0, 1]  # 2 takes the place of 1
+        pages = [0, 1, 0, 2, 0, 1]  # page 2 evicts page 1
         requests = [read(10 * at, PAGE * page) for at, page in enumerate(pages)]
         assert self.reasons(*requests, cache=two)[2:] == [
             self.HIT,
@@ -605,7 +609,7 @@ class TestCache:
             self.EVICTED,
         ]
 
-    def test_no_more_fills_than_allowed_are_under_way(self) -> None:
+    def test_the_number_of_fills_in_flight_is_limited(self) -> None:
         one = replace(CACHE, fills_max=1)
         requests = [read(0, 0), read(0, PAGE), read(5, 0), read(5, PAGE)]
         assert self.reasons(*requests, cache=one) == [self.COLD, self.COLD, self.HIT, self.BUSY]
@@ -615,16 +619,16 @@ class TestCache:
         requests = [read(0, 0), read(0, PAGE), read(5, 0), read(5, PAGE)]
         assert self.reasons(*requests, cache=one) == [self.COLD, self.COLD, self.HIT, self.BUSY]
 
-    def test_a_page_not_touched_often_enough_is_not_hot(self) -> None:
+    def test_a_page_below_the_touch_threshold_is_not_admitted(self) -> None:
         twice = replace(CACHE, admission=("touches", 2))
         requests = [read(at, 0) for at in (0, 5, 10)]
         assert self.reasons(*requests, cache=twice) == [self.COLD, self.NOT_HOT, self.HIT]
 
-    def test_a_read_only_cache_drops_what_is_written(self) -> None:
+    def test_a_read_only_cache_drops_written_pages(self) -> None:
         requests = [read(0, 0), write(5, 0), read(10, 0)]
         assert self.reasons(*requests) == [self.COLD, self.WRITE, self.OVERWRITTEN]
 
-    def test_a_write_through_cache_keeps_what_is_written(self) -> None:
+    def test_a_write_through_cache_updates_written_pages(self) -> None:
         through = replace(CACHE, mode=Mode.WRITE_THROUGH)
         requests = [write(0, 0), read(5, 0), write(10, 0), read(15, 0)]
         assert self.reasons(*requests, cache=through) == [
@@ -638,8 +642,8 @@ class TestCache:
         requests = [read(0, 0), Request(5 * MS, Op.DISCARD, 0, SECTOR), read(10, 0)]
         assert self.reasons(*requests)[1:] == [(Path.BYPASS, Reason.DISCARD), self.OVERWRITTEN]
 
-    def test_the_missing_parts_are_read_in_one_go(self) -> None:
-        # Pages 0 1 2 3 4, of which 2 is present: two reads of the slow tier, one of the fast.
+    def test_the_missing_parts_are_read_in_one_request(self) -> None:
+        # Pages 0 1 2 3 4, only 2 is present: two reads of the slow tier, one of the fast.
         outcome = self.run(read(0, 2 * PAGE), read(5, 0, 5 * PAGE))
         fact = outcome.facts[1]
         assert (fact.path, fact.reason, fact.pages, fact.pages_hit) == (*self.COLD, 5, 1)
@@ -647,13 +651,13 @@ class TestCache:
         assert outcome.counters["slow_read_bytes"] == SECTOR + PAGE + 4 * PAGE
 
     def test_a_read_may_evict_its_own_pages(self) -> None:
-        # Page 1 is present; page 0 takes its slot before page 1 comes to be read.
+        # Page 1 is present; page 0 takes its slot before page 1 is read.
         outcome = self.run(read(0, PAGE), read(5, 0, 2 * PAGE), cache=replace(CACHE, pages=1))
         fact = outcome.facts[1]
         assert (fact.path, fact.reason, fact.pages_hit) == (*self.COLD, 0)
         assert outcome.counters["evictions"] == 1
 
-    def test_sequential_reads_go_past_the_cache(self) -> None:
+    def test_sequential_reads_bypass_the_cache(self) -> None:
         cutoff = replace(CACHE, cutoff_bytes=3 * PAGE)
         requests = [read(5 * at, PAGE * at, PAGE) for at in range(4)]
         assert self.reasons(*requests, cache=cutoff) == [
@@ -662,17 +666,17 @@ class TestCache:
             self.SEQUENTIAL,
             self.SEQUENTIAL,
         ]
-        # What is present is a hit nevertheless.
+        # Present pages are hits nevertheless.
         assert self.reasons(read(0, PAGE), *requests[1:], cache=cutoff)[1] == self.HIT
 
-    def test_flush_and_nothing_go_to_the_slow_tier(self) -> None:
+    def test_flushes_and_empty_requests_go_to_the_slow_tier(self) -> None:
         flush = (Path.BYPASS, Reason.FLUSH)
         assert self.reasons(Request(0, Op.FLUSH, 0, 0), read(0, 0, 0)) == [flush, flush]
 
-    def test_without_pages_there_is_no_cache(self) -> None:
+    def test_a_cache_without_pages_passes_every_request_on(self) -> None:
         assert self.reasons(read(0, 0), cache=NO_CACHE) == [(Path.BYPASS, Reason.NO_CACHE)]
 
-    def test_a_freed_slot_is_used_first(self) -> None:
+    def test_freed_slots_are_used_first(self) -> None:
         slots = Slots(4)
         assert [slots.take() for _ in range(3)] == [0, 1, 2]
         slots.free(0)
@@ -680,7 +684,7 @@ class TestCache:
         assert [slots.take() for _ in range(3)] == [1, 0, 3]
         assert slots.full
 
-    def test_only_so_many_runs_are_followed(self) -> None:
+    def test_a_limited_number_of_sequential_runs_is_tracked(self) -> None:
         runs = Runs()
         for start in range(33):
             runs.extend(1000 * start, 10)
@@ -691,27 +695,27 @@ class TestCache:
 
 class TestSource:
     def issued(self, requests: list[Request], source: SourceParameters) -> list[float]:
-        """When requests are issued, in milliseconds, to a device that takes 10 ms for anything."""
+        """Return issue times in milliseconds for a device that takes 10 ms per request."""
         outcome = on(replace(SSD, command_ns=10 * MS), requests, source)
         return [fact.issue_ns / MS for fact in by_number(outcome)]
 
-    def test_open_is_as_in_the_trace(self) -> None:
+    def test_open_mode_issues_at_the_trace_times(self) -> None:
         requests = [read(at, 0) for at in (0, 1, 1, 5)]
         assert self.issued(requests, OPEN) == [0, 1, 1, 5]
         assert self.issued(requests, SourceParameters(Replay.OPEN, speed=2.0)) == [0, 0.5, 0.5, 2.5]
 
-    def test_speed_rounds_half_to_even(self) -> None:
+    def test_scaled_times_are_rounded_half_to_even(self) -> None:
         requests = [Request(at, Op.FLUSH, 0, 0) for at in (1, 3, 5, 7)]
         outcome = on(SSD, requests, SourceParameters(Replay.OPEN, speed=2.0))
         assert [fact.issue_ns for fact in outcome.facts] == [0, 2, 2, 4]
 
-    def test_closed_keeps_so_many_outstanding(self) -> None:
+    def test_closed_mode_keeps_the_queue_depth(self) -> None:
         requests = [read(99, 0)] * 5
         assert self.issued(requests, SourceParameters(Replay.CLOSED, depth=2)) == [0, 0, 10, 10, 20]
 
-    def test_think_keeps_the_time_since_the_completion_before(self) -> None:
+    def test_think_mode_keeps_the_time_since_the_previous_completion(self) -> None:
         requests = [
-            read(1, 0, complete_ns=2 * MS),  # takes until 11 here
+            read(1, 0, complete_ns=2 * MS),  # completes at 11 here
             read(5, 0, complete_ns=6 * MS),  # 3 ms after the first: 14 to 24
             read(5, 0, complete_ns=9 * MS),  # likewise
             read(7, 0, complete_ns=8 * MS),  # 1 ms after the second: 25 to 35
@@ -720,11 +724,11 @@ class TestSource:
         think = SourceParameters(Replay.THINK)
         assert self.issued(requests, think) == [1, 14, 14, 25, 24]
 
-    def test_think_at_twice_the_speed(self) -> None:
+    def test_think_mode_at_twice_the_speed_halves_the_gaps(self) -> None:
         requests = [read(1, 0, complete_ns=2 * MS), read(5, 0)]
         assert self.issued(requests, SourceParameters(Replay.THINK, speed=2.0)) == [0.5, 12]
 
-    def test_a_parent_is_of_the_same_process_if_there_is_one(self) -> None:
+    def test_a_parent_is_of_the_same_process_if_possible(self) -> None:
         requests = [
             read(0, 0, complete_ns=2 * MS, stream=1),
             read(1, 0, complete_ns=3 * MS, stream=2),
@@ -733,14 +737,14 @@ class TestSource:
         ]
         assert parents(requests) == [-1, -1, 0, 1]
 
-    def test_of_equal_completions_the_later_is_the_parent(self) -> None:
+    def test_of_equal_completions_the_later_request_is_the_parent(self) -> None:
         requests = [read(0, 0, complete_ns=MS), read(0, 0, complete_ns=MS), read(1, 0)]
         assert parents(requests) == [-1, -1, 1]
 
-    def test_a_completion_not_recorded_is_nobodys(self) -> None:
+    def test_a_request_without_completion_is_no_parent(self) -> None:
         assert parents([read(0, 0), read(1, 0)]) == [-1, -1]
 
-    def test_too_long_ago_is_no_parent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_completion_too_long_ago_is_no_parent(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(source_module, "WINDOW", 2)
         requests = [
             read(0, 0, complete_ns=MS, stream=1),
@@ -750,7 +754,9 @@ class TestSource:
         ]
         assert parents(requests) == [-1, -1, 0, 1]
 
-    def test_only_so_many_are_loaded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_number_of_loaded_requests_is_limited(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(source_module.ThinkSource, "LOADED", 2)
         think = SourceParameters(Replay.THINK)
         assert self.issued([read(1, 0)] * 5, think) == [1, 1, 11, 11, 21]
@@ -759,15 +765,15 @@ class TestSource:
 class TestOrder:
     def test_events_of_an_instant_come_before_its_arrivals(self) -> None:
         # The fill ends at 2.1, and so the request that arrives at 2.1 finds the page.
-        TestCache().test_a_page_is_cold_then_filling_then_hit()
+        TestCache().test_a_page_is_first_cold_then_filling_then_a_hit()
 
-    def test_what_one_arrival_sets_off_comes_before_the_next(self) -> None:
-        # On devices that take no time the first request and its fill are over by then.
+    def test_events_of_one_arrival_come_before_the_next_arrival(self) -> None:
+        # On devices that take no time the first request and its fill are complete by then.
         outcome = simulate([read(0, 0), read(0, 0)], OPEN, CACHE, single(SSD), single(SSD))
         assert [fact.path for fact in outcome.facts] == [Path.MISS, Path.HIT]
 
-    def test_arrivals_of_an_instant_come_by_number(self) -> None:
-        # Everything takes 10 ms. At 10 request 3 is due at 20; at 20 request 2 is due at once.
+    def test_arrivals_of_an_instant_come_in_order_of_number(self) -> None:
+        # A request takes 10 ms. At 10 request 3 becomes due at 20; at 20 request 2 is due at once.
         requests = [
             read(0, 0, stream=0, complete_ns=20 * MS),
             read(10, 0, stream=1, complete_ns=30 * MS),
@@ -779,8 +785,8 @@ class TestOrder:
         assert [fact.issue_ns // MS for fact in outcome.facts] == [0, 10, 20, 20]
         assert [fact.number for fact in outcome.facts] == [0, 1, 2, 3]
 
-    def test_a_disk_goes_on_before_the_completion_is_heard(self) -> None:
-        # Request 2 comes at the completion of 0, when 1 has already been chosen, far as it is.
+    def test_a_disk_chooses_its_next_request_before_the_completion_is_delivered(self) -> None:
+        # Request 2 arrives at the completion of 0, when 1 is already chosen although it is far.
         requests = [read(0, 0), read(0, 90 * SECTOR), read(0, 5 * SECTOR)]
         source = SourceParameters(Replay.CLOSED, depth=2)
         outcome = on(replace(DISK, window=8), requests, source)
@@ -790,7 +796,7 @@ class TestOrder:
 class TestLaws:
     @settings(max_examples=60, deadline=None)
     @given(scenarios())
-    def test_conservation(self, scenario: Scenario) -> None:
+    def test_requests_bytes_and_fills_are_conserved(self, scenario: Scenario) -> None:
         outcome = scenario.run()
         facts = by_number(outcome)
         assert [fact.number for fact in facts] == list(range(len(scenario.requests)))
@@ -814,7 +820,7 @@ class TestLaws:
 
     @settings(max_examples=60, deadline=None)
     @given(scenarios())
-    def test_the_cache_at_the_end(self, scenario: Scenario) -> None:
+    def test_the_final_state_of_the_cache_is_consistent(self, scenario: Scenario) -> None:
         machine = Machine(
             scenario.requests, scenario.source, scenario.cache, scenario.slow, scenario.fast
         )
@@ -827,13 +833,13 @@ class TestLaws:
 
     @settings(max_examples=50, deadline=None)
     @given(scenarios())
-    def test_closed_keeps_its_depth(self, scenario: Scenario) -> None:
+    def test_closed_mode_always_has_its_queue_depth_in_flight(self, scenario: Scenario) -> None:
         depth = scenario.source.depth
         source = replace(scenario.source, mode=Replay.CLOSED)
         facts = replace(scenario, source=source).run().facts
         changes = [(f.issue_ns, 1) for f in facts] + [(f.done_ns, -1) for f in facts]
         outstanding = 0
-        for _, change in sorted(changes):  # completions of an instant first
+        for _, change in sorted(changes):  # completions of an instant come first
             outstanding += change
             assert outstanding <= depth
 
@@ -847,7 +853,7 @@ class TestLaws:
         assert throughput * response == pytest.approx(8, rel=0.01)
 
     @pytest.mark.parametrize("load", [0.3, 0.7])
-    def test_the_queue_of_random_arrivals_at_a_device_of_constant_time(self, load: float) -> None:
+    def test_the_queue_of_a_constant_device_waits_as_in_m_d_1(self, load: float) -> None:
         service = 100 * US
         random = Random(7)
         arrival = 0.0
@@ -860,7 +866,7 @@ class TestLaws:
         # Pollaczek and Khinchine, M/D/1.
         assert waiting == pytest.approx(load * service / (2 * (1 - load)), rel=0.04)
 
-    def test_a_random_read_takes_half_a_turn_on_average(self) -> None:
+    def test_a_random_read_takes_half_a_revolution_on_average(self) -> None:
         random = Random(3)
         requests = [read(0, random.randrange(20 * 100) * SECTOR) for _ in range(5000)]
         outcome = on(DISK, requests, ONE_AT_A_TIME)
@@ -868,7 +874,7 @@ class TestLaws:
 
 
 class TestInterface:
-    def test_numpy_goes_in_and_python_comes_out(self) -> None:
+    def test_numpy_input_gives_python_output(self) -> None:
         disk = replace(
             DISK,
             rev_ns=np.int64(10 * MS),
@@ -883,9 +889,9 @@ class TestInterface:
         assert [type(fact.done_ns) for fact in outcome.facts] == [int, int]
         assert [fact.op for fact in outcome.facts] == [Op.READ, Op.WRITE]
 
-    def test_a_part_can_be_replaced(self) -> None:
+    def test_parts_of_the_machine_can_be_replaced(self) -> None:
         class FailingDisk(Hdd):
-            """Needs three more turns for everything."""
+            """Needs three more revolutions per request."""
 
             def pass_over(self, offset: int, length: int) -> int:
                 return super().pass_over(offset, length) + 3 * self.parameters.rev_ns
@@ -903,7 +909,7 @@ class TestInterface:
         with pytest.raises(ValueError, match="fast tier"):
             simulate([], OPEN, CACHE, single(DISK), None)
 
-    def test_policies_are_known_by_name(self) -> None:
+    def test_policies_are_selected_by_name(self) -> None:
         for wrong in (
             replace(CACHE, admission=("tossed",)),
             replace(CACHE, replacement="lifo"),

@@ -1,4 +1,4 @@
-"""The suite of the reference documents: its commands are theirs, and its rows are judged fairly."""
+"""The suite of the reference documents: its commands are verbatim, and its checks are correct."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ def reference(monkeypatch):
     return reference
 
 
-def test_every_command_is_understood(reference, tmp_path, monkeypatch):
+def test_every_command_is_parsed(reference, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in reference.COMMANDS:
         if command.job_file:
@@ -34,7 +34,7 @@ def test_every_command_is_understood(reference, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the reference documents are not at hand")
-def test_every_command_stands_in_a_document(reference):
+def test_every_command_occurs_in_a_document(reference):
     pages = [path.read_text() for path in DOCUMENTS.iterdir()]
     written = " ".join(" ".join(page.split()) for page in pages)
     for command in reference.COMMANDS:
@@ -42,7 +42,7 @@ def test_every_command_stands_in_a_document(reference):
         assert " ".join(whole.split()) in written, whole
 
 
-def test_a_figure_is_held_to_its_tolerance_and_a_promise_to_its_bound(reference):
+def test_figures_are_checked_by_tolerance_and_guarantees_by_bound(reference):
     command = reference.COMMANDS[0]
     near = reference.Published("IOPS", 100, "IOPS", 0.05)
     assert reference.held(command, near, 104.9).is_met
@@ -50,12 +50,12 @@ def test_a_figure_is_held_to_its_tolerance_and_a_promise_to_its_bound(reference)
     promise = reference.Published("clat mean", 5, "ms", at_most=True)
     assert reference.held(command, promise, 0.5).is_met
     assert not reference.held(command, promise, 5.1).is_met
-    told = reference.Published("clat stddev", 900, "us", None)
-    assert reference.held(command, told, 11).is_met is None
+    figure = reference.Published("clat stddev", 900, "us", None)
+    assert reference.held(command, figure, 11).is_met is None
 
 
-def test_no_figure_is_told_twice(reference):
-    """What a command shows is not run again as a row of systems.py."""
+def test_no_figure_is_listed_twice(reference):
+    """The result of a command is not a row of systems.py again."""
     import systems
 
     figures = [figure for system in systems.SYSTEMS for figure in system()]
@@ -65,6 +65,6 @@ def test_no_figure_is_told_twice(reference):
     assert any(figure.load.depth == 4 for figure in left)
 
 
-def test_every_basis_is_a_known_one(reference):
-    told = {one.basis for command in reference.COMMANDS for one in command.figures}
-    assert told <= reference.BASES
+def test_every_basis_is_defined(reference):
+    bases = {one.basis for command in reference.COMMANDS for one in command.figures}
+    assert bases <= reference.BASES

@@ -1,4 +1,4 @@
-"""A trace in, an answer out: the whole way, on real captures."""
+"""Replays end to end, on real captures."""
 
 import json
 
@@ -32,7 +32,7 @@ def csv_trace(path, rows):
     return Trace.read(path)
 
 
-def test_every_request_of_the_trace_is_answered_once(demo, answer):
+def test_every_request_of_the_trace_completes_once(demo, answer):
     summary = demo.summary()
     for machine in (answer.cached, answer.plain):
         figures = machine.whole.figures
@@ -41,7 +41,7 @@ def test_every_request_of_the_trace_is_answered_once(demo, answer):
         assert figures.writes.count == summary.writes
 
 
-def test_the_demo_shows_a_warm_up_and_says_yes(answer):
+def test_the_demo_warms_up_and_its_verdict_is_yes(answer):
     assert answer.verdict.answer == "yes"
     assert answer.warm_up.steady
     assert answer.phases["warm"].figures.hit_ratio > answer.phases["cold"].figures.hit_ratio
@@ -49,7 +49,7 @@ def test_the_demo_shows_a_warm_up_and_says_yes(answer):
     assert warm.figures.reads.mean_ns < none.figures.reads.mean_ns
 
 
-def test_the_counters_add_up(answer):
+def test_counters_of_fills_and_pages_are_consistent(answer):
     counters = answer.cached.whole.counters
     assert counters["fills_started"] == counters["fills_done"] + counters["fills_doomed"]
     assert max(answer.cached.series().occupancy_pages) <= answer.scenario["cache_pages"]
@@ -61,34 +61,34 @@ def test_the_same_replay_gives_the_same_result(demo, answer):
     assert again.to_json() == answer.to_json()
 
 
-def test_chunks_of_any_size_give_the_same_result(demo, answer, monkeypatch):
+def test_chunk_sizes_do_not_change_the_result(demo, answer, monkeypatch):
     chunks = demo.chunks
     monkeypatch.setattr(demo, "chunks", lambda rows=777: chunks(rows))
     again = replay(demo, Scenario.load(demo_file(SITE)))
     assert again.to_json() == answer.to_json()
 
 
-def test_result_is_json_without_nan_and_report_has_every_figure(answer):
-    found = json.loads(answer.to_json(), parse_constant=lambda name: pytest.fail(name))
-    assert found["schema"] == "hybridsim.result/1"
+def test_the_json_has_no_nan_and_the_report_has_the_verdict(answer):
+    document = json.loads(answer.to_json(), parse_constant=lambda name: pytest.fail(name))
+    assert document["schema"] == "hybridsim.result/1"
     assert "VERDICT      Yes." in render(answer)
 
 
 @pytest.mark.parametrize("mode", ["open", "closed", "think", "auto"])
 @pytest.mark.parametrize("cache_mode", ["read-only", "write-through"])
-def test_a_capture_of_a_file_system_in_every_mode(mode, cache_mode):
+def test_a_capture_is_replayed_whole_in_every_mode(mode, cache_mode):
     site = Scenario.default().with_options(mode=mode, cache_mode=cache_mode, members=3)
     result = replay(Trace.read(SMALL), site)
     assert result.cached.whole.figures.requests == Trace.read(SMALL).summary().requests
 
 
-def test_twice_the_speed_is_half_the_time(demo):
+def test_twice_the_speed_halves_arrival_times(demo):
     first = next(batches(demo, speed=1.0))
     fast = next(batches(demo, speed=2.0))
     assert np.array_equal(fast.arrival_ns, np.rint(first.arrival_ns / 2))
 
 
-def test_no_cache_is_the_plain_machine(demo):
+def test_without_a_cache_both_machines_are_equal(demo):
     result = replay(demo, Scenario.default().with_options(cache="none", mode="think"))
     assert result.phases["whole"].figures.reads.mean_ns == (
         result.phases["none_whole"].figures.reads.mean_ns
@@ -96,13 +96,13 @@ def test_no_cache_is_the_plain_machine(demo):
     assert result.phases["whole"].figures.hit_ratio == 0
 
 
-def test_arrivals_that_no_disk_can_serve_are_replayed_with_think_times(demo):
+def test_auto_uses_think_times_if_the_disks_cannot_keep_up(demo):
     result = replay(demo)
     assert result.scenario["mode"] == "think"
     assert any(note.code == "arrivals" for note in result.warnings)
 
 
-def test_a_load_that_the_disks_can_serve_is_replayed_as_recorded(tmp_path):
+def test_auto_uses_recorded_arrivals_if_the_disks_keep_up(tmp_path):
     rng = np.random.default_rng(0)
     rows = [(i * 50_000_000, "R", int(rng.integers(500)) * 65536, 4096) for i in range(500)]
     result = replay(csv_trace(tmp_path / "slow.csv", rows))
@@ -115,7 +115,7 @@ def test_a_trace_without_reads_or_writes_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("question", [replay, advise, lambda path: size(path, require=["hit>10%"])])
-def test_a_path_is_told_from_the_trace_that_it_names(question):
+def test_a_path_instead_of_a_trace_is_refused_with_the_correction(question):
     with pytest.raises(UsageError, match=r"not the path 'sda': use Trace.read\('sda'\)"):
         question("sda")
 
@@ -132,19 +132,19 @@ def test_a_trace_larger_than_the_array_is_refused(tmp_path):
         replay(trace, Scenario.default().with_options(capacity="1TB"))
 
 
-def test_a_request_that_cannot_be_real_is_refused(tmp_path):
+def test_an_impossible_request_is_refused(tmp_path):
     trace = csv_trace(tmp_path / "huge.csv", [(0, "W", 0, 1 << 40)])
     with pytest.raises(TraceError, match="is impossible"):
         replay(trace)
 
 
-def test_one_request_is_enough_to_run_and_too_few_to_judge(tmp_path):
+def test_a_single_request_is_replayed_with_an_unsure_verdict(tmp_path):
     result = replay(csv_trace(tmp_path / "one.csv", [(0, "R", 4096, 4096)]))
     assert result.verdict.answer == "unsure"
     assert render(result)
 
 
-def test_offsets_of_a_large_volume_and_a_long_pause(tmp_path):
+def test_large_offsets_and_long_pauses_are_replayed(tmp_path):
     day = 86_400 * 10**9
     rows = [(0, "R", 1 << 45, 8192), (day, "W", 3 << 40, 8192), (9 * day, "R", 1 << 45, 8192)]
     result = replay(csv_trace(tmp_path / "far.csv", rows))
@@ -157,7 +157,7 @@ def test_write_zeroes_are_writes(tmp_path):
     assert batch.op.tolist() == [Op.WRITE, Op.READ]
 
 
-def test_footprint_beyond_a_tebibyte_is_estimated(tmp_path):
+def test_a_footprint_beyond_a_tebibyte_is_estimated(tmp_path):
     rows = [(i, "R", i * 37 << 30, 65536) for i in range(20_000)]
     summary = csv_trace(tmp_path / "wide.csv", rows).summary()
     assert not summary.footprint_is_exact

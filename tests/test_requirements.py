@@ -1,4 +1,4 @@
-"""What can be required of a machine, how it is said, and when it is met."""
+"""Requirements of a machine: their syntax, and when they are met."""
 
 import json
 
@@ -14,14 +14,18 @@ SCENARIO = {**SCENARIO, "capacity_bytes": 10**12}
 
 
 @pytest.fixture(scope="module")
-def found():
+def answer():
     return result(SHORT, scenario=SCENARIO)
 
 
 def test_a_requirement_is_a_measure_a_comparison_and_a_value_with_its_unit():
-    said = parse(" p99.9.writes.cold <= 8.5ms ")
-    assert (said.measure, said.direction, said.phase) == ("p99.9", "writes", "cold")
-    assert (said.compared, said.bound) == ("<=", 8_500_000)
+    requirement = parse(" p99.9.writes.cold <= 8.5ms ")
+    assert (requirement.measure, requirement.direction, requirement.phase) == (
+        "p99.9",
+        "writes",
+        "cold",
+    )
+    assert (requirement.compared, requirement.bound) == ("<=", 8_500_000)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +36,12 @@ def test_each_measure_has_its_own_unit(text, bound):
     assert parse(text).bound == bound
 
 
-def test_latencies_are_of_reads_and_of_the_warm_phase_unless_said():
+def test_latencies_default_to_reads_of_the_warm_phase():
     assert (parse("p99<8ms").direction, parse("p99<8ms").phase) == ("reads", "warm")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("p99<8", "needs a unit"),
         ("p99<8ks", "unknown time unit"),
@@ -56,8 +60,8 @@ def test_latencies_are_of_reads_and_of_the_warm_phase_unless_said():
         ("", "is no requirement"),
     ],
 )
-def test_what_is_none_is_refused_with_the_reason(text, said):
-    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+def test_invalid_requirements_are_refused_with_the_reason(text, message):
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         parse(text)
 
 
@@ -75,33 +79,33 @@ def test_what_is_none_is_refused_with_the_reason(text, said):
         ("warmup<1h", lambda r: r.warm_up.reached_ns[90]),
     ],
 )
-def test_a_value_is_the_reports_own(found, text, value):
-    checked = parse(text).check(Seen.cached(found))
-    assert checked.value == value(found)
+def test_the_checked_value_is_that_of_the_report(answer, text, value):
+    checked = parse(text).check(Seen.cached(answer))
+    assert checked.value == value(answer)
     assert checked.met
 
 
-def test_the_bound_itself_is_met_only_where_that_is_said(found):
-    hit = found.phases["warm"].figures.hit_ratio
+def test_the_bound_itself_is_met_only_with_or_equal(answer):
+    hit = answer.phases["warm"].figures.hit_ratio
     for compared, met in (("<", False), ("<=", True), (">", False), (">=", True)):
         required = parse(f"hit{compared}0%")
         required = type(required)(**{**vars(required), "bound": hit})
-        assert required.check(Seen.cached(found)).met is met
+        assert required.check(Seen.cached(answer)).met is met
 
 
-def test_a_value_that_is_rounded_to_the_bound_is_told_from_it():
+def test_a_value_that_rounds_to_the_bound_is_shown_as_above_or_below():
     assert Checked(parse("mean<5ms"), 5_001_000, False, "").words == "a little above 5.00 ms"
     assert Checked(parse("hit>80%"), 0.7999, False, "").words == "a little below 80%"
     assert Checked(parse("mean<5ms"), 5_000_000, False, "").words == "5.00 ms"
 
 
-def test_disks_alone_hit_nothing_and_wear_nothing_out(found):
+def test_disks_alone_have_no_hits_and_no_wear(answer):
     texts = ("hit>0%", "dwpd<=0", "years>99", "warmup<=0s", "mean<1s")
-    hit, *others = [parse(text).check(Seen.alone(found)) for text in texts]
+    hit, *others = [parse(text).check(Seen.alone(answer)) for text in texts]
     assert hit.value == 0
     assert not hit.met
     assert all(each.met for each in others)
-    assert others[-1].value == found.phases["none"].figures.reads.mean_ns
+    assert others[-1].value == answer.phases["none"].figures.reads.mean_ns
 
 
 @pytest.mark.parametrize(
@@ -116,25 +120,25 @@ def test_disks_alone_hit_nothing_and_wear_nothing_out(found):
         (SHORT._replace(writes=1.0), "p99<9h", "no reads"),
     ],
 )
-def test_what_cannot_be_known_is_not_met(load, text, why):
+def test_a_requirement_with_an_unknown_value_is_not_met(load, text, why):
     checked = parse(text).check(Seen.cached(result(load, scenario=SCENARIO)))
     assert checked.value is None
     assert not checked.met
     assert why in checked.words
 
 
-def test_a_trace_without_reads_cannot_tell_what_reads_take():
+def test_requirements_of_reads_need_a_trace_with_reads():
     check_answerable(parse_all(["p99.writes<8ms", "dwpd<1", "iops>1"]), reads=0, writes=1)
     for text in ("p99<8ms", "hit>1%", "warmup<1h"):
         with pytest.raises(UsageError, match="no reads"):
             check_answerable([parse(text)], reads=0, writes=1)
 
 
-def test_the_report_says_what_was_met_and_the_json_too(found):
-    held = found.held_against(parse_all(["mean<1s", "hit>99%"]))
+def test_report_and_json_show_which_requirements_are_met(answer):
+    held = answer.held_against(parse_all(["mean<1s", "hit>99%"]))
     report = render(held)
     assert "✓ mean<1s" in report
     assert "✗ hit>99%" in report
     assert render(held, ascii_only=True).isascii()
-    told = json.loads(held.to_json())["require"]
-    assert [(each["expr"], each["ok"]) for each in told] == [("mean<1s", True), ("hit>99%", False)]
+    rows = json.loads(held.to_json())["require"]
+    assert [(each["expr"], each["ok"]) for each in rows] == [("mean<1s", True), ("hit>99%", False)]

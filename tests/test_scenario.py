@@ -1,4 +1,4 @@
-"""Scenarios: what a file may say, and how it learns what it said wrongly."""
+"""Scenarios: the contents of a file, the sources of values, and errors."""
 
 import subprocess
 import sys
@@ -55,10 +55,10 @@ def errors(text: str) -> str:
     return str(error.value)
 
 
-# --- what it says -------------------------------------------------------------------------------
+# --- contents -----------------------------------------------------------------------------------
 
 
-def test_the_default_machine():
+def test_the_default_machine_has_the_documented_values():
     default = Scenario.default()
     assert (default.backing.kind, default.backing.members) == ("raid5", 4)
     assert default.backing.drive.kind == "hdd"
@@ -76,7 +76,7 @@ def test_the_default_machine():
     assert Scenario.loads("") == default
 
 
-def test_a_file_says_only_what_differs():
+def test_a_file_needs_only_the_keys_that_differ():
     site = Scenario.loads(SITE)
     assert site.seed == 7
     assert (site.backing.kind, site.backing.members) == ("stripe", 2)
@@ -90,7 +90,7 @@ def test_a_file_says_only_what_differs():
     assert site.price.ssd_per_gb == 0.08
 
 
-def test_a_drive_of_ones_own():
+def test_a_drive_can_be_fully_specified():
     own = Scenario.loads(
         """
         [backing]
@@ -117,7 +117,7 @@ def test_any_drive_may_be_either_tier(name):
     assert both.backing.drive.like == name
 
 
-def test_raid0_is_a_stripe():
+def test_raid0_is_an_alias_of_stripe():
     assert Scenario.loads('[backing]\nkind = "raid0"').backing.kind == "stripe"
 
 
@@ -126,11 +126,11 @@ def test_raid0_is_a_stripe():
     [("linear", 3, 3), ("stripe", 3, 3), ("raid1", 3, 1), ("raid5", 4, 3), ("raid6", 6, 4),
      ("raid10", 4, 2), ("raid10", 3, 1.5)],
 )  # fmt: skip
-def test_a_level_holds_what_its_copies_and_parities_leave(kind, members, data):
-    said = Scenario.default().with_options(backing=kind, members=members).backing
+def test_the_capacity_of_a_level_excludes_copies_and_parity(kind, members, data):
+    backing = Scenario.default().with_options(backing=kind, members=members).backing
     volume = 12 * 65536
-    assert said.member_bytes(volume) == volume / data
-    drive = said.model_copy(update={"capacity": "768KiB"})  # twelve chunks a member
+    assert backing.member_bytes(volume) == volume / data
+    drive = backing.model_copy(update={"capacity": "768KiB"})  # twelve chunks per member
     assert drive.member_bytes(int(data * volume)) == volume
     with pytest.raises(ScenarioError, match="the array holds"):
         drive.member_bytes(int(data * volume) + 1)
@@ -148,17 +148,17 @@ def test_a_level_holds_what_its_copies_and_parities_leave(kind, members, data):
         ("raid6", 5, [0, 3, 4], False),
         ("raid10", 4, [0, 3], True),  # of different pairs
         ("raid10", 4, [2, 3], False),
-        ("raid10", 3, [0, 2], False),  # pairs go round: 0 1, 2 0, 1 2
+        ("raid10", 3, [0, 2], False),  # pairs rotate: 0 1, 2 0, 1 2
     ],
 )
-def test_an_array_survives_what_its_level_survives(kind, members, lost, survives):
+def test_an_array_survives_the_losses_of_its_level(kind, members, lost, survives):
     text = f'[backing]\nkind = "{kind}"\nmembers = {members}\n'
     one, *others = lost
-    for said in (f"failed = {lost}", f"failed = {others}\nrebuild = {{member = {one}}}"):
+    for failures in (f"failed = {lost}", f"failed = {others}\nrebuild = {{member = {one}}}"):
         if survives:
-            assert Scenario.loads(text + said).backing.members == members
+            assert Scenario.loads(text + failures).backing.members == members
         else:
-            assert "data" in errors(text + said)
+            assert "data" in errors(text + failures)
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,11 @@ def test_an_array_survives_what_its_level_survives(kind, members, lost, survives
         ("members = 2", "3:11: raid5 needs at least 3 members, not 2"),
     ],
 )
-def test_arrays_that_cannot_be(text, message):
+def test_impossible_arrays_are_refused(text, message):
     assert message in errors('[backing]\nkind = "raid5"\n' + text)
 
 
-def test_a_scenario_cannot_be_changed():
+def test_a_scenario_is_immutable():
     default = Scenario.default()
     with pytest.raises(AttributeError):
         default.seed = 2  # type: ignore[misc]
@@ -184,7 +184,7 @@ def test_a_scenario_cannot_be_changed():
         default.cache.touches = 2
 
 
-def test_members_hold_the_volume():
+def test_member_capacity_covers_the_volume():
     backing = Scenario.default().backing
     assert backing.member_bytes(3 * 65_536) == 65_536
     assert backing.member_bytes(3 * 65_536 + 1) == 2 * 65_536
@@ -197,7 +197,7 @@ def test_members_hold_the_volume():
     assert whole.member_bytes(0) == 8 * 10**12 // 65_536 * 65_536
 
 
-def test_pages_of_a_cache():
+def test_the_number_of_pages_follows_from_the_cache_size():
     cache = Scenario.default().cache
     assert cache.pages(100 * 65_536) == 10
     assert cache.pages(1) == 1
@@ -205,7 +205,7 @@ def test_pages_of_a_cache():
     assert Scenario.default().with_options(cache="none").cache.pages(10**9) == 0
 
 
-# --- where it came from -------------------------------------------------------------------------
+# --- sources of values --------------------------------------------------------------------------
 
 
 CONTROLLER = """
@@ -216,12 +216,12 @@ protected = false
 
 
 @pytest.mark.parametrize("text", ["", SITE, CONTROLLER])
-def test_what_is_shown_reads_back(text):
+def test_the_output_of_show_loads_as_the_same_scenario(text):
     site = Scenario.loads(text)
     assert Scenario.loads(site.to_toml()) == site
 
 
-def test_each_value_says_where_it_came_from():
+def test_show_marks_the_source_of_each_value():
     shown = Scenario.loads(SITE, "site.toml").with_options(cache_size="16GB").to_toml()
     source = {}
     for line in shown.splitlines():
@@ -280,7 +280,7 @@ def test_every_option_sets_something_that_exists():
         assert all(any(key in shown[section] for shown in kinds) for key in keys)
 
 
-# --- what is wrong with it ----------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 ALL_WRONG = """\
 seed = "x"
@@ -336,7 +336,7 @@ site.toml:13:2: unknown key 'replays': did you mean 'replay'?
      |  ^"""
 
 
-def test_all_errors_in_one_pass():
+def test_all_errors_are_reported_in_one_pass():
     assert errors(ALL_WRONG) == ALL_ERRORS
 
 
@@ -401,7 +401,7 @@ def test_all_errors_in_one_pass():
         ("[cache]\nsize = '" + "a" * 9999 + "'", "a ...\n"),
     ],
 )
-def test_what_an_error_says(text, message):
+def test_an_error_names_its_place_and_the_correction(text, message):
     assert message in errors(text)
 
 
@@ -411,7 +411,7 @@ def test_a_mistyped_required_key_is_one_error_not_two():
     assert "missing" not in text
 
 
-def test_a_file_that_cannot_be_read(tmp_path):
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path):
     with pytest.raises(ScenarioError, match=r"cannot read .*: No such file"):
         Scenario.load(tmp_path / "none.toml")
     with pytest.raises(ScenarioError, match=r"cannot read .*: Is a directory"):
@@ -421,11 +421,11 @@ def test_a_file_that_cannot_be_read(tmp_path):
         Scenario.load(tmp_path / "latin.toml")
 
 
-def test_a_file_from_an_editor_of_windows():
+def test_a_file_with_a_byte_order_mark_and_crlf_is_read():
     assert Scenario.loads("\ufeffseed = 3\r\n[cache]\r\nsize = '1GB'\r\n").seed == 3
 
 
-def test_a_drive_of_ones_own_is_shown_as_it_is():
+def test_show_reproduces_a_fully_specified_drive():
     own = Scenario.default().backing.drive.model_copy(update={"like": ""})
     lines = [
         f"{key} = {value!r}"
@@ -437,7 +437,7 @@ def test_a_drive_of_ones_own_is_shown_as_it_is():
     )
 
 
-# --- no text makes a traceback ------------------------------------------------------------------
+# --- no text gives a traceback ------------------------------------------------------------------
 
 MARKS = st.sampled_from([*"[]{}=.,#0\"'\n\t\\é", '"""', "-1", "1e9", "inf", "1979-05-27"])
 WORDS = st.sampled_from(["true", "[[cache]]", "drive", "like", "kind", "cache.drive"])
@@ -455,7 +455,7 @@ def mutations(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(mutations())
-def test_a_mutated_scenario_is_read_or_refused_in_words(text):
+def test_a_mutated_scenario_is_read_or_refused_with_an_error(text):
     with suppress(ScenarioError):
         site = Scenario.loads(text, "site.toml")
         assert Scenario.loads(site.to_toml()) == site
@@ -477,14 +477,14 @@ def leaves(value, path=()):
 def test_every_key_of_a_valid_text_is_located(text):
     text = text.replace("\r\n", "\n")
     try:
-        said = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
     places = Places(text)
-    assert all(path in places.keys for path in leaves(said) if path)
+    assert all(path in places.keys for path in leaves(table) if path)
 
 
-def test_places_of_all_that_toml_can_write():
+def test_keys_are_located_in_every_toml_notation():
     places = Places(
         "a.b . 'c d' = 1\n"
         'x = { y = [1, { z = """]\n}""" }], "q\\u00e9" = 2 } # [no]\n'
@@ -505,7 +505,7 @@ def test_places_of_all_that_toml_can_write():
 # --- the command --------------------------------------------------------------------------------
 
 
-def test_show_and_check(tmp_path):
+def test_the_commands_show_and_check_work(tmp_path):
     run = CliRunner().invoke
     shown = run(command, ["show"])
     assert shown.exit_code == 0
@@ -520,7 +520,7 @@ def test_show_and_check(tmp_path):
         assert "Examples:\n    hybridsim scenario" in run(command, [*words, "--help"]).output
 
 
-def test_help_and_check_import_no_numpy():
+def test_help_and_check_do_not_import_numpy():
     program = (
         "import sys; from hybridsim.cli.scenario import scenario; "
         "assert 'pydantic' not in sys.modules; "
@@ -530,15 +530,15 @@ def test_help_and_check_import_no_numpy():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_policies_are_those_of_the_registries():
+def test_policy_names_are_those_of_the_registries():
     for name in ADMISSION:
         assert Scenario.default().with_options(admission=name).cache.admission == name
     for name in REPLACEMENT:
         assert Scenario.default().with_options(replacement=name).cache.replacement == name
-    said = Scenario.loads(
+    scenario = Scenario.loads(
         '[cache]\nadmission = "probabilistic"\nprobability = "2.5%"\nrequest_max = "8KiB"'
     )
-    parameters = said.cache.policy_parameters
+    parameters = scenario.cache.policy_parameters
     assert parameters["probability_per_million"] == 25_000
     assert parameters["request_max_bytes"] == 8192
     assert "did you mean 'arc'?" in errors('[cache]\nreplacement = "arx"')
@@ -546,13 +546,13 @@ def test_policies_are_those_of_the_registries():
 
 
 @pytest.mark.parametrize(("admission", "replacement"), [("larc", "arc"), ("tinylfu", "s3-fifo")])
-def test_a_machine_is_built_with_them(admission, replacement):
+def test_a_machine_is_built_with_the_specified_policies(admission, replacement):
     site = Scenario.default().with_options(admission=admission, replacement=replacement)
     cache = building.machine(site, "open", 1 << 30, 100).cache
     assert type(cache.admission) is ADMISSION[admission]
     assert type(cache.replacement) is REPLACEMENT[replacement]
 
 
-def test_the_command_line_knows_every_kind_of_cache():
+def test_the_command_line_accepts_every_kind_of_cache():
     option = next(one for one in replay.params if one.name == "cache")
     assert sorted(option.type.choices) == sorted(CACHE_KINDS)

@@ -1,4 +1,4 @@
-"""What hybridsim writes as JSON is what its schemas say: no key less, none more."""
+"""JSON output matches its schemas exactly: no missing and no additional keys."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from hybridsim.show import schemas
 from hybridsim.storage import catalog
 
 ROOT = Path(__file__).parent.parent
-# Not of --json: a saved cache, and a folder of results (validate/environment.py says what is in it)
+# Not from --json: a saved cache, and a folder of results (see validate/environment.py)
 OTHERS = {"cache", "validate"}
 
 LOAD = "gen:zipf,requests=400,span=16MiB"
@@ -69,7 +69,7 @@ for name, line in printed.items():
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Documents of runs so short that they are interpreted sooner than compiled."""
+    """Return documents of runs so short that interpreting takes less time than compiling."""
     folder = tmp_path_factory.mktemp("written")
     (folder / "bare.toml").write_text('[cache]\nkind = "none"\n')
     CliRunner().invoke(cli, ["trace", "convert", LOAD, str(folder / "small.csv")])
@@ -83,52 +83,54 @@ def written(tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr
     kept = (folder / "kept" / "results.jsonl").read_text().splitlines()
-    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS | PRINTED}
-    return found | {"point": json.loads(kept[0])}
+    documents = {
+        name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS | PRINTED
+    }
+    return documents | {"point": json.loads(kept[0])}
 
 
 def wrong(document):
-    """Return what is not as the schema says that the document names."""
+    """Return the violations of the schema that the document names."""
     name = re.fullmatch(r"hybridsim\.(\w+)/\d+", document["schema"])[1]
-    found = Draft202012Validator(schemas.load(name)).iter_errors(document)
-    return [f"{each.json_path}: {each.message[:200]}" for each in found]
+    errors = Draft202012Validator(schemas.load(name)).iter_errors(document)
+    return [f"{each.json_path}: {each.message[:200]}" for each in errors]
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *PRINTED, "point"])
-def test_what_is_written_is_what_the_schema_says(name, written):
+def test_json_output_matches_its_schema(name, written):
     assert wrong(written[name]) == []
 
 
-def test_a_comparison_is_what_the_schema_says(tmp_path):
+def test_a_comparison_matches_its_schema(tmp_path):
     assert wrong(compare_document(tmp_path)) == []
 
 
-def test_a_validation_is_what_the_schema_says(tmp_path):
+def test_a_validation_matches_its_schema(tmp_path):
     from test_validate_report import Tolerances, compare, document, held, measured
 
     assert wrong(document([held(compare(measured(), measured(), Tolerances()), tmp_path)])) == []
 
 
-def test_every_drive_and_system_of_the_catalog_is_what_its_schema_says():
+def test_every_catalog_entry_matches_its_schema():
     for name in [*catalog.names(), *catalog.systems()]:
-        told = CliRunner().invoke(cli, ["catalog", "show", name, "--json"]).output
-        assert wrong(json.loads(told)) == [], name
+        output = CliRunner().invoke(cli, ["catalog", "show", name, "--json"]).output
+        assert wrong(json.loads(output)) == [], name
 
 
-def test_a_fit_is_what_the_schema_says():
+def test_a_fit_matches_its_schema():
     known = [
         Estimate("backing", "members", 4),
         Estimate("backing.drive", "rpm", 7200.0, "rpm", 7100.0, 7300.0, True, "of the services"),
         Estimate("backing", "scheduler", "fcfs", told=False),
     ]
     latencies = Distribution.of([10**6, 2 * 10**6])
-    found = Fit("run.csv", "A disk.", known, 2, ["so"], Fidelity(latencies, latencies))
-    assert wrong(plain(found.to_dict())) == []
+    model = Fit("run.csv", "A disk.", known, 2, ["so"], Fidelity(latencies, latencies))
+    assert wrong(plain(model.to_dict())) == []
     assert wrong(plain(Fit("run.csv", "A disk.", [], 0).to_dict())) == []
 
 
 def histograms(document):
-    """Yield every histogram of latencies in a document, with the longest of them."""
+    """Yield every latency histogram in a document, with its maximum."""
     if isinstance(document, dict):
         if "bins" in document and "max_ns" in document:
             yield document["bins"], document["max_ns"]
@@ -136,26 +138,26 @@ def histograms(document):
             yield from histograms(each)
 
 
-def test_keys_of_a_histogram_are_what_its_schema_says(written):
-    told = schemas.load("result")["$defs"]["bins"]["description"]
-    edges = np.flatnonzero(np.diff(bin_of(np.arange(4096)))) + 1  # where a bin begins
+def test_keys_of_a_histogram_are_bin_starts_up_to_the_maximum(written):
+    description = schemas.load("result")["$defs"]["bins"]["description"]
+    edges = np.flatnonzero(np.diff(bin_of(np.arange(4096)))) + 1  # the start of a bin
     middle = (edges[:-1] + edges[1:]) // 2
     assert set(VALUES[: len(edges)]) > set(middle.tolist())
-    last = 127 << 27  # the beginning of the last bin
+    last = 127 << 27  # the start of the last bin
     assert bin_of(np.array([last - 1, last])).tolist() == [BINS - 2, BINS - 1]
-    assert "middle of the bin, as in fio's json+" in told
-    assert "end" not in told
-    assert f"The last bin, {VALUES[-1]}, holds every latency from {last} ns on." in told
+    assert "middle of the bin, as in fio's json+" in description
+    assert "end" not in description
+    assert f"The last bin, {VALUES[-1]}, holds every latency from {last} ns on." in description
     assert VALUES[-1] == (last + TOP_NS + 1) // 2
-    found = list(histograms(written["replay"]))
-    assert len(found) > 3
-    for bins, max_ns in found:
+    all_histograms = list(histograms(written["replay"]))
+    assert len(all_histograms) > 3
+    for bins, max_ns in all_histograms:
         keys = np.array(list(map(int, bins)), np.int64)
         assert VALUES[bin_of(keys)].tolist() == keys.tolist()
         assert not bins or bin_of(keys).max() == bin_of(np.array([max_ns]))[0]
 
 
-def test_a_new_key_and_a_missing_one_are_seen(written):
+def test_additional_and_missing_keys_are_violations(written):
     document = written["replay"]
     assert wrong({**document, "new": 1})
     assert wrong({**document, "phases": {**document["phases"], "new": {}}})
@@ -163,7 +165,7 @@ def test_a_new_key_and_a_missing_one_are_seen(written):
 
 
 def objects(schema):
-    """Yield every schema of an object whose keys are fixed."""
+    """Yield every schema of an object with fixed keys."""
     if isinstance(schema, dict):
         if isinstance(schema.get("properties"), dict):
             yield schema
@@ -175,7 +177,7 @@ def objects(schema):
 
 
 @pytest.mark.parametrize("name", schemas.names())
-def test_a_schema_is_one_and_leaves_nothing_open(name):
+def test_every_schema_is_valid_and_closed(name):
     schema = schemas.load(name)
     Draft202012Validator.check_schema(schema)
     for each in objects(schema):
@@ -184,19 +186,19 @@ def test_a_schema_is_one_and_leaves_nothing_open(name):
 
 
 def test_every_document_has_a_schema_of_its_version():
-    told = set()
+    used = set()
     for package in ("hybridsim", "validate"):
         for path in (ROOT / package).rglob("*.py"):
-            told |= set(re.findall(r'= "hybridsim\.(\w+/\d+)"', path.read_text()))
+            used |= set(re.findall(r'= "hybridsim\.(\w+/\d+)"', path.read_text()))
     versions = [schemas.load(name)["properties"]["schema"]["const"] for name in schemas.names()]
-    found = {version.removeprefix("hybridsim.") for version in versions}
-    assert {each for each in told if each.partition("/")[0] not in OTHERS} == found
+    described = {version.removeprefix("hybridsim.") for version in versions}
+    assert {each for each in used if each.partition("/")[0] not in OTHERS} == described
 
 
-def test_hybridsim_prints_them():
+def test_the_command_prints_the_schemas():
     listed = CliRunner().invoke(cli, ["schema"]).output
     assert all(f"hybridsim.{name}/" in listed for name in schemas.names())
-    told = CliRunner().invoke(cli, ["schema", "validation"]).output
-    assert json.loads(told) == schemas.load("validation")
+    output = CliRunner().invoke(cli, ["schema", "validation"]).output
+    assert json.loads(output) == schemas.load("validation")
     with pytest.raises(UsageError, match="did you mean 'result'"):
         CliRunner().invoke(cli, ["schema", "results"], catch_exceptions=False)

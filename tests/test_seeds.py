@@ -1,4 +1,4 @@
-"""Repeated over seeds, with intervals, wherever chance plays a part; and nowhere else."""
+"""Replays are repeated over seeds, with intervals, if and only if randomness is involved."""
 
 import re
 
@@ -25,8 +25,8 @@ def trace(tmp_path_factory):
     return str(path)
 
 
-def test_an_interval_is_students():
-    """Of Student's own table: t of 4 degrees at 95% is 2.776, of 9 degrees 2.262."""
+def test_an_interval_uses_students_t():
+    """From the t table: 2.776 for 4 degrees of freedom at 95%, 2.262 for 9."""
     assert estimate([1.0, 2.0, 3.0, 4.0, 5.0]).half == pytest.approx(2.776 * (2.5 / 5) ** 0.5, 1e-3)
     ten = estimate([0.0] * 5 + [1.0] * 5)
     assert ten.half == pytest.approx(2.262 * (10 / 36 / 10) ** 0.5, 1e-3)
@@ -37,7 +37,7 @@ def test_an_interval_is_students():
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Replays whose answer depends on the seed, and which seeds they had."""
+    """Replace replays by fakes whose answer depends on the seed; return the list of seeds."""
     seeds = []
 
     def fake(trace, scenario, report=None, **how):
@@ -52,23 +52,23 @@ def drawn(monkeypatch):
 VOLUME = Scenario.default().with_options(preset="digitalocean-volume")
 
 
-def test_a_replay_is_repeated_where_chance_plays_a_part(trace, drawn):
+def test_a_random_replay_is_repeated_over_seeds(trace, drawn):
     result = repeated(Trace.read(trace), VOLUME, 5, require=parse_all(["hit>80%", "mean<1us"]))
     assert drawn == [1, 2, 3, 4, 5]
-    said = result.verdict.reasons[-1]
-    assert re.search(r"Over 5 seeds: mean .* ± .*, hit .* ± ", said)
+    reason = result.verdict.reasons[-1]
+    assert re.search(r"Over 5 seeds: mean .* ± .*, hit .* ± ", reason)
     about = result.to_dict()["verdict"]["confidence"]["seeds"]
     assert (about["n"], about["answers"]) == (5, {"yes": 5})
     assert [each.met for each in result.required] == [True, False]
 
 
-def test_where_nothing_is_left_to_chance_one_replay_tells_all(trace, drawn):
+def test_a_deterministic_replay_runs_once(trace, drawn):
     result = repeated(Trace.read(trace), Scenario.default(), 5)
     assert drawn == [1]
     assert result.verdict.reasons[-1] == chance.NONE
 
 
-def test_a_made_load_is_drawn_by_the_seed():
+def test_a_generated_load_depends_on_the_seed():
     load = Trace.read("gen:hot-spot,span=1GiB,hot=10%,requests=100")
     first, again, other = (
         np.concatenate([part.offset_bytes for part in load.seeded(seed).chunks()])
@@ -80,7 +80,7 @@ def test_a_made_load_is_drawn_by_the_seed():
 
 
 @pytest.mark.parametrize(
-    ("said", "is_drawn"),
+    ("values", "is_drawn"),
     [
         ({"cache.kind": "bcache"}, True),
         ({"cache.kind": "dm-cache"}, False),
@@ -89,11 +89,11 @@ def test_a_made_load_is_drawn_by_the_seed():
         ({}, False),
     ],
 )
-def test_it_is_known_what_draws(said, is_drawn):
-    assert bool(chance.drawn(Scenario.default().with_values(said))) == is_drawn
+def test_random_parts_of_a_scenario_are_detected(values, is_drawn):
+    assert bool(chance.drawn(Scenario.default().with_values(values))) == is_drawn
 
 
-def test_a_bench_over_seeds_tells_means_with_intervals():
+def test_a_bench_over_seeds_has_means_with_intervals():
     def measure(site, seed):
         iops = 100.0 + seed
         point = Point("warm", "hot random read", 1, iops, 4096 * iops, 1e6, seed, 0.01, seed != 2)
@@ -101,4 +101,6 @@ def test_a_bench_over_seeds_tells_means_with_intervals():
 
     (point,) = over_seeds(Scenario.default(), 3, measure).points
     assert (point.iops, point.p99_ns, point.steady) == (102, 2, False)
-    assert point.iops_half == pytest.approx(4.303 / 3**0.5, 1e-3)  # t of 2 degrees at 95%
+    assert point.iops_half == pytest.approx(
+        4.303 / 3**0.5, 1e-3
+    )  # t for 2 degrees of freedom at 95%

@@ -1,7 +1,7 @@
-"""Machines of everything at once, drawn from seeds, with all that must hold looked at all the time.
+"""Random machines that combine all features, drawn from seeds, with all invariants checked.
 
 A seed that fails is printed; HYBRIDSIM_SEEDS=SEED-SEED pytest tests/test_simulation.py -m long
-runs it again, and alone.
+repeats it alone.
 """
 
 import os
@@ -40,11 +40,11 @@ def simulate(number, examples):
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_some_machines(number):
+def test_invariants_hold_in_some_random_machines(number):
     simulate(number, 8)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(FIRST, LAST + 1))
-def test_many_machines(number):
+def test_invariants_hold_in_many_random_machines(number):
     simulate(number, 50)

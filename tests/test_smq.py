@@ -1,7 +1,7 @@
-"""smq, dm-cache's policy: what follows from its rules, of the engine and of the reference.
+"""smq, dm-cache's policy: consequences of its rules, in the engine and in the reference.
 
-The numbers were worked out from the rules by an independent model; that 13 reads of one block are
-needed was also measured on Linux 6.1.192.
+The numbers come from an independent model of the rules; the threshold of 13 reads of one block
+was also measured on Linux 6.1.192.
 """
 
 from itertools import count
@@ -20,7 +20,7 @@ BLOCK = 64 * 1024
 
 
 class Compiled:
-    """The engine's policy."""
+    """Adapter of the engine's policy."""
 
     def __init__(self, blocks, origin=100 * GIB, block_bytes=BLOCK):
         self.smq = Smq.new(blocks, block_bytes, origin)
@@ -41,7 +41,7 @@ class Compiled:
         return int(slot)
 
     def begin(self, spare=False):
-        """Kind, block and slot of the work to begin now."""
+        """Return kind, block and slot of the work to begin now."""
         item = self.smq.next_work(spare)
         if item < 0:
             return None
@@ -50,7 +50,7 @@ class Compiled:
         return int(items.kind[item]), int(items.block[item]), int(items.slot[item])
 
     def end(self):
-        """The work begun last is done, if it was no promotion."""
+        """Complete the work begun last if it was not a promotion."""
         slot = self.smq.work.slot[self.running]
         if self.smq.work.kind[self.running] == work.DEMOTE:
             self.smq.demoted(slot)
@@ -78,7 +78,7 @@ class Compiled:
         return hotspot.queue.nodes.level[: hotspot.state[USED]].tolist()
 
     def hotspot_size(self):
-        """Blocks each, entries, entries in the top levels."""
+        """Return blocks per entry, entries, and entries in the top levels."""
         hotspot = self.smq.hotspot
         return hotspot.blocks_each, hotspot.queue.nodes.entries, hotspot.queue.in_top
 
@@ -87,7 +87,7 @@ class Compiled:
 
 
 class Plain:
-    """The reference's."""
+    """Adapter of the reference's policy."""
 
     kinds = {plain.Kind.PROMOTION: 0, plain.Kind.DEMOTION: 1, plain.Kind.WRITE_BACK: 2}
 
@@ -141,7 +141,7 @@ both = pytest.mark.parametrize("make", [Compiled, Plain])
 
 
 def promoted_at(policy, reads, latency_ns, background=(), until=10**18):
-    """Which of the reads of block 0 is let in; every completion is a tick, and every second."""
+    """Return the read of block 0 that promotes it; completions and full seconds are ticks."""
     policy.tick(0)
     seconds = count(SECOND, SECOND)
     others = iter([*background, (10**18, 0)])
@@ -171,13 +171,13 @@ def every(seconds):
 
 
 @both
-def test_a_block_read_again_and_again_is_let_in_at_the_thirteenth_time(make):
-    """A level of 48 takes 12 hits that raise by 4."""
+def test_a_block_is_promoted_at_its_thirteenth_read(make):
+    """Level 48 takes 12 hits, each of which raises it by 4."""
     assert promoted_at(make(16384), range(0, 900 * MS, 12 * MS), 12 * MS - 1) == 13
 
 
 @both
-def test_without_a_tick_a_block_rises_once(make):
+def test_without_a_tick_a_block_rises_one_step(make):
     policy = make(16384)
     policy.tick(0)
     assert all(policy.miss(0) < 0 for _ in range(2000))
@@ -188,12 +188,12 @@ def test_without_a_tick_a_block_rises_once(make):
 @pytest.mark.parametrize(
     ("period", "read"), [(0.1, 12), (0.25, 6), (0.5, 4), (1.5, 3), (5, 2), (30, 2)]
 )
-def test_a_block_alone_is_let_in_after_the_first_second(make, period, read):
+def test_a_single_block_is_promoted_sooner_after_the_first_second(make, period, read):
     assert promoted_at(make(16384), every(period), 8 * MS) == read
 
 
 def among_misses(policy, period, seconds):
-    """The same among 125 misses a second anywhere in a TiB, which filled the hotspot queue."""
+    """Do the same among 125 misses a second anywhere in a TiB, which fill the hotspot queue."""
     random = Random(1)
     misses = [(i * 8 * MS + 1, random.randrange(1, 1 << 24)) for i in range(125 * (34 + seconds))]
     reads = (34 * SECOND + now for now in every(period))
@@ -201,14 +201,14 @@ def among_misses(policy, period, seconds):
 
 
 @both
-def test_among_many_misses_a_block_has_to_be_read_often(make):
+def test_among_many_misses_a_block_is_promoted_at_its_thirteenth_read(make):
     assert among_misses(make(16384, 1024 * GIB), 0.1, 3) == 13
 
 
 @both
 @pytest.mark.parametrize("period", [1, 5])
-def test_among_many_misses_one_a_second_is_not_enough(make, period):
-    """It has left the queue before it comes again."""
+def test_among_many_misses_one_read_a_second_does_not_promote(make, period):
+    """It leaves the queue before it is read again."""
     assert among_misses(make(16384, 1024 * GIB), period, 16) is None
 
 
@@ -216,7 +216,7 @@ def test_among_many_misses_one_a_second_is_not_enough(make, period):
 @pytest.mark.parametrize(
     ("touched", "high"), [(10, 10), (64, 64), (65, 64), (640, 144), (4096, 640)]
 )
-def test_redistribution_puts_few_hotspot_blocks_high_up(make, touched, high):
+def test_redistribution_moves_few_hotspot_blocks_to_the_top_levels(make, touched, high):
     policy = make(16384)
     policy.tick(0)
     for number in range(touched):
@@ -238,17 +238,17 @@ def test_redistribution_puts_few_hotspot_blocks_high_up(make, touched, high):
         (163840, 64, 1024 * GIB, (16, 40960, 640)),
     ],
 )
-def test_the_hotspot_queue_spans_four_caches_or_the_origin(make, blocks, kib, origin, size):
+def test_the_hotspot_queue_covers_four_cache_sizes_or_the_origin(make, blocks, kib, origin, size):
     assert make(blocks, origin, kib * 1024).hotspot_size() == size
 
 
 @both
 @pytest.mark.parametrize(("spans", "threshold"), [(1, 0), (2, 32), (4, 48)])
-def test_the_more_misses_the_hotspot_queue_knows_the_more_is_let_in(make, spans, threshold):
-    """15.6 % of the entries are high up; misses are spread over so many times its size."""
+def test_a_higher_hit_ratio_of_the_hotspot_queue_lowers_the_threshold(make, spans, threshold):
+    """15.6 % of the entries are in the top levels; misses span `spans` times the queue's size."""
     random = Random(1)
     policy = make(4096)
-    assert policy.threshold() == 64  # nothing, before the first tick
+    assert policy.threshold() == 64  # no promotion before the first tick
     policy.tick(0)
     for now in (2 * SECOND, 2 * SECOND + 1):
         for _ in range(6000):
@@ -258,7 +258,7 @@ def test_the_more_misses_the_hotspot_queue_knows_the_more_is_let_in(make, spans,
 
 
 @both
-def test_misses_all_over_a_large_origin_are_rarely_let_in(make):
+def test_misses_spread_over_a_large_origin_keep_the_threshold_high(make):
     random = Random(1)
     policy = make(1024)
     policy.tick(0)
@@ -276,7 +276,7 @@ def test_misses_all_over_a_large_origin_are_rarely_let_in(make):
     ("reads_each", "reads_a_tick", "promoted"),
     [(16, 1, 1000), (1, 1, 988), (16, 32, 0), (1, 32, 0)],
 )
-def test_a_scan_is_let_in_if_every_read_is_a_tick(make, reads_each, reads_a_tick, promoted):
+def test_a_scan_is_promoted_if_every_read_is_a_tick(make, reads_each, reads_a_tick, promoted):
     policy = make(16384, 1024 * GIB)
     policy.tick(0)
     let_in = set()
@@ -290,7 +290,7 @@ def test_a_scan_is_let_in_if_every_read_is_a_tick(make, reads_each, reads_a_tick
 
 
 @both
-def test_whole_blocks_are_let_in_while_there_is_room(make):
+def test_whole_block_writes_are_promoted_while_slots_are_free(make):
     policy = make(1024)
     policy.tick(0)
     answers = [policy.miss(block, write=True, fast=True) for block in range(3000)]
@@ -299,20 +299,20 @@ def test_whole_blocks_are_let_in_while_there_is_room(make):
 
 
 def full(make, blocks):
-    """A cache of blocks 0, 1, ..., all clean, and one that promotes every miss."""
+    """Return a full cache of clean blocks 0, 1, ... whose policy promotes every miss."""
     policy = make(blocks)
     policy.tick(0)
     for block in range(blocks):
         policy.miss(block, write=True, fast=True)
         policy.filled(block)
-    for _ in range(20):  # now the hotspot queue finds what it looks for
+    for _ in range(20):  # now the hotspot queue has hits
         policy.miss(10**6)
         policy.tick(1)
     return policy
 
 
 @both
-def test_a_full_cache_exchanges_nothing_before_its_60_seconds_and_then_a_quarter_at_a_time(make):
+def test_a_full_cache_demotes_nothing_for_60_seconds_and_then_a_quarter_at_a_time(make):
     policy = full(make, 1024)
     for _ in range(2000):
         assert policy.miss(10**6) == -1
@@ -327,7 +327,7 @@ def test_a_full_cache_exchanges_nothing_before_its_60_seconds_and_then_a_quarter
 
 
 @both
-def test_half_of_the_cache_is_exchanged_in_a_period(make):
+def test_half_of_the_cache_is_replaced_in_a_period(make):
     policy = full(make, 64)
     left = 0
     for now in (61 * SECOND, 62 * SECOND):
@@ -344,7 +344,7 @@ def test_half_of_the_cache_is_exchanged_in_a_period(make):
 
 
 @both
-def test_the_item_queued_last_is_begun_first(make):
+def test_the_last_queued_work_begins_first(make):
     policy = make(1024)
     policy.tick(0)
     for block in (0, 16, 32):
@@ -356,10 +356,10 @@ def test_the_item_queued_last_is_begun_first(make):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_engine_and_reference_decide_alike(seed):
+def test_engine_and_reference_make_the_same_decisions(seed):
     """Some thousand random calls, with more blocks than the hotspot queue holds.
 
-    Now and then all that is queued is done, and the cache is stopped and started again.
+    From time to time all queued work is done and the cache is reloaded.
     """
     random = Random(seed)
     blocks = random.choice([8, 64, 200])

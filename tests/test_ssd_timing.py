@@ -24,7 +24,7 @@ def drive(name: str, **changes: object) -> SolidState:
 
 
 class Ssd:
-    """DESIGN.md 2.7, written down as it stands there."""
+    """DESIGN.md 2.7, implemented literally."""
 
     def __init__(self, timing: Timing) -> None:
         self.t = timing
@@ -81,7 +81,7 @@ class Ssd:
 def closed_loop(
     t: Timing, *, write: bool, length: int, depth: int, count: int, pattern: str
 ) -> float:
-    """Return requests a second of the second half of a closed loop."""
+    """Return the requests per second of the second half of a closed loop."""
     ssd, rng, blocks = Ssd(t), random.Random(1), t.capacity_bytes // length
     outstanding = [0] * depth
     half = 0
@@ -99,13 +99,13 @@ def closed_loop(
 
 
 def filling(t: Timing, length: int) -> int:
-    """Return requests enough for the buffer to be full in the half that counts."""
+    """Return a number of requests that fills the buffer before the measured half."""
     units = length // t.unit_bytes
     return 10_000 + 4 * t.dies * t.buffer_ns // (units * t.program_ns + t.scatter_ns)
 
 
 @pytest.mark.parametrize("name", SSDS)
-def test_latency_at_depth_1_is_the_datasheets(name):
+def test_latency_at_depth_1_equals_the_datasheet(name):
     d = drive(name)
     reads = [Ssd(timing(d)).submit(0, False, u * 4096, 4096) for u in range(3 * 10_000)]
     if d.read_step_ns == 0:
@@ -115,32 +115,32 @@ def test_latency_at_depth_1_is_the_datasheets(name):
 
 
 @pytest.mark.parametrize("name", SSDS)
-def test_random_reads_a_second(name):
+def test_random_read_iops_equal_the_datasheet(name):
     d = drive(name)
-    depth = 32 if d.sequential_read < 600e6 else 256  # what SATA and NVMe datasheets are taken at
+    depth = 32 if d.sequential_read < 600e6 else 256  # queue depth of SATA and NVMe datasheets
     reached = closed_loop(
         timing(d), write=False, length=4096, depth=depth, count=20_000, pattern="random"
     )
-    # where the link's own limit is lower, that is what counts
+    # the link's own limit, if it is lower
     expected = min(d.random_read_iops, d.sequential_read / 4096)
     assert reached == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("name", SSDS)
-def test_steady_random_writes_a_second(name):
+def test_steady_random_write_iops_equal_the_datasheet(name):
     d = drive(name)
     t = timing(d)
     count = filling(t, 4096)
     even = closed_loop(t, write=True, length=4096, depth=64, count=count, pattern="balanced")
-    # 3D XPoint's datasheet gives a random rate above its sequential one: no p and s have that
+    # 3D XPoint's datasheet has a random rate above its sequential one: no p and s give that
     expected = min(d.random_write_iops, d.sequential_write / 4096)
     assert even == pytest.approx(expected, rel=0.02)
     anywhere = closed_loop(t, write=True, length=4096, depth=64, count=count, pattern="random")
-    assert anywhere == even  # writes go to the dies in turn, wherever they are addressed
+    assert anywhere == even  # writes go to the dies in turn, whatever their addresses
 
 
 @pytest.mark.parametrize("name", SSDS)
-def test_sequential_rates_of_128_kib(name):
+def test_sequential_rates_at_128_kib_equal_the_datasheet(name):
     d = drive(name)
     t = timing(d)
     length = 131_072
@@ -161,7 +161,7 @@ def test_die_times_solve_their_equations(name):
     assert 32 * t.program_ns + t.scatter_ns == pytest.approx(per_128k, rel=0.001)
 
 
-def test_what_no_ssd_can_do_is_refused():
+def test_impossible_datasheets_are_refused():
     too_few = "1 dies of this latency cannot reach these read rates: the minimum is 14"
     with pytest.raises(ValueError, match=too_few):
         drive("samsung-pm883-960gb", dies=1)

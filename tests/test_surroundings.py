@@ -1,4 +1,4 @@
-"""A full disk, closed streams, odd names, signals: one message, no file that is half written."""
+"""A full disk, closed streams, odd names, signals: one message, no partial file."""
 
 import json
 import os
@@ -29,14 +29,14 @@ def heeds_signals():
 def started(command, folder, **how):
     how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
     env = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
-    env["PYTHONDONTWRITEBYTECODE"] = "1"  # a full disk would leave half of that, too
+    env["PYTHONDONTWRITEBYTECODE"] = "1"  # on a full disk that would be partial too
     env.pop("PYTHONUNBUFFERED", None)
     how["preexec_fn"] = heeds_signals  # also where these tests run under nohup
     return subprocess.Popen(command, cwd=folder, env=env, text=True, **how)
 
 
 def shell(line, folder):
-    """Run a line of shell in which $H is the program; return its exit code and what it said."""
+    """Run a shell line in which $H is the program; return exit code, stdout and stderr."""
     line = line.replace("$H", " ".join(HYBRIDSIM))
     child = started(["bash", "-c", line], folder)
     out, err = child.communicate()
@@ -51,7 +51,7 @@ def trace(tmp_path):
 
 
 class TestWholeFile:
-    def test_it_takes_its_place_when_all_is_written(self, tmp_path):
+    def test_a_file_is_replaced_when_it_is_complete(self, tmp_path):
         target = tmp_path / "a"
         target.write_text("old")
         target.chmod(0o640)
@@ -64,7 +64,7 @@ class TestWholeFile:
         assert os.listdir(tmp_path) == ["a"]
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
-    def test_whatever_fails_all_is_as_it_was(self, error, tmp_path):
+    def test_a_failed_write_leaves_no_file(self, error, tmp_path):
         def fail():
             with whole_file(tmp_path / "a") as stream:
                 stream.write(b"half")
@@ -74,19 +74,19 @@ class TestWholeFile:
             fail()
         assert os.listdir(tmp_path) == []
 
-    def test_a_link_stays_one(self, tmp_path):
+    def test_writing_through_a_link_keeps_the_link(self, tmp_path):
         (tmp_path / "link").symlink_to(tmp_path / "a")
         write_text(tmp_path / "link", "x")
         assert (tmp_path / "a").read_text() == "x"
         assert (tmp_path / "link").is_symlink()
 
     @pytest.mark.parametrize("name", ["nowhere/a", ".", "/dev/full", "a" * 300])
-    def test_why_it_cannot_be_is_told_with_its_name(self, name, tmp_path, monkeypatch):
+    def test_the_error_of_a_failed_write_names_the_file(self, name, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(UsageError, match=f"cannot write {name[:200]}"):
             write_text(name, "x" * 10_000)
 
-    def test_a_name_that_is_no_utf_8_is_written_as_escapes(self, tmp_path):
+    def test_bytes_that_are_not_utf_8_are_written_as_escapes(self, tmp_path):
         name = os.fsdecode(b"\xff.toml")
         write_text(tmp_path / "a", name)
         assert (tmp_path / "a").read_text() == "\\udcff.toml"
@@ -108,7 +108,7 @@ if sys.argv[1] == "4":
 
 
 @pytest.mark.parametrize("part", range(5))
-def test_wherever_it_is_killed_a_file_is_whole_or_not_there(part, tmp_path):
+def test_a_killed_writer_leaves_a_complete_file_or_none(part, tmp_path):
     child = started([sys.executable, "-c", PARTS, str(part)], tmp_path)
     child.communicate()
     assert child.returncode == -signal.SIGKILL
@@ -117,7 +117,7 @@ def test_wherever_it_is_killed_a_file_is_whole_or_not_there(part, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "told"),
+    ("line", "code", "expected"),
     [
         ("$H trace convert a.csv b.csv <&- >&- 2>&- && cat b.csv", 0, HEADER),
         ("$H trace info nowhere 2>/dev/full", 3, ""),
@@ -129,13 +129,13 @@ def test_wherever_it_is_killed_a_file_is_whole_or_not_there(part, tmp_path):
         ("$H trace gen random,requests=9999 - | head -1; echo ${PIPESTATUS[0]}", 0, "141"),
     ],
 )
-def test_odd_surroundings(line, code, told, trace):
+def test_odd_environments_give_output_or_one_message(line, code, expected, trace):
     returned, out, err = shell(line, trace)
     assert returned == code
-    assert told in out + err
+    assert expected in out + err
 
 
-def test_a_sweep_on_a_full_disk_goes_on_when_there_is_room(trace):
+def test_a_sweep_stopped_by_a_full_disk_can_be_continued(trace):
     line = "$H sweep a.csv --vary cache.size=10%,20%,30% --workers 1 --folder f"
     code, out, err = shell(f"ulimit -f 10; {line}", trace)
     assert (code, out) == (2, "")
@@ -148,8 +148,8 @@ def test_a_sweep_on_a_full_disk_goes_on_when_there_is_room(trace):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_a_signal_leaves_nothing_half_written(number, code, tmp_path):
-    """It comes while the output is under way."""
+def test_a_signal_leaves_no_partial_file(number, code, tmp_path):
+    """It arrives while the output is being written."""
     out = tmp_path / "out"
     out.mkdir()
     child = started([*HYBRIDSIM, "trace", "gen", "random,requests=100M", str(out / "b.csv")], out)

@@ -1,4 +1,4 @@
-"""Sweeps: what is varied, that each point is computed once, and what all of them say together."""
+"""Sweeps: axes, computing each point exactly once, searches, and reports."""
 
 import contextlib
 import json
@@ -49,13 +49,13 @@ GOOD = 180  # of these
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    """A capture that nobody reads here: its bytes are part of what results are kept by."""
+    """Return a capture whose contents are not used: its bytes are part of the key of results."""
     path = tmp_path_factory.mktemp("trace") / "any.csv"
     path.write_text(HEAD + "0,R,0,4096,,\n5,W,8192,4096,,\n")
     return str(path)
 
 
-# What is varied
+# Axes
 
 
 def test_any_key_of_a_scenario_can_be_set():
@@ -73,13 +73,13 @@ def test_any_key_of_a_scenario_can_be_set():
         ("larc+arc", ("larc", "arc")),
     ],
 )
-def test_a_policy_is_short_for_admission_and_replacement(name, both):
+def test_cache_policy_sets_admission_and_replacement(name, both):
     cache = Scenario.default().with_values({"cache.policy": name}).cache
     assert (cache.admission, cache.replacement) == both
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("cache.sise", 1, "--set cache.sise: unknown key 'sise': did you mean 'size'?"),
         ("cahce.size", 1, "there is no table 'cahce': did you mean 'cache'?"),
@@ -88,51 +88,51 @@ def test_a_policy_is_short_for_admission_and_replacement(name, both):
         ("cache.size", "many", "--set cache.size: 'many' is not a size"),
     ],
 )
-def test_what_cannot_be_set_is_told_with_its_key(key, value, said):
+def test_the_error_of_a_wrong_setting_names_its_key(key, value, message):
     with pytest.raises(ScenarioError) as caught:
         Scenario.default().with_values({key: value})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @given(st.one_of(st.integers(), st.booleans(), st.text("abc1.,% ", min_size=1).map(str.strip)))
-def test_a_value_that_is_written_is_read_as_it_was(value):
+def test_a_written_value_reads_back_equal(value):
     assert value == "" or value_of(written(value)) == value
 
 
-def test_values_stand_between_commas():
+def test_values_are_separated_by_commas():
     assert values_of("16GiB,2,true") == ["16GiB", 2, True]
     assert values_of('[1, 2],"a,b"') == [[1, 2], "a,b"]
 
 
 @pytest.mark.parametrize(
-    ("said", "values"),
+    ("notation", "values"),
     [
         ("1GiB..16GiB:5:log", ["1GiB", "2GiB", "4GiB", "8GiB", "16GiB"]),
         ("10%..30%:3", ["10%", "20%", "30%"]),
         ("1ms..3ms:3", ["1ms", "2ms", "3ms"]),
         ("4..8:3", [4, 6, 8]),
-        ("1..2:9", [1, 2]),  # whole numbers stay whole, and each stands once
+        ("1..2:9", [1, 2]),  # integers stay integers, without duplicates
         ("0.5..1.0:2", [0.5, 1.0]),
     ],
 )
-def test_a_range_is_of_what_its_ends_are(said, values):
-    assert axis_of(f"k={said}").values == values
+def test_a_range_has_the_unit_and_type_of_its_ends(notation, values):
+    assert axis_of(f"k={notation}").values == values
 
 
 @given(st.integers(1, 2**40), st.integers(1, 2**40), st.floats(0, 1), st.booleans())
-def test_a_range_keeps_within_its_ends(low, more, share, log):
+def test_values_of_a_range_are_within_its_ends(low, more, share, log):
     assert low <= Range(low, low + more, log=log).at(share) <= low + more
 
 
 @pytest.mark.parametrize(
-    "said", ["k", "k=", "k=9..1:3", "k=1..2:x", "k=lru..arc:3", "k=0..4:3:log"]
+    "notation", ["k", "k=", "k=9..1:3", "k=1..2:x", "k=lru..arc:3", "k=0..4:3:log"]
 )
-def test_what_is_no_range_is_refused(said):
+def test_invalid_ranges_are_refused(notation):
     with pytest.raises(UsageError):
-        axis_of(said)
+        axis_of(notation)
 
 
-def test_a_file_says_the_same_as_options(trace):
+def test_a_plan_file_specifies_the_same_as_options(trace):
     file = plan_file.loads(
         f'[sweep]\ntraces = ["{trace}"]\nobjectives = ["mean", "dwpd"]\nseeds = 3\n'
         "[vary]\nbacking.members = {from = 4, to = 8, steps = 3}\n"
@@ -148,7 +148,7 @@ def test_a_file_says_the_same_as_options(trace):
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("content", "message"),
     [
         ("[sweep]\ntraces = ['a']\nkind = 'gird'", "sweep.toml:3:8: kind cannot be 'gird'"),
         ("[sweep]\ntrace = ['a']", "unknown key 'trace': did you mean 'traces'?"),
@@ -157,76 +157,82 @@ def test_a_file_says_the_same_as_options(trace):
         ("[sweep\n", "sweep.toml:1"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_with_its_place(said, told):
+def test_the_error_of_a_plan_file_names_its_place(content, message):
     with pytest.raises(ScenarioError) as caught:
-        plan_file.loads(said)
-    assert told in str(caught.value)
+        plan_file.loads(content)
+    assert message in str(caught.value)
 
 
-# Each point once
+# Each point is computed once
 
 
 def lines(folder):
-    """The keys of whole lines; one that a client still writes, or was killed in, is none."""
-    found = []
+    """Return the keys of complete lines; skip a line that is being written or was cut by a kill."""
+    keys = []
     for each in (folder / RESULTS).read_text().splitlines():
         with contextlib.suppress(json.JSONDecodeError):
-            found.append(json.loads(each)["key"])
-    return found
+            keys.append(json.loads(each)["key"])
+    return keys
 
 
-def compared(found):
-    """All that was found, to the last bit."""
-    return json.dumps(found.records, sort_keys=True)
+def compared(outcome):
+    """Return all results as text, bit by bit."""
+    return json.dumps(outcome.records, sort_keys=True)
 
 
-def test_all_points_are_computed_once_and_those_that_fail_stop_nothing(trace, tmp_path):
-    told = []
-    found = sweep(plan(trace), tmp_path, 1, tell=lambda _, s: s and told.append(s), compute=made_up)
-    assert (len(found.settings), len(found.failed), len(told)) == (GOOD, POINTS - GOOD, POINTS)
+def test_all_points_are_computed_once_and_failures_do_not_stop_the_sweep(trace, tmp_path):
+    progress = []
+    outcome = sweep(
+        plan(trace), tmp_path, 1, tell=lambda _, s: s and progress.append(s), compute=made_up
+    )
+    assert (len(outcome.settings), len(outcome.failed), len(progress)) == (
+        GOOD,
+        POINTS - GOOD,
+        POINTS,
+    )
     assert len(set(lines(tmp_path))) == len(lines(tmp_path)) == GOOD
-    assert {each.why for each in found.failed} == {"ValueError: unlucky"}
+    assert {each.why for each in outcome.failed} == {"ValueError: unlucky"}
     command = f"hybridsim replay {trace} --set backing.members={UNLUCKY} --set cache.size=1GiB"
-    assert any(each.command.startswith(command) for each in found.failed)
+    assert any(each.command.startswith(command) for each in outcome.failed)
 
 
-def test_a_result_is_on_disk_before_it_is_told(trace, tmp_path):
-    def tell(progress, settled):
+def test_a_result_is_on_disk_before_it_is_reported(trace, tmp_path):
+    def check(progress, settled):
         if settled is not None and settled.row is not None:
             assert settled.point.key in lines(tmp_path)
 
-    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=tell, compute=made_up)
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=check, compute=made_up)
 
 
-def test_what_is_known_is_not_computed_again_and_is_the_same(trace, tmp_path):
+def test_known_results_are_reused_unchanged(trace, tmp_path):
     first = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
     again = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
     more = sweep(plan(trace), tmp_path, 1, compute=made_up)
     assert (again.computed, again.known) == (0, first.computed)
-    assert more.known == first.computed  # speed 1.0 is what the scenario says anyway
+    assert more.known == first.computed  # speed 1.0 is the default of the scenario
     assert compared(again) == compared(first)
 
 
-def test_a_torn_line_is_passed_over(trace, tmp_path):
+def test_a_truncated_line_is_skipped(trace, tmp_path):
     first = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
     data = (tmp_path / RESULTS).read_bytes()
-    (tmp_path / RESULTS).write_bytes(data[:-100])  # the end of the last line is lost
+    (tmp_path / RESULTS).write_bytes(data[:-100])  # truncate the last line
     again = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=made_up)
     assert (again.computed, again.known) == (1, first.computed - 1)
     assert compared(again) == compared(first)
 
 
-def test_what_else_changes_a_result_makes_it_another_point(trace, tmp_path):
+def test_the_key_of_a_point_depends_on_trace_and_scenario(trace, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text(Path(trace).read_text() + "9,R,0,4096,,\n")
     sites = [Scenario.default(), Scenario.default().with_options(seed=2)]
     keys = set()
     for path in (trace, str(other)):
         for site in sites:
-            made = plan(path, [])
+            planned = plan(path, [])
             store = tmp_path / "store"
-            found = sweep(made.__class__(made.traces, site), store, 1, compute=made_up)
-            keys |= {each.key for setting in found.settings for each in setting.points}
+            outcome = sweep(planned.__class__(planned.traces, site), store, 1, compute=made_up)
+            keys |= {each.key for setting in outcome.settings for each in setting.points}
     assert len(keys) == 4
 
 
@@ -241,7 +247,7 @@ def holding(folder, key, begun, end):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_what_another_client_computes_is_left_to_it_until_it_dies(tmp_path):
+def test_a_point_claimed_by_another_client_is_free_after_its_death(tmp_path):
     key = "ab" * 32
     begun, end = FORK.Event(), FORK.Event()
     other = FORK.Process(target=holding, args=(tmp_path, key, begun, end))
@@ -256,7 +262,7 @@ def test_what_another_client_computes_is_left_to_it_until_it_dies(tmp_path):
 
 
 class Watched(Here):
-    """A crew of three that tells what is under way at once."""
+    """A crew of three workers that records which points run concurrently."""
 
     room = 3
     lanes = 1
@@ -270,29 +276,29 @@ class Watched(Here):
         return super().next(timeout_s)
 
 
-def test_the_first_point_of_a_compiled_kind_goes_ahead(trace, tmp_path):
+def test_the_first_point_of_each_compiled_machine_runs_before_the_others(trace, tmp_path):
     crew = Watched(made_up)
     with Store(tmp_path) as store:
         axes = ("cache.policy=lru,arc", "cache.size=1GiB..8GiB:4:log")
-        made = plan(trace, axes)
-        UnderWay(made).run(Running(lambda: crew, store))
+        planned = plan(trace, axes)
+        UnderWay(planned).run(Running(lambda: crew, store))
     first, *others = crew.together
     assert first == [{"cache.policy": name, "cache.size": "1GiB"} for name in ("lru", "arc")]
     assert len(others[1]) == 3
 
 
-def test_points_that_share_what_a_worker_keeps_go_to_one_worker():
+def test_points_that_share_cached_data_go_to_one_worker():
     assert list(dealt("aaabbbc", 1)) == list("aaabbbc")
     assert list(dealt("aaaabbb", 2)) == list("abababa")
     assert sorted(dealt("abc", 7)) == list("abc")
 
 
-def test_only_what_is_left_to_chance_is_repeated(trace, tmp_path):
+def test_only_random_settings_are_repeated_over_seeds(trace, tmp_path):
     axes = ("cache.admission=always,probabilistic",)
-    found = sweep(plan(trace, axes, seeds=4), tmp_path, 1, compute=made_up)
-    numbers = {each.values["cache.admission"]: each.estimates[0].n for each in found.settings}
+    outcome = sweep(plan(trace, axes, seeds=4), tmp_path, 1, compute=made_up)
+    numbers = {each.values["cache.admission"]: each.estimates[0].n for each in outcome.settings}
     assert numbers == {"always": 1, "probabilistic": 4}
-    commands = [each.command for each in found.settings[1].points]
+    commands = [each.command for each in outcome.settings[1].points]
     assert [each.rpartition("--seed ")[2] for each in commands] == ["1", "2", "3", "4"]
 
 
@@ -302,7 +308,7 @@ RUN = [sys.executable, str(TESTS / "sweep_points.py")]
 
 
 def client(trace, folder):
-    """A sweep in a process of its own, begun."""
+    """Start a sweep in a separate process."""
     process = FORK.Process(target=serial_client, args=(trace, folder))
     process.start()
     return process
@@ -310,13 +316,13 @@ def client(trace, folder):
 
 def serial_client(trace, folder):
     os.environ["NOTES"] = str(folder / "notes")
-    found = sweep(plan(trace), folder, 1, compute=noted)
+    outcome = sweep(plan(trace), folder, 1, compute=noted)
     with (folder / "ends").open("a") as ends:
-        ends.write(f"{len(found.settings)} {found.computed} {found.known}\n")
+        ends.write(f"{len(outcome.settings)} {outcome.computed} {outcome.known}\n")
 
 
 def ends(folder):
-    """What clients said at their ends: settings, points computed, points known from before."""
+    """Return the final output of clients: settings, points computed, points reused."""
     return [tuple(map(int, each.split())) for each in (folder / "ends").read_text().splitlines()]
 
 
@@ -325,7 +331,7 @@ def lines_if_any(folder):
 
 
 def check_whole(trace, folder, lost):
-    """All points are there once, no more work was lost, and all is what one run finds."""
+    """Check that all points exist once, no more work was lost, and results equal a single run."""
     keys = lines(folder)
     assert len(keys) == len(set(keys)) == GOOD
     notes = (folder / "notes").read_text().split()
@@ -336,7 +342,7 @@ def check_whole(trace, folder, lost):
 
 
 def kill(process, folder, draw):
-    """Kill a client when it has finished a few points more: while it computes, writes or tells."""
+    """Kill a client after a few more points: while it computes, writes or reports."""
     before = lines_if_any(folder)
     more = len(before) + int(draw.integers(0, 9))
     while len(lines_if_any(folder)) < more:
@@ -368,7 +374,7 @@ def test_twenty_killed_clients_lose_nothing_and_repeat_nothing(trace, tmp_path):
     check_killed(trace, tmp_path, 20)
 
 
-def test_two_clients_share_a_folder_and_its_work(trace, tmp_path):
+def test_two_clients_share_the_work_of_one_folder(trace, tmp_path):
     clients = [client(trace, tmp_path) for _ in range(2)]
     for each in clients:
         each.join()
@@ -378,12 +384,12 @@ def test_two_clients_share_a_folder_and_its_work(trace, tmp_path):
     check_whole(trace, tmp_path, lost=0)
 
 
-def program(trace, folder, who):
-    """A sweep as a program of its own, with workers or a scheduler."""
+def program(trace, folder, crew):
+    """Start a sweep as a separate program, with workers or a scheduler."""
     paths = os.pathsep.join([str(TESTS), str(TESTS.parent)])
     notes = {"NOTES": str(folder / "notes"), "PYTHONPATH": paths}
     return subprocess.Popen(
-        [*RUN, trace, str(folder), who], env=os.environ | notes, stdout=subprocess.PIPE, text=True
+        [*RUN, trace, str(folder), crew], env=os.environ | notes, stdout=subprocess.PIPE, text=True
     )
 
 
@@ -397,22 +403,22 @@ def test_twenty_killed_clients_with_workers_lose_nothing_and_repeat_nothing(trac
         kill(process, tmp_path, draw)
         process.wait()
     assert program(trace, tmp_path, "2").communicate()[0].split()[-3:-2] == [str(GOOD)]
-    check_whole(trace, tmp_path, lost=20 * 2 * 3)  # two workers, each with points ahead
+    check_whole(trace, tmp_path, lost=20 * 2 * 3)  # two workers, each with points in its queue
 
 
-@pytest.mark.parametrize(("swing", "is_told"), [(1.05, False), (2.0, True)])
-def test_settings_judged_by_unlike_requests_are_told_apart(trace, tmp_path, swing, is_told):
+@pytest.mark.parametrize(("swing", "has_note"), [(1.05, False), (2.0, True)])
+def test_settings_measured_on_different_requests_get_a_note(trace, tmp_path, swing, has_note):
     def judged(point):
         larger = point.values[1][1] == "16GiB"
         return made_up(point) | {"alone.mean.reads.warm": 3e7 / 7 * (swing if larger else 1)}
 
-    found = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=judged)
-    assert ("alone take 4.29 ms to 8.57 ms a read" in " ".join(text(found).split())) == is_told
-    assert bool(found.to_dict()["notes"]) == is_told
+    outcome = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=judged)
+    assert ("alone take 4.29 ms to 8.57 ms a read" in " ".join(text(outcome).split())) == has_note
+    assert bool(outcome.to_dict()["notes"]) == has_note
 
 
 def dies_once(point):
-    """Kill the worker at one point, at its first try."""
+    """Kill the worker at one point on the first attempt."""
     mark = Path(os.environ["MARK"])
     if point.scenario.backing.members == 5 and not mark.exists():
         mark.touch()
@@ -420,7 +426,7 @@ def dies_once(point):
     return slowly(point)
 
 
-def test_workers_may_die_and_find_what_one_process_finds(trace, tmp_path, monkeypatch):
+def test_results_with_dying_workers_equal_those_of_one_process(trace, tmp_path, monkeypatch):
     pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
     monkeypatch.setenv("MARK", str(tmp_path / "mark"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(TESTS.parent)]))
@@ -440,7 +446,7 @@ def dask(what, *arguments):
 
 
 @pytest.mark.long
-def test_a_scheduler_of_its_own_does_the_same_and_may_restart(trace, tmp_path):
+def test_results_with_a_restarted_scheduler_equal_those_of_one_process(trace, tmp_path):
     pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
     import socket
 
@@ -475,14 +481,14 @@ def test_a_scheduler_of_its_own_does_the_same_and_may_restart(trace, tmp_path):
 # Searches
 
 
-def test_a_search_at_random_draws_each_setting_once_and_the_same_every_time(trace):
-    made = plan(trace, AXES, kind="random", trials=50)
-    first, again = (next(search(made)) for _ in range(2))
+def test_a_random_search_draws_distinct_settings_reproducibly(trace):
+    planned = plan(trace, AXES, kind="random", trials=50)
+    first, again = (next(search(planned)) for _ in range(2))
     assert first == again
     assert len({repr(each) for each in first}) == 50
 
 
-def test_a_pareto_search_goes_on_where_it_was(trace, tmp_path):
+def test_an_interrupted_pareto_search_continues(trace, tmp_path):
     pytest.importorskip("optuna", reason="needs hybridsim[opt]")
     how = {"kind": "pareto", "trials": 60}
     axes = ("backing.members=4..12", "cache.size=1GiB..1024GiB:log", "replay.speed=1.0..9.0")
@@ -494,24 +500,24 @@ def test_a_pareto_search_goes_on_where_it_was(trace, tmp_path):
     assert compared(resumed) == compared(first)
 
 
-def test_a_pareto_search_moves_to_what_is_better(trace):
-    """A larger cache costs nothing here, so later generations have larger ones."""
+def test_a_pareto_search_moves_towards_better_settings(trace):
+    """A larger cache has no cost here, so later generations have larger ones."""
     pytest.importorskip("optuna", reason="needs hybridsim[opt]")
-    made = plan(trace, ("cache.size=1GiB..1024GiB:log", "backing.members=4..12"), kind="pareto")
-    asking = search(made)
+    planned = plan(trace, ("cache.size=1GiB..1024GiB:log", "backing.members=4..12"), kind="pareto")
+    asking = search(planned)
     batch, sizes = next(asking), []
-    for _ in range(made.trials // 20 - 1):
+    for _ in range(planned.trials // 20 - 1):
         shares = [np.log2(parse_size(each["cache.size"])) for each in batch]
         sizes.append(np.mean(shares))
         batch = asking.send([(1 / s, s, e["backing.members"]) for s, e in zip(shares, batch)])
     assert sizes[-1] > sizes[0] + 1
 
 
-# What all of them say together
+# Summaries
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
-def test_a_front_is_what_nothing_beats(rows):
+def test_the_front_is_the_set_of_undominated_settings(rows):
     def beats(one, other):
         return one != other and all(a <= b for a, b in zip(one, other))
 
@@ -519,42 +525,44 @@ def test_a_front_is_what_nothing_beats(rows):
     assert undominated(np.array(rows, float)) == naive
 
 
-def test_the_key_that_moves_an_objective_explains_it(trace, tmp_path):
-    found = sweep(plan(trace, ("backing.members=4..12:9", "replay.speed=1.0,2.0")), tmp_path, 1,
+def test_the_key_that_changes_an_objective_has_the_largest_effect(trace, tmp_path):
+    outcome = sweep(plan(trace, ("backing.members=4..12:9", "replay.speed=1.0,2.0")), tmp_path, 1,
                   compute=made_up)  # fmt: skip
-    shares = {(each.key, each.objective.text): each.share for each in found.effects}
-    assert shares["backing.members", "dwpd"] == pytest.approx(1, abs=0.1)  # numbers in quarters
+    shares = {(each.key, each.objective.text): each.share for each in outcome.effects}
+    assert shares["backing.members", "dwpd"] == pytest.approx(
+        1, abs=0.1
+    )  # values grouped into quarters
     assert shares["replay.speed", "dwpd"] == 0
     (effect,) = [
-        each for each in found.effects if each.share > 0.5 and each.objective.text == "dwpd"
+        each for each in outcome.effects if each.share > 0.5 and each.objective.text == "dwpd"
     ]
     assert (effect.best.words, effect.worst.words) == ("4 to 6", "11 to 12")
 
 
-def test_the_report_fits_a_terminal_and_says_what_to_do(trace, tmp_path):
-    found = sweep(plan(trace), tmp_path, 1, compute=made_up)
-    lines = text(found).splitlines()
+def test_the_report_fits_a_terminal_and_names_the_next_command(trace, tmp_path):
+    outcome = sweep(plan(trace), tmp_path, 1, compute=made_up)
+    lines = text(outcome).splitlines()
     assert all(len(line) <= 80 or line.startswith("  hybridsim") for line in lines)
-    said = "\n".join(lines)
+    report = "\n".join(lines)
     for words in ("best", "Pareto front of", "what matters", "failed", "hybridsim replay"):
-        assert words in said
-    assert text(found, ascii_only=True).isascii()
+        assert words in report
+    assert text(outcome, ascii_only=True).isascii()
 
 
-def test_records_become_files_and_a_frame(trace, tmp_path):
-    found = sweep(plan(trace, AXES[:2]), tmp_path / "kept", 1, compute=made_up)
-    output.write(found.records, str(tmp_path / "a.jsonl"))
-    output.write(found.records, str(tmp_path / "a.csv"))
+def test_records_are_written_as_files_and_as_a_data_frame(trace, tmp_path):
+    outcome = sweep(plan(trace, AXES[:2]), tmp_path / "kept", 1, compute=made_up)
+    output.write(outcome.records, str(tmp_path / "a.jsonl"))
+    output.write(outcome.records, str(tmp_path / "a.csv"))
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
-    assert rows == found.records
+    assert rows == outcome.records
     assert len((tmp_path / "a.csv").read_text().splitlines()) == len(rows) + 1
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(outcome.to_dict(), allow_nan=False)
     pandas = pytest.importorskip("pandas", reason="needs hybridsim[notebooks]")
-    frame = found.to_pandas()
+    frame = outcome.to_pandas()
     assert list(frame["cache.size"]) == [each["cache.size"] for each in rows]
     assert pandas.read_csv(tmp_path / "a.csv").shape == frame.shape
     pytest.importorskip("pyarrow", reason="needs hybridsim[parquet]")
-    output.write(found.records, str(tmp_path / "a.parquet"))
+    output.write(outcome.records, str(tmp_path / "a.parquet"))
     assert pandas.read_parquet(tmp_path / "a.parquet").shape == frame.shape
 
 
@@ -563,7 +571,7 @@ def test_records_become_files_and_a_frame(trace, tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Replays that give made-up results."""
+    """Replace replays by synthetic results."""
     answer = fake_result(trace={**TRACE, "requests": 360_000}, scenario=SITE)
     monkeypatch.setattr("hybridsim.studies.replay.replay", lambda *_, **__: answer)
 
@@ -572,7 +580,7 @@ def run(*words):
     return CliRunner().invoke(cli, ["sweep", *map(str, words)], catch_exceptions=True)
 
 
-def test_the_command_prints_what_it_found(trace, tmp_path, quick):
+def test_the_command_prints_and_writes_its_results(trace, tmp_path, quick):
     keep = ("--folder", tmp_path / "kept", "--workers", "1")
     csv, html = tmp_path / "found.csv", ("--html", tmp_path / "found.html")
     done = run(trace, "--vary", "cache.size=5%,20%", "-o", csv, *html, *keep)
@@ -585,7 +593,7 @@ def test_the_command_prints_what_it_found(trace, tmp_path, quick):
     assert json.loads(again.stdout)["replays"]["known"] == 2
 
 
-def test_what_is_known_needs_no_workers(trace, tmp_path, quick, monkeypatch):
+def test_no_workers_start_if_all_results_are_known(trace, tmp_path, quick, monkeypatch):
     pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
     words = (trace, "--vary", "cache.size=5%,20%", "--folder", tmp_path, "--json", "-")
     run(*words, "--workers", 1)
@@ -595,7 +603,7 @@ def test_what_is_known_needs_no_workers(trace, tmp_path, quick, monkeypatch):
     assert not begun
 
 
-def test_points_that_fail_are_told_by_exit_code_1(trace, tmp_path, quick):
+def test_failed_points_give_exit_code_1(trace, tmp_path, quick):
     keep = ("--folder", tmp_path, "--workers", "1")
     done = run(trace, "--vary", "cache.size=5%,9999TiB", *keep)
     assert done.exit_code == 1
@@ -606,17 +614,17 @@ SIZES = "cache.size=1GiB..64GiB:64"
 
 
 def interrupted(trace, folder):
-    """The command in a process of its own, each of its replays lasting a while."""
+    """Run the command in a separate process with slow replays."""
     answer = fake_result(trace={**TRACE, "requests": 360_000}, scenario=SITE)
     verbs.replay.replay = lambda *_, **__: time.sleep(0.02) or answer
     command = f"hybridsim sweep {trace} --vary {SIZES} --workers 1 --folder {folder}"
     sys.argv = command.split()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with (folder / "said").open("w") as sys.stdout:
+    with (folder / "output").open("w") as sys.stdout:
         main()
 
 
-def test_an_interrupt_ends_it_soon_keeps_what_is_done_and_says_how_to_go_on(trace, tmp_path, quick):
+def test_an_interrupted_sweep_keeps_its_results_and_prints_how_to_continue(trace, tmp_path, quick):
     process = FORK.Process(target=interrupted, args=(trace, tmp_path))
     process.start()
     while len(lines_if_any(tmp_path)) < 3:
@@ -626,16 +634,16 @@ def test_an_interrupt_ends_it_soon_keeps_what_is_done_and_says_how_to_go_on(trac
     assert process.exitcode == 130
     done = len(lines(tmp_path))
     assert 3 <= done < 64
-    said = " ".join((tmp_path / "said").read_text().split())
-    assert f"interrupted: {64 - done} are missing; the same command goes on" in said
-    assert f"all {done} settings" in said or "Pareto front of" in said
+    printed = " ".join((tmp_path / "output").read_text().split())
+    assert f"interrupted: {64 - done} are missing; the same command goes on" in printed
+    assert f"all {done} settings" in printed or "Pareto front of" in printed
     again = run(trace, "--vary", SIZES, "--workers", 1, "--folder", tmp_path, "--json", "-")
     assert json.loads(again.stdout)["replays"] | {"missing": 0} == {
         "computed": 64 - done, "known": done, "failed": 0, "missing": 0,
     }  # fmt: skip
 
 
-def test_an_interrupt_before_anything_is_done_leaves_an_older_file(
+def test_an_interrupt_before_any_result_keeps_the_old_output_file(
     trace, tmp_path, quick, monkeypatch
 ):
     def interrupt(*_):
@@ -649,7 +657,7 @@ def test_an_interrupt_before_anything_is_done_leaves_an_older_file(
 
 
 @pytest.mark.long
-def test_an_interrupt_of_the_client_of_two_workers_keeps_what_is_done(trace, tmp_path):
+def test_an_interrupted_client_of_two_workers_keeps_its_results(trace, tmp_path):
     pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
     process = program(trace, tmp_path, "2")
     process.stdout.readline()
@@ -663,18 +671,20 @@ def test_an_interrupt_of_the_client_of_two_workers_keeps_what_is_done(trace, tmp
     assert program(trace, tmp_path, "2").communicate()[0].split()[-3:-2] == [str(GOOD)]
 
 
-def test_long_planning_is_told(trace, tmp_path, monkeypatch):
+def test_long_planning_shows_its_progress(trace, tmp_path, monkeypatch):
     monkeypatch.setattr("hybridsim.studies.sweep.running.QUIET_S", 0.0)
-    told = []
-    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=lambda p, _: told.append(worded(p)),
+    progress = []
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=lambda p, _: progress.append(worded(p)),
           compute=made_up)  # fmt: skip
-    planned = [each for each in told if "planned" in each]
+    planned = [each for each in progress if "planned" in each]
     assert planned[-1] == "49 of 50 settings planned"
-    assert told.index(planned[-1]) < told.index("50 of 50 replays · 5 failed · this process alone")
+    assert progress.index(planned[-1]) < progress.index(
+        "50 of 50 replays · 5 failed · this process alone"
+    )
 
 
 @pytest.mark.parametrize(
-    "said",
+    "arguments",
     [
         ["--vary", "cache.sise=1,2"],
         ["--vary", "cache.size"],
@@ -687,8 +697,8 @@ def test_long_planning_is_told(trace, tmp_path, monkeypatch):
         ["--scheduler", "nowhere"],
     ],
 )
-def test_what_makes_no_sense_is_refused(trace, tmp_path, quick, said):
-    done = run(trace, *said, "--folder", tmp_path)
+def test_wrong_options_are_refused(trace, tmp_path, quick, arguments):
+    done = run(trace, *arguments, "--folder", tmp_path)
     error = done.exception
     assert isinstance(error, UsageError | ScenarioError), done.output
     assert error.exit_code == 2
@@ -697,13 +707,13 @@ def test_what_makes_no_sense_is_refused(trace, tmp_path, quick, said):
 # Real replays
 
 
-def test_a_point_finds_exactly_what_a_replay_finds(tmp_path):
-    """Also where the disks without the cache are not run again."""
+def test_a_point_equals_the_replay_of_its_scenario(tmp_path):
+    """Also if the run without the cache is reused."""
     for name, data in cpu_files("loop_ext4_buffered_meta").items():
         (tmp_path / f"sda.blktrace.{name.split('.')[2]}").write_bytes(data)
     path = tmp_path / "sda.blktrace.0"
-    found = sweep(plan(str(path), ["cache.size=5%,20%"]), tmp_path / "kept", 1)
-    for setting in found.settings:
+    outcome = sweep(plan(str(path), ["cache.size=5%,20%"]), tmp_path / "kept", 1)
+    for setting in outcome.settings:
         (point,), (kept,) = setting.points, setting.figures
         alone = figures(replay(Trace.read(path), point.scenario))
         assert json.dumps(alone) == json.dumps(kept)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "systems.py"
-MISSED = {("alibaba-8x-ultra", "randread", 65_536)}  # 6 %: benchmarks/RESULTS.md says why
+MISSED = {("alibaba-8x-ultra", "randread", 65_536)}  # 6 %: see benchmarks/RESULTS.md
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def systems():
     return module
 
 
-def test_what_follows_from_rules_is_within_5_percent(systems):
+def test_figures_that_follow_from_rules_are_within_5_percent(systems):
     checked = 0
     for figure, value in systems.figures(quick=True):
         key = (figure.system, figure.load.way, figure.load.block_bytes)
@@ -27,8 +27,8 @@ def test_what_follows_from_rules_is_within_5_percent(systems):
     assert checked >= 33
 
 
-def test_what_was_fitted_fits(systems):
-    """Over the whole run that it was fitted to."""
+def test_fitted_figures_are_within_their_tolerance(systems):
+    """Over the whole run used for the fit."""
     for figure in systems.digitalocean():
         if figure.basis == "fit":
             value = systems.measured(

@@ -27,7 +27,7 @@ def written(path, text):
 
 class TestBlkparse:
     @pytest.mark.parametrize("case", WITH_TEXT)
-    def test_the_text_gives_the_requests_of_the_capture(self, case):
+    def test_the_text_gives_the_requests_of_the_binary_capture(self, case):
         text = read(capture(case) / "blkparse.txt.zst")
         assert as_rows(text) == reference_rows(case)
         binary = read(capture(case))
@@ -35,16 +35,14 @@ class TestBlkparse:
         assert (text.stream == binary.stream).all()
 
     @pytest.mark.parametrize("case", WITH_TEXT)
-    def test_there_is_nothing_to_warn_of(self, case):
+    def test_a_sound_text_has_no_warnings(self, case):
         assert codes(capture(case) / "blkparse.txt.zst") == {}
 
     @pytest.mark.parametrize(
         ("number", "errors"),
         [("0", 0), ("-5", 1), ("00", 0), ("9" * 5000, 1), ("-", 0), ("x", 0)],
     )
-    def test_a_number_of_any_length_behind_a_completion_is_its_error(
-        self, number, errors, tmp_path
-    ):
+    def test_the_number_after_a_completion_is_its_error_code(self, number, errors, tmp_path):
         line = "8,0 1 {} 0.00000000{} 7 {} R 8 + 8 [{}]\n"
         text = line.format(1, 1, "Q", "fio") + line.format(2, 5, "C", number)
         assert Trace.read(written(tmp_path / "x.txt", text)).summary().errors == errors
@@ -61,10 +59,10 @@ class TestBlkparse:
             (b"FN", Op.READ, Flag.PREFLUSH),
         ],
     )
-    def test_letters(self, letters, op, flags):
+    def test_rwbs_letters_give_op_and_flags(self, letters, op, flags):
         assert parse_rwbs(letters) == (op, flags)
 
-    def test_command_names_may_hold_anything(self, tmp_path):
+    def test_command_names_may_contain_any_characters(self, tmp_path):
         lines = [
             "  8,0    0        1     0.000000000   77  Q   R 8 + 8 [a [b] c 1]",
             "  8,0    0        2     0.000001000   77  D   R 8 + 8 [(null)]",
@@ -90,7 +88,7 @@ class TestBlkparse:
         )
         assert codes(written(tmp_path / "t", text))["passthrough"] == 1
 
-    def test_an_error_is_kept(self, tmp_path):
+    def test_error_flags_are_kept(self, tmp_path):
         text = (
             "  8,0    0        1     0.000000000   77  Q   R 8 + 8 [dd]\n"
             "  8,0    0        2     0.000001000   77  C   R 8 + 8 [65531]\n"
@@ -108,7 +106,7 @@ class TestFioLogs:
         ]
         assert requests.rows == 114
 
-    def test_version_2_waits(self):
+    def test_waits_of_version_2_advance_the_time(self):
         requests = read(TRACES / "fio" / "v2.log")
         assert as_rows(requests) == [
             (0, -1, -1, "R", 0, 4096),
@@ -122,7 +120,7 @@ class TestFioLogs:
         with pytest.raises(TraceError, match="version 1"):
             Trace.read(written(tmp_path / "l", "fio version 1 iolog\n/dev/sda read 0 4096\n"))
 
-    def test_of_several_files_the_one_with_most_bytes_is_taken(self, tmp_path):
+    def test_the_file_with_most_bytes_is_selected(self, tmp_path):
         log = "fio version 3 iolog\n1 a read 0 4096\n2 b read 0 8192\n3 a read 0 512\n"
         trace = Trace.read(written(tmp_path / "l", log))
         assert [(d.name, d.requests, d.chosen) for d in trace.devices] == [
@@ -134,28 +132,28 @@ class TestFioLogs:
 
 class TestCsv:
     @pytest.mark.parametrize("case", CASES)
-    def test_a_converted_trace_is_the_same_trace(self, case, tmp_path):
+    def test_a_trace_converted_to_csv_reads_back_equal(self, case, tmp_path):
         out = io.StringIO()
         write(Trace.read(capture(case)).chunks(), out.write)
         path = written(tmp_path / "t.csv", out.getvalue())
         assert Trace.read(path).format == "csv"
         assert as_rows(read(path)) == reference_rows(case)
 
-    def test_a_line_says_what_it_says(self, tmp_path):
+    def test_a_csv_line_gives_its_request(self, tmp_path):
         path = written(tmp_path / "t", f"{HEADER}\n5,Z,4096,512,,\n6,F,0,0,7,8\n")
         assert as_rows(read(path)) == [(5, -1, -1, "Z", 4096, 512), (6, 7, 8, "F", 0, 0)]
 
-    def test_unsorted_lines_are_moved_and_counted(self, tmp_path):
+    def test_unsorted_lines_are_sorted_and_counted(self, tmp_path):
         path = written(tmp_path / "t", f"{HEADER}\n5,R,0,512,,\n3,R,0,512,,\n")
         assert [row[0] for row in as_rows(read(path))] == [5, 5]
         assert codes(path) == {"disorder": 1}
 
 
 class TestRecognition:
-    """The format is told by the content, never by the name."""
+    """The format is detected from the content, never from the name."""
 
     @pytest.mark.parametrize("content", [b"hello\n", b"\x00" * 99, bytes(range(256)) * 9, b"1,2\n"])
-    def test_anything_else_is_refused_with_what_was_seen(self, content, tmp_path):
+    def test_an_unknown_content_is_refused_with_its_first_bytes(self, content, tmp_path):
         (tmp_path / "x").write_bytes(content)
         with pytest.raises(TraceError, match="format not recognised; it begins with") as error:
             Trace.read(tmp_path / "x")
@@ -165,7 +163,7 @@ class TestRecognition:
         with pytest.raises(TraceError, match="empty"):
             Trace.read(written(tmp_path / "x", ""))
 
-    def test_a_format_can_be_forced(self, tmp_path):
+    def test_a_format_can_be_specified(self, tmp_path):
         path = written(tmp_path / "x", "5,R,0,512,,\n")
         assert read(path, format="csv").rows == 1
 
@@ -174,13 +172,13 @@ class TestRecognition:
             Trace.read(written(tmp_path / "x", "y"), format="xml")
 
     @pytest.mark.parametrize("format", FORMATS)
-    def test_a_wrong_format_is_refused(self, format, tmp_path):
+    def test_a_wrongly_specified_format_is_refused(self, format, tmp_path):
         with pytest.raises(TraceError):
             read(written(tmp_path / "x", "hello world\n"), format=format)
 
 
 class TestLis:
-    def test_a_line_is_a_read_of_blocks_at_no_time(self, tmp_path):
+    def test_a_line_is_a_read_of_blocks_without_a_time(self, tmp_path):
         path = written(tmp_path / "x.lis", "7 2 0 1\r\n100 1 0 2\n")
         trace = Trace.read(path)
         assert trace.format == "lis"
@@ -190,7 +188,7 @@ class TestLis:
         ]
         assert codes(path) == {"no-times": 1}
 
-    def test_lines_that_make_no_sense_are_counted(self, tmp_path):
+    def test_malformed_lines_are_counted(self, tmp_path):
         path = written(tmp_path / "x.lis", "7 2 0 1\n7 0 0 2\n1 2 3\nx 1 0 4\n8 1 0 5\n")
         assert codes(path, format="lis")["malformed"] == 3
         assert read(path, format="lis").rows == 2
@@ -217,7 +215,7 @@ swapper     0 [000]  1988.920444123: block:block_rq_complete: 7,0 R () 8336 + 16
 
 
 class TestFtrace:
-    def test_block_events_make_requests(self, tmp_path):
+    def test_block_events_give_requests(self, tmp_path):
         path = written(tmp_path / "x", FTRACE)
         assert Trace.read(path).format == "ftrace"
         assert as_rows(read(path)) == [
@@ -229,22 +227,22 @@ class TestFtrace:
         assert requests.stream.tolist() == [4573, 4576, 4574]
         assert requests.flags[0] & Flag.AHEAD
 
-    def test_perf_script_prints_them_with_another_beginning(self, tmp_path):
+    def test_lines_of_perf_script_are_parsed(self, tmp_path):
         path = written(tmp_path / "x", PERF)
         assert as_rows(read(path)) == [(0, -1, 177_123, "R", 8336 * 512, 8192)]
         assert read(path).stream.tolist() == [4573]
         assert read(path).flags[0] & Flag.ERROR
 
-    def test_a_capture(self):
+    def test_a_capture_by_ftrace_equals_the_reference(self):
         folder = os.environ.get("HYBRIDSIM_DATA")
         if not folder:
-            pytest.skip("HYBRIDSIM_DATA does not say where the captures are")
-        found = Trace.read(Path(folder) / "ftrace_text" / "trace.txt.zst").summary()
-        assert (found.requests, found.incomplete) == (901, 0)
+            pytest.skip("HYBRIDSIM_DATA is not set: it names the folder of the captures")
+        summary = Trace.read(Path(folder) / "ftrace_text" / "trace.txt.zst").summary()
+        assert (summary.requests, summary.incomplete) == (901, 0)
 
 
 class TestWriters:
-    """What is written in another program's format reads back, as far as that can tell it."""
+    """Traces written in another program's format read back, as far as the format allows."""
 
     def moves(self, requests):
         return [row for row in as_rows(requests) if row[3] in "RW"]
@@ -261,7 +259,7 @@ class TestWriters:
             assert got[0] == row[0] // step * step
             assert got[2] == -1 or abs(got[2] - row[2]) < 2 * step
 
-    def test_pages_come_back_as_objects(self, tmp_path):
+    def test_pages_are_written_as_objects(self, tmp_path):
         parts = []
         write = writer("oracle-general")
         rows = write(Trace.read(capture("loop_errors")).chunks(), parts.append)
@@ -278,21 +276,21 @@ class TestWriters:
 
 
 class TestParquet:
-    def test_without_pyarrow_it_says_what_to_install(self, tmp_path, monkeypatch):
+    def test_without_pyarrow_the_error_names_the_package_to_install(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
         (tmp_path / "x").write_bytes(b"PAR1" + bytes(20) + b"PAR1")
         with pytest.raises(TraceError, match=r"install it, or hybridsim\[parquet\]"):
             Trace.read(tmp_path / "x")
 
-    def test_a_converted_trace_is_the_same_trace(self, tmp_path):
+    def test_a_trace_converted_to_parquet_reads_back_equal(self, tmp_path):
         pytest.importorskip("pyarrow", reason="the extra hybridsim[parquet] is not installed")
         with (tmp_path / "x").open("wb") as file:
             writer("parquet")(Trace.read(capture("loop_errors")).chunks(), file.write)
         back, rows = as_rows(read(tmp_path / "x")), as_rows(read(capture("loop_errors")))
         assert [(at, -1, *rest) for at, _, *rest in rows] == back
 
-    def test_columns_of_others_have_to_be_said(self, tmp_path):
+    def test_foreign_columns_must_be_specified(self, tmp_path):
         arrow = pytest.importorskip(
             "pyarrow", reason="the extra hybridsim[parquet] is not installed"
         )
@@ -310,9 +308,9 @@ class TestParquet:
         parquet.write_table(table, tmp_path / "x")
         with pytest.raises(TraceError, match="no column 'arrival_ns'; it has ts, lba"):
             Trace.read(tmp_path / "x")
-        said = "columns:time=ts:s,offset=lba:sectors,length=n:sectors,op=rw,device=vol"
-        assert as_rows(read(tmp_path / "x", format=said, device="all")) == [
+        mapping = "columns:time=ts:s,offset=lba:sectors,length=n:sectors,op=rw,device=vol"
+        assert as_rows(read(tmp_path / "x", format=mapping, device="all")) == [
             (0, -1, -1, "R", 8192 + (1 << 20), 1024),
             (1_500_000_000, -1, -1, "W", 4096, 512),
         ]
-        assert codes(tmp_path / "x", format=said)["malformed"] == 1
+        assert codes(tmp_path / "x", format=mapping)["malformed"] == 1

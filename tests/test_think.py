@@ -10,8 +10,8 @@ from hybridsim.engine import think
 from hybridsim.engine.think import NOTHING, Waits
 
 
-def obvious(requests, lookback):
-    """Requests are (arrival, completion or -1, stream), in order of arrival."""
+def naive(requests, lookback):
+    """Return parents and gaps; requests are (arrival, completion or -1, stream) by arrival."""
     waits = []
     for i, (arrival, _, stream) in enumerate(requests):
         done = [
@@ -30,13 +30,13 @@ def obvious(requests, lookback):
 
 def in_chunks(requests, cuts):
     waits = Waits()
-    found = []
+    pairs = []
     edges = sorted({0, len(requests), *(cut % (len(requests) + 1) for cut in cuts)})
     for start, stop in pairwise(edges):
         columns = np.array(requests[start:stop], np.int64).reshape(-1, 3).T
         parent, gap_ns = waits.parents(columns[0], columns[1], columns[2].astype(np.int32))
-        found += zip(parent.tolist(), gap_ns.tolist())
-    return found
+        pairs += zip(parent.tolist(), gap_ns.tolist())
+    return pairs
 
 
 @st.composite
@@ -53,26 +53,26 @@ def traces(draw):
 
 @settings(max_examples=60)
 @given(traces(), st.lists(st.integers(0, 80), max_size=5))
-def test_parents_equal_the_obvious_ones(requests, cuts):
-    assert in_chunks(requests, cuts) == obvious(requests, think.LOOKBACK)
+def test_parents_equal_those_of_the_naive_search(requests, cuts):
+    assert in_chunks(requests, cuts) == naive(requests, think.LOOKBACK)
 
 
-def test_a_parent_may_lie_so_far_back_and_no_further():
-    """65,536 requests that never complete lie between a request and the one it waits for."""
+def test_the_distance_to_a_parent_is_limited():
+    """65,536 requests that never complete lie between a request and its parent."""
     silent = [(10, NOTHING, 5)] * (think.LOOKBACK - 1)
     requests = [(0, 4, 1), *silent, (20, NOTHING, 1), (20, NOTHING, 1)]
-    found = in_chunks(requests, [1000, 40_000])
-    assert found[1] == (0, 6)
-    assert found[-2:] == [(0, 16), (NOTHING, 0)]
+    pairs = in_chunks(requests, [1000, 40_000])
+    assert pairs[1] == (0, 6)
+    assert pairs[-2:] == [(0, 16), (NOTHING, 0)]
 
 
-def test_the_stream_comes_first_where_it_is_near_enough():
+def test_a_parent_of_the_same_stream_is_preferred_within_the_limit():
     requests = [(0, 1, 7), (0, 5, 8), (10, 11, 7)]
     assert in_chunks(requests, []) == [(NOTHING, 0), (NOTHING, 0), (0, 9)]
-    requests[2] = (10, 11, 9)  # a stream without a past: whoever completed last
+    requests[2] = (10, 11, 9)  # a stream without earlier requests: the last completion of any
     assert in_chunks(requests, [])[-1] == (1, 5)
 
 
-def test_more_streams_than_there_was_room_for():
+def test_the_table_of_streams_grows():
     requests = [(i, i, 1000 - i) for i in range(100)] + [(100, 100, 1000 - i) for i in range(100)]
-    assert in_chunks(requests, [3, 50, 101]) == obvious(requests, think.LOOKBACK)
+    assert in_chunks(requests, [3, 50, 101]) == naive(requests, think.LOOKBACK)

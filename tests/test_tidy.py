@@ -1,4 +1,4 @@
-"""The code keeps its own rules."""
+"""The code follows its own rules."""
 
 import ast
 import importlib
@@ -35,7 +35,7 @@ BANNED = {"util", "utils", "helper", "helpers", "manager", "misc", "common", "ba
         "lint-imports",
     ],
 )
-def test_linters_find_nothing(command):
+def test_linters_report_nothing(command):
     program, *arguments = command.split()
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     path = shutil.which(program, path=places)
@@ -45,8 +45,8 @@ def test_linters_find_nothing(command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_names_say_what_is_inside():
-    """A file, class or function called utils or manager says nothing."""
+def test_names_describe_their_contents():
+    """Names such as utils or manager describe nothing."""
     for path in SOURCES + TESTS:
         names = {path.stem}
         for node in ast.walk(ast.parse(path.read_text())):
@@ -64,15 +64,15 @@ def registered():
 
 
 @pytest.mark.parametrize(("module", "cls"), list(registered()))
-def test_what_is_registered_is_described_and_tested(module, cls):
-    """The file says what the thing is, and some test names the class."""
+def test_registered_classes_have_a_docstring_and_a_test(module, cls):
+    """The module and the class have docstrings, and some test uses the class."""
     assert len(module.__doc__.split()) >= 6
     assert cls.__doc__
     assert any(re.search(rf"\b{cls.__name__}\b", path.read_text()) for path in TESTS)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_formats_are_described(name):
+def test_formats_have_a_docstring(name):
     assert len(importlib.import_module(FORMATS[name]).__doc__.split()) >= 6
 
 
@@ -85,7 +85,7 @@ assert not heavy, heavy
 """
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_no_heavy_packages():
     run = """
 try:
     sys.argv = ["hybridsim", "--help"]
@@ -101,7 +101,7 @@ except SystemExit as end:
 
 
 @pytest.mark.parametrize("module", [module for module, _ in COMMANDS.values()])
-def test_a_command_imports_nothing_heavy_before_it_runs(module):
+def test_a_command_module_imports_no_heavy_packages(module):
     script = IMPORTS.format(run=f"import {module}")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -44,20 +44,20 @@ class TestInfo:
         assert "discards    1, 64.0 MiB" in out
         assert len(out.splitlines()) <= 12
 
-    def test_what_tells_no_completions_is_not_called_incomplete(self):
+    def test_a_format_without_completions_is_not_reported_as_incomplete(self):
         out = run("info", "gen:zipf,requests=10,span=16MiB").stdout
         assert "completions none:" in out
         assert "incomplete" not in out
 
     @pytest.mark.parametrize(
-        ("time_ns", "said"),
+        ("time_ns", "expected"),
         [(999_400_000, "999 ms"), (999_999_500, "1.0 s"), (999_800, "1 ms"), (999.9, "1 us")],
     )
-    def test_a_time_just_below_a_unit_is_rounded_to_it(self, time_ns, said):
-        assert duration(time_ns) == said
+    def test_a_time_just_below_a_unit_is_rounded_to_it(self, time_ns, expected):
+        assert duration(time_ns) == expected
 
-    def test_json_is_one_object(self):
-        found = json.loads(run("info", "--json", SPLITS).stdout)
+    def test_the_json_is_one_object(self):
+        document = json.loads(run("info", "--json", SPLITS).stdout)
         expected = {
             "format": "blktrace",
             "requests": 301,
@@ -68,10 +68,12 @@ class TestInfo:
             "incomplete": 0,
             "warnings": [],
         }
-        assert {key: found[key] for key in expected} == expected
+        assert {key: document[key] for key in expected} == expected
         size = sum(row[-1] for row in reference_rows("loop_raw_split_discard_flush"))
-        assert found["devices"] == [{"name": "7,0", "requests": 301, "bytes": size, "chosen": True}]
-        assert {"bytes_read", "bytes_written", "span_ns", "footprint_bytes"} <= set(found)
+        assert document["devices"] == [
+            {"name": "7,0", "requests": 301, "bytes": size, "chosen": True}
+        ]
+        assert {"bytes_read", "bytes_written", "span_ns", "footprint_bytes"} <= set(document)
 
     def test_several_devices_are_listed(self, tmp_path):
         write_files(tmp_path, cpu_files("loop_errors"))
@@ -82,12 +84,12 @@ class TestInfo:
 
 
 class TestDoctor:
-    def test_a_sound_trace(self):
+    def test_a_sound_trace_is_usable(self):
         result = run("doctor", SPLITS)
         assert result.stdout.startswith("sound  ")
         assert result.exit_code == 0
 
-    def test_a_damaged_one_is_usable_with_reservations(self, tmp_path):
+    def test_a_damaged_trace_is_usable_with_reservations(self, tmp_path):
         files = cpu_files("loop_errors")
         files["loop1.blktrace.1"] = files["loop1.blktrace.1"][:-7]
         result = run("doctor", write_files(tmp_path, files))
@@ -96,14 +98,14 @@ class TestDoctor:
             assert word in result.stdout
         assert result.exit_code == 0
 
-    def test_an_unusable_one_exits_with_3(self, tmp_path):
+    def test_an_unusable_trace_exits_with_3(self, tmp_path):
         (tmp_path / "x").write_bytes(b"nothing\n")
         result = run("doctor", tmp_path / "x")
         assert result.stdout.startswith("unusable  ")
         assert result.exit_code == 3
         assert shell("doctor", tmp_path / "x").returncode == 3
 
-    def test_json_has_the_verdict(self):
+    def test_the_json_has_the_verdict(self):
         assert json.loads(run("doctor", "--json", SPLITS).stdout)["verdict"] == "sound"
 
 
@@ -115,7 +117,7 @@ def test_head_shows_the_first_requests():
 
 class TestConvert:
     @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst", ".xz", ".csv.bz2"])
-    def test_what_is_written_reads_back_the_same(self, suffix, tmp_path):
+    def test_a_converted_trace_reads_back_equal(self, suffix, tmp_path):
         target = tmp_path / f"out{suffix}"
         assert run("convert", ERRORS, target).stdout == f"{target}: 22 requests\n"
         assert as_rows(read(target)) == reference_rows("loop_errors")
@@ -124,11 +126,11 @@ class TestConvert:
     @pytest.mark.parametrize(
         ("name", "format"), [("a.spc", "spc"), ("a.msr.gz", "msr"), ("spc", "csv"), ("a.b", "csv")]
     )
-    def test_the_name_says_the_format(self, name, format, tmp_path):
+    def test_the_suffix_selects_the_output_format(self, name, format, tmp_path):
         run("convert", ERRORS, tmp_path / name)
         assert Trace.read(tmp_path / name).format == format
 
-    def test_to_standard_output(self):
+    def test_the_output_can_be_standard_output(self):
         lines = run("convert", ERRORS, "-").stdout.splitlines()
         assert lines[0] == "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
         assert lines[1] == "0,W,0,65536,119583,192280"
@@ -141,7 +143,7 @@ class TestConvert:
             run("convert", tmp_path / "a.csv", tmp_path / "a.csv")
         assert (tmp_path / "a.csv").read_bytes() == before
 
-    def test_a_failure_leaves_nothing_behind(self, tmp_path):
+    def test_a_failed_conversion_leaves_no_file(self, tmp_path):
         (tmp_path / "bad.csv").write_text("arrival_ns,op,offset,length,dispatch_ns,complete_ns\n")
         with pytest.raises(TraceError, match="contains no request"):
             run("convert", tmp_path / "bad.csv", tmp_path / "out.csv")
@@ -152,7 +154,7 @@ class TestConvert:
 
 
 class TestErrors:
-    """A user's mistake is one line and an exit code, never a traceback."""
+    """A user's mistake gives one line and an exit code, never a traceback."""
 
     def cases(self, folder):
         (folder / "empty").write_bytes(b"")
@@ -161,14 +163,14 @@ class TestErrors:
         return ["empty", "random", "folder", "absent", "absent/absent"]
 
     @pytest.mark.parametrize("command", ["info", "head", "doctor"])
-    def test_files_that_are_none(self, command, tmp_path):
+    def test_missing_and_unreadable_files_are_refused(self, command, tmp_path):
         for name in self.cases(tmp_path):
             result = shell(command, tmp_path / name)
             assert result.returncode == 3, name
             assert "Traceback" not in result.stderr + result.stdout
             assert name in result.stderr + result.stdout
 
-    def test_an_absent_device(self):
+    def test_an_unknown_device_is_refused(self):
         result = shell("info", ERRORS, "--device", "9,9")
         assert result.returncode == 3
         assert "there is 7,1" in result.stderr
@@ -193,7 +195,7 @@ def test_help_ends_with_runnable_examples(command, tmp_path, monkeypatch):
         assert run(*words).exit_code == 0, example
 
 
-def test_help_imports_neither_numpy_nor_numba():
+def test_help_does_not_import_numpy_or_numba():
     code = (
         "import sys; sys.argv = ['hybridsim', 'trace', '--help']\n"
         "from hybridsim.cli import main\n"
@@ -205,7 +207,7 @@ def test_help_imports_neither_numpy_nor_numba():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_closed_pipe_ends_it_quietly_and_not_with_the_exit_code_of_a_comparison():
+def test_a_closed_pipe_ends_the_command_quietly_with_exit_code_141():
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "hybridsim", "trace", "convert", str(ERRORS), "-"]
@@ -214,7 +216,7 @@ def test_a_closed_pipe_ends_it_quietly_and_not_with_the_exit_code_of_a_compariso
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_files_are_written_also_when_nobody_reads_the_text(tmp_path):
+def test_files_are_written_even_if_the_pipe_is_closed(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     load = "gen:zipf,requests=300,span=16MiB"
@@ -231,7 +233,7 @@ def test_files_are_written_also_when_nobody_reads_the_text(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "verdict"), [(200, "sound"), (201, "usable with reservations")])
-def test_requests_cut_off_at_the_ends_of_a_capture_are_no_reservation(number, verdict):
+def test_requests_cut_at_the_ends_of_a_capture_cause_no_reservation(number, verdict):
     cut_off = TraceWarning("incomplete", "no completion", number, "", "")
     summary = SimpleNamespace(requests=200_000, reads=200_000, writes=0, warnings=[cut_off])
     assert diagnose(summary) == verdict

@@ -1,4 +1,4 @@
-"""Stand-ins: made from distributions alone, they behave as what they stand in for."""
+"""Stand-ins: generated from distributions alone, they behave like the original capture."""
 
 import re
 import tomllib
@@ -26,30 +26,30 @@ PAGE = 1 << 16
 
 
 def rows(*requests):
-    """Requests as (offset, length, writes)."""
+    """Return requests (offset, length, writes) as rows."""
     columns = np.array(requests, np.int64).T
     return Rows(columns[0], columns[1], columns[2] > 0)
 
 
 class TestRuns:
-    def test_a_request_goes_on_where_one_that_did_the_same_ended(self):
-        found = runs(rows((0, 8, 0), (100, 8, 0), (8, 8, 0), (108, 4, 0), (16, 8, 0)))
-        assert found.tolist() == [0, 1, 0, 1, 0]
+    def test_a_run_continues_with_the_same_op_at_its_end(self):
+        numbers = runs(rows((0, 8, 0), (100, 8, 0), (8, 8, 0), (108, 4, 0), (16, 8, 0)))
+        assert numbers.tolist() == [0, 1, 0, 1, 0]
 
-    def test_a_read_does_not_go_on_from_a_write(self):
+    def test_a_read_does_not_continue_a_write(self):
         assert runs(rows((0, 8, 1), (8, 8, 0), (8, 8, 1))).tolist() == [0, 1, 0]
 
-    def test_of_two_that_could_the_first_goes_on(self):
+    def test_the_first_of_two_candidates_continues_a_run(self):
         assert runs(rows((0, 8, 0), (8, 8, 0), (8, 8, 0))).tolist() == [0, 0, 2]
 
-    def test_not_from_long_ago(self):
+    def test_a_run_ends_after_many_other_requests(self):
         others = [(10**9 + 10**6 * n, 8, 0) for n in range(256)]
         assert runs(rows((0, 8, 0), *others, (8, 8, 0)))[-1] == 257
         assert runs(rows((0, 8, 0), *others[1:], (8, 8, 0)))[-1] == 0
 
 
 class TestObjects:
-    def test_pages_that_are_read_on_together_are_one_object(self):
+    def test_pages_read_in_sequence_form_one_object(self):
         whole = [(PAGE * n, PAGE, 0) for n in range(3)]
         objects, visits = taken_apart(rows(*whole, (10 * PAGE, 4096, 0), *whole))
         assert list(zip(*objects)) == [(0, 3), (10, 1)]
@@ -57,7 +57,7 @@ class TestObjects:
         assert visits.requests.tolist() == [3, 1, 3]
         assert visits.bytes.tolist() == [3 * PAGE, 4096, 3 * PAGE]
 
-    def test_pages_that_are_used_one_by_one_are_several(self):
+    def test_pages_used_singly_are_separate_objects(self):
         alone = [(PAGE * n + 4096, 4096, 1) for n in (2, 0, 1, 2, 1)]
         objects, visits = taken_apart(rows(*alone))
         assert objects.page.tolist() == [0, 1, 2]
@@ -72,30 +72,34 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_stand_in_misses_as_what_it_stands_in_for(name):
-    found = fit(Trace.read(f"gen:{LINES[name]},requests=60k")).likeness
-    assert found.stand_in.requests == pytest.approx(found.capture.requests, rel=0.1)
-    assert found.stand_in.span_ns == pytest.approx(found.capture.span_ns, rel=0.02)
-    assert found.stand_in.footprint.bytes == pytest.approx(found.capture.footprint.bytes, rel=0.1)
+def test_a_stand_in_has_the_miss_ratios_of_its_capture(name):
+    likeness = fit(Trace.read(f"gen:{LINES[name]},requests=60k")).likeness
+    assert likeness.stand_in.requests == pytest.approx(likeness.capture.requests, rel=0.1)
+    assert likeness.stand_in.span_ns == pytest.approx(likeness.capture.span_ns, rel=0.02)
+    assert likeness.stand_in.footprint.bytes == pytest.approx(
+        likeness.capture.footprint.bytes, rel=0.1
+    )
     for op in (Op.READ, Op.WRITE):
-        assert found.stand_in.bytes[op] == pytest.approx(found.capture.bytes[op], rel=0.1)
-    of_64k = next(each for each in found.curves if each.page == "64KiB")
+        assert likeness.stand_in.bytes[op] == pytest.approx(likeness.capture.bytes[op], rel=0.1)
+    of_64k = next(each for each in likeness.curves if each.page == "64KiB")
     assert of_64k.mean < 0.05
-    assert found.hits_apart < 0.12  # a hot spot moves at once; its stand-in's pieces one by one
+    assert (
+        likeness.hits_apart < 0.12
+    )  # a hot spot moves at once, the parts of its stand-in one by one
 
 
-def test_it_is_not_the_capture(tmp_path):
-    """No run of ten requests is in both: neither places nor their order are handed on."""
+def test_a_stand_in_shares_no_sequence_with_its_capture(tmp_path):
+    """No sequence of ten requests is in both: neither offsets nor their order are copied."""
     path = tmp_path / "x.toml"
     capture = read(f"gen:{LINES['zipf']},requests=20k")
     path.write_text(fit(Trace.read(f"gen:{LINES['zipf']},requests=20k"), check=False).to_toml())
     stand_in = read(path)
     steps = [np.diff(each.offset_bytes) for each in (capture, stand_in)]
-    told = [{tuple(each[i : i + 9]) for i in range(len(each) - 9)} for each in steps]
-    assert not told[0] & told[1]
+    sequences = [{tuple(each[i : i + 9]) for i in range(len(each) - 9)} for each in steps]
+    assert not sequences[0] & sequences[1]
 
 
-def test_the_file_is_a_workload_for_every_command(tmp_path):
+def test_the_written_file_is_a_workload_for_every_command(tmp_path):
     path = tmp_path / "stand-in.toml"
     capture = str(TRACES / "demo" / "rocksdb_mixgraph.blktrace.0.zst")
     result = CliRunner().invoke(trace, ["fit", capture, "-o", str(path)])
@@ -103,9 +107,9 @@ def test_the_file_is_a_workload_for_every_command(tmp_path):
     assert re.search(r"requests +68.7 k +\d\d.\d k", result.output)
     assert "difference in points" in result.output
     assert Trace.read(path).format == "workload"
-    known, found = (miss_ratio_curve(Trace.read(each), page="64KiB") for each in (capture, path))
+    known, copied = (miss_ratio_curve(Trace.read(each), page="64KiB") for each in (capture, path))
     size = known.distinct // 10
-    assert found.at(size) == pytest.approx(known.at(size), abs=0.06)
+    assert copied.at(size) == pytest.approx(known.at(size), abs=0.06)
     assert path.read_text().startswith("# A stand-in for a captured trace")
 
 
@@ -125,20 +129,20 @@ def test_any_capture_has_a_stand_in(requests):
     if not table["accesses"]:
         return
     workload = Workload.model_validate({"load": [{"kind": "stand-in", **table}]})
-    found = joined(list(generate(workload)))
-    data = found.op != Op.FLUSH
+    generated = joined(list(generate(workload)))
+    data = generated.op != Op.FLUSH
     assert data.any()
-    assert (found.length_bytes[data] > 0).all()
-    assert (found.offset_bytes >= 0).all()
-    assert (np.diff(found.arrival_ns) >= 0).all()
+    assert (generated.length_bytes[data] > 0).all()
+    assert (generated.offset_bytes >= 0).all()
+    assert (np.diff(generated.arrival_ns) >= 0).all()
 
 
-def test_nothing_to_stand_in_for():
+def test_a_capture_without_reads_and_writes_is_refused():
     with pytest.raises(TraceError, match="no reads or writes in it"):
         fit(Trace.read("gen:sysbench,test-mode=rndwr,requests=1,begin=5s,duration=5001ms"))
 
 
-def test_an_edit_that_leaves_a_class_without_its_distribution_is_told(tmp_path):
+def test_an_edit_that_removes_a_distribution_is_refused_with_its_place(tmp_path):
     text = fit(Trace.read("gen:zipf,span=64MiB,requests=2000"), check=False).to_toml()
     assert tomllib.loads(text)["load"][0]["kind"] == "stand-in"
     path = tmp_path / "x.toml"

@@ -1,4 +1,4 @@
-"""Units: what people write, exactly, and back."""
+"""Units: exact parsing of user input, and formatting."""
 
 from contextlib import suppress
 from fractions import Fraction
@@ -33,7 +33,7 @@ WHOLE = st.integers(0, units.LARGEST)
         ("0", 0),
     ],
 )
-def test_sizes(text, size_bytes):
+def test_sizes_are_parsed_exactly(text, size_bytes):
     assert units.parse_size(text) == size_bytes
 
 
@@ -49,11 +49,11 @@ def test_sizes(text, size_bytes):
         (0, 0),
     ],
 )
-def test_times(text, time_ns):
+def test_times_are_parsed_exactly(text, time_ns):
     assert units.parse_time(text) == time_ns
 
 
-def test_rates_and_shares():
+def test_rates_and_shares_are_parsed_exactly():
     assert units.parse_rate("204MB/s") == 204_000_000
     assert units.parse_rate("64KiB/s") == 65_536
     assert units.parse_percent("10%") == Fraction(1, 10)
@@ -84,7 +84,7 @@ def test_rates_and_shares():
         (units.parse_percent, "10", "not a percentage"),
     ],
 )
-def test_what_cannot_be_read_says_how_to_write_it(parse, text, message):
+def test_the_error_of_an_invalid_value_shows_a_valid_one(parse, text, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the text is compared below
         parse(text)
     assert message in str(error.value)
@@ -98,12 +98,12 @@ def test_written_sizes_times_and_rates_read_back(number):
 
 
 @given(st.integers(0, 999), st.sampled_from(sorted(units.SIZES)))
-def test_every_size_unit_counts_exactly(count, unit):
+def test_every_size_unit_is_exact(count, unit):
     assert units.parse_size(f"{count}{unit}") == count * units.SIZES[unit]
 
 
 @given(st.text())
-def test_no_text_breaks_a_parser(text):
+def test_every_text_is_parsed_or_refused(text):
     for parse in (units.parse_size, units.parse_time, units.parse_rate, units.parse_percent):
         with suppress(ValueError):
             parse(text)
@@ -113,7 +113,7 @@ def test_no_text_breaks_a_parser(text):
     ("number", "text"),
     [(65_536, "64KiB"), (32 * 10**9, "32GB"), (146_800_000_000, "146.8GB"), (5, "5B"), (0, "0B")],
 )
-def test_sizes_are_written_as_people_do(number, text):
+def test_sizes_are_formatted_with_suitable_units(number, text):
     assert units.format_size(number) == text
 
 
@@ -134,5 +134,5 @@ def test_sizes_are_written_as_people_do(number, text):
         (units.human_time(50 * 3600 * 10**9), "2d 2h"),
     ],
 )
-def test_numbers_for_the_eye(text, expected):
+def test_numbers_are_formatted_for_reading(text, expected):
     assert text == expected

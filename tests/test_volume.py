@@ -1,4 +1,4 @@
-"""Cloud volumes: what their limits let pass, how their latency varies, and rules with numbers."""
+"""Cloud volumes: their limits, the variation of their latency, and rules with numbers."""
 
 from random import Random
 
@@ -70,8 +70,8 @@ def run(scenario):
         st.tuples(st.sampled_from([0, 0, 1, 10**5, 3 * 10**8]), st.integers(0, 10**6)), max_size=40
     ),
 )
-def test_no_more_passes_than_rate_and_burst_allow(rate, burst_ns, unit, arrivals):
-    """In any stretch of time, the last request of it not counted, which may overdraw."""
+def test_requests_do_not_exceed_rate_and_burst(rate, burst_ns, unit, arrivals):
+    """In any interval of time, without its last request, which may overdraw."""
     limits = Limits.new(1, [Limit(READS, unit, rate, burst_ns)])
     now, starts, units = 0, [], [0]
     for gap, length in arrivals:
@@ -89,7 +89,7 @@ def test_no_more_passes_than_rate_and_burst_allow(rate, burst_ns, unit, arrivals
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**9), st.integers(0, 10**9), st.lists(st.integers(1, MIB), min_size=1))
-def test_a_backlog_passes_at_exactly_the_rate(rate, burst_ns, lengths):
+def test_a_backlog_is_served_at_exactly_the_rate(rate, burst_ns, lengths):
     """However many requests there are, no fraction of a nanosecond is lost."""
     limits = Limits.new(1, [Limit(WRITES, 1, rate, burst_ns)])
     for number, length in enumerate(lengths):
@@ -105,8 +105,8 @@ def test_the_tightest_limit_decides_and_is_named():
     assert limits.admit(0, 1, READS, 512) == (0, NOTHING)  # each member has its own
 
 
-def test_credits_are_spent_and_come_back():
-    """gp2 of 100 GiB: 3,000 IOPS while credits last, then 300; a thousandth of its credits here."""
+def test_burst_credits_are_spent_and_refilled():
+    """gp2 of 100 GiB: 3,000 IOPS while credits last, then 300; here 1/1000 of its credits."""
     like = catalog.load("aws-gp2")
     rows = {key: row.value for key, row in like.rows.items()}
     rows |= {"capacity": "100GiB", "iops_credits": rows["iops_credits"] // 1000}
@@ -135,7 +135,7 @@ def test_credits_are_spent_and_come_back():
         (65_536, LimitParameters(BOTH, 1, 100 * 65_536), 100),
     ],
 )
-def test_enough_requests_under_way_reach_the_cap(length, limit, iops, depth):
+def test_enough_requests_in_flight_reach_the_cap(length, limit, iops, depth):
     facts, _ = run(machine(volume([limit]), same(1000, length=length), depth))
     assert len(facts) / facts[-1].done_ns * SECOND == pytest.approx(iops, rel=0.01)
 
@@ -147,35 +147,35 @@ def test_littles_law():
     assert under_way == pytest.approx(16, rel=0.02)
 
 
-def test_alone_a_request_takes_the_latency_and_its_bytes():
+def test_a_single_request_takes_its_latency_and_transfer_time():
     facts, _ = run(machine(volume(stream_bytes_per_s=MIB * 100), same(3, length=MIB)))
     assert [fact.done_ns - fact.issue_ns for fact in facts] == [10_400_000] * 3
 
 
-def test_limits_of_one_direction():
+def test_limits_may_apply_to_one_direction():
     limits = [LimitParameters([Op.READ], 2**62, 1000), LimitParameters([Op.WRITE], 2**62, 500)]
     for op, iops in ((Op.READ, 1000), (Op.WRITE, 500)):
         facts, _ = run(machine(volume(limits), same(500, op), 8))
         assert len(facts) / facts[-1].done_ns * SECOND == pytest.approx(iops, rel=0.01)
 
 
-def test_flushes_and_discards_are_a_round_trip_that_no_limit_counts():
+def test_flushes_and_discards_take_a_round_trip_and_no_tokens():
     device = volume([LimitParameters(BOTH, 2**62, 1)], write_latency_ns=[7] * 1024)
     facts, _ = run(machine(device, [Request(0, op, 0, 0) for op in (Op.FLUSH, Op.DISCARD)] * 2))
     assert [fact.done_ns - fact.issue_ns for fact in facts] == [7] * 4
 
 
-def test_latencies_come_as_often_as_the_table_says():
+def test_latencies_have_the_frequencies_of_the_table():
     table = [1] * 512 + [1000] * 502 + [10**6] * 10
     facts, _ = run(machine(volume(read_latency_ns=table), same(10_000)))
-    found = np.array([fact.done_ns - fact.issue_ns for fact in facts])
-    assert (found == 1).mean() == pytest.approx(0.5, abs=0.015)
-    assert (found == 10**6).mean() == pytest.approx(10 / 1024, rel=0.3)
-    runs = np.count_nonzero(np.diff(found == 1)) / len(found)
-    assert runs == pytest.approx(0.5, abs=0.015)  # of one another they know nothing
+    times = np.array([fact.done_ns - fact.issue_ns for fact in facts])
+    assert (times == 1).mean() == pytest.approx(0.5, abs=0.015)
+    assert (times == 10**6).mean() == pytest.approx(10 / 1024, rel=0.3)
+    runs = np.count_nonzero(np.diff(times == 1)) / len(times)
+    assert runs == pytest.approx(0.5, abs=0.015)  # they are independent
 
 
-def test_seeds_and_members_draw_differently_and_runs_alike():
+def test_seeds_and_members_draw_differently_and_runs_are_reproducible():
     table = list(range(1024))
     random = Random(1)
     requests = [Request(0, Op.READ, random.randrange(200) * MIB, 4096) for _ in range(200)]
@@ -190,7 +190,7 @@ def test_seeds_and_members_draw_differently_and_runs_alike():
     assert times(1, 2) != times(1, 1)
 
 
-def test_busy_is_the_time_in_which_requests_wait_for_a_limit():
+def test_busy_time_is_the_time_with_requests_waiting_for_a_limit():
     limit = LimitParameters(BOTH, 2**62, 1000)
     idle = [Request(number * 10_000_000, Op.READ, 0, 4096) for number in range(100)]
     facts, totals = run(machine(volume([limit]), idle, mode=Replay.OPEN))
@@ -203,8 +203,8 @@ def test_busy_is_the_time_in_which_requests_wait_for_a_limit():
     assert waited == sum(fact.done_ns - fact.issue_ns for fact in facts)
 
 
-def test_a_wait_that_the_end_of_the_simulation_cuts_counts_up_to_the_end():
-    """A rebuild goes on by itself: its next request may wait for a limit when all is answered."""
+def test_a_wait_in_progress_at_the_end_counts_up_to_the_end():
+    """A rebuild runs on its own: its next request may wait for a limit when all others are done."""
     device = volume([LimitParameters(BOTH, 2**62, 1000)], capacity_bytes=MIB)
     whole = SsdParameters(1, 4096, 0, 0, 0, 0, 0, 0, 0, 0, 10**9, MIB)
     slow = TierParameters(Level.LINEAR, 1, 512, whole, MIB)
@@ -216,7 +216,7 @@ def test_a_wait_that_the_end_of_the_simulation_cuts_counts_up_to_the_end():
     check(scenario, interpreted=True)
     _, finished = simulate(scenario, interpreted=True)
     device = finished.below.fast.device
-    assert device.throttled_until_ns.max() > finished.clock[0]  # something waits still
+    assert device.throttled_until_ns.max() > finished.clock[0]  # a request still waits
     assert device.totals(finished.clock[0])["busy_ns"] <= 4 * finished.clock[0]
 
 
@@ -262,7 +262,7 @@ def test_percentiles_become_a_table():
 
 
 @pytest.mark.parametrize("text", ["500us", "p50 500us, p99 2ms", "p0.1 1us, p99.95 1s"])
-def test_percentiles_read_back(text):
+def test_a_latency_specification_is_reproduced(text):
     assert model(read_latency=text).model_dump()["read_latency"] == text
 
 
@@ -270,7 +270,7 @@ def test_percentiles_read_back(text):
     "text", ["fast", 3, "p50", "p50 1ms p99 2ms", "p0 1ms", "p101 1ms", "p99 1ms, p50 2ms",
              "p50 2ms, p99 1ms", "50 1ms", "p50 0ms"],
 )  # fmt: skip
-def test_what_is_no_latency(text):
+def test_invalid_latencies_are_refused(text):
     with pytest.raises(ValueError, match=r"latency|percentile|time|ascend"):
         model(read_latency=text)
 
@@ -286,7 +286,7 @@ def test_what_is_no_latency(text):
         ({"iops_max": 3}, "iops_max"),
     ],
 )
-def test_rules_that_contradict_each_other(rows, key):
+def test_contradictory_rules_are_refused(rows, key):
     with pytest.raises(ValueError, match=key) as error:
         model(**rows)
     assert isinstance(error.value.errors()[0]["ctx"]["error"], ContradictionError)

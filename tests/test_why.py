@@ -1,4 +1,4 @@
-"""Why the learned policy admitted a page, or rejected it."""
+"""`why`: the reasons for which the learned policy admitted a page or not."""
 
 import json
 
@@ -27,24 +27,24 @@ def trace():
 
 
 @pytest.fixture(scope="module")
-def found(trace):
+def answer(trace):
     return why(trace, [6338368 << 10], **SAID)
 
 
 @pytest.mark.parametrize("load", [DEMO, TRACES / "blktrace" / "loop_ext4_mqdl_randrw"])
-def test_it_watches_what_hits_counts(load):
-    """The pages that are watched are decided on as all others are."""
+def test_accesses_and_hits_equal_those_of_hits(load):
+    """Watching a page does not change its decisions."""
     trace = Trace.read(load)
     (counted,) = hits(trace, "1%", "learned", "learned", PAGE, "1MiB", write_price_per_thousand=500)
-    found = why(trace, **SAID)
-    accesses = np.array([each.accesses for each in found.moments])
-    ratio = np.array([each.hit_ratio for each in found.moments])
+    answer = why(trace, **SAID)
+    accesses = np.array([each.accesses for each in answer.moments])
+    ratio = np.array([each.hit_ratio for each in answer.moments])
     assert accesses[-1] == counted.page_accesses
     assert round(float(np.diff(accesses, prepend=0) @ ratio)) == counted.page_hits
 
 
-def test_a_page_is_held_from_when_it_is_let_in(found):
-    (page,) = found.asked
+def test_a_page_is_resident_from_its_admission_on(answer):
+    (page,) = answer.asked
     assert [each.number for each in page.decisions] == list(range(1, len(page.decisions) + 1))
     was_in = False
     for each in page.decisions:
@@ -53,8 +53,8 @@ def test_a_page_is_held_from_when_it_is_let_in(found):
     assert {HIT, FILLED, SCAN} <= {each.because for each in page.decisions}
 
 
-def test_what_was_let_in_was_worth_its_price_and_more_than_its_rival(found):
-    for each in found.asked[0].decisions:
+def test_admitted_pages_exceed_the_price_and_their_rival(answer):
+    for each in answer.asked[0].decisions:
         if each.because == FILLED:
             assert each.sure_reads >= each.price_reads
             assert each.rival is None or each.density >= each.rival_density
@@ -66,29 +66,29 @@ def test_what_was_let_in_was_worth_its_price_and_more_than_its_rival(found):
             assert each.sure_reads < each.price_reads
 
 
-def test_without_a_place_it_is_the_busiest_page(trace):
+def test_the_default_page_is_the_most_read_one(trace):
     (page,) = why(trace, **SAID).asked
     reads = [chunk.offset_bytes[chunk.op == Op.READ] for chunk in trace.chunks()]
     busiest = np.bincount(np.concatenate(reads) // PAGE).argmax()
     assert len(page.decisions) >= (np.concatenate(reads) // PAGE == busiest).sum()
 
 
-def test_the_first_page_comes_into_an_idle_place(trace):
+def test_the_first_page_is_admitted_to_a_free_slot(trace):
     first = int(next(trace.chunks()).offset_bytes[0])
     (page,) = why(trace, [first], **SAID).asked
     assert page.offset == first // PAGE * PAGE
     assert page.decisions[0].because == EARLY
 
 
-def test_it_fits_a_terminal(found):
-    lines = text(found).splitlines()
+def test_the_report_fits_a_terminal(answer):
+    lines = text(answer).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("left out: a long sequential run" in line for line in lines)
-    assert text(found, ascii_only=True).isascii()
+    assert text(answer, ascii_only=True).isascii()
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--at", "70TiB"], "no read or write touches"),
         (["--at", "7x"], "unknown size unit"),
@@ -96,14 +96,14 @@ def test_it_fits_a_terminal(found):
         (["--page", "0"], "must be a multiple of 512 bytes"),
     ],
 )
-def test_what_cannot_be_asked(options, said):
+def test_wrong_questions_are_refused(options, message):
     done = CliRunner().invoke(cli, ["why", str(DEMO), *options])
     assert isinstance(done.exception, UsageError)
-    assert said in str(done.exception)
+    assert message in str(done.exception)
 
 
-def test_json_has_all_of_it():
+def test_the_json_has_decisions_and_moments():
     done = CliRunner().invoke(cli, ["why", str(DEMO), "--cache-size", "1%", "--json"])
-    told = json.loads(done.output)
-    assert told["asked"][0]["decisions"][0]["number"] == 1
-    assert told["moments"][-1]["price_reads"] == 0.5
+    document = json.loads(done.output)
+    assert document["asked"][0]["decisions"][0]["number"] == 1
+    assert document["moments"][-1]["price_reads"] == 0.5

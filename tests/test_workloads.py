@@ -1,4 +1,4 @@
-"""Workloads that are made: each kind does what its keys say, the same with every run."""
+"""Generated workloads: each kind follows its keys, reproducibly."""
 
 import hashlib
 import tracemalloc
@@ -23,7 +23,7 @@ ICF = TRACES / "workloads" / "web.icf"
 MAIL = TRACES / "workloads" / "mail.toml"
 
 
-def made(line, **options):
+def requests_of(line, **options):
     return read(f"gen:{line}", **options)
 
 
@@ -40,25 +40,25 @@ class TestAnyLoad:
     )
 
     @pytest.mark.parametrize("line", LINES)
-    def test_the_stream_does_not_depend_on_how_it_is_cut(self, line):
+    def test_chunk_sizes_do_not_change_the_requests(self, line):
         opened = Trace.read(f"gen:{line},requests=150k")
         whole, cut = joined(list(opened.chunks())), joined(list(opened.chunks(777)))
         assert all((a == b).all() for a, b in zip(whole, cut))
         assert (np.diff(whole.arrival_ns) >= 0).all()
 
-    def test_the_seed_decides(self):
-        first, same, other = (made(f"zipf,requests=100,seed={seed}") for seed in (1, 1, 2))
+    def test_the_seed_determines_the_requests(self):
+        first, same, other = (requests_of(f"zipf,requests=100,seed={seed}") for seed in (1, 1, 2))
         assert as_rows(first) == as_rows(same) != as_rows(other)
 
-    def test_the_same_requests_on_every_machine(self):
-        """A change of this is a change of everybody's workloads: say so in the release notes."""
-        found = hashlib.sha256()
+    def test_the_requests_are_the_same_on_every_machine(self):
+        """A change of this hash changes all users' workloads: mention it in the release notes."""
+        digest = hashlib.sha256()
         for line in ("hot-spot,theta=1.2,every=1s", "zipf,theta=0.99", "sequential,run=1MiB"):
-            for column in made(f"{line},requests=5000,burst_every=20s"):
-                found.update(column.astype("<i8").tobytes())
-        assert found.hexdigest()[:16] == "dc24015172ef5134"
+            for column in requests_of(f"{line},requests=5000,burst_every=20s"):
+                digest.update(column.astype("<i8").tobytes())
+        assert digest.hexdigest()[:16] == "dc24015172ef5134"
 
-    def test_memory_does_not_grow_with_the_requests(self):
+    def test_memory_does_not_grow_with_the_number_of_requests(self):
         opened = Trace.read("gen:random+sequential,requests=1M")
         next(iter(opened.chunks()))
         tracemalloc.start()
@@ -67,27 +67,34 @@ class TestAnyLoad:
         tracemalloc.stop()
         assert peak_bytes < 48 * MIB
 
-    def test_sizes_and_reads_are_as_said(self):
-        rows = made("random,size=4k/70:64k/30,read=60%,requests=50k")
+    def test_size_and_read_shares_are_as_specified(self):
+        rows = requests_of("random,size=4k/70:64k/30,read=60%,requests=50k")
         assert np.mean(rows.length_bytes == 64 * KIB) == pytest.approx(0.3, abs=0.01)
         assert np.mean(rows.op == Op.READ) == pytest.approx(0.6, abs=0.01)
         assert (rows.offset_bytes % (4 * KIB) == 0).all()
         assert (rows.offset_bytes + rows.length_bytes <= 16 * GIB).all()
 
     @pytest.mark.parametrize("arrivals", ["poisson", "even"])
-    def test_rate_and_spread_of_arrivals(self, arrivals):
-        gaps_s = np.diff(made(f"random,rate=200,arrivals={arrivals},requests=50k").arrival_ns) / 1e9
+    def test_rate_and_distribution_of_arrivals_are_as_specified(self, arrivals):
+        gaps_s = (
+            np.diff(requests_of(f"random,rate=200,arrivals={arrivals},requests=50k").arrival_ns)
+            / 1e9
+        )
         assert gaps_s.mean() == pytest.approx(1 / 200, rel=0.02)
         assert gaps_s.std() * 200 == pytest.approx(float(arrivals == "poisson"), abs=0.03)
 
-    def test_bursts(self):
-        rows = made("random,rate=100,burst_every=10s,burst_lasts=1s,burst_rate=5k,duration=100s")
+    def test_bursts_have_their_own_rate(self):
+        rows = requests_of(
+            "random,rate=100,burst_every=10s,burst_lasts=1s,burst_rate=5k,duration=100s"
+        )
         in_burst = rows.arrival_ns % (10 * SECOND) >= 9 * SECOND
         assert in_burst.sum() == pytest.approx(10 * 5_000, rel=0.02)
         assert (~in_burst).sum() == pytest.approx(90 * 100, rel=0.05)
 
-    def test_loads_run_side_by_side_each_in_its_place_and_time(self):
-        rows = made("random,span=1GiB,rate=300+random,at=4GiB,span=1GiB,begin=50s,duration=100s")
+    def test_several_loads_run_concurrently_each_in_its_span_and_time(self):
+        rows = requests_of(
+            "random,span=1GiB,rate=300+random,at=4GiB,span=1GiB,begin=50s,duration=100s"
+        )
         second = rows.stream == 1 << 16
         assert share_within(rows, 1 * GIB, 4 * GIB) == 0
         assert rows.arrival_ns[second].min() >= 50 * SECOND
@@ -96,19 +103,19 @@ class TestAnyLoad:
 
 
 class TestHotSpot:
-    def test_so_much_of_the_load_goes_to_so_much_of_the_span(self):
-        rows = made("hot-spot,span=1GiB,hot=10%,share=80%,requests=100k")
+    def test_the_hot_part_gets_its_share_of_the_load(self):
+        rows = requests_of("hot-spot,span=1GiB,hot=10%,share=80%,requests=100k")
         counts = np.bincount(rows.offset_bytes // MIB, minlength=1024)
         hottest = np.sort(counts)[::-1][:102].sum() / counts.sum()
         assert hottest == pytest.approx(0.8 + 0.2 * 0.1, abs=0.02)
 
     @pytest.mark.parametrize(("where", "low"), [("start", 0), ("middle", 460), ("end", 921)])
-    def test_it_may_lie_in_one_piece(self, where, low):
-        rows = made(f"hot-spot,span=1GiB,hot=103MiB,share=100%,where={where},requests=10k")
+    def test_a_hot_spot_may_be_contiguous(self, where, low):
+        rows = requests_of(f"hot-spot,span=1GiB,hot=103MiB,share=100%,where={where},requests=10k")
         assert share_within(rows, low * MIB, (low + 103) * MIB) == 1
 
-    def test_it_moves_on_to_what_is_new(self):
-        rows = made(
+    def test_a_contiguous_hot_spot_moves_by_its_share(self):
+        rows = requests_of(
             "hot-spot,span=1GiB,hot=100MiB,share=100%,where=start,every=10s,moved=10%,duration=100s"
         )
         for move in range(10):
@@ -116,8 +123,8 @@ class TestHotSpot:
             low, high = rows.offset_bytes[then].min(), rows.offset_bytes[then].max()
             assert (low, high) == pytest.approx((move * 10 * MIB, (100 + move * 10) * MIB), abs=MIB)
 
-    def test_scattered_it_loses_and_gains_as_much_as_said(self):
-        rows = made(
+    def test_a_scattered_hot_spot_replaces_its_share(self):
+        rows = requests_of(
             "hot-spot,span=1GiB,hot=10%,share=100%,every=100s,moved=25%,duration=200s,rate=1k"
         )
         first, second = (
@@ -127,52 +134,52 @@ class TestHotSpot:
         assert len(first) == len(second) == 102
         assert len(first - second) == 26
 
-    def test_within_it_the_hottest_may_be_hotter(self):
-        rows = made("hot-spot,span=1GiB,hot=10%,share=100%,theta=1,requests=100k")
+    def test_theta_skews_accesses_within_a_hot_spot(self):
+        rows = requests_of("hot-spot,span=1GiB,hot=10%,share=100%,theta=1,requests=100k")
         counts = np.sort(np.bincount(rows.offset_bytes // MIB))[::-1]
         assert counts[0] / counts[9] == pytest.approx(10, rel=0.15)
 
 
 class TestOtherKinds:
-    def test_zipf(self):
-        rows = made("zipf,span=1GiB,theta=1.2,unit=64k,requests=200k")
+    def test_zipf_has_the_specified_exponent(self):
+        rows = requests_of("zipf,span=1GiB,theta=1.2,unit=64k,requests=200k")
         counts = np.sort(np.bincount(rows.offset_bytes // (64 * KIB)))[::-1]
         assert counts[0] / counts[31] == pytest.approx(32**1.2, rel=0.1)
 
-    def test_zones(self):
-        rows = made("zoned,span=1GiB,zones=50/10:20/30:30/60,requests=50k")
+    def test_zones_get_their_shares(self):
+        rows = requests_of("zoned,span=1GiB,zones=50/10:20/30:30/60,requests=50k")
         ends = [0, GIB / 10, GIB * 0.4, GIB]
-        found = [share_within(rows, low, high) for low, high in pairwise(ends)]
-        assert found == pytest.approx([0.5, 0.2, 0.3], abs=0.01)
+        shares = [share_within(rows, low, high) for low, high in pairwise(ends)]
+        assert shares == pytest.approx([0.5, 0.2, 0.3], abs=0.01)
 
-    def test_streams_take_turns_and_go_on_where_they_were(self):
-        rows = made("sequential,span=1GiB,size=64k,streams=4,requests=1000")
+    def test_streams_alternate_and_continue_at_their_end(self):
+        rows = requests_of("sequential,span=1GiB,size=64k,streams=4,requests=1000")
         for stream in range(4):
             mine = rows.offset_bytes[stream::4]
             assert mine[0] == stream * GIB // 4
             assert (np.diff(mine) == 64 * KIB).all()
 
-    def test_a_stream_ends_and_begins_somewhere_else(self):
-        rows = made("sequential,size=64k,run=1MiB,requests=1600")
+    def test_a_run_ends_and_the_next_one_begins_elsewhere(self):
+        rows = requests_of("sequential,size=64k,run=1MiB,requests=1600")
         jumps = np.flatnonzero(np.diff(rows.offset_bytes) != 64 * KIB) + 1
         assert jumps.tolist() == list(range(16, 1600, 16))
 
-    def test_a_stream_begins_anew_at_the_end_of_its_span(self):
-        rows = made("sequential,span=1MiB,size=64k,requests=40")
+    def test_a_stream_wraps_at_the_end_of_its_span(self):
+        rows = requests_of("sequential,span=1MiB,size=64k,requests=40")
         assert rows.offset_bytes.tolist() == [n % 16 * 64 * KIB for n in range(40)]
 
 
 class TestIometer:
-    def test_lines_of_an_access_specification(self):
-        rows = made("iometer,access=4096/75/100/100:65536/25/0/0,requests=50k")
+    def test_lines_of_an_access_specification_have_their_shares(self):
+        rows = requests_of("iometer,access=4096/75/100/100:65536/25/0/0,requests=50k")
         large = rows.length_bytes == 64 * KIB
         assert large.mean() == pytest.approx(0.25, abs=0.01)
         assert (rows.op == np.where(large, Op.WRITE, Op.READ)).all()
         ends = rows.offset_bytes + rows.length_bytes
         assert (rows.offset_bytes[1:] == ends[:-1])[large[1:]].all()
 
-    def test_as_many_workers_as_are_outstanding_doubled_step_by_step(self):
-        rows = made("iometer,depth=1-8,ramp=10s,run=20s")
+    def test_the_number_of_workers_doubles_with_each_step(self):
+        rows = requests_of("iometer,depth=1-8,ramp=10s,run=20s")
         step = rows.arrival_ns // (30 * SECOND)
         assert [len(set(rows.stream[step == each])) for each in range(4)] == [1, 2, 4, 8]
         assert rows.arrival_ns.max() < 120 * SECOND
@@ -183,8 +190,8 @@ class TestIometer:
 
 
 class TestSysbench:
-    def test_random_reads_and_writes_at_their_ratio_with_fsyncs(self):
-        rows = made("sysbench,test-mode=rndrw,threads=16,requests=20k")
+    def test_rndrw_has_its_read_write_ratio_and_fsyncs(self):
+        rows = requests_of("sysbench,test-mode=rndrw,threads=16,requests=20k")
         reads, writes = (rows.op == Op.READ).sum(), (rows.op == Op.WRITE).sum()
         assert reads / writes == pytest.approx(1.5, rel=0.05)
         flushes = np.flatnonzero(rows.op == Op.FLUSH)
@@ -192,8 +199,8 @@ class TestSysbench:
         assert set(rows.length_bytes[rows.op != Op.FLUSH]) == {16 * KIB}
 
     @pytest.mark.parametrize("mode", ["seqrd", "seqwr", "rndrd", "rndwr"])
-    def test_modes(self, mode):
-        rows = made(f"sysbench,test-mode={mode},requests=500")
+    def test_each_mode_has_its_op_and_order(self, mode):
+        rows = requests_of(f"sysbench,test-mode={mode},requests=500")
         data = rows.op != Op.FLUSH
         assert (rows.op[data] == (Op.READ if mode.endswith("rd") else Op.WRITE)).all()
         is_next = np.diff(rows.offset_bytes[data]) == 16 * KIB
@@ -209,15 +216,15 @@ def test_a_workload_is_a_trace_for_every_command():
 
 
 @pytest.mark.parametrize(("option", "suffix"), [("csv", ".csv.zst"), ("fio-iolog", ".iolog")])
-def test_gen_writes_what_reads_back(option, suffix, tmp_path):
+def test_the_output_of_gen_reads_back_equal(option, suffix, tmp_path):
     line, path = "sysbench,test-mode=rndwr,threads=4,requests=500", tmp_path / f"x{suffix}"
     result = CliRunner().invoke(trace, ["gen", "--as", option, line, str(path)])
     assert result.output == f"{path}: 500 requests\n"
-    expected, found = made(line), read(path)
+    expected, written = requests_of(line), read(path)
     assert Trace.read(path).format == option
     for name in ("op", "offset_bytes", "length_bytes"):
-        assert (getattr(found, name) == getattr(expected, name)).all()
-    late = found.arrival_ns - expected.arrival_ns
+        assert (getattr(written, name) == getattr(expected, name)).all()
+    late = written.arrival_ns - expected.arrival_ns
     assert np.ptp(late) < (1 if option == "csv" else 1000)
 
 
@@ -246,13 +253,13 @@ def test_gen_writes_what_reads_back(option, suffix, tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_with_a_line_is_told_with_its_place(line, place, message):
+def test_the_error_of_a_line_names_its_place(line, place, message):
     with pytest.raises(WorkloadError) as caught:
         Trace.read(f"gen:{line}")
     assert str(caught.value).startswith(f"workload:{place}: {message}")
 
 
-def test_what_is_wrong_with_a_file_is_told_with_line_and_caret(tmp_path):
+def test_the_error_of_a_file_has_line_and_caret(tmp_path):
     path = tmp_path / "my.toml"
     path.write_text('[[load]]\nkind = "zipf"\n[[load]]\nkind = "random"\nsize = 4k\n')
     with pytest.raises(WorkloadError, match=r"my.toml:5:9: not TOML: .*size = \"4k\""):
@@ -262,7 +269,7 @@ def test_what_is_wrong_with_a_file_is_told_with_line_and_caret(tmp_path):
         Trace.read(path)
 
 
-class TestIometersFiles:
+class TestIometerFiles:
     """Two tests of 5 s ramp and 20 s run, by one worker with 8 requests on 4 GiB."""
 
     def written(self, tmp_path, *changes):
@@ -274,7 +281,7 @@ class TestIometersFiles:
         path.write_text(text.replace("\n", "\r\n"))
         return path
 
-    def test_its_tests_follow_one_another(self):
+    def test_tests_of_the_file_run_in_sequence(self):
         rows = read(ICF)
         turn, end = np.searchsorted(rows.arrival_ns, [25 * SECOND, 50 * SECOND])
         first, second = rows.between(0, turn), rows.between(turn, end)
@@ -288,12 +295,12 @@ class TestIometersFiles:
         assert second.offset_bytes.max() < 4 * GIB
         assert len(set(rows.stream)) == 2 * 8
 
-    def test_one_access_specification_by_name_with_a_rate(self):
-        rows = made(f"iometer,icf={ICF},spec=file SERVER,rate=400,requests=9k")
+    def test_one_access_specification_can_be_selected_by_name(self):
+        rows = requests_of(f"iometer,icf={ICF},spec=file SERVER,rate=400,requests=9k")
         assert set(rows.length_bytes) == {512, 4 * KIB, 64 * KIB}
         assert rows.arrival_ns[-1] == pytest.approx(9000 / 400 * SECOND, rel=0.05)
 
-    def test_depths_and_targets(self, tmp_path):
+    def test_depth_cycles_and_several_targets_are_supported(self, tmp_path):
         two = "sda\n'Target type\n\tDISK\n'End target\n'Target\n\tsdb"
         path = self.written(tmp_path, ("\tNORMAL", "\tCYCLE_OUTSTANDING_IOS"), ("sda", two))
         rows = read(path)
@@ -334,34 +341,36 @@ class TestIometersFiles:
             ),
         ],
     )
-    def test_what_cannot_be_made_is_told_with_its_line(self, change, line, message, tmp_path):
+    def test_unsupported_settings_are_refused_with_their_line(
+        self, change, line, message, tmp_path
+    ):
         path = self.written(tmp_path, change)
         with pytest.raises(WorkloadError) as caught:
             read(path)
         assert f"its.icf:{line}:2: " in str(caught.value)
         assert message in str(caught.value)
 
-    def test_a_name_that_is_not_in_the_file(self, tmp_path):
+    def test_an_unknown_name_or_file_is_refused(self, tmp_path):
         with pytest.raises(WorkloadError, match=r"workload:1:\d+: no access specification 'web'"):
-            made(f"iometer,icf={ICF},spec=web")
+            requests_of(f"iometer,icf={ICF},spec=web")
         with pytest.raises(WorkloadError, match=r"workload:1:13: cannot read .*nowhere\.icf"):
-            made(f"iometer,icf={tmp_path}/nowhere.icf")
+            requests_of(f"iometer,icf={tmp_path}/nowhere.icf")
 
 
 class TestDraws:
-    def test_the_exponential_distribution(self):
-        found = Draws(1).exponential(400_000)
-        assert found.mean() == pytest.approx(1, abs=0.01)
+    def test_exponential_draws_have_their_quantiles(self):
+        values = Draws(1).exponential(400_000)
+        assert values.mean() == pytest.approx(1, abs=0.01)
         for share in (0.01, 0.5, 0.99, 0.9999):
-            assert np.quantile(found, share) == pytest.approx(-np.log(1 - share), rel=0.05)
+            assert np.quantile(values, share) == pytest.approx(-np.log(1 - share), rel=0.05)
 
     @settings(max_examples=60, deadline=None)
     @given(st.integers(1, 5000), st.integers(0, 10))
-    def test_scattered_is_a_shuffle(self, count, seed):
-        found = Scattered(count, seed)[np.arange(count)]
-        assert sorted(found.tolist()) == list(range(count))
+    def test_scattered_is_a_permutation(self, count, seed):
+        order = Scattered(count, seed)[np.arange(count)]
+        assert sorted(order.tolist()) == list(range(count))
 
-    def test_a_power_law_beyond_the_ranks_that_are_exact(self):
+    def test_a_power_law_is_accurate_beyond_the_exact_ranks(self):
         ranks = PowerLaw(1_000_000, 0.8).choose(Draws(1), 400_000)
         weights = np.arange(1, 1_000_001) ** -0.8
         for low, high in ((0, 100), (5_000, 50_000), (500_000, 1_000_000)):

@@ -1,4 +1,4 @@
-"""Write budgets: what may be said, that they are held, and that fills go where they bring most."""
+"""Write budgets: their syntax, that they hold, and that fills go to the most valuable pages."""
 
 from random import Random
 
@@ -25,35 +25,35 @@ KIB = 1024
 
 
 @pytest.mark.parametrize(
-    ("said", "drive_bytes", "a_day"),
+    ("text", "drive_bytes", "a_day"),
     [
         ("500GB/day", None, 500 * 10**9 / (64 * KIB)),
         ("1 GiB/d", None, 16_384),
-        ("3 DWPD", None, 3 * 4000),  # of the cache
+        ("3 DWPD", None, 3 * 4000),  # number of pages of the cache
         ("0.5dwpd", 2**40, 2**39 / (64 * KIB)),
     ],
 )
-def test_a_day(said, drive_bytes, a_day):
-    budget = parse_write_budget(said, 64 * KIB, drive_bytes)
+def test_a_budget_per_day_sets_the_interval_of_fills(text, drive_bytes, a_day):
+    budget = parse_write_budget(text, 64 * KIB, drive_bytes)
     assert DAY_NS / budget.interval(4000) == pytest.approx(a_day, rel=1e-4)
-    assert DAY_NS / budget.interval(4000) <= a_day  # never more
+    assert DAY_NS / budget.interval(4000) <= a_day  # never above
 
 
-def test_a_share_of_the_accesses():
+def test_a_budget_may_be_a_share_of_the_accesses():
     budget = parse_write_budget("5%", 4096)
     assert budget.interval(4000) == 20 * ACCESS
     assert budget.burst(4000) == 1000
     assert budget.burst(1) == 1
 
 
-def test_no_more_than_a_day_is_saved_up():
+def test_at_most_a_day_of_budget_is_saved_up():
     assert parse_write_budget("40KiB/day", 4096).burst(4000) == 10
     assert parse_write_budget("1KiB/day", 4096).burst(4000) == 1
     assert parse_write_budget("40GiB/day", 4096).burst(4000) == 1000
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("text", "why"),
     [
         ("500GB", "500GB/day"),
         ("5", "500GB/day"),
@@ -65,16 +65,16 @@ def test_no_more_than_a_day_is_saved_up():
         ("0B/day", "is too small: it admits less than one page"),
     ],
 )
-def test_what_makes_no_sense_is_refused(said, why):
+def test_invalid_budgets_are_refused(text, why):
     with pytest.raises(ValueError, match=why):
-        parse_write_budget(said, 4096)
+        parse_write_budget(text, 4096)
 
 
-def test_a_scenario_may_say_it():
-    said = Scenario.loads('[cache]\nwrite_budget = "1 DWPD"\n').cache
-    drive = said.drive.capacity_bytes
-    assert DAY_NS / said.budget.interval(10) == pytest.approx(drive / said.page_bytes, rel=1e-4)
-    assert said.policy_parameters["write_budget"] == said.budget
+def test_a_scenario_may_specify_a_budget():
+    cache = Scenario.loads('[cache]\nwrite_budget = "1 DWPD"\n').cache
+    drive = cache.drive.capacity_bytes
+    assert DAY_NS / cache.budget.interval(10) == pytest.approx(drive / cache.page_bytes, rel=1e-4)
+    assert cache.policy_parameters["write_budget"] == cache.budget
     with pytest.raises(ScenarioError, match=":2:16: '5 a day' is not a write budget"):
         Scenario.loads('[cache]\nwrite_budget = "5 a day"\n')
 
@@ -85,8 +85,8 @@ def test_a_scenario_may_say_it():
     burst=st.integers(1, 9),
     waits=st.lists(st.integers(0, 60), max_size=100),
 )
-def test_in_no_time_is_more_let_in(pages, interval, burst, waits):
-    """However greedy the policies are: any stretch of time, the first fill beside."""
+def test_admissions_never_exceed_the_budget(pages, interval, burst, waits):
+    """With any greedy policies, in any interval of time, without the initial fill of the cache."""
     both = Budgeted.new(Always.new(999, pages), LRU.new(999), Bucket.new(pages, interval, burst, 0))
     now, let_in = 0, []
     for page, wait in enumerate(waits):
@@ -97,7 +97,7 @@ def test_in_no_time_is_more_let_in(pages, interval, burst, waits):
     for i, start in enumerate(let_in):
         for j, end in enumerate(let_in[i:], 1):
             assert j <= (end - start) // interval + 1 + burst + pages
-    for i, start in enumerate(let_in[pages:]):  # the cache was filled once
+    for i, start in enumerate(let_in[pages:]):  # after the initial fill of the cache
         for j, end in enumerate(let_in[pages + i :], 1):
             assert j <= (end - start) // interval + 1 + burst
 
@@ -114,7 +114,7 @@ PAIRS = [("larc", "s3-fifo"), ("learned", "learned"), ("learned", "arc"), ("alwa
     seed=st.integers(0, 10**6),
 )
 def test_policies_within_a_budget_equal_their_model(names, capacity, interval, burst, seed):
-    """Now and then the page that is to go cannot, and is taken back."""
+    """Sometimes the victim cannot be evicted and is reinserted."""
     policy, model = both_kinds(names, capacity, interval, burst)
     random, now = Random(seed), 0
     growing, held = Growing(policy), set()
@@ -139,7 +139,7 @@ def test_policies_within_a_budget_equal_their_model(names, capacity, interval, b
 
 
 def both_kinds(names, capacity, interval, burst):
-    """The compiled policies, interpreted, and the reference's."""
+    """Return the compiled policies, interpreted, and the reference's."""
     counts = interval >= ACCESS // 2
     bucket = Bucket.new(capacity, interval, burst, counts)
     budget = plain.Budget(capacity, interval, burst, counts)
@@ -184,13 +184,13 @@ def test_the_price_rises_as_the_bucket_empties():
         prices.append(float(policy.reuse.worth.price()))
         both.missed(page % 8)
     both.consider(0, 0, 0, False)
-    assert prices[:5] == [0.25] * 5  # the first fill of the cache is beside the budget
+    assert prices[:5] == [0.25] * 5  # the initial fill of the cache does not count
     assert prices[5:] == sorted(prices[5:])
-    assert prices[8] == 0.25 + 1  # half is left
+    assert prices[8] == 0.25 + 1  # half of the bucket remains
     assert not both.consider(0, 5, 0, False)
 
 
-def test_without_times_there_are_no_days():
+def test_a_budget_per_day_needs_times():
     numbers = np.arange(100) % 9
     with pytest.raises(UsageError, match="no times"):
         hits(numbers, 4096, "fifo", write_budget="1GB/day")

@@ -1,4 +1,4 @@
-"""dm-writecache: the engine against the reference, and what follows from its rules."""
+"""dm-writecache: the engine against the reference, and consequences of its rules."""
 
 from random import Random
 
@@ -35,15 +35,15 @@ def test_interpreted_engine_equals_reference(scenario):
 
 @settings(usual, max_examples=5)
 @given(writecache_scenarios())
-def test_result_does_not_depend_on_how_it_is_cut(scenario):
+def test_batch_sizes_and_stops_do_not_change_the_result(scenario):
     agreement.check_cut(scenario)
 
 
-# A cache of 1000 blocks that takes 20 us for anything, before a device that takes 8 ms.
+# A cache of 1000 blocks that takes 20 us per request, before a device that takes 8 ms.
 
 
 def ran(requests, depth=1, blocks=1000):
-    """The counters after these requests, their facts, and the two tiers' bytes."""
+    """Return the counters after these requests, their facts, and the bytes of both tiers."""
     slow, fast = agreement.steady(8 * MS, 64 * MIB), agreement.steady(CACHE_NS, 64 * MIB)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
     cache = WritecacheParameters(BLOCK, blocks, blocks // 2, blocks * 45 // 100)
@@ -58,7 +58,7 @@ def writes(blocks, at_ns=0):
 
 
 def later(seconds):
-    """A read that makes the simulation go on."""
+    """Return a read that lets the simulation go on until its arrival."""
     return [Request(int(seconds * SECOND), Op.READ, 0, BLOCK)]
 
 
@@ -67,30 +67,30 @@ def random_blocks(number):
 
 
 @pytest.mark.parametrize(("number", "left"), [(490, 490), (500, 500), (510, 450)])
-def test_above_half_it_is_written_back_down_to_45_percent(number, left):
+def test_writeback_starts_above_50_percent_and_stops_at_45(number, left):
     totals, _, written = ran(writes(random_blocks(number)) + later(5), depth=0)
     assert totals["pages_present"] == left
     assert totals["blocks_written_back"] == number - left
     assert written[0] == (number - left) * BLOCK
 
 
-def test_reads_never_enter():
+def test_reads_are_never_cached():
     reads = [Request(0, Op.READ, block * BLOCK, BLOCK) for block in [*range(50), *range(50)]]
     totals, facts, _ = ran(reads)
     assert (totals["reads"], totals["read_hits"]) == (100, 0)
     assert {fact.reason for fact in facts} == {Reason.NOT_WRITTEN}
 
 
-def test_what_was_written_is_read_from_it_until_it_is_written_back():
+def test_written_blocks_are_read_from_the_cache_until_written_back():
     blocks = random_blocks(510)
     reads = [Request(5 * SECOND, Op.READ, block * BLOCK, BLOCK) for block in blocks]
     _, facts, _ = ran(writes(blocks) + reads, depth=0)
     hit = {fact.number - 510 for fact in facts if fact.op == Op.READ and fact.path == Path.HIT}
-    assert hit == set(range(60, 510))  # the oldest are gone
+    assert hit == set(range(60, 510))  # the oldest are evicted
 
 
-def test_without_room_writes_go_around_and_the_next_write_back_waits_for_three_seconds():
-    """All slots are taken before the first block is written back; 550 are after that."""
+def test_writes_bypass_a_full_cache_and_writeback_waits_three_seconds():
+    """All slots are used before the first block is written back; 550 afterwards."""
     burst = writes(range(0, 2200, 2)) + writes(range(4000, 4100), SECOND)
     totals, facts, _ = ran(burst + later(2.9), depth=0)
     assert (totals["writes_allocated"], totals["writes_around"]) == (1100, 100)
@@ -100,30 +100,30 @@ def test_without_room_writes_go_around_and_the_next_write_back_waits_for_three_s
     assert totals["pages_present"] <= 450
 
 
-def test_a_block_that_is_written_again_stays_where_it_is():
+def test_a_rewritten_block_keeps_its_slot():
     again = Request(2 * SECOND, Op.WRITE, 0, BLOCK)
     totals, *_ = ran([*writes([0, 1, 0]), again, *later(4)], depth=0)
     assert totals["pages_present"] == 2
     assert (totals["write_hits_uncommitted"], totals["write_hits_committed"]) == (1, 1)
 
 
-def test_blocks_in_a_row_are_one_write_and_one_copy():
+def test_contiguous_blocks_are_one_write_and_one_copy():
     big = Request(0, Op.WRITE, 0, 512 * BLOCK)
     totals, facts, _ = ran([big, *later(2)], depth=0)
     assert facts[0].done_ns - CACHE_NS in range(5)  # the link
-    assert totals["blocks_written_back"] == 256  # more than the 62 that had to go
+    assert totals["blocks_written_back"] == 256  # more than the 62 that had to be written back
     assert totals["pages_present"] == 256
 
 
-def test_a_second_after_a_write_it_is_committed():
+def test_writes_are_committed_after_one_second():
     for seconds, commits, metadata in ((0.9, 0, 0), (1.1, 1, 64 * KIB + 4 * KIB)):
         totals, _, written = ran(writes([7]) + later(seconds), depth=0)
         assert totals["commits"] == commits
         assert written[1] == BLOCK + metadata
 
 
-def test_a_flush_commits_and_fua_does_too():
-    """Metadata, superblock; nothing is written if nothing was allocated since."""
+def test_flush_and_fua_commit():
+    """Metadata and superblock; nothing is written if no slot was allocated since."""
     flush = Request(0, Op.FLUSH, 0, 0)
     totals, facts, _ = ran([*writes([7]), flush, flush])
     assert (totals["flushes"], totals["commits"]) == (2, 1)
@@ -135,13 +135,13 @@ def test_a_flush_commits_and_fua_does_too():
     assert (totals["flushes"], totals["commits"]) == (3, 2)
 
 
-def test_nothing_is_served_during_a_commit():
+def test_requests_wait_during_a_commit():
     requests = [*writes([7]), Request(SECOND, Op.FLUSH, 0, 0), *writes([8], SECOND + 1)]
     _, facts, _ = ran(requests, depth=0)
     assert facts[-1].done_ns == SECOND + 3 * CACHE_NS
 
 
-def test_discarded_blocks_are_forgotten():
+def test_discarded_blocks_are_removed():
     discard = Request(0, Op.DISCARD, 0, 10 * BLOCK)
     read = Request(0, Op.READ, 5 * BLOCK, 10 * BLOCK)
     totals, facts, _ = ran([*writes(range(20)), discard, read])
@@ -166,14 +166,14 @@ def site(text):
     return Site.loads(f'[cache]\nkind = "dm-writecache"\n{text}')
 
 
-def test_a_scenario_builds_the_cache_that_it_says():
-    said = site('size = "1GiB"\nhigh_watermark = "60%"\nlow_watermark = "30%"')
-    made = building.machine(said, "open", 1 << 33, said.cache.pages(0)).cache
-    assert isinstance(made, DmWritecache)
-    marks = (made.write_back.high_blocks, made.write_back.low_blocks)
+def test_scenario_keys_set_the_parameters_of_the_built_cache():
+    loaded = site('size = "1GiB"\nhigh_watermark = "60%"\nlow_watermark = "30%"')
+    cache = building.machine(loaded, "open", 1 << 33, loaded.cache.pages(0)).cache
+    assert isinstance(cache, DmWritecache)
+    marks = (cache.write_back.high_blocks, cache.write_back.low_blocks)
     assert marks == (157_286, 78_643)
-    assert Site.loads(said.to_toml()).cache == said.cache
-    assert building.machine(said, "open", 1 << 33, 0).cache.pages == 0
+    assert Site.loads(loaded.to_toml()).cache == loaded.cache
+    assert building.machine(loaded, "open", 1 << 33, 0).cache.pages == 0
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,6 @@ def test_a_scenario_builds_the_cache_that_it_says():
         ('page = "64KiB"', "'page' is a key of another kind of cache"),
     ],
 )
-def test_what_cannot_be_is_refused(text, complaint):
+def test_impossible_settings_are_refused(text, complaint):
     with pytest.raises(ScenarioError, match=complaint):
         site(text)

@@ -1,4 +1,4 @@
-"""Tables as TOML, in one of the ways in which people write it, by chance."""
+"""Tables as TOML text, in a random one of the notations that people use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Table = dict[str, Any]
 
 
 class Writer:
-    """Writes tables as TOML in one of the ways in which people do."""
+    """Writes tables as TOML in one of the notations that people use."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -25,7 +25,7 @@ class Writer:
         return self.rng.choice(["\n", "\n", "\r\n"]).join(lines) + self.rng.choice(["\n", ""])
 
     def table(self, path: tuple[str, ...], table: Table) -> list[str]:
-        """Return a table under its header, those in it behind it or in the same line."""
+        """Return a table under its header; nested tables follow it or are inline."""
         lines = ["", "[" + self.rng.choice([".", " . "]).join(map(self.key, path)) + "]"]
         below = []
         for key in self.rng.sample([*table], len(table)):
