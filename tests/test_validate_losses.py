@@ -14,7 +14,7 @@ import pytest
 from validate import devices, request, site
 from validate.errors import NotOursError, UnsafeError
 from validate.experiment import parse
-from validate.steps import ends
+from validate.steps import Scene, ends
 from validate.steps.ends import Occupy
 from validate.steps.files import CreateFile
 from validate.system import System
@@ -236,6 +236,33 @@ class TestAFile:
             os.unlink(step.path)
             Path(step.path).write_bytes(bytes(4 * MIB + 4096))
         assert Path(step.path).stat().st_size == 4 * MIB + 4096
+
+    @pytest.mark.parametrize("name", ["a.img", "busy"])
+    def test_file_that_replaces_ours_right_before_the_removal_is_kept(
+        self, tmp_path, system, name, monkeypatch
+    ):
+        """Between the check and the removal; also if another file gets the name at once."""
+        step, other = self.step(tmp_path), tmp_path / "other"
+        step.do(Scene(system))
+        rename = os.rename
+
+        def replaced(old, new):
+            monkeypatch.undo()
+            other.write_bytes(PRECIOUS)
+            rename(other, old)
+            rename(old, new)
+            if name == "busy":
+                Path(old).write_bytes(b"newer")
+
+        monkeypatch.setattr(os, "rename", replaced)
+        monkeypatch.setattr(os, "unlink", lambda path: pytest.fail(f"unlinked {path}"))
+        with pytest.raises(NotOursError, match="kept"):
+            step.undo(system)
+        contents = sorted(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+        assert contents == ([PRECIOUS] if name == "a.img" else [PRECIOUS, b"newer"])
+        with contextlib.suppress(NotOursError):
+            step.undo(system)
+        assert sorted(p.read_bytes() for p in tmp_path.iterdir() if p.is_file()) == contents
 
     def test_written_to_by_others_after_a_kill_is_kept(self, tmp_path, system):
         step = self.step(tmp_path)

@@ -99,11 +99,16 @@ class CreateFile:
     def _first_name(self) -> str:
         return f"{self.path}.{self.token}"
 
+    @property
+    def _last_name(self) -> str:
+        return f"{self.path}.{self.token}.removed"
+
     def undo(self, system: System) -> None:
         """Remove the file that this step created.
 
         Raises NotOursError if it is another file, or others may have written to it.
         """
+        self._finish_removal(system)
         for path in (self._first_name, self.path):
             self._remove(path, system)
         system.written.discard(self.token)
@@ -114,23 +119,64 @@ class CreateFile:
         except OSError:  # it does not exist, or is a symbolic link: not ours
             return
         try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return
-            if path == self.path and not self._is_ours(fd, status.st_size):
-                raise NotOursError(f"{path}: is not the file that this run created: it is kept")
-            if path == self.path and self.token not in system.written and _holds_data(
-                fd, self.size_bytes
-            ):  # fmt: skip
-                raise NotOursError(
-                    f"{path}: was created by a run that was killed, and holds data that may not be "
-                    f"ours: it is kept; if you need nothing of it: rm {path}"
-                )
-            now = os.stat(path, follow_symlinks=False)
-            if (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino):
+            if path == self._first_name:  # its name has the token
                 os.unlink(path)
+                return
+            self._check(fd, system)
         finally:
             os.close(fd)
+        # unlink(2) removes whatever has the name by then, so another process could lose a file that
+        # replaced ours after the check.  rename(2) loses nothing, and the new name is private.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path, self._last_name)
+        self._finish_removal(system)
+
+    def _check(self, fd: int, system: System) -> None:
+        """Raise NotOursError unless an open file is ours, and free of data of others."""
+        if not self._is_ours(fd, os.fstat(fd).st_size):
+            raise NotOursError(f"{self.path}: is not the file that this run created: it is kept")
+        if self.token not in system.written and _holds_data(fd, self.size_bytes):
+            raise NotOursError(
+                f"{self.path}: was created by a run that was killed, and holds data that may not "
+                f"be ours: it is kept; if you need nothing of it: rm {self.path}"
+            )
+
+    def _finish_removal(self, system: System) -> None:
+        """Delete the renamed file if it is ours; otherwise restore its name."""
+        try:
+            fd = os.open(
+                self._last_name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            )
+        except FileNotFoundError:
+            return
+        except OSError:  # a symbolic link, for instance: not ours
+            self._restore()
+            return
+        try:
+            self._check(fd, system)
+        except NotOursError:
+            self._restore()
+            raise
+        finally:
+            os.close(fd)
+        os.unlink(self._last_name)
+
+    def _restore(self) -> None:
+        """Give a renamed file its name back; a file that has the name meanwhile is not replaced."""
+        try:
+            os.link(self._last_name, self.path, follow_symlinks=False)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.lstat(self._last_name), os.lstat(self.path)):
+                    os.unlink(self._last_name)  # a kill came after the link
+                    return
+            raise NotOursError(
+                f"{self._last_name}: is not ours, and was {self.path} before: it is kept there, as "
+                f"its name cannot be restored: {error.strerror}"
+            ) from None
+        os.unlink(self._last_name)
 
     def _is_ours(self, fd: int, size_bytes: int) -> bool:
         """Return whether the trailer has our token; name and size alone prove nothing."""
