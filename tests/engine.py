@@ -23,6 +23,7 @@ from hybridsim.reference import (
     FlashParameters,
     HddParameters,
     OpenCasParameters,
+    SsdParameters,
     VolumeParameters,
     WritecacheParameters,
 )
@@ -62,17 +63,15 @@ IDS = 16  # so small that the pools must grow
 
 
 def device(parameters, members):
-    if isinstance(parameters, HddParameters):
-        values = {
-            name: np.array(value) if isinstance(value, list) else value
-            for name, value in vars(parameters).items()
-        }
-        return HDD.new(members, values, capacity=4)
-    if isinstance(parameters, FlashParameters):
-        return Flash.new(members, vars(parameters), capacity=4)
-    if isinstance(parameters, VolumeParameters):
-        return volume(parameters, members)
-    return SSD.new(members, vars(parameters))
+    return BANKS[type(parameters)](parameters, members)
+
+
+def disks(parameters, members):
+    values = {
+        name: np.array(value) if isinstance(value, list) else value
+        for name, value in vars(parameters).items()
+    }
+    return HDD.new(members, values, capacity=4)
 
 
 def volume(parameters, members):
@@ -88,6 +87,14 @@ def volume(parameters, members):
         parameters.capacity_bytes,
         parameters.seed,
     )
+
+
+BANKS = {
+    HddParameters: disks,
+    SsdParameters: lambda parameters, members: SSD.new(members, vars(parameters)),
+    FlashParameters: lambda parameters, members: Flash.new(members, vars(parameters), capacity=4),
+    VolumeParameters: volume,
+}
 
 
 def tier(kind, parameters):

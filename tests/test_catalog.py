@@ -5,16 +5,15 @@ import pytest
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import parse_size
 from hybridsim.storage import catalog
-from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
+from hybridsim.storage.drives import DRIVES
 
-MODELS = {"hdd": HardDisk, "ssd": SolidState, "volume": CloudVolume}
 NOT_IN_FILES = {"kind", "like", "name", "flash"}
 
 
 @pytest.mark.parametrize("name", catalog.names())
 def test_an_entry_has_all_keys_and_builds_a_device(name):
     entry = catalog.load(name)
-    model = MODELS[entry.kind]
+    model = DRIVES[entry.kind]
     fields = model.model_fields.items()
     keys = {fact.alias or key for key, fact in fields} - NOT_IN_FILES
     needed = {fact.alias or key for key, fact in fields if fact.is_required()} - NOT_IN_FILES

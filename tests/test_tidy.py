@@ -3,6 +3,7 @@
 import ast
 import importlib
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli import COMMANDS
-from hybridsim.storage.devices import DEVICES
+from hybridsim.storage import devices
+from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.traces.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
@@ -58,16 +60,33 @@ def test_names_describe_their_contents():
 
 
 def registered():
-    for family in (CACHES, ADMISSION, REPLACEMENT, DEVICES):
+    for family in (CACHES, ADMISSION, REPLACEMENT):
         for name, cls in family.items():
-            yield pytest.param(importlib.import_module(cls.__module__), cls, id=name)
+            yield pytest.param(cls, id=name)
+    yield from DEVICES
 
 
-@pytest.mark.parametrize(("module", "cls"), list(registered()))
-def test_registered_classes_have_a_docstring_and_a_test(module, cls):
-    """The module and the class have docstrings, and some test uses the class."""
-    assert len(module.__doc__.split()) >= 6
+def devices_of_all_files():
+    for module in pkgutil.walk_packages(devices.__path__, f"{devices.__name__}."):
+        for cls in vars(importlib.import_module(module.name)).values():
+            if isinstance(cls, type) and all(hasattr(cls, name) for name in DEVICE_METHODS):
+                if cls.__module__ == module.name:
+                    yield pytest.param(cls, id=cls.__name__)
+
+
+DEVICES = list(devices_of_all_files())
+
+
+@pytest.mark.parametrize("cls", list(registered()))
+def test_registered_classes_have_a_module_docstring(cls):
+    """The module docstring describes the class."""
+    assert len(importlib.import_module(cls.__module__).__doc__.split()) >= 6
     assert cls.__doc__
+
+
+@pytest.mark.parametrize("cls", [*CACHES.values(), *(each.values[0] for each in DEVICES)])
+def test_a_cache_and_a_device_are_tested(cls):
+    """Some test names the class; policies are all compared with their models."""
     assert any(re.search(rf"\b{cls.__name__}\b", path.read_text()) for path in TESTS)
 
 

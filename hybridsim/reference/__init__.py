@@ -26,6 +26,7 @@ it to the nanosecond. One file per section of the text:
     dmcache, smq 2.14  dm-cache with its policy, locks and workers
     opencas       2.13  Open CAS with its lines, streams, promotion and cleaning
     writecache   2.15  dm-writecache
+    models       policies and devices by name: the lines that a new one adds
     machine      the assembly; subclass `Machine` to replace a part
 
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which

@@ -4,14 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridsim.foundation.codes import SYNC, Op, Replay
-from hybridsim.reference.admission import (
-    Larc,
-    Probabilistic,
-    RejectFirst,
-    RequestSize,
-    SieveStore,
-    TinyLfu,
-)
 from hybridsim.reference.bcache import Bcache
 from hybridsim.reference.budget import Budget, Budgeted
 from hybridsim.reference.cache import PageCache, Verdict
@@ -20,11 +12,10 @@ from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.facts import Fact, Outcome
-from hybridsim.reference.flash import Flash
-from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.host import Host
 from hybridsim.reference.jobs import JobsSource
 from hybridsim.reference.learned import Learned
+from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
     BcacheParameters,
@@ -32,31 +23,15 @@ from hybridsim.reference.parameters import (
     ControllerParameters,
     DeviceParameters,
     DmCacheParameters,
-    FlashParameters,
-    HddParameters,
     HostParameters,
     OpenCasParameters,
     Request,
     SourceParameters,
     TierParameters,
-    VolumeParameters,
     WritecacheParameters,
 )
-from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
-from hybridsim.reference.replacement import (
-    Arc,
-    Fifo,
-    Lfu,
-    S3Fifo,
-    SecondChance,
-    Sieve,
-    Slru,
-    TwoQ,
-)
-from hybridsim.reference.replacement_by_density import Lhd
-from hybridsim.reference.replacement_by_stack import Lirs, WTinyLfu
+from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
-from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
 from hybridsim.reference.writecache import Writecache
@@ -232,65 +207,25 @@ class Machine:
 
     def make_admission(self, parameters: CacheParameters) -> Admission:
         """Create the admission policy."""
-        pages = parameters.pages
-        match parameters.admission:
-            case ("always",):
-                return Touches(1)
-            case ("touches", int(n)):
-                return Touches(n)
-            case ("learned", *prices):
-                replaces = parameters.replacement == "learned"
-                price = int(prices[0]) if prices else 500
-                return Learned(pages, price, replaces=replaces, page_bytes=parameters.page_bytes)
-            case ("reject-first",):
-                return RejectFirst(pages)
-            case ("larc",):
-                return Larc(pages)
-            case ("tinylfu",):
-                return TinyLfu(pages)
-            case ("sievestore",):
-                return SieveStore(pages)
-            case ("probabilistic", int(per_million), int(seed)):
-                return Probabilistic(per_million, seed)
-            case ("request-size", int(limit_bytes)):
-                return RequestSize(limit_bytes)
-            case _:
-                raise ValueError(f"unknown admission policy {parameters.admission}")
+        name, *own = parameters.admission
+        if name == "learned":
+            price = int(own[0]) if own else 500
+            replaces = parameters.replacement == "learned"
+            page_bytes = parameters.page_bytes
+            return Learned(parameters.pages, price, replaces=replaces, page_bytes=page_bytes)
+        if name not in ADMISSION:
+            raise ValueError(f"unknown admission policy {parameters.admission}")
+        return ADMISSION[name](parameters.pages, *own)
 
     def make_replacement(self, parameters: CacheParameters, admission: Admission) -> Replacement:
         """Create the replacement policy, or return the admission policy if it is both."""
-        pages = parameters.pages
-        match parameters.replacement:
-            case "lru":
-                return Lru()
-            case "fifo":
-                return Fifo()
-            case "clock":
-                return SecondChance()
-            case "sieve":
-                return Sieve()
-            case "lfu":
-                return Lfu()
-            case "slru":
-                return Slru(pages)
-            case "2q":
-                return TwoQ(pages)
-            case "arc":
-                return Arc(pages)
-            case "s3-fifo":
-                return S3Fifo(pages)
-            case "lirs":
-                return Lirs(pages)
-            case "lhd":
-                return Lhd(pages)
-            case "w-tinylfu":
-                return WTinyLfu(pages)
-            case "learned":
-                if isinstance(admission, Learned):
-                    return admission
-                return Learned(pages, admits=False, page_bytes=parameters.page_bytes)
-            case _:
-                raise ValueError(f"unknown replacement policy {parameters.replacement}")
+        if parameters.replacement == "learned":
+            if isinstance(admission, Learned):
+                return admission
+            return Learned(parameters.pages, admits=False, page_bytes=parameters.page_bytes)
+        if parameters.replacement not in REPLACEMENT:
+            raise ValueError(f"unknown replacement policy {parameters.replacement}")
+        return REPLACEMENT[parameters.replacement](parameters.pages)
 
     def make_controller(self, parameters: ControllerParameters, array: Tier) -> Controller:
         """Create the controller between the cache and the slow tier."""
@@ -306,13 +241,7 @@ class Machine:
 
     def make_device(self, parameters: DeviceParameters, tier: str, member: int) -> Device:
         """Create one member of the tier named "slow" or "fast"."""
-        if isinstance(parameters, HddParameters):
-            return Hdd(self.clock, parameters)
-        if isinstance(parameters, FlashParameters):
-            return Flash(self.clock, parameters)
-        if isinstance(parameters, VolumeParameters):
-            return Volume(self.clock, parameters, member)
-        return Ssd(self.clock, parameters)
+        return DEVICES[type(parameters)](self.clock, parameters, member)
 
 
 def simulate(

@@ -39,8 +39,14 @@ class _Plain:
             setattr(self, each.name, _plain(getattr(self, each.name)))
 
 
+class DeviceParameters(_Plain):
+    """A dataclass of the parameters of a device."""
+
+    capacity_bytes: int
+
+
 @dataclass
-class HddParameters(_Plain):
+class HddParameters(DeviceParameters):
     """A hard disk (2.6). Zone z begins at byte zone_byte[z], on track zone_track[z]."""
 
     rev_ns: int
@@ -74,7 +80,7 @@ class HddParameters(_Plain):
 
 
 @dataclass
-class SsdParameters(_Plain):
+class SsdParameters(DeviceParameters):
     """A solid-state disk (2.7)."""
 
     dies: int
@@ -97,7 +103,7 @@ class SsdParameters(_Plain):
 
 
 @dataclass
-class FlashParameters(_Plain):
+class FlashParameters(DeviceParameters):
     """A solid-state disk in detail (2.8); mapped_units = 0: the mapping is not simulated."""
 
     dies: int
@@ -148,7 +154,7 @@ class LimitParameters(_Plain):
 
 
 @dataclass
-class VolumeParameters(_Plain):
+class VolumeParameters(DeviceParameters):
     """A cloud volume (2.9); the tables of latencies have 1,024 entries, ascending."""
 
     limits: list[LimitParameters]
@@ -157,9 +163,6 @@ class VolumeParameters(_Plain):
     stream_bytes_per_s: int
     capacity_bytes: int
     seed: int = 0
-
-
-DeviceParameters = HddParameters | SsdParameters | FlashParameters | VolumeParameters
 
 
 @dataclass

@@ -36,7 +36,7 @@ from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.overrides import SET, over, written
 from hybridsim.scenario.resolve import resolved
 from hybridsim.storage import catalog
-from hybridsim.storage.drives import Part
+from hybridsim.storage.drives import HardDisk, Part
 
 COMMENT_COLUMN = 40
 CATALOG = "catalog"  # prefix of the source of values from `like`
@@ -175,7 +175,7 @@ def _source(scenario: Scenario, path: Path) -> str:
 def _follows(scenario: Scenario, path: Path) -> bool:
     """Return whether the array's queue has the value of its drive."""
     drive = scenario.backing.drive
-    if drive.kind != "hdd":
+    if not isinstance(drive, HardDisk):
         return False
     if path[-1] == "window":
         return scenario.backing.window == drive.window

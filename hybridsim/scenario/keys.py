@@ -15,7 +15,8 @@ def known_keys(path: Path) -> list[str]:
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.levels import Rebuild
     from hybridsim.scenario.machine import Machine, Price, Replay
-    from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
+    from hybridsim.scenario.resolve import DEFAULT_KINDS
+    from hybridsim.storage.drives import DRIVES
 
     models: dict[Path, list[Any]] = {
         (): [Machine],
@@ -26,9 +27,9 @@ def known_keys(path: Path) -> list[str]:
         ("price",): [Price],
         ("backing", "rebuild"): [Rebuild],
         ("backing", "controller"): [ControllerDram],
-        ("backing", "drive"): [HardDisk, SolidState, CloudVolume],
-        ("cache", "drive"): [SolidState, HardDisk, CloudVolume],
     }
+    for section, usual in DEFAULT_KINDS.items():  # keys of the usual kind are suggested first
+        models[section, "drive"] = [DRIVES[usual], *DRIVES.values()]
     known = {
         fact.alias or name: None
         for model in models.get(path[:-1], [])
@@ -40,9 +41,10 @@ def known_keys(path: Path) -> list[str]:
 def path_in_text(loc: Path) -> Path:
     """Return the path without the kind that pydantic inserts for a cache or a drive."""
     from hybridsim.scenario.caches import CACHE_KINDS
+    from hybridsim.storage.drives import DRIVES
 
     if len(loc) > 1 and loc[0] == "cache" and loc[1] in CACHE_KINDS:
         loc = (loc[0], *loc[2:])
-    if len(loc) > 2 and loc[1] == "drive" and loc[2] in ("hdd", "ssd", "volume"):
+    if len(loc) > 2 and loc[1] == "drive" and loc[2] in DRIVES:
         return (*loc[:2], *loc[3:])
     return loc

@@ -16,11 +16,8 @@ from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 from hybridsim.storage.controller import Controller
-from hybridsim.storage.devices import HDD, SSD, Flash, Volume, volume_timing
-from hybridsim.storage.devices.flash_timing import flash_timing
-from hybridsim.storage.devices.hdd_geometry import ORDERS, hdd_parameters
-from hybridsim.storage.devices.ssd_timing import timing
-from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
+from hybridsim.storage.devices.hdd_geometry import ORDERS
+from hybridsim.storage.drives import Drive, Placement
 from hybridsim.storage.raid import Tier
 
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
@@ -74,14 +71,14 @@ def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Contro
         device,
         spread=int(SPREADS[table.layout]),
         rmw_level=table.rmw_level,
-        rotates=isinstance(table.drive, HardDisk),
+        rotates=table.drive.rotates,
         failed=table.failed,
         rebuild=(rebuild.member, rebuild.min_bytes_per_s, rebuild.max_bytes_per_s)
         if rebuild
         else None,
         queue_depth=table.queue_depth,
         path_ns=table.path_latency_ns,
-        has_fua=knows_fua(table.drive),
+        has_fua=table.drive.has_fua,
     )
     if table.controller is None:
         return array
@@ -125,17 +122,12 @@ def fast_tier(table: CacheTable, pages: int, seed: int = 0) -> Tier:
         table.members,
         table.chunk_bytes,
         device,
-        has_fua=knows_fua(table.drive),
+        has_fua=table.drive.has_fua,
     )
 
 
-def knows_fua(drive: Any) -> bool:
-    """Return whether the drive honours forced unit access (FUA), without a flush afterwards."""
-    return not isinstance(drive, SolidState) or drive.fua
-
-
 def bank(
-    drive: Any,
+    drive: Drive,
     members: int,
     capacity_bytes: int,
     window: int,
@@ -145,13 +137,5 @@ def bank(
     **how: int,
 ) -> Any:
     """Build `members` idle drives of one model; only hard disks use what follows the capacity."""
-    if isinstance(drive, CloudVolume):
-        return Volume.new(
-            members, **volume_timing.parameters(drive), capacity_bytes=capacity_bytes, seed=seed
-        )
-    if isinstance(drive, HardDisk):
-        how |= {"window": window, "age_limit_ns": age_limit_ns}
-        return HDD.new(members, hdd_parameters(drive, capacity_bytes, short_stroke, **how))
-    if drive.flash is not None:
-        return Flash.new(members, flash_timing(drive, drive.flash, capacity_bytes))
-    return SSD.new(members, timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})
+    use = Placement(capacity_bytes, seed, window, age_limit_ns, short_stroke, how)
+    return drive.bank(members, use)

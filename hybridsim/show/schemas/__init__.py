@@ -13,9 +13,11 @@ from typing import Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
+from hybridsim.storage.catalog import KINDS
 
 FOLDER = Path(__file__).parent
 PARTS = "parts"  # what several documents have in them
+KINDS_OF_DRIVES = '"KINDS OF DRIVES"'  # stands in the files for those of the catalog
 _OTHERS = re.compile(r'"\$ref": "urn:hybridsim:(\w+)')
 
 
@@ -36,6 +38,7 @@ def load(name: str) -> dict[str, Any]:
         each = needed.pop()
         if each not in found:
             text = (FOLDER / f"{each}.json").read_text(encoding="utf-8")
+            text = text.replace(KINDS_OF_DRIVES, json.dumps(KINDS))
             found[each] = json.loads(text)
             needed += _OTHERS.findall(text)
     whole = found.pop(name)

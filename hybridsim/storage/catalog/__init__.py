@@ -1,9 +1,9 @@
 """Drives as data: one TOML file per drive, in the folder of its kind.
 
 A file has the drive's full name and a table `is` of rows `key = [value, mark, source]`; the keys
-are those of `storage/drives.py`.  The mark is the provenance of the value: `read` in a published
-text, `measured` on a drive, `fitted` to a measurement, `assumed`, or `recalled` from a datasheet
-that was not available for checking.
+are those of `storage/drives/KIND.py`.  The mark is the provenance of the value: `read` in a
+published text, `measured` on a drive, `fitted` to a measurement, `assumed`, or `recalled` from a
+datasheet that was not available for checking.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.suggest import hint
 
 FOLDER = Path(__file__).parent
-KINDS = ("hdd", "ssd", "volume")
+SYSTEM = "system"  # the folder of complete systems; each other folder is a kind of drive
+KINDS = tuple(sorted({path.parent.name for path in FOLDER.glob("*/*.toml")} - {SYSTEM}))
 MARKS = ("read", "measured", "fitted", "assumed", "recalled")
 
 
@@ -53,7 +54,7 @@ def names(kind: str | None = None) -> list[str]:
 
 def systems() -> list[str]:
     """Return the names of the complete systems: the presets of scenarios."""
-    return sorted(path.stem for path in (FOLDER / "system").glob("*.toml"))
+    return sorted(path.stem for path in (FOLDER / SYSTEM).glob("*.toml"))
 
 
 @cache

@@ -3,7 +3,7 @@
 A device has `submit(now, member, tag, op, offset, length, kind, events)`, `complete(now, number,
 kind, events)` (which returns the tag of a completed request, or -1), `room()`, `grown(capacity)`
 if it stores requests itself, `totals(now_ns)` and `capacity_bytes`.
-A new device is one file and one line here.
+A new device is one file here, which the datasheet of its drives builds (`bank` in storage/drives).
 """
 
 from hybridsim.storage.devices.flash import Flash
@@ -11,8 +11,6 @@ from hybridsim.storage.devices.hdd import HDD
 from hybridsim.storage.devices.ssd import SSD
 from hybridsim.storage.devices.volume import Volume
 
-DEVICES = {"hdd": HDD, "ssd": SSD, "flash": Flash, "volume": Volume}
-
 DEVICE_METHODS = ("submit", "complete", "room")
 
-__all__ = ["DEVICES", "DEVICE_METHODS", "HDD", "SSD", "Flash", "Volume"]
+__all__ = ["DEVICE_METHODS", "HDD", "SSD", "Flash", "Volume"]

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from hybridsim.foundation.toml.table import Part, Rate, Size, Time
+from hybridsim.foundation.toml.table import Rate, Size, Time
 from hybridsim.foundation.units import format_time
+from hybridsim.storage.drives.datasheet import Datasheet, Placement
 
 ARM = "seek_track_to_track, seek_average and seek_full, or seek_table, or seek_fit"
 
 
-class HardDisk(Part):
+class HardDisk(Datasheet):
     """A disk with one arm: geometry, arm, electronics, buffer.
 
     The arm is described by a datasheet's three times, by a table of times, or by two fitted pieces;
     the platters by the rates of the outer and the inner tracks, or by zones.
     """
 
+    rotates: ClassVar[bool] = True
+
     kind: Literal["hdd"]
-    like: str = ""  # name in the catalog of the drive that it is, or is derived from
-    name: str = ""
     rpm: int = Field(ge=1000, le=30_000)
     capacity_bytes: Size = Field(alias="capacity", ge=2**20)
     seek_track_ns: Time | None = Field(None, alias="seek_track_to_track")
@@ -56,6 +57,15 @@ class HardDisk(Part):
     write_cache_ranges: int = Field(256, ge=1, le=65_536)  # maximum number of separate ranges
     destage_window: int = Field(32, ge=1, le=65_536)  # number of oldest ones that it chooses from
     flush_ns: Time = Field(0, alias="flush")  # time of a flush after the writes that it waits for
+
+    def bank(self, members: int, use: Placement) -> Any:
+        """Return `members` idle disks."""
+        from hybridsim.storage.devices.hdd import HDD
+        from hybridsim.storage.devices.hdd_geometry import hdd_parameters
+
+        queue = {"window": use.window, "age_limit_ns": use.age_limit_ns}
+        how = {**use.overrides, **queue}
+        return HDD.new(members, hdd_parameters(self, use.capacity_bytes, use.short_stroke, **how))
 
     @property
     def rev_ns(self) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from hybridsim.foundation.toml.table import Part, Rate, Size, Time
+from hybridsim.foundation.toml.table import Rate, Size, Time
 from hybridsim.foundation.units import format_time, parse_time
+from hybridsim.storage.drives.datasheet import Datasheet, Placement
 
 GIB = 2**30
 MEDIAN = 50  # percent
@@ -65,12 +66,12 @@ Latency = Annotated[
 Iops = Annotated[int, Field(ge=1, le=10**9)]
 
 
-class CloudVolume(Part):
+class CloudVolume(Datasheet):
     """A volume in a network that its provider throttles."""
 
+    random: ClassVar[str] = "the latencies of {} cloud volumes"
+
     kind: Literal["volume"]
-    like: str = ""
-    name: str = ""
     capacity_bytes: Size = Field(alias="capacity", ge=2**20)  # its rates scale with it
     iops: int | None = Field(None, ge=0, le=10**9)  # of reads and writes together
     iops_per_gib: int = Field(0, ge=0, le=10**6)
@@ -92,6 +93,14 @@ class CloudVolume(Part):
     read_latency: Latency
     write_latency: Latency
     stream_rate: Rate | None = None  # transfer rate of one request, in addition to the latency
+
+    def bank(self, members: int, use: Placement) -> Any:
+        """Return `members` idle volumes."""
+        from hybridsim.storage.devices import volume_timing
+        from hybridsim.storage.devices.volume import Volume
+
+        parameters = volume_timing.parameters(self)
+        return Volume.new(members, **parameters, capacity_bytes=use.capacity_bytes, seed=use.seed)
 
     @property
     def sustained_iops(self) -> int | None:

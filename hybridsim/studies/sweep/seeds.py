@@ -22,12 +22,12 @@ def drawn(scenario: Scenario, is_made: bool = False) -> list[str]:
     """
     cache = scenario.cache
     random = ["the requests of the generated load"] if is_made else []
-    if scenario.backing.drive.kind == "volume":
-        random.append("the latencies of the cloud volumes")
+    if scenario.backing.drive.random:
+        random.append(scenario.backing.drive.random.format("the"))
     if cache.kind == "none":
         return random
-    if cache.drive.kind == "volume":
-        random.append("the latencies of the cache's cloud volumes")
+    if cache.drive.random:
+        random.append(cache.drive.random.format("the cache's"))
     if cache.kind in DRAWS:
         random.append(f"random decisions of {cache.kind}")
     if cache.kind == "page":
