@@ -255,19 +255,19 @@ def test_a_command_is_usable(told):
 FOLLOW = """\
 test_policies.py::test_every_policy_has_a_model
 test_policies.py::test_replacement_equals_its_model[newest]
-test_policies.py::test_replacement_when_many_pages_come_in_vain[newest]
+test_policies.py::test_replacement_equals_its_model_with_many_cancelled_admissions[newest]
 test_ram.py::test_engine_and_reference_agree_on_ram
-test_fuzz_formats.py::test_there_is_a_file_of_every_format_to_damage
-test_fuzz_formats.py::test_damaged_files[slashes]
-test_html.py::test_a_report_has_the_sections_that_it_has_facts_for[replay]
-test_docs.py::test_readme_names_every_command
+test_fuzz_formats.py::test_every_format_has_a_file_to_damage
+test_fuzz_formats.py::test_damaged_files_give_a_trace_or_a_trace_error[slashes]
+test_html.py::test_a_report_has_the_sections_for_its_data[replay]
+test_docs.py::test_readme_mentions_every_command
 test_docs.py::test_every_command_has_help_and_an_example[hybridsim count]
-test_tidy.py::test_what_is_registered_is_described[newest]
-test_tidy.py::test_what_is_registered_is_described[Ram]
+test_tidy.py::test_registered_classes_have_a_module_docstring[newest]
+test_tidy.py::test_registered_classes_have_a_module_docstring[Ram]
 test_tidy.py::test_a_cache_and_a_device_are_tested[Ram]
-test_tidy.py::test_formats_are_described[slashes]
-test_tidy.py::test_a_command_imports_nothing_heavy_before_it_runs[hybridsim.cli.count]
-test_completion.py::test_what_has_values_is_a_parameter_of_some_command
+test_tidy.py::test_formats_have_a_docstring[slashes]
+test_tidy.py::test_a_command_module_imports_no_heavy_packages[hybridsim.cli.count]
+test_completion.py::test_every_completed_value_list_belongs_to_a_parameter
 """
 
 

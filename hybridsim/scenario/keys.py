@@ -14,8 +14,7 @@ def known_keys(path: Path) -> list[str]:
     from hybridsim.scenario.controller import ControllerDram
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.levels import Rebuild
-    from hybridsim.scenario.machine import Machine, Price, Replay
-    from hybridsim.scenario.resolve import DEFAULT_KINDS
+    from hybridsim.scenario.machine import DEFAULT_KINDS, Machine, Price, Replay
     from hybridsim.storage.drives import DRIVES
 
     models: dict[Path, list[Any]] = {

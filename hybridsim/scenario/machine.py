@@ -11,6 +11,8 @@ from hybridsim.scenario.caches import AnyCache
 from hybridsim.scenario.host import Host
 from hybridsim.storage.drives import Part
 
+DEFAULT_KINDS = {"backing": "hdd", "cache": "ssd"}  # of drives, by section
+
 
 class Replay(Part):
     """When the requests of the trace are issued (open, closed or think-time replay)."""

@@ -12,12 +12,11 @@ from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.toml.problems import Problem, explain, report
 from hybridsim.scenario import levels, presets
 from hybridsim.scenario.keys import known_keys, path_in_text
-from hybridsim.scenario.machine import Machine
+from hybridsim.scenario.machine import DEFAULT_KINDS, Machine
 from hybridsim.scenario.origin import Origin
 from hybridsim.storage import catalog
 
 DEFAULT_DRIVES = {"backing": "hgst-ultrastar-7k8", "cache": "samsung-pm9a3-1920gb"}
-DEFAULT_KINDS = {"backing": "hdd", "cache": "ssd"}
 ALIASES = {"raid0": "stripe"}
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
+
+if TYPE_CHECKING:
+    from hybridsim.storage.drives.datasheet import Placement
+    from hybridsim.storage.drives.ram import MemoryDrive
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 
@@ -48,3 +52,8 @@ class Ram(NamedTuple):
     def complete(self, now, tag, kind, events):
         """Return the tag of the completed request."""
         return tag
+
+
+def bank(drive: MemoryDrive, members: int, use: Placement) -> Ram:
+    """Return `members` idle drives."""
+    return Ram.new(members, drive.latency_ns, use.capacity_bytes)

@@ -7,12 +7,13 @@ latency, the time of a program from sequential writes, which keep all dies progr
 from __future__ import annotations
 
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hybridsim.storage.devices.ssd_timing import UNIT_BYTES
+from hybridsim.storage.devices.ssd_timing import UNIT_BYTES, timing
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import SolidState
+    from hybridsim.storage.drives.datasheet import Placement
     from hybridsim.storage.drives.ssd import Flash
 
 SECOND_NS = 10**9
@@ -83,3 +84,15 @@ def _mapping(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[str, 
     full = -(-units // block_units)
     blocks = max(round(units * (1 + flash.spare) / block_units), full + 2)
     return {"mapped_units": units, "blocks": blocks, "block_units": block_units}
+
+
+def bank(drive: SolidState, members: int, use: Placement) -> Any:
+    """Return `members` idle SSDs; with `flash`, of the model with flash in detail."""
+    if drive.flash is not None:
+        from hybridsim.storage.devices.flash import Flash as FlashBank
+
+        return FlashBank.new(members, flash_timing(drive, drive.flash, use.capacity_bytes))
+    from hybridsim.storage.devices.ssd import SSD
+
+    capacity = {"capacity_bytes": use.capacity_bytes}
+    return SSD.new(members, timing(drive)._asdict() | capacity)

@@ -24,6 +24,7 @@ from hybridsim.storage.devices.hdd_seek import Array, moves
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import HardDisk
+    from hybridsim.storage.drives.datasheet import Placement
 
 ORDERS = {"sptf": Order.POSITION, "sstf": Order.DISTANCE, "clook": Order.SWEEP}
 ZONES = 16
@@ -197,3 +198,12 @@ def _track_bytes(drive: HardDisk, rate: float) -> int:
     """Return the bytes of a track that sustains the rate, in whole sectors."""
     sectors = rate * (drive.rev_ns + skew_ns(drive)) / 1e9 / SECTOR_BYTES
     return max(1, round(sectors)) * SECTOR_BYTES
+
+
+def bank(drive: HardDisk, members: int, use: Placement) -> Any:
+    """Return `members` idle disks."""
+    from hybridsim.storage.devices.hdd import HDD
+
+    queue = {"window": use.window, "age_limit_ns": use.age_limit_ns}
+    options = {**use.overrides, **queue}
+    return HDD.new(members, hdd_parameters(drive, use.capacity_bytes, use.short_stroke, **options))

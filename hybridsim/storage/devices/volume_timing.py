@@ -20,6 +20,7 @@ from hybridsim.storage.devices.volume import QUANTILES
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import CloudVolume
+    from hybridsim.storage.drives.datasheet import Placement
 
 BOTH = READS | WRITES
 ENDLESS_BYTES_PER_S = 1 << 62
@@ -71,3 +72,12 @@ def quantiles(points: tuple[tuple[float, int], ...]) -> Ints:
     shares = [score((index + 0.5) / QUANTILES) for index in range(QUANTILES)]
     table: Ints = np.rint(np.exp(np.interp(shares, known, times))).astype(np.int64)
     return table
+
+
+def bank(drive: CloudVolume, members: int, use: Placement) -> Any:
+    """Return `members` idle volumes."""
+    from hybridsim.storage.devices.volume import Volume
+
+    return Volume.new(
+        members, **parameters(drive), capacity_bytes=use.capacity_bytes, seed=use.seed
+    )

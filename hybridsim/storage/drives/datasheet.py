@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,6 +28,7 @@ class Datasheet(Part):
     A kind of drive has its name as `kind: Literal[...]` and a capacity.
     """
 
+    device: ClassVar[str]  # "module:function(drive, members, use)" that builds its device
     rotates: ClassVar[bool] = False  # the position of its heads counts
     random: ClassVar[str] = ""  # what it draws by chance; empty: it draws nothing
 
@@ -43,10 +44,7 @@ class Datasheet(Part):
         """Return whether the drive honours forced unit access (FUA), without a flush after it."""
         return True
 
-    @abstractmethod
     def bank(self, members: int, use: Placement) -> Any:
-        """Return `members` idle drives: a device (storage/devices).
-
-        Device modules are imported here and not above: they compile, a datasheet is only read.
-        """
-        raise NotImplementedError
+        """Return `members` idle drives: a device of storage/devices."""
+        module, function = self.device.split(":")
+        return getattr(importlib.import_module(module), function)(self, members, use)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from hybridsim.foundation.toml.table import Rate, Size, Time
 from hybridsim.foundation.units import format_time
-from hybridsim.storage.drives.datasheet import Datasheet, Placement
+from hybridsim.storage.drives.datasheet import Datasheet
 
 ARM = "seek_track_to_track, seek_average and seek_full, or seek_table, or seek_fit"
 
@@ -22,6 +22,7 @@ class HardDisk(Datasheet):
     the platters by the rates of the outer and the inner tracks, or by zones.
     """
 
+    device: ClassVar[str] = "hybridsim.storage.devices.hdd_geometry:bank"
     rotates: ClassVar[bool] = True
 
     kind: Literal["hdd"]
@@ -57,15 +58,6 @@ class HardDisk(Datasheet):
     write_cache_ranges: int = Field(256, ge=1, le=65_536)  # maximum number of separate ranges
     destage_window: int = Field(32, ge=1, le=65_536)  # number of oldest ones that it chooses from
     flush_ns: Time = Field(0, alias="flush")  # time of a flush after the writes that it waits for
-
-    def bank(self, members: int, use: Placement) -> Any:
-        """Return `members` idle disks."""
-        from hybridsim.storage.devices.hdd import HDD
-        from hybridsim.storage.devices.hdd_geometry import hdd_parameters
-
-        queue = {"window": use.window, "age_limit_ns": use.age_limit_ns}
-        how = {**use.overrides, **queue}
-        return HDD.new(members, hdd_parameters(self, use.capacity_bytes, use.short_stroke, **how))
 
     @property
     def rev_ns(self) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.toml.table import Part, Rate, Size, Time
 from hybridsim.foundation.units import parse_percent
-from hybridsim.storage.drives.datasheet import Datasheet, Placement
+from hybridsim.storage.drives.datasheet import Datasheet
 
 UNIT_BYTES = 4096  # unit of a drive's map
 UNITS_MAX = 2**31  # numbers of units are 32 bits wide
@@ -46,6 +46,7 @@ class Flash(Part):
 class SolidState(Datasheet):
     """A drive of flash or similar memory: dies behind a controller and a link."""
 
+    device: ClassVar[str] = "hybridsim.storage.devices.flash_timing:bank"
     kind: Literal["ssd"]
     capacity_bytes: Size = Field(alias="capacity", ge=2**20)
     read_latency_ns: Time = Field(alias="read_latency", gt=0)  # 4 KiB random, queue depth 1
@@ -70,19 +71,6 @@ class SolidState(Datasheet):
     def has_fua(self) -> bool:
         """Return whether the drive honours FUA, as its datasheet says."""
         return self.fua
-
-    def bank(self, members: int, use: Placement) -> Any:
-        """Return `members` idle SSDs; with `flash`, of the model with flash in detail."""
-        if self.flash is not None:
-            from hybridsim.storage.devices.flash import Flash as FlashBank
-            from hybridsim.storage.devices.flash_timing import flash_timing
-
-            return FlashBank.new(members, flash_timing(self, self.flash, use.capacity_bytes))
-        from hybridsim.storage.devices.ssd import SSD
-        from hybridsim.storage.devices.ssd_timing import timing
-
-        capacity = {"capacity_bytes": use.capacity_bytes}
-        return SSD.new(members, timing(self)._asdict() | capacity)
 
     @property
     def wire_ns(self) -> int:

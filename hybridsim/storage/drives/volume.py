@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from hybridsim.foundation.toml.table import Rate, Size, Time
 from hybridsim.foundation.units import format_time, parse_time
-from hybridsim.storage.drives.datasheet import Datasheet, Placement
+from hybridsim.storage.drives.datasheet import Datasheet
 
 GIB = 2**30
 MEDIAN = 50  # percent
@@ -69,6 +69,7 @@ Iops = Annotated[int, Field(ge=1, le=10**9)]
 class CloudVolume(Datasheet):
     """A volume in a network that its provider throttles."""
 
+    device: ClassVar[str] = "hybridsim.storage.devices.volume_timing:bank"
     random: ClassVar[str] = "the latencies of {} cloud volumes"
 
     kind: Literal["volume"]
@@ -93,14 +94,6 @@ class CloudVolume(Datasheet):
     read_latency: Latency
     write_latency: Latency
     stream_rate: Rate | None = None  # transfer rate of one request, in addition to the latency
-
-    def bank(self, members: int, use: Placement) -> Any:
-        """Return `members` idle volumes."""
-        from hybridsim.storage.devices import volume_timing
-        from hybridsim.storage.devices.volume import Volume
-
-        parameters = volume_timing.parameters(self)
-        return Volume.new(members, **parameters, capacity_bytes=use.capacity_bytes, seed=use.seed)
 
     @property
     def sustained_iops(self) -> int | None:
