@@ -20,6 +20,7 @@ import numpy as np
 from decision_traces import Case, all_cases, in_memory
 
 from hybridsim.answers.counters import Counters
+from hybridsim.answers.dirt import dirty, marks
 from hybridsim.answers.judge import Side
 from hybridsim.answers.ledger import Ledger
 from hybridsim.caches.page.preload import COLD_START
@@ -51,13 +52,13 @@ AT_ONCE = 12  # machines of a pass
 class Machine:
     """A candidate: a kind and mode of cache, and how large it is."""
 
-    kind: str  # of KINDS; "none" are the disks alone, "none 2" by another seed
+    kind: str  # of KINDS; "none" are the disks alone
     size_bytes: int
 
     @property
     def is_plain(self) -> bool:
         """Whether these are the disks alone."""
-        return self.kind.startswith("none")
+        return self.kind == "none"
 
     @property
     def name(self) -> str:
@@ -67,9 +68,7 @@ class Machine:
     def scenario(self, mode: str) -> Scenario:
         """Return it as a scenario."""
         values = {"replay.mode": mode}
-        if self.is_plain:
-            values |= {"seed": int(self.kind[5:] or 1)}
-        else:
+        if not self.is_plain:
             values |= KINDS[self.kind] | {"cache.size": f"{self.size_bytes // MIB}MiB"}
         return Scenario.default().with_values(values)
 
@@ -93,13 +92,20 @@ class Ran:
     facts: dict[str, np.ndarray]  # by number: arrival_ns, issue_ns, done_ns, op, length, path
     counters: Counters
 
+    @cached_property
+    def marks(self) -> list[int]:
+        """Return the levels of dirty bytes at which it behaves otherwise."""
+        if self.machine.is_plain:
+            return []
+        return marks(self.machine.scenario("open").cache, self.machine.size_bytes)
+
     def side(self, first: int, end: int) -> Side:
         """Return what the judge sees of requests [first, end)."""
         found = Ledger()
         cut = {name: column[first:end] for name, column in self.facts.items()}
         found.arrive(0, cut.pop("arrival_ns"))
         found.add(Facts(number=np.arange(end - first), **cut))
-        return Side(found, self.counters)
+        return Side(found, self.counters, self.marks)
 
 
 @dataclass
@@ -109,7 +115,6 @@ class Runs:
     case: Case
     mode: str
     plain: Ran
-    others: list[Ran]  # the disks alone again, by other seeds of theirs
     cached: list[Ran]
 
     @cached_property
@@ -163,8 +168,7 @@ def _simulate(case: Case, place: Path, quick: bool) -> str:
     touched = first.summary.footprint_bytes
     sizes = sorted({max(round(touched * share / MIB), 1) * MIB for share in SHARES})
     sizes = sizes[1:3] if quick else sizes
-    machines = [Machine(kind, 0) for kind in ("none", "none 2", "none 3")]
-    machines += [Machine(kind, size) for kind in KINDS for size in sizes]
+    machines = [Machine("none", 0)] + [Machine(kind, size) for kind in KINDS for size in sizes]
     missing = [each for each in machines if not (place / f"{each.name}.npz").exists()]
     (place / "mode").write_text(mode)
     for start in range(0, len(missing), AT_ONCE):
@@ -219,8 +223,6 @@ def _run(machines: list[Machine], whole: Several, mode: str, place: Path) -> Non
 
 def dirty_bytes(machine: Machine, counters) -> np.ndarray:
     """Return how much has to be written to the disks, at the time of each row of counters."""
-    from hybridsim.answers.dirt import dirty
-
     cache = machine.scenario("open").cache
     return dirty(cache.kind, cache.page_bytes, counters)
 
@@ -229,9 +231,9 @@ def loaded(folder: Path, case: Case) -> Runs:
     """Read the runs of a case."""
     place = folder / _file(case.name)
     found = [_loaded(each) for each in sorted(place.glob("*.npz"))]
-    plain, *others = [each for each in found if each.machine.is_plain]
+    plain = next(each for each in found if each.machine.is_plain)
     cached = [each for each in found if not each.machine.is_plain]
-    return Runs(case, (place / "mode").read_text(), plain, others, cached)
+    return Runs(case, (place / "mode").read_text(), plain, cached)
 
 
 def _loaded(path: Path) -> Ran:

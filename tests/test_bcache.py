@@ -329,7 +329,7 @@ def test_scenario_keys_set_the_parameters_of_the_built_cache():
     [
         ('bucket = "48KiB"', "power of two"),
         ('mode = "writebak"', "did you mean 'writeback'"),
-        ('size = "1MiB"', "too small for a bcache"),
+        ('size = "1MiB"', "1MiB is too small: bcache needs at least 513 buckets of 4KiB"),
         ('size = "100MiB"\nbucket = "512KiB"', "at least 513 buckets of 512KiB"),
         ('page = "64KiB"', "'page' is a key of another kind of cache"),
         ("writeback_percent = 50", "at most 40"),

@@ -278,7 +278,7 @@ def test_a_late_warm_up_shows_in_t90_and_in_the_distance_of_the_curves(tmp_path)
     assert late["read IOPS level"].is_met
 
 
-def test_curves_with_few_common_bins_are_not_compared(tmp_path):
+def test_curves_with_few_shared_bins_are_not_compared(tmp_path):
     comparison = compare(
         of_logs(tmp_path, "a", warming(4, 0)), of_logs(tmp_path, "b", warming(4, 0, 1200.0))
     )

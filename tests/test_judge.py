@@ -208,36 +208,53 @@ class TestSure:
 
 
 class TestDirty:
-    """4,000 writes of 4 KiB, 10 ms on the disks and 1 ms on the SSD: 8 MiB in the second half."""
+    """4,000 writes of 4 KiB in 40 s, 10 ms on the disks and 1 ms on the SSD: 8 MiB a half."""
 
-    def found(self, dirty_bytes):
+    HALF = 2000 * 4096
+
+    def found(self, dirty_bytes, marks=(), busy_s=(20, 0)):
         arrival, writes = even(4000), np.ones(4000, bool)
         times = [20 * SECOND, 40 * SECOND]
+        plain, cached = ({"time_ns": times, "slow_busy_ns": [0, busy * SECOND]} for busy in busy_s)
+        before = ledger(arrival, np.full(4000, 10 * MS), writes)
+        after = ledger(arrival, np.full(4000, MS), writes)
         return judge(
-            side(ledger(arrival, np.full(4000, 10 * MS), writes)),
-            side(
-                ledger(arrival, np.full(4000, MS), writes), time_ns=times, dirty_bytes=dirty_bytes
-            ),
+            side(before, **plain),
+            side(after, **cached, dirty_bytes=dirty_bytes)._replace(marks=marks),
             False,
         )
 
     def test_a_level_that_stays_costs_nothing(self):
-        found = self.found([1 << 20, 1 << 20])
+        found = self.found([1 << 20, 1 << 20], marks=[2 << 20])
         assert found.dirty_is_steady
         assert found.gain == found.low == found.high == 10
 
-    def test_what_grows_is_charged_at_what_a_write_costs_the_disks(self):
-        """A quarter of the writes is put off: 1 ms + 10 / 4 ms."""
-        found = self.found([0, 2000 * 4096 // 4])
+    def test_what_grows_is_free_while_the_disks_have_time_for_it(self):
+        """A quarter of the writes is put off, 5 s of the disks' time; they are idle."""
+        found = self.found([0, self.HALF // 4])
         assert found.dirty_grown == pytest.approx(0.25, rel=0.01)
-        assert found.gain == found.low == pytest.approx(10 / 3.5, rel=0.01)
+        assert found.gain == 10
+        assert found.answer == YES
+
+    def test_what_the_disks_have_no_time_for_costs_what_a_write_costs_them(self):
+        """A quarter is put off and the disks are busy all the time: 1 ms + 10 / 4 ms."""
+        found = self.found([0, self.HALF // 4], busy_s=(20, 20))
+        assert found.gain == found.low == pytest.approx(10 / 3.5, rel=0.02)
         assert found.high == found.uncharged == 10
         assert found.answer == YES
 
-    def test_where_nothing_is_cleaned_nothing_is_gained_for_sure(self):
-        found = self.found([0, 2000 * 4096])
-        assert found.low == pytest.approx(10 / 11, rel=0.01)
+    def test_a_mark_that_will_be_reached_makes_a_yes_a_not_yet(self):
+        """2 MiB in 20 s: 6 MiB more take a minute, which is within 7/3 of the 40 s."""
+        found = self.found([0, self.HALF // 4], marks=[self.HALF])
+        assert found.uncharged == 10
+        assert found.low == pytest.approx(10 / 3.5, rel=0.02)
         assert found.answer == UNSURE
+        assert found.changes_ns == pytest.approx(60 * SECOND, rel=0.02)
+        assert found.more_ns >= found.changes_ns
+
+    @pytest.mark.parametrize("mark", [1 << 20, 20 << 20])
+    def test_a_mark_that_is_behind_or_far_away_is_none(self, mark):
+        assert self.found([0, self.HALF // 4], marks=[mark]).answer == YES
 
 
 @pytest.mark.parametrize("seed", range(1, 7))

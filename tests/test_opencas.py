@@ -275,7 +275,7 @@ def test_scenario_keys_set_the_same_parameters_as_casadm():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('line = "2KiB"', "a cache line of Open CAS is 4, 8, 16, 32 or 64 KiB"),
+        ('line = "2KiB"', "an Open CAS cache line must be 4, 8, 16, 32 or 64 KiB"),
         ('wake_up = "1us"', "the minimum is 1ms"),
         ("flush_max_buffers = 0", "1 to 10000"),
         ('trigger_threshold = "101%"', "0% to 100%"),
@@ -298,5 +298,5 @@ def test_the_metadata_fit_on_the_cache_device():
 
 def test_disks_that_need_too_much_memory_are_refused():
     site = Site.loads('[cache]\nkind = "open-cas"\nsize = "1GiB"\n')
-    with pytest.raises(ScenarioError, match=r"2048 PiB 64\.0 TiB; longer lines"):
+    with pytest.raises(ScenarioError, match=r"64\.0 TiB for 2048 PiB; use longer lines"):
         building.machine(site, "open", 1 << 61, site.cache.pages(0))

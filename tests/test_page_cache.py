@@ -260,7 +260,7 @@ def test_defaults_of_write_back_are_set() -> None:
     ("text", "message"),
     [
         ('dirty_low = "60%"', "dirty_low must be below dirty_high"),
-        ('clean_above = "46%"', "nothing would be cleaned down to dirty_low"),
+        ('clean_above = "46%"', "cleaning would never reach it"),
         ('dirty_high = "150%"', "is not a share"),
     ],
 )

@@ -173,7 +173,7 @@ class TestErrors:
     def test_an_unknown_device_is_refused(self):
         result = shell("info", ERRORS, "--device", "9,9")
         assert result.returncode == 3
-        assert "there is 7,1" in result.stderr
+        assert "contains no device '9,9', only 7,1" in result.stderr
 
 
 def commands():

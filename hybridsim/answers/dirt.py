@@ -7,8 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.foundation.units import parse_percent
+
 Ints = npt.NDArray[np.int64]
 
+BCACHE_CUTOFF = 0.4  # of the cache: from here on only writes that ask for it are put off
 OPEN_CAS_COUNTS = 4096  # bytes: its statistics are in units of these, whatever its lines are
 
 
@@ -34,3 +37,22 @@ def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> 
     if kind == "dm-writecache":  # a block is in it until it is written back
         return column("pages_present") * page_bytes
     return np.zeros(rows, np.int64)
+
+
+def marks(cache: object, cache_bytes: int) -> list[int]:
+    """Return the levels of dirty bytes at which a cache begins to behave otherwise, ascending.
+
+    Below its first mark a cache takes writes and leaves the disks alone; there it begins to clean,
+    and at the last it has no room.  `cache` is the table of a scenario.
+    """
+    kind = getattr(cache, "kind", "none")
+    shares = [1.0]
+    if kind == "page":
+        shares = [
+            float(parse_percent(getattr(cache, name))) for name in ("clean_above", "dirty_high")
+        ]
+    elif kind == "bcache":
+        shares = [getattr(cache, "writeback_percent", 0) / 100, BCACHE_CUTOFF]
+    elif kind == "dm-writecache":
+        shares = [float(parse_percent(getattr(cache, "high_watermark", "50%"))), 1.0]
+    return sorted(round(each * cache_bytes) for each in shares)

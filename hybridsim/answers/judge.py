@@ -21,14 +21,17 @@ But it shows in reads that the disks served on both machines.  That their latenc
 the cache's merit or fault as far as commands waited for the disks' arms; what is beyond that is
 luck and is taken out of the gain (a control variate).
 
-What is dirty at the end has not been paid for.  If the dirty data still grow, the lower end counts
-each write that was put off at what a write costs the disks alone, and the upper end counts none.
+What is dirty at the end has not been paid for.  While the dirty data grow, a write that was put off
+costs what it costs the disks alone, as far as they have no time left for it.  If they will reach a
+mark at which the cache behaves otherwise (it begins to clean, or is full) within HORIZON times the
+capture, what comes then has not been seen: the lower end counts each of those writes at that cost,
+and the answer is never yes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,6 +52,9 @@ WORTH_IT = 1.15
 FEWEST = 200  # requests of the judged half: fewer say nothing
 FULL_BLOCKS = 5  # that hold requests
 STEADY_GROWTH = 0.05  # of what is written in the judged half: a dirty level that grows by less
+QUEUED = 0.5  # of the latencies: waits for arms, from where on luck is not looked for
+REACHED = 0.9  # of a mark: regulated levels stay near it
+HORIZON = 7 / 3  # times the capture, for which an answer is to hold
 LUCK_AT_MOST = -0.9
 LONGEST = 20  # times the capture, that is asked for at most
 
@@ -58,6 +64,7 @@ class Side(NamedTuple):
 
     ledger: Ledger
     counters: Counters
+    marks: Sequence[int] = ()  # levels of dirty bytes at which it behaves otherwise, ascending
 
 
 @dataclass(frozen=True)
@@ -149,6 +156,7 @@ class Judgement:
     dirty_grown: float  # share of what was written in the judged half that stayed dirty
     by_chance: float  # that reads from the disks gained, over all latencies with the cache
     too_short: str  # why nothing can be judged, in words; "" if something can
+    changes_ns: int | None  # recorded time after which dirty data will change what the cache does
     more_ns: int | None  # recorded time that may be enough to decide, beyond this capture
     pairs: Mapping[str, Pair]  # filling, warm, whole, judged
 
@@ -173,6 +181,7 @@ class Judgement:
             "uncharged_gain": self.uncharged,
             "dirty_grown": self.dirty_grown,
             "by_chance": self.by_chance,
+            "changes_ns": self.changes_ns,
             "more_ns": self.more_ns,
             "pairs": {name: each.to_dict() for name, each in self.pairs.items()},
         }
@@ -201,10 +210,12 @@ def judge(
     if too_short:
         return Judgement(
             UNSURE, goal, adapts, pairs["judged"].gain(goal, adapts), None, None, None, grown,
-            0.0, too_short, _more(both.span_ns, 0.0, 1.0), pairs,
+            0.0, too_short, None, _more(both.span_ns, 0.0, 1.0), pairs,
         )  # fmt: skip
     blocks = both.blocks(half)
-    charge = grown if grown >= STEADY_GROWTH else 0.0
+    changes = both.changes_ns(half)
+    charge = both.put_off(half, grown) if grown >= STEADY_GROWTH else 0.0
+    charge = grown if changes is not None else charge
     luck = both.luck(half, blocks)
     free, paid = (both.ratio(goal, adapts, blocks, luck, each) for each in (0.0, charge))
     ones = np.ones((1, BLOCKS))
@@ -212,11 +223,26 @@ def judge(
     chance = float(luck.sum())
     value, uncharged = float(paid(ones)[0]), float(free(ones)[0])
     answer = YES if low >= WORTH_IT else NO if high < WORTH_IT else UNSURE
+    if answer == YES and changes is not None:
+        answer = UNSURE
     width = float(np.log(max(high, 1e-9) / max(low, 1e-9))) / 2
     away = abs(float(np.log(max(value, 1e-9) / WORTH_IT)))
-    more = _more(both.span_ns, width, away) if answer == UNSURE else None
+    more = max(_more(both.span_ns, width, away), 2 * (changes or 0))
+    more_ns = more if answer == UNSURE else None
     return Judgement(
-        answer, goal, adapts, value, low, high, uncharged, grown, chance, "", more, pairs
+        answer,
+        goal,
+        adapts,
+        value,
+        low,
+        high,
+        uncharged,
+        grown,
+        chance,
+        "",
+        changes,
+        more_ns,
+        pairs,
     )
 
 
@@ -288,6 +314,43 @@ class Both:
             return 0.0
         return min(max(grown / written, 0.0), 1.0)
 
+    def changes_ns(self, start: int) -> int | None:
+        """When, in recorded time after the capture, the dirty data will reach the next mark.
+
+        As fast as they grew since `start`; None if not within HORIZON times the capture.
+        """
+        done, shown = self.progress_ns[1], self.cached.counters
+        ends = shown.at("dirty_bytes", np.array([done[start], done[self.groups]], np.int64))
+        if ends is None or not self.cached.marks:
+            return None
+        level, grown = float(ends[1]), float(ends[1] - ends[0])
+        above = [mark for mark in self.cached.marks if mark * REACHED > level]
+        if not above or grown <= 0:
+            return None
+        written = int(self.cached.ledger.bytes[start : self.groups, WRITE].sum())
+        if grown < STEADY_GROWTH * written:
+            return None
+        seen_ns = int(self.times_ns[-1] - self.times_ns[start])
+        needed = (above[0] - level) / grown
+        return round(needed * seen_ns) if needed <= 2 * HORIZON else None
+
+    def put_off(self, start: int, grown: float) -> float:
+        """Share of the writes that cost what they cost the disks alone, though put off.
+
+        None, as far as the disks have time for them.
+        """
+        counters = self.cached.counters
+        done = self.progress_ns[1]
+        begin, end = int(done[start]), int(done[self.groups])
+        members = counters.constant("slow_members", 1)
+        spent = counters.between("slow_busy_ns", begin, end)
+        before = self._stretch(self.plain, self.progress_ns[0], start, self.groups)
+        if spent is None or before.disk_ns is None:
+            return grown
+        needed = grown * before.disk_ns * before.writes.count / max(before.both.count, 1)
+        idle = max(members * (end - begin) - spent, 0)
+        return grown * max(0.0, 1 - idle / max(needed, 1.0))
+
     def luck(self, start: int, blocks: Ints) -> Floats:
         """Latency that reads from the disks gained by luck, over all with the cache, by block.
 
@@ -304,6 +367,8 @@ class Both:
         from_disks = known & cached.from_disks[first:end]
         if waits[0] is None or waits[1] is None or not from_disks.any():
             return np.zeros(BLOCKS)
+        if waits[0] > QUEUED * float(plain.total_ns[start : self.groups].sum()):
+            return np.zeros(BLOCKS)  # queues decide, and what the cache does about them
         group = (np.arange(first, end) * plain.stride) // self.each - start
         gained = np.where(from_disks, before - after, 0)
         by_block: Floats = np.bincount(blocks[group], gained, BLOCKS).astype(np.float64)
@@ -380,10 +445,19 @@ class Both:
             shown = side.counters.at("slow_busy_ns", done_ns[start:])
             cost = np.diff(shown) if shown is not None else np.zeros(len(blocks))
         elif goal == "throughput" or (goal == "time" and adapts):
-            cost = np.diff(done_ns[start:])
+            return self._times(side, done_ns, start, blocks)
         else:
             cost = side.ledger.total_ns[start : self.groups].sum(axis=1)
         return np.bincount(blocks, weights=cost, minlength=BLOCKS).astype(np.float64)
+
+    def _times(self, side: Side, done_ns: Ints, start: int, blocks: Ints) -> Floats:
+        """How long the work of each block took; together as long as all of it."""
+        edges = start + np.searchsorted(blocks, np.arange(BLOCKS + 1))
+        half = max(len(blocks) // (2 * BLOCKS), 1)
+        took = np.maximum(np.diff(side.ledger.means_ns(edges, half)), 0.0)
+        whole = float(done_ns[-1] - done_ns[start])
+        found: Floats = took * (whole / max(float(took.sum()), 1.0))
+        return found
 
 
 class _Ratio:

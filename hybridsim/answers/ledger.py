@@ -28,7 +28,7 @@ JOINED = 16  # groups that share a histogram
 READ, WRITE = 0, 1  # columns: the directions
 NEVER = np.iinfo(np.int64).max
 _JOINED: tuple[tuple[tuple[str, ...], np.ufunc, int], ...] = (
-    (("count", "total_ns", "bytes", "latency"), np.add, 0),
+    (("count", "total_ns", "bytes", "latency", "done_us", "there"), np.add, 0),
     (("max_ns", "done_ns"), np.maximum, 0),
     (("arrival_ns", "issue_ns"), np.minimum, NEVER),
 )
@@ -67,6 +67,8 @@ class Ledger:
         self.arrival_ns: Ints = np.full(GROUPS, NEVER, np.int64)  # recorded, of the first
         self.issue_ns: Ints = np.full(GROUPS, NEVER, np.int64)  # of the first
         self.done_ns: Ints = np.zeros(GROUPS, np.int64)  # of the last, requests of any kind
+        self.done_us: Ints = np.zeros(GROUPS, np.int64)  # of all, added up
+        self.there: Ints = np.zeros(GROUPS, np.int64)  # requests of any kind
         self.max_ns: Ints = np.zeros((GROUPS // JOINED, 2), np.int64)
         self.latency = np.zeros((GROUPS // JOINED, 2, BINS), np.uint32)
         self.stride = 1  # of the requests that are kept one by one: the multiples of it
@@ -88,6 +90,8 @@ class Ledger:
         group = facts.number // self.each
         np.minimum.at(self.issue_ns, group, facts.issue_ns)
         np.maximum.at(self.done_ns, group, facts.done_ns)
+        np.add.at(self.done_us, group, facts.done_ns // 1000)
+        np.add.at(self.there, group, 1)
         direction = _DIRECTION[facts.op]
         direction[facts.length == 0] = -1
         counts = direction >= 0
@@ -140,6 +144,22 @@ class Ledger:
         """Return when all the work up to the end of each group in use was done."""
         done: Ints = np.maximum.accumulate(self.done_ns[: self.used])
         return done
+
+    def means_ns(self, edges: Ints, half: int) -> npt.NDArray[np.float64]:
+        """Return when the work up to each edge (a group) was done, by the requests around it.
+
+        That is the mean of the completions of `half` groups on either side: the last completion
+        would be that of a straggler, which says when its own work was done and not that around it.
+        """
+        done, there = (
+            np.concatenate([[0], np.cumsum(column[: self.used])])
+            for column in (self.done_us, self.there)
+        )
+        low, high = np.maximum(edges - half, 0), np.minimum(edges + half, self.used)
+        found: npt.NDArray[np.float64] = (
+            1000.0 * (done[high] - done[low]) / np.maximum(there[high] - there[low], 1)
+        )
+        return found
 
     def distribution(self, start: int, stop: int, direction: int) -> Distribution:
         """Return latencies of groups [start, stop); borders are multiples of JOINED, or the end."""

@@ -114,7 +114,7 @@ def conclude(
 
     Read of `trace`: name, span_ns, active_ns, footprint_bytes, has_completions.  Of `scenario`:
     summary, file, mode (open, closed, think), speed, cache_mode, cache_bytes, cache_pages,
-    endurance_bytes and capacity_bytes (of all SSDs).
+    endurance_bytes and capacity_bytes (of all SSDs), and dirty_marks (see dirt.marks).
     Each may be absent; both go into the JSON as they are.  `recorded` are the latencies
     that the trace tells, to hold the model without its cache against.  `goal` is one of
     goals.GOALS.
@@ -156,7 +156,7 @@ def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:
     page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
     kind = str(scenario.get("cache_kind", "none"))
     columns["dirty_bytes"] = dirty(kind, page_bytes, columns)
-    return Side(outcome.collector.ledger, Counters(columns))
+    return Side(outcome.collector.ledger, Counters(columns), scenario.get("dirty_marks", ()))
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:

@@ -272,11 +272,14 @@ def _about_phases(case: Case) -> Iterator[str]:
 def _about_dirt(case: Case) -> Iterator[str]:
     """What is dirty at the end, where it still grows."""
     found = case.judgement
-    if not found.dirty_is_steady:
-        yield (
-            f"{percent(found.dirty_grown)} of what was written is not on the disks yet, and that "
-            f"still grows: without its cost the gain is {_factor(found.uncharged)} times."
-        )
+    if found.dirty_is_steady:
+        return
+    grown = f"{percent(found.dirty_grown)} of what was written is not on the disks yet"
+    if found.changes_ns is not None:
+        soon = span(_minutes(found.changes_ns) * 60 * SECOND)
+        yield f"{grown}: in some {soon} so much is dirty that the cache behaves otherwise."
+    else:
+        yield f"{grown}, and that still grows; without its cost: {_factor(found.uncharged)} times."
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
@@ -378,13 +381,13 @@ def _advice(case: Case) -> Iterator[Step]:
 def _capture_s(case: Case, more_ns: int) -> tuple[int, str]:
     """Return the seconds to capture in all, and a remark if most of the capture was idle.
 
-    `more_ns` of simulated time are missing; the capture is extended by the same share of the time
-    in which its load was active.
+    `more_ns` of replayed time are missing; of the whole, only the active share is counted.
     """
-    share = (case.cached.end_ns + more_ns) / max(case.cached.end_ns, 1)
+    lasts_ns = max(int(case.trace.get("span_ns", case.cached.end_ns)), 1)
+    pace = float(case.scenario.get("speed", 1.0))  # arrivals may be replayed faster than recorded
+    needed_ns = (lasts_ns + more_ns * pace) * _active_ns(case) / lasts_ns
     minimum_s = SHORTEST_S if case.judgement.too_short else 60
-    seconds = max(-(-int(share * _active_ns(case)) // (60 * SECOND)) * 60, minimum_s)
-    lasts_ns = case.trace.get("span_ns", case.cached.end_ns)
+    seconds = max(-(-int(needed_ns) // (60 * SECOND)) * 60, minimum_s)
     paused = " while the load is at work" if _active_ns(case) < AT_WORK * lasts_ns else ""
     return min(seconds, LONGEST_S), paused
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.counters import Counters
+from hybridsim.answers.dirt import marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
 from hybridsim.answers.outcome import Outcome
@@ -386,6 +387,7 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "cache_members": said.members,
         "cache_bytes": cache_bytes,
         "cache_pages": pages,
+        "dirty_marks": marks(said, cache_bytes),
         "endurance_bytes": said.endurance_bytes,
         "capacity_bytes": said.members * said.drive.capacity_bytes,
         "toml": scenario.to_toml(),
