@@ -413,7 +413,7 @@ def test_settings_measured_on_different_requests_get_a_note(trace, tmp_path, swi
         return made_up(point) | {"alone.mean.reads.warm": 3e7 / 7 * (swing if larger else 1)}
 
     outcome = sweep(plan(trace, AXES[:2]), tmp_path, 1, compute=judged)
-    assert ("alone take 4.29 ms to 8.57 ms a read" in " ".join(text(outcome).split())) == has_note
+    assert ("alone take 4.29 ms to 8.57 ms per read" in " ".join(text(outcome).split())) == has_note
     assert bool(outcome.to_dict()["notes"]) == has_note
 
 

@@ -1,16 +1,16 @@
-"""What kind of number a counter is: a count, which only grows, or a level, which goes up and down.
+"""Which counters are levels.  A count only grows; a level, such as the dirty pages, rises and falls.
 
-The engine, the reference and measurements of real caches give counters by name; the name tells the
-kind, and a name means the same in every cache.  Of a stretch of time a count tells by how much it
-grew, and a level what it was at the end.  What is not listed here is a count.
+A counter's name means the same in every cache, in the engine, the reference and in measurements of
+real caches.  Over a phase, a count is reported as its growth and a level as its value at the end.
+Counters that are not listed here are counts.
 """
 
 from __future__ import annotations
 
 LEVELS = frozenset(
     {
-        # In the words of all caches, and of the page cache:
-        "pages_present", "dirty_pages", "pages_kept",
+        # All caches, and the page cache:
+        "pages_present", "dirty_pages", "dirty_bytes", "pages_kept",
         # dm-cache, dm-writecache:
         "used_blocks", "dirty_blocks", "free_blocks", "blocks_under_writeback",
         # bcache:
