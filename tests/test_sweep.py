@@ -152,7 +152,10 @@ def test_a_plan_file_specifies_the_same_as_options(trace):
     [
         ("[sweep]\ntraces = ['a']\nkind = 'gird'", "sweep.toml:3:8: kind cannot be 'gird'"),
         ("[sweep]\ntrace = ['a']", "unknown key 'trace': did you mean 'traces'?"),
-        ("[sweep]\ntraces = ['a']\n[vary]\nsize = [1]", "sweep.toml:4:8: size: no table: "),
+        (
+            "[sweep]\ntraces = ['a']\n[vary]\nsize = [1]",
+            "sweep.toml:4:8: size: expected a key such as cache.size; ",
+        ),
         ("[sweep]\ntraces = ['a']\n[vary]\ncache.size = 3", "sweep.toml:4:14: cache.size: needs a"),
         ("[sweep\n", "sweep.toml:1"),
     ],

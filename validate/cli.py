@@ -31,8 +31,8 @@ Examples:
   sudo python3 -m validate attach hot.toml --device /dev/bcache0 -o results/mine
   sudo python3 -m validate clean
 
-Exit codes: 0 done, 2 usage or experiment, 3 a device that must not be touched, 4 something is
-missing, 5 a step failed, 130 interrupted.  See validate/README.md.
+Exit codes: 0 done, 2 wrong usage or experiment file, 3 a device that must not be touched,
+4 something is missing, 5 a step failed, 130 interrupted.  See validate/README.md.
 """
 
 

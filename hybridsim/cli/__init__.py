@@ -28,10 +28,13 @@ COMMANDS = {
     "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should the cache be?"),
     "advise": (
         "hybridsim.cli.advise",
-        "Is an SSD cache worth buying?  Five questions, and prices.",
+        "Is an SSD cache worth buying, and what are the alternatives?",
     ),
     "size": ("hybridsim.cli.size", "How large must the SSD be to meet your requirements?"),
-    "sweep": ("hybridsim.cli.sweep", "Simulate many machines, varying any keys, and rank them."),
+    "sweep": (
+        "hybridsim.cli.sweep",
+        "Simulate many variants of a machine, and rank them.",
+    ),
     "bench": (
         "hybridsim.cli.bench",
         "Measure sequential and random, cold and hot I/O of a machine.",
@@ -40,7 +43,7 @@ COMMANDS = {
     "compare": ("hybridsim.cli.compare", "Compare a simulated run with a real one."),
     "validate": (
         "hybridsim.cli.validate",
-        "Check the model against real fio on a real kernel cache, here or in a guest.",
+        "Check the model against fio on a real kernel cache, on this host or in a VM.",
     ),
     "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
     "trace": (

@@ -55,8 +55,8 @@ def advise(
 
     Answers five questions: would lower latency help; what would be the bottleneck then; how random
     and read-heavy is the load; is there a hot spot; how much SSD is right.  Then replays TRACE on
-    more disks, short-stroked disks, all SSD and the hybrid, and compares prices ([price] in the
-    scenario).
+    the alternatives (more disks, short-stroked disks, SSDs only, and disks with an SSD cache), and
+    compares their prices ([price] in the scenario).
     """
     from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
     from hybridsim.foundation.units import parse_size

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.machine_options import html_option, json_option, machine, seeds_option
+from hybridsim.cli.machine_options import (
+    PRESET_HELP,
+    html_option,
+    json_option,
+    machine,
+    seeds_option,
+)
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("scenario_file", metavar="[SITE.toml]", required=False)
-@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
+@click.option("--preset", metavar="NAME", help=PRESET_HELP)
 @click.option(
     "--depths",
     default="1-512",

@@ -76,7 +76,7 @@ def show(name: str, as_json: bool) -> None:
     """Show every value of NAME, its source, and how reliable it is.
 
     Marks: read (in a published text), measured (on a device), fitted (to a measurement), assumed,
-    or recalled (from a datasheet that was not at hand).
+    or recalled (from memory of a datasheet: check it).
     """
     from hybridsim.scenario import presets
     from hybridsim.storage import catalog

@@ -28,7 +28,8 @@ DIFFERS = 4  # the exit code of an unmet requirement
 @click.argument("simulated", metavar="SIMULATED")
 @click.option(
     "--tolerance", multiple=True, metavar="LIST",
-    help="Maximum error: 10% for all figures, or iops=5%,p99=20%,curve=0.05,p90=none (unchecked).",
+    help="Maximum difference: 10% for all figures, or by figure: iops=5%,p99=20%,curve=0.05,"
+    "p90=none (not checked).",
 )  # fmt: skip
 @click.option(
     "--scenario",
@@ -36,7 +37,11 @@ DIFFERS = 4  # the exit code of an unmet requirement
     metavar="FILE",
     help="SIMULATED is a fio job file: run it on this scenario.",
 )
-@click.option("--preset", metavar="NAME", help="As --scenario, on this system of the catalog.")
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="SIMULATED is a fio job file: run it on this whole system (see `hybridsim catalog`).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @html_option
 def compare(

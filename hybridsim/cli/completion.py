@@ -57,7 +57,9 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     completion_class = get_completion_class(shell)
     if completion_class is None:
-        raise UsageError(f"this version of click has no completion for {shell}")
+        raise UsageError(
+            f"the installed click has no completion for {shell}: update it (pip install -U click)"
+        )
     script = completion_class(ctx.find_root().command, {}, "hybridsim", VARIABLE).source()
     click.echo(script)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybridsim.cli.machine_options import PRESET_HELP
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import RequirementError, UsageError
 
@@ -38,15 +39,15 @@ FORMS = ("normal", "json", "json+")
     metavar="FILE",
     help="Scenario file: the machine to simulate (see `hybridsim scenario show`).",
 )
-@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
+@click.option("--preset", metavar="NAME", help=PRESET_HELP)
 @click.option(
     "--runs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
     help="Run all jobs N times in succession; the cache stays warm.",
 )  # fmt: skip
 @click.option(
     "--seeding", default="3.33", show_default=True, metavar="VERSION",
-    help="Version of fio whose random offsets to generate: 3.33, or newer (releases that chain "
-    "their seeds).",
+    help="Version of fio whose random offsets to generate: 3.33, or newer (later "
+    "releases seed their random streams differently).",
 )  # fmt: skip
 def fio(
     arguments: tuple[str, ...],
@@ -62,8 +63,8 @@ def fio(
     those of fio 3.33.  Files are placed one after another from the start of the volume.  Options
     without effect here are reported once; unsupported options that would change the load are
     errors.  With latency_target, the maximum queue depth that meets it is reported.  Exit code 4: a
-    job ended because a request took longer than max_latency, or than a latency_target that all must
-    meet.
+    job ended because a request took longer than max_latency, or (with latency_percentile=100, the
+    default) than latency_target at queue depth 1.
     """
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.scenario import Scenario

@@ -53,7 +53,7 @@ def fit(
     A capture (of a format that `replay` reads) must contain dispatches and completions, as
     blktrace records them.  The fit distinguishes disks from flash; for disks it estimates the
     number of members and the chunk size, rotational speed, seek times, overhead, transfer rate, and
-    the queue depth of the path.
+    the number of requests that the path to the device carries at a time.
 
     With fio, use results of random reads at several queue depths (--output-format=json or json+).
     Each value is reported with its 95% confidence interval; values that the measurement does not
@@ -64,7 +64,7 @@ def fit(
     from hybridsim.studies.fit import fit
 
     if output and not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {output}: no such folder")
+        raise UsageError(f"cannot write {output}: no such folder; create it first")
     with _progress() as progress:
         fitted = fit(measured, format_, device, progress, not no_check)
     click.echo(fitted.to_json() if as_json else text(fitted))

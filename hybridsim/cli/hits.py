@@ -178,8 +178,8 @@ def hits(
 
     Every read and write touches its pages; discards and flushes touch none.  A request is a hit if
     all its pages are.  No devices and no time are simulated: a page is cached as soon as it is
-    admitted.  `replay` reports latencies, and counts hits of reads only: compare these with
-    read_request_hits and read_page_hits of --json and --csv.
+    admitted.  `replay` reports latencies, and counts hits of reads only: its hits are
+    comparable with read_request_hits and read_page_hits of --json and --csv.
     """
     from hybridsim.studies.hits import hits as count
     from hybridsim.traces.trace import Trace

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-PRESET_HELP = "Start from this system of the catalog."
+PRESET_HELP = "Start from this whole system; `hybridsim catalog` lists them."
 SCENARIO_HELP = "Scenario file: the machine to simulate (see `hybridsim scenario show`)."
 
 
@@ -23,7 +23,7 @@ def machine_options(function: Command) -> Command:
 
 def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
     """Return a decorator that adds the option for the kind of cache."""
-    text = "Kind of cache; lvmcache configures dm-cache or dm-writecache."
+    text = "Kind of cache; for lvmcache: dm-cache or dm-writecache."
     return click.option("--cache", type=click.Choice(list(kinds)), help=text)
 
 
@@ -46,8 +46,8 @@ def html_option(function: Command) -> Command:
 
 
 def seeds_option(function: Command) -> Command:
-    """Add the option that repeats random runs with several seeds."""
-    text = "Repeat random runs with N seeds, and report means with 95% intervals."
+    """Add the option that repeats a run with several random seeds."""
+    text = "Repeat the run with N random seeds, and report means with 95% intervals."
     return click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help=text)(function)
 
 

@@ -64,7 +64,7 @@ def mrc(
 
     For LRU the curve is exact at all sizes; other policies are simulated at 64 sizes in one pass
     (after another pass that counts the distinct pages).  With --sample, the figures are estimates
-    with a 95% error.
+    with their 95% confidence intervals.
     """
     from hybridsim.studies.mrc import miss_ratio_curve
     from hybridsim.traces.trace import Trace

@@ -10,6 +10,7 @@ from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.machine_options import (
+    PRESET_HELP,
     cache_option,
     html_option,
     machine,
@@ -64,7 +65,7 @@ Examples:
     type=click.Choice(list(REPLACEMENT)),
     help="Replacement policy: which page is evicted.",
 )
-@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
+@click.option("--preset", metavar="NAME", help=PRESET_HELP)
 @click.option(
     "--backing",
     type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
@@ -106,13 +107,13 @@ Examples:
 @click.option(
     "--warm-start",
     metavar="FILE",
-    help="Start with the pages that an earlier trace ranks highest, or with those of a saved "
-    "cache; they are loaded while the disks are idle.",
+    help="Load pages into the cache while the disks are idle: those of most value in an "
+    "earlier trace, or those of a saved cache (--save-cache).",
 )
 @click.option(
     "--ssd-kept",
     is_flag=True,
-    help="The SSD still holds the pages of the saved cache (--warm-start).",
+    help="With --warm-start of a saved cache: its pages are still on the SSD, none is loaded.",
 )
 @click.option(
     "--save-cache",
@@ -124,8 +125,8 @@ Examples:
     "--goal",
     type=click.Choice(GOALS),
     default="time",
-    help="What the cache must lower to be worth it: the time that the application would save "
-    "(time), latency, p99, the time that the work takes (throughput), or the disks' busy time.",
+    help="What the verdict is about: the time that the application would save (time), latency, "
+    "p99, the time in which the work is done (throughput), or the disks' busy time.",
 )
 @click.option(
     "--json",

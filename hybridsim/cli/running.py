@@ -114,7 +114,7 @@ def check_folder(file: str | None) -> None:
     if file == "" or (file and Path(file).is_dir()):
         raise UsageError(f"cannot write {file!r}: specify the name of a file")
     if file and file != "-" and not Path(file).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {file}: no such folder")
+        raise UsageError(f"cannot write {file}: no such folder; create it first")
 
 
 def stages() -> Callable[[str], None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from hybridsim.cli.machine_options import PRESET_HELP
+
 SHOW_EXAMPLES = """\b
 Examples:
   hybridsim scenario show
@@ -24,7 +26,7 @@ def scenario() -> None:
 
 @scenario.command(epilog=SHOW_EXAMPLES)
 @click.argument("file", required=False)
-@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
+@click.option("--preset", metavar="NAME", help=PRESET_HELP)
 def show(file: str | None, preset: str | None) -> None:
     """Print a scenario with all defaults, and the source of each value.
 

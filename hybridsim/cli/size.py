@@ -45,7 +45,8 @@ def size(
     """Find the smallest SSD with which the machine meets all requirements, by replaying TRACE.
 
     The miss-ratio curve gives the first sizes to try; full replays, without a cache and with
-    caches of several sizes, decide.  There are four sizes per doubling.  Exit code 4: no size
+    caches of several sizes, decide.  Sizes differ by
+    factors of 1.19 (four steps per doubling).  Exit code 4: no size
     meets the requirements.
     """
     from hybridsim.answers.requirements import parse_all

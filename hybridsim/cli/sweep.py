@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.machine_options import (
+    PRESET_HELP,
     html_option,
     json_option,
     machine,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--scenario", "scenario_file", metavar="FILE", help="Scenario file: the machine to start from."
 )
-@click.option("--preset", metavar="NAME", help="Start from this system of the catalog.")
+@click.option("--preset", metavar="NAME", help=PRESET_HELP)
 @click.option(
     "--vary", multiple=True, metavar="KEY=VALUES",
     help="A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,learned; "
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 @mode_option("see `hybridsim replay --help`.")
 @click.option(
     "--kind", type=click.Choice(["grid", "random", "pareto"]),
-    help="grid: every combination; random: some at random; pareto: NSGA-II search for the Pareto "
-    "front.",
+    help="grid: every combination; random: a random sample of them; pareto: NSGA-II search "
+    "for the Pareto front.",
 )  # fmt: skip
 @click.option(
     "--points",
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--objective", "objectives", metavar="NAMES",
     help="Objectives; default: mean,hit,dwpd.  Any measure of `replay --require`, also gain, cost "
-    "and ssd.  The first one ranks.",
+    "and ssd.  Machines are ranked by the first one.",
 )  # fmt: skip
 @click.option(
     "--fleet", metavar="N|all",
@@ -94,7 +95,7 @@ def sweep(
     html_file: str | None,
     **options: Any,
 ) -> None:
-    """Replay TRACE on many machines; rank them, and show which keys matter.
+    """Replay TRACE on many machines; rank them, and show which settings matter.
 
     The variations are specified by options or in a file (SWEEP.toml); each TRACE is replayed
     separately.  Each result is stored before it is reported: the same command resumes an

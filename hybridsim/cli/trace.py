@@ -71,7 +71,7 @@ def info(as_json: bool, **options: Any) -> None:
 @trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(as_json: bool, **options: Any) -> None:
-    """Check whether a trace is sound, and report how to fix its problems.
+    """Check a trace, and report how to fix its problems.
 
     Exit code 0: usable, perhaps with reservations; 3: it contains nothing that can be replayed.
     """
@@ -135,8 +135,9 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
     Columns of CSV: arrival_ns,op,offset,length,dispatch_ns,complete_ns.  op is R, W, D (discard),
     F (flush) or Z (write zeroes); times are in ns since the first event, empty if unknown.
     Process ids are dropped, so think times computed from the CSV treat all requests as those of one
-    process.  Other formats (--as) keep less: msr and spc only reads and writes, spc no
-    completions, oracle-general not the direction either.
+    process.  Other formats (--as) keep less: msr and spc keep reads and writes only;
+    spc has no completion times; oracle-general has neither these nor a distinction of reads and
+    writes.
     """
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural

@@ -18,8 +18,8 @@ COLUMNS_HELP = (
     "TOML file with these keys."
 )
 DEVICE_HELP = (
-    "Device of the trace, as `trace info` lists them; default: the one with most bytes. all: all "
-    "volumes of the trace, concatenated."
+    "Device of the trace (`trace info` lists them), or all: all volumes of the trace, "
+    "concatenated. Default: the one with most bytes."
 )
 DISPATCH_HELP = "Use the requests as issued to the device, after merging and scheduling."
 

@@ -42,13 +42,13 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Fit a stand-in for TRACE: a synthetic workload that can be shared.
+    """Fit a stand-in for TRACE: a synthetic workload.
 
-    The stand-in contains distributions, but no addresses and no times of TRACE.  Every command that
-    reads a trace accepts its file, and generates requests with about the cache hits and misses of
-    TRACE.  A comparison is printed: misses of LRU caches of several sizes and pages, the hit ratio
-    over time, request sizes and directions.  A stand-in has no think times: replay it with --mode
-    open or --mode closed.
+    The stand-in can be shared: it contains distributions, but no addresses and no times of TRACE.
+    Every command that reads a trace accepts its file, and generates requests with about the cache
+    hits and misses of TRACE.  A comparison is printed: misses of LRU caches of several sizes and
+    page sizes, the hit ratio over time, request sizes and directions.  A stand-in has no think
+    times: replay it with --mode open or --mode closed.
     """
     from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.writing import write_text
@@ -56,7 +56,7 @@ def fit(
     from hybridsim.traces.trace import Trace
 
     if output and not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {output}: no such folder")
+        raise UsageError(f"cannot write {output}: no such folder; create it first")
     trace = Trace.read(paths, **options)
     fitted = fit(trace, seed, not no_check)
     if fitted.likeness and as_json:

@@ -41,8 +41,8 @@ SCHEMA = "hybridsim.recording/1"
     "--via",
     type=click.Choice(["auto", "blktrace", "tracefs"]),
     default="auto",
-    help="blktrace(8), or tracefs: the kernel's `blk` tracer, for kernels whose lockdown denies "
-    "blktrace its files; auto: the one that works.",
+    help="blktrace: blktrace(8); tracefs: the kernel's `blk` tracer, which also works where kernel "
+    "lockdown blocks blktrace; auto: the one that works.",
 )
 @click.option(
     "--buffer",

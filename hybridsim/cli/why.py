@@ -63,9 +63,10 @@ def why(
 ) -> None:
     """Explain why the learned policy admitted a page of TRACE to the cache, or rejected it.
 
-    Prints the threshold over the trace, then each access to the page: the number of other
-    accesses since the last one, the estimated chance that the page is used again in time, the
-    expected saving, and the decision.  As in `hits`, no devices and no time are simulated.
+    Prints how much saving the policy required to admit a page, over the trace; then each access to
+    the page: the number of other accesses since the last one, the estimated chance that the page
+    is used again in time, the expected saving, and the decision.  As in `hits`, no
+    devices and no time are simulated.
     """
     import sys
 

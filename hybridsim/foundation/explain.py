@@ -1,7 +1,7 @@
 """The glossary of printed words and figures: the text behind `hybridsim explain`.
 
-The entries are in explain.toml; a key is the word as reports print it.  ALIASES maps other
-spellings to a key.
+The entries are in explain.toml; a key is the word as reports print it.  ALIASES maps other words
+that a user may ask for, in lower case, to the key of the entry that explains them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ALIASES = {
     "dropped": "drops",
     "why not from ssd": "not from SSD",
     "with the cache": "with cache",
-    "none": "hit",
+    "none": "hit",  # the key of hits among the reasons ("bypass") of --json
     "not hot": "not hot enough",
     "filling": "being filled",
     "not written": "not written lately",
@@ -96,7 +96,10 @@ ALIASES = {
 
 
 def explain(word: str) -> tuple[str, str] | None:
-    """Return the entry for a word as (name, text), or None if there is none."""
+    """Return the entry for a word as (name, text), or None if there is none.
+
+    Case, spaces, hyphens and underscores in the word do not matter.
+    """
     folded = " ".join(word.replace("_", " ").casefold().split())
     names = {name.casefold(): name for name in TERMS}
     name = names.get(folded) or ALIASES.get(folded)
@@ -107,6 +110,7 @@ def explain(word: str) -> tuple[str, str] | None:
 
 
 def _bare(word: str) -> str:
+    """Return the letters and digits of a word, in lower case."""
     return "".join(letter for letter in word.casefold() if letter.isalnum())
 
 

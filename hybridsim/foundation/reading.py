@@ -35,4 +35,4 @@ def whole_text(
     try:
         return content.decode("utf-8", errors)
     except UnicodeDecodeError as error:
-        raise wrong(f"{shown} is not UTF-8 text (byte {error.start})") from None
+        raise wrong(f"{shown} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None

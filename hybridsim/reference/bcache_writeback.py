@@ -1,4 +1,4 @@
-"""bcache's write-back (2.12.3): the thread that cleans, and its rate."""
+"""bcache's write-back (DESIGN.md 2.12.3): the thread that cleans, and its rate."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,12 @@ from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.tier import Tier
 
 SECOND = 10**9
-JIFFY = 4_000_000
+JIFFY = 4_000_000  # ns
 UNLIMITED = 2**31 - 1
+SCANNED_KEYS = 500  # maximum of one scan
+GROUP_KEYS, GROUP_SECTORS = 5, 5000
+UNDER_WAY_KEYS = 64
+UPDATE = 5 * SECOND  # between two updates of the rate
 
 
 @dataclass(eq=False)
@@ -20,9 +24,9 @@ class Gathered:
     """A dirty key as collected by the last scan."""
 
     key: Key
-    taken: bool = False
-    order: int = -1
-    read: bool = False
+    taken: bool = False  # for cleaning
+    order: int = -1  # among all reads of write-back; -1: not begun
+    read: bool = False  # from the cache
 
 
 def toward_zero(number: int, divisor: int) -> int:
@@ -47,23 +51,24 @@ class WriteBack:
         self.slow, self.fast = slow, fast
         self.asleep = True
         self.has_dirty = False
-        self.scanned = 0
+        self.scanned = 0  # byte of the volume from which the next scan starts
         self.full_pass = False
         self.gathered: list[Gathered] = []
-        self.ahead: Gathered | None = None
+        self.ahead: Gathered | None = None  # taken, the first of the next group
         self.group: list[Gathered] = []
         self.group_sectors = 0
         self.to_begin: list[Gathered] = []
-        self.draining = self.blocked = False
+        self.draining = False  # nothing is left to begin; waits for the keys under way
+        self.blocked = False  # too many keys are under way to begin another
         self.under_way: list[Gathered] = []
         self.begun = self.written_in_order = 0
-        self.next = 0
-        self.rate = 1024
+        self.next = 0  # ns: when the next group may begin
+        self.rate = 1024  # sectors per second
         self.integral = 0
-        self.idle = 0
-        self.unlimited = False
-        self.timed = False
-        self.bytes = 0
+        self.idle = 0  # updates of the rate since the last request
+        self.unlimited = False  # the rate, because the cache is idle
+        self.timed = False  # an update of the rate is scheduled
+        self.bytes = 0  # written back
 
     def request_comes(self) -> None:
         """Record a request: end the unlimited rate of an idle cache."""
@@ -77,7 +82,7 @@ class WriteBack:
         self.has_dirty = True
         if self.parameters.writeback_percent and not self.timed:
             self.timed = True
-            self.clock.at((self.clock.now // (5 * SECOND) + 1) * 5 * SECOND, self.update_rate)
+            self.clock.at((self.clock.now // UPDATE + 1) * UPDATE, self.update_rate)
         if self.asleep:
             self.asleep = False
             self.clock.at(self.clock.now, self.refill)
@@ -96,8 +101,8 @@ class WriteBack:
         dirty = [key for key in self.buckets.keys.all if key.dirty]
         upper = [key for key in dirty if key.begin >= start]
         lower = [key for key in dirty if key.begin < start]
-        chosen = (upper + lower)[:500]
-        self.full_pass = len(chosen) < 500
+        chosen = (upper + lower)[:SCANNED_KEYS]
+        self.full_pass = len(chosen) < SCANNED_KEYS
         self.scanned = start if self.full_pass else chosen[-1].begin + 1
         keys = [Gathered(Key(key.begin, key.end, key.place)) for key in chosen]
         self.gathered = sorted(keys, key=lambda one: one.key.begin)
@@ -118,7 +123,7 @@ class WriteBack:
         """Begin the next group of adjacent keys, or end the pass."""
         self.group = []
         sectors = 0
-        while self.ahead and len(self.group) < 5 and sectors < 5000:
+        while self.ahead and len(self.group) < GROUP_KEYS and sectors < GROUP_SECTORS:
             if self.group and self.group[-1].key.end != self.ahead.key.begin:
                 break
             self.group.append(self.ahead)
@@ -133,16 +138,16 @@ class WriteBack:
             self.end_pass()
 
     def begin(self) -> None:
-        """Begin the keys of the group, up to 64 under way."""
+        """Begin the keys of the group, as long as fewer than UNDER_WAY_KEYS are under way."""
         while self.to_begin:
-            if len(self.under_way) == 64:
+            if len(self.under_way) == UNDER_WAY_KEYS:
                 self.blocked = True
                 return
             self.read(self.to_begin.pop(0))
         self.limit(self.group_sectors)
 
     def limit(self, sectors: int) -> None:
-        """Begin the next group when the rate allows it."""
+        """Count `sectors` against the rate; begin the next group when the rate allows it."""
         if self.parameters.writeback_percent:
             now = self.clock.now
             self.next += sectors * SECOND // self.rate
@@ -226,31 +231,31 @@ class WriteBack:
     # The rate.
 
     def update_rate(self) -> None:
-        """Update the rate."""
+        """Update the rate, a PI controller of the dirty sectors (2.12.3, *Rate*)."""
         if not self.has_dirty:
             self.timed = False
             return
-        self.clock.at(self.clock.now + 5 * SECOND, self.update_rate)
+        self.clock.at(self.clock.now + UPDATE, self.update_rate)
         self.idle += 1
         if self.idle >= 6 and not self.buckets.gc_running:
             self.unlimited = True
             self.rate = UNLIMITED
             return
-        n, bucket = len(self.buckets.all), self.buckets.size // SECTOR
+        buckets, bucket_sectors = len(self.buckets.all), self.buckets.size // SECTOR
         dirty = self.buckets.keys.dirty_bytes // SECTOR
-        e = dirty - n * bucket * self.parameters.writeback_percent // 100
-        p = toward_zero(e, 40)
-        in_use = self.buckets.in_use
-        if in_use > 50 and dirty > 0:
-            d = n - self.buckets.avail
-            fp = (in_use - 64) * 1000
+        error = dirty - buckets * bucket_sectors * self.parameters.writeback_percent // 100
+        proportional = toward_zero(error, 40)
+        in_use = self.buckets.in_use  # percent
+        if in_use > 50 and dirty > 0:  # faster if little dirty data holds many buckets
+            held = buckets - self.buckets.avail
+            factor = (in_use - 64) * 1000
             if in_use <= 57:
-                fp = in_use - 50
+                factor = in_use - 50
             elif in_use <= 64:
-                fp = (in_use - 57) * 10
-            if d * bucket // dirty > 3:
-                p = max(p, dirty // d * fp)
+                factor = (in_use - 57) * 10
+            if held * bucket_sectors // dirty > 3:
+                proportional = max(proportional, dirty // held * factor)
         keeping_up = self.clock.now < self.next + 1_000_000
-        if (e < 0 and self.integral > 0) or (e > 0 and keeping_up):
-            self.integral += e * 5
-        self.rate = max(8, min(p + toward_zero(self.integral, 10_000), 10**9))
+        if (error < 0 and self.integral > 0) or (error > 0 and keeping_up):
+            self.integral += error * 5
+        self.rate = max(8, min(proportional + toward_zero(self.integral, 10_000), 10**9))

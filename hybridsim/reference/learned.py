@@ -17,13 +17,13 @@ from hybridsim.reference.classes import (
 )
 from hybridsim.reference.policies import Admission, Replacement
 
-RING = 2**18
-EARLY = 2**16
-LOOKED = 16
+RING = 2**18  # maximum number of samples in observation
+EARLY = 2**16  # accesses at the start, of which each is sampled
+LOOKED = 16  # maximum number of rows visited at one update
 USUAL = 2**16  # page size in bytes that the price of writing refers to
-TOGETHER = 64  # maximum distance in accesses
-PENDING = 64
-DRAWN = 32
+TOGETHER = 64  # maximum distance in accesses of pages that are evicted together
+PENDING = 64  # maximum number of touches of one request that wait for their reward
+DRAWN = 32  # pages among which the victim is chosen
 
 
 @dataclass
@@ -50,7 +50,10 @@ class Touch:
 
 
 class Learned(Admission, Replacement):
-    """Admission and replacement in one, or one of them combined with another policy."""
+    """Admission and replacement in one, or one of them combined with another policy.
+
+    Times are in page accesses (`clock`), values and prices in disk reads.
+    """
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class Learned(Admission, Replacement):
         self.reading = min(price / 1000 * 0.8, 0.4)  # cost of reading for a fill, in disk reads
         self.writing = (price / 1000 - self.reading) * min(page_bytes / USUAL, 1.0)
         self.own_price = self.writing + self.reading  # of a fill of the current request
-        self.overprice = 0.0
+        self.overprice = 0.0  # surcharge of a write budget
         self.limit = max(pages, 1)
         self.taken = 0  # pages admitted before there are statistics
         self.admits = admits
@@ -74,19 +77,20 @@ class Learned(Admission, Replacement):
         self.pages: dict[int, Page] = {}
         self.rows = rows()
         self.turn = 0  # number of the next row to update
-        self.rent = 0.0
+        self.rent = 0.0  # moving average of the density of victims
         self.samples: list[Sample] = []
-        self.open: dict[int, Sample] = {}
+        self.open: dict[int, Sample] = {}  # by page: samples whose page was not touched again
+        # By age: the number of the first sample that has not yet been checked at that age.
         self.passed = [0] * AGES
         self.touches: list[Touch] = []
         self.accessed = {False: 0, True: 0}  # pages of the request: missing, held
-        self.horizon = 2 * pages * 64
+        self.horizon = 2 * pages * 64  # 64 times the usual age of victims
         self.held: list[int] = []
         # Of each held page: class and clock of its last access, and whether it was accessed.
         self.promise: dict[int, tuple[Class, int, bool]] = {}
         self.victim: int | None = None
         self.ring: list[int] = []  # pages of the current request
-        self.before: dict[int, int] = {}
+        self.before: dict[int, int] = {}  # the page that was accessed just before a page
         # The last victim: page, class and clock of its last touch.
         self.last_evicted: tuple[int, Class, int] | None = None
         self.evicted_at = 0  # clock of that eviction
@@ -115,7 +119,10 @@ class Learned(Admission, Replacement):
         self.own_price = self.writing + self.reading * (pages - whole) / pages
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
-        """Learn from an access; compare its value with the price and with the victim."""
+        """Learn from an access; return whether its page should be admitted.
+
+        Its value is compared with the price of a fill and with the value of the victim.
+        """
         is_new, is_held = page not in self.pages, page in self.promise
         row = self.on_access(page, write)
         if not full or (self.taken < self.limit and not is_new and not is_held):
@@ -146,7 +153,7 @@ class Learned(Admission, Replacement):
             self.observe(Sample(page, row, self.clock))
         turn = self.clock % 64
         if 0 < turn < AGES:
-            self.look_at(turn)
+            self.count_reached(turn)
         if self.clock < EARLY or turn % 4 == 0:
             self.update_rows()
         self.clock += 1
@@ -195,7 +202,7 @@ class Learned(Admission, Replacement):
         sample.row.reach(0)
         sample.row.forget()
 
-    def look_at(self, age: int) -> None:
+    def count_reached(self, age: int) -> None:
         """Count the samples that have reached an age."""
         for number in range(max(self.passed[age], len(self.samples) - RING), len(self.samples)):
             sample = self.samples[number]

@@ -93,7 +93,10 @@ class Origin:
                 if isinstance(below, str) and name == "drive":
                     below = table[name] = {"like": below}  # a drive of the catalog, changed
                 if not isinstance(below, dict):
-                    raise ScenarioError(f"{named[path]}: {name} is not a table but {below!r}")
+                    raise ScenarioError(
+                        f"{named[path]}: the file sets {name} to {below!r}, which is not a table: "
+                        f"remove that, or write [{name}]"
+                    )
                 table = below
             table[key] = value
         # An option whose value is replaced here is no longer the source of that value.

@@ -45,7 +45,8 @@ def path_of(key: str) -> Path:
     if len(path) > 1 and path[0] not in TABLES:
         raise ScenarioError(f"{key}: there is no table {path[0]!r}: {hint(path[0], TABLES)}")
     if len(path) == 1 and key not in ("seed", "preset"):
-        raise ScenarioError(f"{key}: no table: {hint(key, ('seed', 'preset', *TABLES))}")
+        known = hint(key, ("seed", "preset", *TABLES))
+        raise ScenarioError(f"{key}: expected a key such as cache.size; {known}")
     return path
 
 

@@ -65,7 +65,7 @@ class Trace:
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         if not paths:
-            raise TraceError("no trace file specified")
+            raise TraceError("no trace file specified: pass a file name")
         files = [each for one in paths for each in sources_of(os.fspath(one))]
         sources = list({(each.name, each.path): each for each in files}.values())
         names = [os.fspath(each) for each in paths]
@@ -128,7 +128,10 @@ class Trace:
         """Yield the requests of device "all" with offsets relative to their own volumes."""
         volumes = getattr(self._reader, "volumes", None)
         if volumes is None:
-            raise TraceError(f"{self.name}: format {self.format} does not distinguish volumes")
+            raise TraceError(
+                f"{self.name}: a trace of format {self.format} has one volume: "
+                "replay it without --fleet"
+            )
         yield from (volumes.apart(part) for part in self.chunks())
 
     def summary(self, watch: Watch = iter) -> Summary:

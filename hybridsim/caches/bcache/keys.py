@@ -1,4 +1,8 @@
-"""The index of bcache: it maps ranges of the backing device to places in the cache."""
+"""The index of bcache: it maps ranges of the backing device to places in the cache.
+
+A key is one such range; it is a number, the index of the arrays of Keys.  A placeholder is a key
+without data: it marks a range that a fill (an "insert", by number) is about to write.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +21,26 @@ REGION_BYTES = 64 * 1024  # for each region the reason of the last data loss is 
 COLD, FILLING = int(Reason.COLD), int(Reason.FILLING)
 EVICTED, OVERWRITTEN = int(Reason.EVICTED), int(Reason.OVERWRITTEN)
 
-FIRST, FIRST_FREE, KEYS_FREE, LIVE_BYTES, DIRTY_BYTES = range(5)
+FIRST, FIRST_FREE, KEYS_FREE, LIVE_BYTES, DIRTY_BYTES = range(5)  # positions in Keys.state
 
 
 @state_machine
 class Keys(NamedTuple):
-    """Keys in order of address, and by bucket; the place of a placeholder is -1 - its insert."""
+    """Keys, linked in order of address and by bucket, with a search tree over their begins."""
 
     bucket_bytes: int
     tree: Tree
-    begin: Ints
-    end: Ints
-    place: Ints  # byte of the cache, or -1 - the insert of the placeholder
+    begin: Ints  # byte of the backing device
+    end: Ints  # the byte after the last
+    place: Ints  # byte of the cache; of a placeholder -1 - the number of its insert
     is_dirty: Bytes
     before: Int32s  # list in order of address
     after: Int32s  # list in order of address, or the free list
-    bucket_before: Int32s  # list of the same bucket
+    bucket_before: Int32s  # list of the keys of the same bucket
     bucket_after: Int32s
-    first: Int32s  # by bucket
+    first: Int32s  # by bucket: the first key of its list
     live: Ints  # by bucket: bytes that keys have in it
-    dirty: Ints
+    dirty: Ints  # by bucket: those of dirty keys
     lost: Ints  # by region, modulo their number: region * 2 + 1 if overwritten; -1: no loss
     state: Ints  # [FIRST ... DIRTY_BYTES]
 
@@ -83,7 +87,7 @@ class Keys(NamedTuple):
 
     @method
     def room(self):
-        """Return how many more keys can be inserted; each may split another one."""
+        """Return how many more keys can be inserted; each may split another, so it may need two."""
         return min(self.state[KEYS_FREE] // 2, self.tree.state[NODES_FREE] // 4)
 
     @method
@@ -133,7 +137,7 @@ class Keys(NamedTuple):
 
     @method
     def enter(self, begin, end, place, is_dirty):
-        """Insert a key, and remove what it overlaps."""
+        """Map [begin, end) to a place, in a new or an extended key; remove what it overlaps."""
         match = self.first_beyond(begin)
         merges = self.continues(begin, place, is_dirty)
         is_same = match != NOTHING and self.begin[match] == begin and self.end[match] == end
@@ -206,7 +210,7 @@ class Keys(NamedTuple):
 
     @method
     def add(self, last, begin, end, place, is_dirty):
-        """Add a key after another one (-1: before all), where no key is."""
+        """Add a key after the key `last` (-1: before all), in a range without keys."""
         state = self.state
         key = state[FIRST_FREE]
         state[FIRST_FREE] = self.after[key]

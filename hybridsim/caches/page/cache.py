@@ -53,7 +53,7 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.limits import READS, Limit, Limits
 
-FILL_BURST_NS = 100_000_000
+FILL_BURST_NS = 100_000_000  # fills saved up at fill_rate: those of this time
 DEFAULTS = dirt.OFF | {
     "fill": 0, "fill_when": 0, "fill_piece_bytes": 0, "fill_rate": 0, "sub_page": 0, "discards": 0,
     "preload_idle_ns": 10**6, "preload_gap_bytes": 0, "preload_chunk_bytes": 0, "preload_rate": 0,
@@ -63,18 +63,23 @@ DEFAULTS = dirt.OFF | {
 
 @state_machine
 class PageCache(NamedTuple):
-    """Requests on their way between the source and the tiers."""
+    """The state of a page cache, and its handling of requests.
+
+    The engine calls `submit` for a request, `complete` for each part that a tier has completed,
+    `finished` for a completed request, and `wake` for a timer.  `slot` is a request's index in
+    `requests`; `below` has the two tiers (`slow`: the disks, `fast`: the SSDs) and the events.
+    """
 
     page_bytes: int
     pages: int  # capacity
-    mode: int
+    mode: int  # codes.Mode
     writes_back: int  # 1 if pages may be dirty
-    cutoff_bytes: int
-    fills_max: int
-    fill: int
-    fill_when: int
-    sub_page: int
-    discards: int
+    cutoff_bytes: int  # sequential runs of this length bypass the cache; 0: none do
+    fills_max: int  # in progress at a time
+    fill: int  # codes.Fill
+    fill_when: int  # codes.FillWhen
+    sub_page: int  # 1 if single granules of a page are filled
+    discards: int  # 1 if the fast tier receives a discard of a freed slot
     fill_piece_bytes: int  # maximum length of one read
     fill_rate: Limits
     table: Table
@@ -189,7 +194,7 @@ class PageCache(NamedTuple):
 
     @method
     def submit(self, now, slot, requests, below):
-        """Take a request from the host."""
+        """Start a request of the host."""
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
@@ -208,11 +213,11 @@ class PageCache(NamedTuple):
             if op == READ:
                 read(self, now, slot, first, last, requests, below)
             else:
-                self.change(now, slot, first, last, requests, below)
+                self.write_or_discard(now, slot, first, last, requests, below)
 
     @method
-    def change(self, now, slot, first, last, requests, below):
-        """Take a write or a discard."""
+    def write_or_discard(self, now, slot, first, last, requests, below):
+        """Start a write or a discard that touches the pages `first` to `last`."""
         op = requests.op[slot]
         if op == DISCARD:
             requests.reason[slot] = DISCARDED
@@ -231,8 +236,8 @@ class PageCache(NamedTuple):
 
     @method
     def complete(self, now, tag, requests, below):
-        """Take a tier's completion; return the slot of a request that is complete, or -1."""
-        number = tag >> TAG_BITS
+        """Continue after a part has completed; return the slot of a complete request, or -1."""
+        number = tag >> TAG_BITS  # of a request, page or clean: see names.py
         if tag & TAG_MASK != PART:
             return self.go_on(now, number, tag & TAG_MASK, requests, below)
         requests.pending[number] -= 1

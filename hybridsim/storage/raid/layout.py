@@ -1,4 +1,4 @@
-"""The place of an array's bytes on its members: one layout with parameters for all levels."""
+"""Where an array's chunks lie on its members: one parametrised layout for all RAID levels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ WHOLE, FAILED, REBUILDING = range(3)  # states of a member
 class Layout(NamedTuple):
     """Chunks distributed over the members, with copies of each or parities of each row.
 
+    A row is the chunks at the same position of all members.
     Linear and RAID-1 have one chunk on each member; RAID-1 has a copy of it on each member.
     """
 
     members: int
     chunk_bytes: int
-    copies: int
-    parities: int
+    copies: int  # of each chunk; 1 without redundancy and with parity
+    parities: int  # chunks of parity per row
     spread: int  # placement of copies: codes.Spread
     rows: int  # chunks per member
 
@@ -30,7 +31,7 @@ class Layout(NamedTuple):
     def new(
         cls, level: int, members: int, chunk_bytes: int, member_bytes: int, spread: int
     ) -> Layout:
-        """Return the layout of a level on members of `member_bytes`."""
+        """Return the layout of a level (codes.Level) on members of `member_bytes`."""
         rows = member_bytes // chunk_bytes
         if level in (Level.LINEAR, Level.RAID1):
             chunk_bytes, rows = rows * chunk_bytes, 1
@@ -55,6 +56,7 @@ class Layout(NamedTuple):
         row = chunk // self.members
         if self.spread == FAR:
             return member, row + copy * (self.rows // self.copies)
+        # Spread.OFFSET: the copies of a row are in the next rows.
         return member, row * self.copies + copy
 
     @method

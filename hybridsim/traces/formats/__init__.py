@@ -84,7 +84,7 @@ def recognise(sources: list[Source]) -> str:
     """Return the name of the format detected from the first bytes; raise TraceError if unknown."""
     heads = [(each.name, head) for each in sources if (head := each.head())]
     if not heads:
-        raise TraceError(f"{sources[0].name}: the file is empty")
+        raise TraceError(f"{sources[0].name}: the file is empty: capture or copy it again")
     for _, head in heads:
         fitting = [name for name in FORMATS if _module(name).detect(head)]
         if len(fitting) == 1:

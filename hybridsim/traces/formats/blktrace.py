@@ -127,7 +127,10 @@ class Reader:
             lane.stream.close()
         self._swapped = any(lane.swapped for lane in lanes)
         if not log.tally[Tally.RECORDS]:
-            raise TraceError(f"{self._sources[0].name}: no intact blktrace record found")
+            raise TraceError(
+                f"{self._sources[0].name}: no intact blktrace record found: "
+                "copy or capture the file again"
+            )
         return log
 
     def _choose(self, log: Log, device: str | None) -> int:
@@ -150,7 +153,8 @@ class Reader:
         count = seen[:, Of.ISSUED if self.by_issue else Of.QUEUED]
         if not count.any():
             raise TraceError(
-                f"{self._sources[0].name}: --use-dispatch needs issue events; there are none"
+                f"{self._sources[0].name}: --use-dispatch needs issue events; there are none: "
+                "remove it, or capture with `blktrace -a issue -a complete`"
             )
         ranked = sorted(range(len(seen)), key=lambda i: (-weight[i], -count[i], i))
         return self._numbers[ranked[0]]

@@ -56,7 +56,7 @@ class TextReader:
         weights = survey.issued if self.by_issue else survey.queued
         if not weights:
             raise TraceError(
-                f"{self._source.name}: --use-dispatch needs issue events; there are none"
+                f"{self._source.name}: --use-dispatch needs issue events; there are none: remove it"
             )
         self._chosen = device or max(weights, key=lambda name: weights[name][1])
         self._asked = device is not None

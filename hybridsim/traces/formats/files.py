@@ -136,7 +136,9 @@ class ByteStream:
             below = io.BufferedReader(_Joined(self._ahead, self._layers[-1]), 1 << 17)
             self._layers.append(codec(below))
             self._ahead = b""
-        raise TraceError(f"{self.name}: compressed more than {NESTING_MAX} times")
+        raise TraceError(
+            f"{self.name}: compressed more than {NESTING_MAX} times: decompress it first"
+        )
 
     def _refuse_unread(self) -> None:
         """Raise TraceError if the first bytes show a format of UNREAD."""

@@ -72,7 +72,7 @@ class Reader:
         if self._version not in (2, 3):
             raise TraceError(
                 f"{self._source.name}: fio I/O log of version {self._version or 'unknown'}; "
-                "supported are 2 and 3"
+                "supported are 2 and 3, which fio 2.0 and later write (write_iolog=FILE)"
             )
         survey = Lines(self._source, self._version, Findings())
         for _ in survey.requests():
@@ -83,7 +83,8 @@ class Reader:
         self._chosen = device or max(names, key=lambda name: survey.seen[name][1])
         if self._chosen not in names:
             raise TraceError(
-                f"{self._source.name}: contains no file {device!r}, only {', '.join(names)}"
+                f"{self._source.name}: contains no file {device!r}, only {', '.join(names)}: "
+                "specify one with --device"
             )
         self._asked = device is not None
         self.devices = [Device(name, *survey.seen[name], name == self._chosen) for name in names]

@@ -74,7 +74,8 @@ class Reader:
             yield from_origin(part, origin_ns)
         if not rows:
             raise TraceError(
-                f"{self._source.name}: contains no request in the format oracle-general"
+                f"{self._source.name}: contains no request in the format oracle-general; "
+                "try another --format"
             )
         if self._malformed > rows // 2:
             raise TraceError(

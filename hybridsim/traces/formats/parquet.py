@@ -92,7 +92,7 @@ class Reader:
                 f"specify the columns, as in --columns {EXAMPLE}"
             )
         self._columns = wanted + [COMPLETE] * (self._mapping is DEFAULT and COMPLETE in have)
-        survey = Rows(self._mapping)
+        survey = Rows(self._source.name, self._mapping)
         named = [column for to, (column, _) in self._mapping.columns.items() if to == To.DEVICE]
         if named:
             for _ in self._rows(survey, -1):
@@ -114,7 +114,7 @@ class Reader:
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests in order of arrival."""
-        rows = Rows(self._mapping)
+        rows = Rows(self._source.name, self._mapping)
         origin_ns: int | None = None
         for part in in_order(self._rows(rows, self.volumes.wanted), findings):
             if origin_ns is None:
@@ -122,7 +122,10 @@ class Reader:
                 self.origin_unix_ns = origin_of(None, origin_ns)
             yield from_origin(self.volumes.laid_out(part), origin_ns)
         if not rows.names:
-            raise TraceError(f"{self._source.name}: contains no request in the format parquet")
+            raise TraceError(
+                f"{self._source.name}: contains no request in the format parquet; "
+                "check the columns (--columns)"
+            )
         self.volumes.count(rows.names, rows.devices)
         self.devices = self.volumes.devices
         self.volumes.report(findings)
@@ -139,7 +142,8 @@ class Reader:
 class Rows:
     """One pass over batches of rows."""
 
-    def __init__(self, mapping: Mapping) -> None:
+    def __init__(self, name: str, mapping: Mapping) -> None:
+        self._name = name
         self.names: list[str] = []
         self.devices = np.zeros((1, len(Of)), np.int64)
         self.bad = 0
@@ -197,7 +201,9 @@ class Rows:
         text = str(name)
         if text not in self.names:
             if len(self.names) == 0xFFFF:
-                raise TraceError("more than 65,535 devices: try another column for the device")
+                raise TraceError(
+                    f"{self._name}: more than 65,535 devices: try another column for the device"
+                )
             self.names.append(text)
         return self.names.index(text)
 

@@ -66,7 +66,10 @@ class Malformed:
     def refuse(self, format: str) -> TraceError:
         """Return the error for a file without a valid line."""
         seen = f", for instance {self._shown[0]}" if self._shown else ""
-        return TraceError(f"{self._source.name}: contains no request in the format {format}{seen}")
+        return TraceError(
+            f"{self._source.name}: contains no request in the format {format}{seen}; "
+            "try another --format"
+        )
 
     def too_many(self, lines: int, format: str) -> TraceError:
         """Return the error for a file in which most lines are malformed."""
@@ -79,17 +82,19 @@ class Malformed:
 def only(sources: list[Source], format: str) -> Source:
     """Return the one source of a text format."""
     if len(sources) != 1:
-        raise TraceError(f"{sources[1].name}: the format {format} is read from one file at a time")
+        raise TraceError(
+            f"{sources[1].name}: the format {format} is read from one file at a time: specify one"
+        )
     return sources[0]
 
 
 def one_device(name: str, what: str, device: str | None) -> None:
     """Raise TraceError for any device but 0; `what` names the kind of trace."""
     if device not in (None, "0"):
-        raise TraceError(f"{name}: {what} has one device, named 0")
+        raise TraceError(f"{name}: {what} has one device, named 0: remove --device")
 
 
 def no_dispatch(name: str, use_dispatch: bool) -> None:
     """Raise TraceError for --use-dispatch with a format that has no issue events."""
     if use_dispatch:
-        raise TraceError(f"{name}: --use-dispatch needs a capture with issue events")
+        raise TraceError(f"{name}: --use-dispatch needs a capture with issue events: remove it")

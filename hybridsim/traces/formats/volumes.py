@@ -37,7 +37,10 @@ class Volumes:
             ends = seen[: len(names), Of.END]
             sizes = (ends + ALIGN_BYTES - 1) // ALIGN_BYTES * ALIGN_BYTES
             if sum(sizes.tolist()) > NUMBER_MAX:
-                raise TraceError(f"{file}: its volumes are too large to be concatenated")
+                raise TraceError(
+                    f"{file}: its volumes are too large to be concatenated: "
+                    "choose one with --device"
+                )
             self._begin_bytes = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self.count(names, seen)
 

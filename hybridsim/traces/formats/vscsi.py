@@ -110,7 +110,10 @@ class Reader:
                 size += int(records["length"].sum(dtype=np.int64))
                 yield in_columns(records, ordered)
         if not rows:
-            raise TraceError(f"{self._source.name}: contains no request in the format vscsi")
+            raise TraceError(
+                f"{self._source.name}: contains no request in the format vscsi; "
+                "try another --format"
+            )
         self.devices = [Device("0", rows, size, chosen=True)]
         _report(findings, others, disorder)
 

@@ -38,7 +38,9 @@ class Reader:
         try:
             self._workload = parse.read(text.decode().replace("\r\n", "\n"), source.name)
         except UnicodeDecodeError as error:
-            raise TraceError(f"{source.name} is not UTF-8 text (byte {error.start})") from None
+            raise TraceError(
+                f"{source.name} is not UTF-8 text (byte {error.start}): save it as UTF-8"
+            ) from None
 
     def seeded(self, seed: int) -> Reader:
         """Return the same workload with another random seed."""

@@ -23,7 +23,7 @@ WORDS = {Op.READ: "read", Op.WRITE: "write", Op.DISCARD: "trim"}
 
 
 def endings(result: JobResult) -> Iterator[str]:
-    """Yield messages about the end of one process of a job."""
+    """Yield at most one message about one process of a job: none if no limit ended it."""
     (job,), (state,) = result.jobs, result.depths
     goal, depth = job.goal, int(state[NOW])
     if state[BROKE_NS]:
@@ -35,7 +35,7 @@ def endings(result: JobResult) -> Iterator[str]:
     elif goal.target_ns and not goal.keeps_on:
         met = f"{goal.percent:g}% within latency_target={format_time(goal.target_ns)}"
         if state[IS_DONE]:
-            limit = f"not at {state[HIGHEST]}" if depth < state[HIGHEST] else "its iodepth"
+            limit = f"not at {state[HIGHEST]}" if depth < state[HIGHEST] else "the job's iodepth"
             yield f"job {job.name}: {met} up to depth {depth}, {limit}"
         elif depth == 1 and state[LATE] * WHOLE > state[JUDGED] * (WHOLE - goal.share):
             yield f"job {job.name}: {met} is not met even at depth 1"

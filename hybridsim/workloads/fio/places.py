@@ -34,7 +34,7 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     ends: dict[str, int] = {}
     for file, extent in extents.items():
         if not extent and file != list(extents)[-1]:
-            raise UsageError(f"{file}: needs size=, as other files follow it on the volume")
+            raise UsageError(f"{file}: specify size=, because other files follow it on the volume")
         begins[file] = begin
         ends[file] = begin + extent if extent else capacity_bytes
         begin = -(-ends[file] // ALIGNED_BYTES) * ALIGNED_BYTES
