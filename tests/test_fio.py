@@ -173,7 +173,10 @@ def test_an_engine_that_waits_has_one_request_under_way():
             "--name=a --size=1m --nrfiles=2 --file_service_type=rand",
             "file_service_type: rand: unknown service type; use roundrobin, sequential",
         ),
-        ("--name=a --size=1m --nrfiles=2 --openfiles=1", "openfiles is not supported with 2 files"),
+        (
+            "--name=a --size=1m --nrfiles=2 --openfiles=1 --ioengine=libaio --iodepth=2",
+            "openfiles is supported only with iodepth=1",
+        ),
         ("--name=a --steadystate=x", "steadystate is not supported, and ignoring it would change"),
         ("--name=a --rate_process=burst", "rate_process: burst: must be linear or poisson"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': must be 0 to 6"),

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from hybridsim.foundation.suggest import nearest
 
 MODELLED = frozenset({
-    "ba", "bs", "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory",
-    "end_fsync", "fdatasync", "file_service_type", "filename", "fsync", "group_reporting",
+    "allrandrepeat", "ba", "bs", "bs_is_seq_rand",
+    "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory",
+    "end_fsync", "fdatasync", "file_service_type", "filename", "filename_format", "filesize",
+    "fsync", "fsync_on_close", "group_reporting",
     "io_size", "iodepth",
     "iodepth_batch", "iodepth_batch_complete_max", "iodepth_batch_complete_min", "iodepth_low",
     "ioengine", "iopsavgtime", "latency_percentile", "latency_run", "latency_target",
     "latency_window", "log_avg_msec", "log_hist_coarseness", "log_hist_msec",
     "log_offset", "loops", "max_latency", "name", "new_group", "norandommap", "nrfiles",
-    "number_ios", "numjobs", "offset", "offset_increment", "percentage_random",
+    "number_ios", "numjobs", "offset", "openfiles", "offset_increment", "percentage_random",
     "percentile_list", "ramp_time", "random_distribution", "random_generator", "randrepeat",
     "randseed", "rate", "rate_iops", "rate_process", "read_iolog",
     "replay_align", "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip",
@@ -33,11 +35,11 @@ MEANINGLESS = frozenset({
     "dedupe_working_set_percentage", "description", "disable_bw_measurement", "disable_clat",
     "disable_lat", "disable_slat", "disk_util", "do_verify", "error_dump", "exec_postrun",
     "exec_prerun", "exitall_on_error", "fadvise_hint", "fallocate",
-    "filename_format", "fixedbufs", "fsync_on_close", "gid", "gtod_cpu", "gtod_reduce", "hipri",
+    "fixedbufs", "gid", "gtod_cpu", "gtod_reduce", "hipri",
     "hugepage-size", "ignore_error", "invalidate", "iomem_align", "ioscheduler",
     "lat_percentiles", "lockfile", "lockmem", "log_compression", "log_compression_cpus",
     "log_entries", "log_max_value", "log_store_compressed", "mem", "nice", "numa_cpu_nodes",
-    "numa_mem_policy", "openfiles", "overwrite", "per_job_logs", "prio", "prioclass",
+    "numa_mem_policy", "overwrite", "per_job_logs", "prio", "prioclass",
     "rate_cycle", "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
     "significant_figures", "slat_percentiles", "softrandommap", "sqthread_poll", "stats",
     "thinktime_spin", "thread", "uid", "unit_base",
@@ -64,7 +66,7 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
 }
 # Refused: they would change the requests or the output, and are not supported.
 REFUSED = frozenset({
-    "exit_what", "experimental_verify", "filesize", "flow", "flow_id", "flow_sleep",
+    "exit_what", "experimental_verify", "flow", "flow_id", "flow_sleep",
     "log_prio", "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "offset_align", "opendir", "profile", "rate_ignore_thinktime",
     "rate_iops_min", "rate_min",
@@ -76,7 +78,6 @@ REFUSED = frozenset({
     "zonecapacity", "zonerange", "zonesize", "zoneskip",
 })  # fmt: skip
 ALIASES = {
-    "allrandrepeat": "randrepeat",
     "blockalign": "ba",
     "blocksize": "bs",
     "blocksize_range": "bsrange",
@@ -97,6 +98,7 @@ ALIASES = {
 }
 # Options that are on when no value follows.
 SWITCHES = frozenset({
+    "allrandrepeat", "bs_is_seq_rand",
     "bs_unaligned", "clat_percentiles", "create_on_open", "direct", "disk_util", "end_fsync",
     "exitall", "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
     "invalidate", "lat_percentiles", "latency_run", "lockmem", "log_offset",
@@ -105,7 +107,8 @@ SWITCHES = frozenset({
     "thread",
     "time_based", "unlink", "zero_buffers",
 })  # fmt: skip
-ENGINES = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd")
+ENGINES = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd", "null")
+SYNC_AT_ONCE = ("libaio", "null")  # asynchronous engines whose syncs are not
 SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap")
 
 

@@ -13,7 +13,7 @@ from hybridsim.requests.jobs import JobBatch
 from hybridsim.workloads.fio.arrivals import STREAMS, Poisson, evenly_ns
 from hybridsim.workloads.fio.generator import FILE_SHIFT, Generator, fill
 from hybridsim.workloads.fio.job import SECOND, Job
-from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.pattern import END_SYNC, READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.places import Laid
 from hybridsim.workloads.fio.replaying import Columns, requests
 
@@ -36,8 +36,10 @@ class Generated:
         with np.errstate(over="ignore"):
             filled = int(fill(self._generator, kind, offset, length))
         kind, offset, length = kind[:filled], offset[:filled], length[:filled]
+        is_last = kind == END_SYNC
+        kind = np.where(is_last, np.uint8(SYNC), kind)
         file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
-        return Columns(kind, at, length, np.zeros(filled, np.int64), file)
+        return Columns(kind, at, length, np.zeros(filled, np.int64), file, is_last)
 
 
 class Replayed:
@@ -110,12 +112,12 @@ class Feed:
         for direction in range(4):
             self._done[direction] += np.count_nonzero(kind == direction)
             self._moved[direction] += length[kind == direction].sum()
-        if self.is_last and self._job.syncs_at_end and self._done[WRITE]:
-            return [np.append(column, last) for column, last in zip(rows, self._end_sync())]
+        rows[5][taken.is_last] = 1  # think 1 ns: issued when all before are complete
+        is_replay = self._job.replay is not None
+        if is_replay and self.is_last and self._job.pattern.syncs_at_end and self._done[WRITE]:
+            end = (int(Op.FLUSH), 0, 0, self._stream, 0, 1)
+            return [np.append(column, last) for column, last in zip(rows, end)]
         return rows
-
-    def _end_sync(self) -> tuple[int, ...]:
-        return int(Op.FLUSH), 0, 0, self._stream, 0, 1  # think 1 ns: issued last
 
     def _due_ns(self, kind: Bytes, length: Ints) -> Ints:
         """Return the earliest issue times by the rates of the directions."""
