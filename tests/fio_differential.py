@@ -7,6 +7,8 @@ differs as small as it still differs.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 import shutil
@@ -227,6 +229,11 @@ def _of_latencies(path: Path) -> list[Request]:
     return [("", KINDS[int(row[2])], int(row[4]), int(row[3])) for row in rows]
 
 
+def as_in_latencies(requests: list[Request]) -> list[Request]:
+    """Return requests as fio's latency logs have them: without files and syncs."""
+    return [("", *rest) for _, *rest in requests if rest[0] != "sync"]
+
+
 def ours(job: list[Section]) -> Run:
     """Return the requests that this package generates, by process.
 
@@ -247,6 +254,20 @@ def ours(job: list[Section]) -> Run:
             for kind, offset, length, file in made.T.tolist()
         ])  # fmt: skip
     return run
+
+
+def stored(job: list[Section]) -> dict[str, object]:
+    """Run a job with fio and return it with its requests: the first ones, and a digest of all."""
+    logged = real(job)
+    if isinstance(logged, str):
+        raise SystemExit(f"fio refuses {job}: {logged}")
+    return {"job": job, "processes": [summary(requests) for requests in logged]}
+
+
+def summary(requests: list[Request]) -> dict[str, object]:
+    """Return the number of requests, the first ones, and a digest of all."""
+    digest = hashlib.sha256(json.dumps(requests).encode()).hexdigest()
+    return {"count": len(requests), "first": [list(each) for each in requests[:8]], "sha": digest}
 
 
 @dataclass
@@ -270,7 +291,7 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
     sections = [section for section in job for _ in range(_clones(section))]
     for number, (mine, theirs, section) in enumerate(zip(run, logged, sections)):
         if _clones(section) > 1:
-            mine = [("", *rest) for _, *rest in mine if rest[0] != "sync"]
+            mine = as_in_latencies(mine)
             if section.get("ioengine") in REORDERED and section.get("iodepth", "1") != "1":
                 mine, theirs = sorted(mine), sorted(theirs)  # logged in order of completion
         if len(theirs) > LIMIT or "time_based" in section:

@@ -150,7 +150,7 @@ class Job:
             elif (
                 (number and sum(self.issued) >= number * pattern.passes)
                 or pattern.pass_bytes - self.moved < max(largest, 1)
-                or (not pattern.has_io_size and all(file.is_done for file in self.files))
+                or (not pattern.has_io_size and self.done == len(self.files))
             ):
                 return
             if started:
@@ -192,6 +192,7 @@ class Job:
         return self.written if self.pattern.writes_what_it_trims else self.moved
 
     written = 0
+    done = 0  # files without a further request
 
     def is_sync_due(self) -> bool:
         writes = self.issued[WRITE]
@@ -202,6 +203,7 @@ class Job:
 
     def begin_again(self) -> None:
         """Before each pass but the first."""
+        self.done = 0 if self.pattern.repeats_files else self.done
         for file in self.files:
             file.restart()
         if self.pattern.is_reseeded:
@@ -211,7 +213,7 @@ class Job:
 
     def next(self) -> tuple[int, int, int] | None:
         """The next request, of the next file that has one."""
-        while not all(file.is_done for file in self.files):
+        while self.done < len(self.files):
             self.file = self.next_file
             self.next_file = (self.file + 1) % self.pattern.files
             file = self.files[self.file]
@@ -224,6 +226,7 @@ class Job:
             except End:
                 file.restart()
                 file.is_done = True
+                self.done += 1
                 continue
             file.began[direction], file.at[direction] = offset, offset + length
             self.issued[direction] += 1

@@ -175,6 +175,7 @@ def patterns(draw):
         has_io_size=io_size > 0,
         is_queued=draw(st.booleans()),
         syncs_at_end=draw(st.booleans()),
+        repeats_files=draw(st.sampled_from([True, True, False])),
         passes=draw(st.sampled_from([1, 1, 3])),
         is_endless=draw(st.booleans()),
         requests=draw(st.sampled_from([0, 0, 20])),

@@ -24,6 +24,7 @@ from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
 
+ENDLESS = 1 << 60
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
@@ -61,6 +62,7 @@ class Job:
     think_ns: int = 0
     think_blocks: int = 1
     is_direct: bool = False
+    reads_back: bool = False  # verify: what was written is read at the end
     is_durable: bool = False  # writes complete when they are on the medium
     is_unified: bool = False  # reads, writes and trims are reported together
     goal: Goal = NO_GOAL
@@ -212,19 +214,24 @@ def _job(reader: Reader, name: str) -> Job:
     pattern, has_size = _pattern(reader)
     if engine == "null":
         is_queued = depth > 1
+        if "size" not in reader.specified:  # as in fio, holes do not start again at its end
+            pattern = replace(pattern, end_bytes=ENDLESS)
     pattern = replace(pattern, is_queued=is_queued)
     for option in ("fsync", "fdatasync"):
-        if (
-            is_queued
-            and engine not in options.SYNC_AT_ONCE
-            and depth > 1
-            and reader.number(option, 0)
-        ):
+        every = reader.number(option, 0)
+        least = depth if engine in options.SYNC_AT_ONCE else every + 1  # writes between syncs
+        if is_queued and depth > 1 and 0 < every < least:
             reader.refuse(
                 option,
-                f"{option} with ioengine={engine} and iodepth={depth}: fio's own syncs depend on "
-                "the time of completions; use ioengine=libaio or iodepth=1",
+                f"{option}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
+                "depends on the time of completions; use iodepth=1, or ioengine=libaio with "
+                f"{option} of at least the iodepth",
             )
+    is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
+    reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
+    if reads_back:
+        _check_verify(reader, pattern)
+    pattern = replace(pattern, is_verified=is_verified)
     minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
@@ -254,6 +261,7 @@ def _job(reader: Reader, name: str) -> Job:
         think_ns=reader.time("thinktime", MICROSECOND),
         think_blocks=reader.number("thinktime_blocks", 1, 1),
         is_direct=reader.flag("direct"),
+        reads_back=reads_back,
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
         is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
         goal=goal_of(reader),
@@ -269,6 +277,29 @@ def _job(reader: Reader, name: str) -> Job:
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
+
+
+def _check_verify(reader: Reader, pattern: Pattern) -> None:
+    """Refuse what would make another order of the reads of verify."""
+    several = [name for name in ("loops", "io_size") if name in reader.specified]
+    sorts = not pattern.uses_map
+    if sorts and any(each.unit % each.least for each in pattern.sizes):
+        several.append("ba")
+    if sorts and reader.number("nrfiles", 1) > 1:
+        several.append("nrfiles")
+    if sorts and len({each.least for each in pattern.sizes} | {s.most for s in pattern.sizes}) > 1:
+        several += [name for name in ("bs", "bsrange", "bssplit") if name in reader.specified]
+    none: tuple[str, ...] = ()
+    if sorts and len(reader.read("filename", _names, none)) > 1:
+        several.append("filename")
+    if pattern.writes_what_it_trims:
+        several.append("rw")
+    for name in several:
+        reader.refuse(
+            "verify",
+            f"verify with {name}={reader.specified[name].value} is not supported: use do_verify=0 "
+            "to simulate the writes without reading them back",
+        )
 
 
 def _prefix(reader: Reader, kind: str, name: str) -> str:
@@ -291,6 +322,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     if "filesize" in reader.specified:
         total, size = size, reader.read("filesize", _one_size, 0)
     moved = amount(reader, "io_size")[0]
+    loops = reader.number("loops", 1, 1)
     randomness = reader.three("percentage_random", int, 100)
     order = served(reader)
     is_endless = reader.flag("time_based")
@@ -313,12 +345,13 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         stays=reader.read("rw_sequencer", str, "sequential") == "identical",
         generator=reader.read("random_generator", _generator, Generator.TAUSWORTHE),
         has_map=not reader.flag("norandommap"),
+        repeats_files=is_endless or loops > 1 or reader.flag("do_verify", True),
         is_repeated=reader.flag("randrepeat", True),
         repeats_all=reader.flag("allrandrepeat"),
         seed=None if seed < 0 else seed,
         pass_bytes=moved or size,
         has_io_size=moved > 0,
-        passes=reader.number("loops", 1, 1),
+        passes=loops,
         is_endless=is_endless,
         requests=0 if is_endless else reader.number("number_ios", 0),
         writes_between_syncs=reader.number("fsync", 0),

@@ -121,6 +121,7 @@ class Pattern:
     seed: int | None = None  # randseed
     seeding: Seeding = Seeding.V3_33
     is_verified: bool = False  # reads and writes draw equal sizes
+    repeats_files: bool = True  # else a file that is done once is so in later passes (do_verify=0)
 
     pass_bytes: int = 0  # io_size, or the size of the region
     has_io_size: bool = False

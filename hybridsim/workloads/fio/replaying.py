@@ -41,6 +41,10 @@ class Columns:
         )
         return cls(kind.astype(np.uint8), offset, length, due, file, is_last.astype(np.bool_))
 
+    def where(self, rows: Ints | npt.NDArray[np.bool_]) -> Columns:
+        """Return some rows, by index or mask."""
+        return Columns(*(column[rows] for column in vars(self).values()))
+
     def __getitem__(self, rows: slice) -> Columns:
         return Columns(*(column[rows] for column in vars(self).values()))
 

@@ -42,6 +42,39 @@ class Generated:
         return Columns(kind, at, length, np.zeros(filled, np.int64), file, is_last)
 
 
+class ReadBack:
+    """Source of requests: a job, and at its end a read of each block that it wrote (verify)."""
+
+    def __init__(self, job: Job) -> None:
+        self._source = Generated(job)
+        self._is_sorted = not job.pattern.uses_map  # as in fio; else in the order of the writes
+        self._written: list[Columns] = []
+        self._reads: Columns | None = None
+
+    def take(self, count: int) -> Columns:
+        """Return the next `count` requests; fewer at the end of the job."""
+        taken = Columns.of([])
+        if self._reads is None:
+            taken = self._source.take(count)
+            self._written.append(taken.where(taken.kind == WRITE))
+            if len(taken.kind) == count:
+                return taken
+            self._reads = self._read_back()
+        rest = count - len(taken.kind)
+        reads, self._reads = self._reads[:rest], self._reads[rest:]
+        return Columns.of([taken, reads])
+
+    def _read_back(self) -> Columns:
+        reads = Columns.of(self._written)
+        if self._is_sorted:  # what was overwritten is read once
+            _, last = np.unique(reads.offset[::-1], return_index=True)
+            reads = reads.where(len(reads.offset) - 1 - last)
+        reads.kind[:] = READ
+        reads.is_last[:1] = True
+        self._written = []
+        return reads
+
+
 class Replayed:
     """Source of requests: a log."""
 
@@ -67,7 +100,8 @@ class Feed:
     """Requests of one job that are not yet issued, and their source."""
 
     def __init__(self, job: Job, begin_bytes: Sequence[int], stream: int) -> None:
-        self._source = Replayed(job) if job.replay else Generated(job)
+        made = ReadBack(job) if job.reads_back else Generated(job)
+        self._source = Replayed(job) if job.replay else made
         seeds = job.pattern.seeds()
         self._poisson = [Poisson(seeds[each], rate_of(job, at)) for at, each in enumerate(STREAMS)]
         self._job = job

@@ -29,6 +29,7 @@ class Turns(NamedTuple):
     files: int
     requests: int  # consecutive requests to a file
     open_files: int  # at most this number is open at a time
+    repeats_files: int  # else what is done stays done in the next pass
     first: Ints  # random state at the start of a pass
     first_spread: Ints
     spread: Spread
@@ -44,8 +45,9 @@ class Turns(NamedTuple):
         first = seeded(seed, pattern.generator == Generator.TAUSWORTHE64).reshape(1, -1)
         turns = cls(
             int(pattern.service), pattern.files, pattern.service_requests,
-            pattern.open_files or pattern.files, first, spread.states.copy(), spread,
-            first.copy(), np.zeros(pattern.files, np.uint8), np.zeros(6, np.int64),
+            pattern.open_files or pattern.files, int(pattern.repeats_files),
+            first, spread.states.copy(), spread, first.copy(),
+            np.zeros(pattern.files, np.uint8), np.zeros(6, np.int64),
         )  # fmt: skip
         turns.state[REMAINING_FILES] = pattern.files
         return turns
@@ -114,7 +116,8 @@ class Turns(NamedTuple):
         is_done[:] = 0
         self.is_open[:] = 0
         self.state[OPEN] = 0
-        self.state[REMAINING_FILES] = self.files
+        if self.repeats_files == 1:
+            self.state[REMAINING_FILES] = self.files
         self.state[IS_ON] = 0
         if is_reseeded:
             restart(self.streams, self.first)
