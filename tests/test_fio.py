@@ -645,3 +645,30 @@ def test_a_short_fsync_interval_with_a_queue_depth_is_refused():
     text = "--name=a --rw=write --size=1m --ioengine=libaio --iodepth=8 --fsync="
     assert "where fio syncs depends on the time of completions" in wrong(text + "4")
     assert job(text + "8").pattern.writes_between_syncs == 8
+    mixed = "--name=a --rw=randrw --size=1m --ioengine=libaio --iodepth=8 --fsync=32"
+    assert "where fio syncs depends on the time of completions" in wrong(mixed)
+
+
+def test_a_missing_size_is_reported_before_the_run(monkeypatch):
+    def run(*arguments, **options):
+        raise UsageError("the run")
+
+    monkeypatch.setattr("hybridsim.studies.fio.fio", run)
+    result = CliRunner().invoke(command, ["--name=a", "--filename=/dev/vda", "--rw=read"])
+    assert "note: no size= for /dev/vda: all of the volume is used" in result.output
+    sized = CliRunner().invoke(command, ["--name=a", "--filename=/dev/vda", "--size=1m"])
+    assert "no size=" not in sized.output
+
+
+def test_terse_output_is_refused():
+    result = CliRunner().invoke(command, ["--name=a", "--size=1m", "--minimal"])
+    assert isinstance(result.exception, UsageError)
+    assert "--minimal: terse output is not supported" in str(result.exception)
+
+
+def test_several_forms_of_output():
+    arguments = [*QUICK.split(), "--name=a", "--output-format=normal,json"]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    text = result.output
+    assert text.index("Run status group 0") < text.index('"jobs"')

@@ -78,6 +78,11 @@ class Job:
     pace: Pace | None = None  # of a real run: no request is issued earlier than there
 
     @property
+    def lacks_size(self) -> bool:
+        """Whether no option and no log determines the size of its files."""
+        return not (self.has_size or self.shares.size or self.replay)
+
+    @property
     def keeps_offsets(self) -> bool:
         """Whether one of its logs has offsets."""
         return bool(self.iolog) or self.log_offsets
@@ -219,13 +224,15 @@ def _job(reader: Reader, name: str) -> Job:
     pattern = replace(pattern, is_queued=is_queued)
     for option in ("fsync", "fdatasync"):
         every = reader.number(option, 0)
-        least = depth if engine in options.SYNC_AT_ONCE else every + 1  # writes between syncs
+        # Only writes, of an engine whose syncs are done at once, keep the place of a sync.
+        is_fixed = engine in options.SYNC_AT_ONCE and pattern.directions == (WRITE,)
+        least = depth if is_fixed else every + 1
         if is_queued and depth > 1 and 0 < every < least:
             reader.refuse(
                 option,
                 f"{option}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
-                "depends on the time of completions; use iodepth=1, or ioengine=libaio with "
-                f"{option} of at least the iodepth",
+                "depends on the time of completions; use iodepth=1, or rw=write or randwrite with "
+                f"ioengine=libaio and {option} of at least the iodepth",
             )
     is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
     reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
