@@ -672,3 +672,9 @@ def test_several_forms_of_output():
     assert result.exit_code == 0, result.output
     text = result.output
     assert text.index("Run status group 0") < text.index('"jobs"')
+
+
+def test_partly_random_requests_to_several_files_with_a_queue_depth_are_refused():
+    text = "--name=a --rw=randread --size=1m --nrfiles=3 --percentage_random=50 --ioengine=libaio"
+    assert "percentage_random with 3 files and iodepth=8" in wrong(f"{text} --iodepth=8")
+    assert job(text).pattern.files == 3

@@ -194,6 +194,12 @@ def _of_files(
             reader.refuse("openfiles", "openfiles is supported only with iodepth=1: fio's own "
                           "order of files depends on the time of completions")  # fmt: skip
         own = replace(own, open_files=opened)
+    if job.depth > 1 and pattern.is_random and min(pattern.random_percent) < 100:
+        reader.refuse(
+            "percentage_random",
+            f"percentage_random with {number} files and iodepth={job.depth}: fio's own requests "
+            "at the end of a file depend on the time of completions; use iodepth=1",
+        )
     if "filesize" in reader.specified:
         return own
     each = pattern.file_bytes // number
