@@ -1,16 +1,19 @@
-"""The requests of a fio job, generated naively: no arrays, one request after the other.
+"""The requests that a job of fio makes, obviously: no arrays, one request after the other.
 
-The compiled generator is compared with this one, and this one with offsets that fio 3.33 logged.
+What the compiled generator is held against, and itself held against offsets that fio 3.33 logged.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
 from hybridsim.workloads.fio.pattern import (
+    END_SYNC,
     READ,
     SYNC,
+    TRIM,
     WRITE,
     Distribution,
     Generator,
@@ -32,15 +35,15 @@ class Taus88:
     def __init__(self, seed: int) -> None:
         self.states = []
         last = 53
-        for minimum in (1, 7, 15):
+        for least in (1, 7, 15):
             last = (last * 69069 & MASK32) ^ (seed & MASK32)
-            last = last + minimum if last < minimum else last
+            last = last + least if last < least else last
             self.states.append(last)
         for _ in range(6):
             self.bits()
 
     def bits(self) -> int:
-        """Return the next 32 random bits."""
+        """The next 32 random bits."""
         a, b, c = self.states
         a = ((a & 0xFFFFFFFE) << 12 & MASK32) ^ (((a << 13 & MASK32) ^ a) >> 19)
         b = ((b & 0xFFFFFFF8) << 4 & MASK32) ^ (((b << 2 & MASK32) ^ b) >> 25)
@@ -49,125 +52,221 @@ class Taus88:
         return a ^ b ^ c
 
     def percent(self) -> int:
-        """Return a random number from 1 to 100."""
+        """From 1 to 100."""
         return 1 + int(100 * (self.bits() / WHOLE))
 
 
+class Taus258:
+    """P. L'Ecuyer, Mathematics of Computation 68 (1999)."""
+
+    STEPS = ((1, 53, 1, 10), (24, 50, 9, 5), (3, 23, 12, 29), (5, 24, 17, 23), (3, 33, 23, 8))
+
+    def __init__(self, seed: int) -> None:
+        self.states = []
+        last = 53
+        for least in (1, 7, 15, 33, 49):
+            last = (last * 6906969069 & MASK64) ^ seed
+            last = last + least if last < least else last
+            self.states.append(last)
+        for _ in range(6):
+            self.bits()
+
+    def bits(self) -> int:
+        """The next 64 random bits."""
+        found = 0
+        for word, (left, right, low, up) in enumerate(self.STEPS):
+            state = self.states[word]
+            mixed = ((state << left & MASK64) ^ state) >> right
+            state = (state >> low << low << up & MASK64) ^ mixed
+            self.states[word] = state
+            found ^= state
+        return found
+
+
 class End(Exception):  # noqa: N818 - nothing went wrong
-    """This pass has no further request."""
+    """A file has no next request in this pass."""
+
+
+class File:
+    """One file of a job: what was done to it, and which of its blocks are free."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self.register = None
+        if pattern.uses_register:
+            blocks = pattern.file_bytes // pattern.block_bytes
+            self.register = Register(blocks, pattern.seeds()[Stream.BLOCK])
+        self.restart()
+        if self.register:
+            self.register.step()  # before the first round only
+
+    def restart(self) -> None:
+        self.is_done = False
+        self.at = [self.pattern.offset_bytes] * 3
+        self.began: list[int | None] = [None] * 3
+        self.used: set[int] = set()
+        if self.register:
+            self.register.restart()
 
 
 class Job:
-    """The random streams and the progress of one job."""
+    """One job's random streams and what it has done."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
         self.seed_all()
-        self.used: list[set[int]] = [set() for _ in range(pattern.files)]
-        self.is_done = [False] * pattern.files
-        self.file = self.next_file = 0
-        self.register: Register | None = None
-        self.at = [[pattern.offset_bytes] * 3 for _ in range(pattern.files)]
-        self.began = [[pattern.offset_bytes] * 3 for _ in range(pattern.files)]
-        self.turn = 1  # requests until the next random one
-        self.last = -1  # direction
+        self.files = [File(pattern) for _ in range(pattern.files)]
+        self.file = 0
+        self.next_file = 0
+        self.begin, self.size = pattern.offset_bytes, pattern.file_bytes
+        self.end = max(self.begin + self.size, pattern.end_bytes)
+        self.turn = 1  # requests until a random one
+        self.was_sync = False
         self.issued = [0, 0, 0]
+        self.moved = 0
         self.now = READ
         self.until = 0
         if pattern.distribution in (Distribution.ZIPF, Distribution.PARETO, Distribution.NORMAL):
             self.spread = Spread(pattern)
-        if pattern.generator == Generator.LFSR:
-            blocks = pattern.file_bytes // pattern.sizes[pattern.directions[0]].unit
-            self.register = Register(blocks, pattern.seeds()[Stream.BLOCK])
 
     def seed_all(self) -> None:
         seeds = self.pattern.seeds()
+        wide = Taus258 if self.pattern.generator == Generator.TAUSWORTHE64 else Taus88
         sizes = (Stream.READ_SIZE, Stream.WRITE_SIZE, Stream.TRIM_SIZE)
-        self.sizes = [Taus88(seeds[each]) for each in sizes]
+        self.sizes = [wide(seeds[each]) for each in sizes]
         self.mix = Taus88(seeds[Stream.MIX])
-        self.blocks = Taus88(seeds[Stream.BLOCK])
+        self.blocks = wide(seeds[Stream.BLOCK])
+        self.whole = WHOLE if wide is Taus88 else WHOLE**2
         self.coins = [Taus88(seeds[Stream.IS_RANDOM]) for _ in range(3)]
         self.zones = Taus88(seeds[Stream.ZONE])
 
     def requests(self) -> Iterator[tuple[int, int, int]]:
         """Yield (direction, offset, length)."""
         pattern = self.pattern
-        done = in_all = 0
-        whole = pattern.file_bytes * pattern.files + pattern.rest_bytes
-        for _ in range(pattern.passes) if not pattern.is_endless else iter(int, 1):
-            passed = 0
-            while passed < pattern.pass_bytes and in_all < pattern.passes * pattern.pass_bytes:
-                if self.is_sync_due():
-                    self.last = SYNC
-                    file = self.next_file  # index of the file whose turn it is
-                    while self.is_done[file]:
-                        file = (file + 1) % pattern.files
-                    self.next_file = (file + 1) % pattern.files
-                    yield SYNC, file << FILE_SHIFT, 0
-                    continue
-                try:
-                    direction, offset, length = self.next()
-                except End:
-                    self.begin_again()
-                    if passed > 0 and pattern.pass_bytes <= whole:
-                        break
-                    try:
-                        direction, offset, length = self.next()
-                    except End:
-                        break
-                self.last = direction
-                self.issued[direction] += 1
-                passed += length
-                in_all += 0 if pattern.is_endless else length
-                yield direction, offset, length
-                done += 1
-                if done == pattern.requests:
+        left, number, largest = pattern.passes, pattern.requests, max(s.most for s in pattern.sizes)
+        for started in itertools.count():
+            if left or pattern.is_endless:
+                left -= 1
+            elif (
+                (number and sum(self.issued) >= number * pattern.passes)
+                or pattern.pass_bytes - self.moved < max(largest, 1)
+                or (not pattern.has_io_size and self.done == len(self.files))
+            ):
+                return
+            if started:
+                self.begin_again()
+            if pattern.writes_what_it_trims:
+                number *= 2
+            before = self.moved
+            yield from self.one_pass(number)
+            if WRITE in pattern.directions and pattern.syncs_at_end and not self.was_sync:
+                for file in range(pattern.files):
+                    yield END_SYNC, file << FILE_SHIFT, 0
+            if self.moved == before:
+                return
+
+    def one_pass(self, number: int) -> Iterator[tuple[int, int, int]]:
+        pattern = self.pattern
+        queued, most = 0, pattern.region_bytes
+        if WRITE in pattern.directions and pattern.is_random and pattern.is_unmapped:
+            most = max(most, pattern.pass_bytes if pattern.has_io_size else 0)
+        if pattern.writes_what_it_trims:
+            most += pattern.pass_bytes * pattern.passes
+        while True:
+            if not pattern.is_endless:
+                if self.counted() >= pattern.pass_bytes * pattern.passes:
                     return
-            if done == 0 or (pattern.is_endless and passed == 0):
-                return  # the file is too small for any request
+                if number and sum(self.issued) >= number * pattern.passes:
+                    return
+                if pattern.is_queued and queued >= most:
+                    return
+            request = self.next()
+            if request is None:
+                return
+            kind, _, size = request
+            self.was_sync = kind == SYNC
+            queued += size if kind != TRIM else 0
+            yield request
+
+    def counted(self) -> int:
+        return self.written if self.pattern.writes_what_it_trims else self.moved
+
+    written = 0
+    done = 0  # files without a further request
 
     def is_sync_due(self) -> bool:
-        every, writes = self.pattern.writes_between_syncs, self.issued[WRITE]
-        return every > 0 and writes > 0 and writes % every == 0 and self.last != SYNC
+        writes = self.issued[WRITE]
+        every = (self.pattern.writes_between_syncs, self.pattern.writes_between_data_syncs)
+        is_due = any(each and writes % each == 0 for each in every)
+        is_due = is_due and not self.pattern.writes_what_it_trims
+        return is_due and writes > 0 and not self.was_sync
 
     def begin_again(self) -> None:
-        """Start another pass after the last free block or the end of the file."""
-        self.at = [[self.pattern.offset_bytes] * 3 for _ in range(self.pattern.files)]
-        self.used = [set() for _ in range(self.pattern.files)]
-        self.is_done = [False] * self.pattern.files
-        if self.pattern.is_repeated and not self.pattern.is_endless:
+        """Before each pass but the first."""
+        self.done = 0 if self.pattern.repeats_files else self.done
+        for file in self.files:
+            file.restart()
+        if self.pattern.is_reseeded:
             self.seed_all()
-        if self.register:
-            self.register.restart()
+        self.was_sync = False
+        self.until = 0
 
-    def begin_file_again(self) -> None:
-        """Start a file again when all of it was used, if the job goes on."""
-        self.at[self.file] = [self.pattern.offset_bytes] * 3
-        self.used[self.file] = set()
-        if self.register:
-            self.register.restart()
-
-    def next(self) -> tuple[int, int, int]:
-        """Return the next request of the next file that has one."""
-        for _ in range(self.pattern.files):
+    def next(self) -> tuple[int, int, int] | None:
+        """The next request, of the next file that has one."""
+        while self.done < len(self.files):
             self.file = self.next_file
             self.next_file = (self.file + 1) % self.pattern.files
-            if not self.is_done[self.file]:
-                try:
-                    direction, offset, length = self.next_in()
-                    return direction, offset + (self.file << FILE_SHIFT), length
-                except End:
-                    self.is_done[self.file] = True
-        raise End
+            file = self.files[self.file]
+            if file.is_done:
+                continue
+            if self.is_sync_due():
+                return SYNC, self.file << FILE_SHIFT, 0
+            try:
+                direction, offset, length = self.next_in(file)
+            except End:
+                file.restart()
+                file.is_done = True
+                self.done += 1
+                continue
+            file.began[direction], file.at[direction] = offset, offset + length
+            self.issued[direction] += 1
+            self.moved += length
+            self.written += length if direction == WRITE else 0
+            return direction, offset + (self.file << FILE_SHIFT), length
+        return None
 
-    def next_in(self) -> tuple[int, int, int]:
-        direction = self.pattern.directions[0]
-        if len(self.pattern.directions) > 1:
+    def next_in(self, file: File) -> tuple[int, int, int]:
+        pattern = self.pattern
+        direction = pattern.directions[0]
+        if pattern.writes_what_it_trims:
+            direction = TRIM if file.began[WRITE] == file.began[TRIM] else WRITE
+        elif len(pattern.directions) > 1:
             direction = self.mixed()
-        return direction, *self.place(direction)
+        self.turn -= 1
+        is_turn = self.turn == 0
+        if is_turn:
+            self.turn = pattern.every
+        if pattern.writes_what_it_trims and pattern.is_random and direction == WRITE:
+            begin = file.began[TRIM]
+            assert begin is not None
+            if begin >= self.size:
+                raise End  # fio adds the offset of the region twice
+            return WRITE, self.begin + begin, file.at[TRIM] - begin
+        distance, is_marked, is_drawn = self.distance(file, direction, is_turn)
+        if not 0 <= distance < self.size:
+            raise End
+        offset = self.begin + distance
+        if pattern.writes_what_it_trims and pattern.is_random and file.began[TRIM] == offset:
+            file.began[WRITE] = (file.began[WRITE] or 0) - 1
+        length = self.length(direction, offset, is_drawn)
+        if offset + length > self.end:
+            raise End
+        if pattern.uses_map and is_marked:
+            length = self.mark(file, direction, offset, length)
+        return direction, offset, length
 
     def mixed(self) -> int:
-        """Return read or write: drawn again once the number due at the last change is done."""
+        """Read or write: drawn, once as many of this kind are done as were due at the change."""
         if self.issued[self.now] >= self.until:
             drawn = READ if self.mix.percent() <= self.pattern.read_percent else WRITE
             if drawn != self.now:
@@ -177,108 +276,99 @@ class Job:
             self.now = drawn
         return self.now
 
-    def place(self, direction: int) -> tuple[int, int]:
-        """Return the next offset and length, and store them."""
-        offset, is_random = self.offset(direction)
-        length = self.length(direction, offset)
-        if self.pattern.uses_map and is_random:
-            length = self.mark(direction, offset, length)
-            if length == 0:
-                raise End
-        self.began[self.file][direction] = offset
-        self.at[self.file][direction] = offset + length
-        return offset, length
-
-    def offset(self, direction: int) -> tuple[int, bool]:
+    def distance(self, file: File, direction: int, is_turn: bool) -> tuple[int, bool, bool]:
+        """The distance from the begin of the region; is it to be marked, is it drawn."""
         pattern = self.pattern
-        self.turn -= 1
-        if self.turn == 0:
-            self.turn = pattern.every
-            if not pattern.is_random:
-                return self.sequential(direction), False
+        if is_turn and not pattern.is_random:
+            return self.sequential(file, direction), True, False
+        if is_turn:
             percent = pattern.random_percent[direction]
             if percent == 100 or self.coins[direction].percent() <= percent:
-                return self.random(direction), True
+                return self.random(file, direction), True, True
         elif pattern.stays:
-            return self.began[self.file][direction], False
+            began = file.began[direction]
+            return 0 if began is None else began - self.begin, False, False
         try:
-            return self.sequential(direction), False
+            return self.sequential(file, direction), False, False
         except End:
-            return self.random(direction), False
+            return self.random(file, direction), False, False
 
-    def sequential(self, direction: int) -> int:
-        pattern = self.pattern
-        end = pattern.offset_bytes + pattern.file_bytes
-        at = self.at[self.file][direction]
-        if at >= end:
-            if not pattern.is_endless:
-                raise End
-            return pattern.offset_bytes
-        if pattern.hole_bytes and at > pattern.offset_bytes:
-            at += pattern.hole_bytes
-        return at if at < end else pattern.offset_bytes
-
-    def random(self, direction: int) -> int:
-        pattern = self.pattern
-        unit = pattern.sizes[direction].unit
-        last = self.last_block(direction, pattern.file_bytes)
-        if last <= 0:
+    def sequential(self, file: File, direction: int) -> int:
+        hole = self.pattern.hole_bytes
+        if self.pattern.is_endless and self.pattern.files == 1:
+            if file.at[direction] >= self.begin + self.size:
+                file.at[direction] = self.begin
+        if file.at[direction] >= self.end:
             raise End
+        last = min(self.size, self.end)
+        if hole < 0 and self.begin and file.at[direction] == self.begin:
+            file.at[direction] = last
+        at = file.at[direction] - self.begin
+        if at and hole:
+            at += hole
+            if not 0 <= at < self.end:
+                at = self.begin if hole > 0 else last + hole
+        return at if at >= 0 else self.size
+
+    def random(self, file: File, direction: int) -> int:
+        try:
+            block = self.block(file, direction)
+        except End:
+            if not self.pattern.is_endless:
+                raise
+            file.restart()
+            block = self.block(file, direction)
+        return block * self.pattern.sizes[direction].unit
+
+    def block(self, file: File, direction: int) -> int:
+        pattern = self.pattern
+        sizes = pattern.sizes[direction]
+        last = (self.size - max(sizes.least - sizes.unit, 0)) // sizes.unit
         match pattern.distribution:
-            case Distribution.ZONED | Distribution.ZONED_ABS:
-                block = self.zoned(direction, last)
             case Distribution.RANDOM:
-                try:
-                    block = self.even(last)
-                except End:
-                    if not pattern.is_endless:
-                        raise
-                    self.begin_file_again()
-                    block = self.even(last)
-            case _:
-                block = self.spread.next()
-        if block * unit >= pattern.file_bytes:
+                return self.even(file, last)
+            case Distribution.ZONED | Distribution.ZONED_ABS:
+                return self.zoned(file, direction, last)
+        return self.spread.next()
+
+    def even(self, file: File, last: int) -> int:
+        if file.register:
+            return file.register.next()
+        if last <= 0 and self.pattern.distribution == Distribution.RANDOM:
             raise End
-        return pattern.offset_bytes + block * unit
-
-    def last_block(self, direction: int, size: int) -> int:
-        sizes = self.pattern.sizes[direction]
-        return (size - max(sizes.least - sizes.unit, 0)) // sizes.unit
-
-    def even(self, last: int) -> int:
-        if self.register:
-            return self.register.next()
-        block = int(last * (self.blocks.bits() / WHOLE))
+        block = int(last * (self.blocks.bits() / self.whole))
         if not self.pattern.uses_map:
             return block
-        size = self.pattern.file_bytes // self.pattern.block_bytes
-        used = self.used[self.file]
-        if len(used) == size:
+        size = self.size // self.pattern.block_bytes
+        if len(file.used) == size:
             raise End
-        while block in used:
+        while block in file.used:
             block = (block + 1) % size
         return block
 
-    def mark(self, direction: int, offset: int, length: int) -> int:
-        """Mark blocks as used up to the first used one; return the remaining length."""
-        minimum = self.pattern.sizes[direction].least
-        first = (offset - self.pattern.offset_bytes) // minimum
+    def mark(self, file: File, direction: int, offset: int, length: int) -> int:
+        """Remember blocks up to one that was used; return how much of the length is left."""
+        least = self.pattern.sizes[direction].least
+        first = (offset - self.begin) // least
+        size = self.size // self.pattern.block_bytes
         count = 0
-        used = self.used[self.file]
-        size = self.pattern.file_bytes // self.pattern.block_bytes
-        while count * minimum < length and first + count not in used:
-            if first + count < size:  # nothing is marked behind the last whole block
-                used.add(first + count)
+        while count * least < length and first + count not in file.used:
+            if first + count < size:  # behind the last whole block nothing is remembered
+                file.used.add(first + count)
             count += 1
-        return min(length, count * minimum)
+        if not count:
+            raise End
+        return min(length, count * least)
 
-    def length(self, direction: int, offset: int) -> int:
+    def length(self, direction: int, offset: int, is_drawn: bool) -> int:
+        if self.pattern.sizes_by_order:
+            direction = WRITE if is_drawn else READ
         sizes = self.pattern.sizes[direction]
-        end = self.pattern.offset_bytes + self.pattern.file_bytes
+        end = self.begin + self.size
+        if sizes.least == sizes.most:
+            return sizes.least
         if offset + sizes.least > end:
             raise End
-        if sizes.least == sizes.most and not sizes.split:
-            return sizes.least
         while True:
             length = self.drawn_length(direction, sizes, offset, end)
             if offset + length <= end:
@@ -292,15 +382,19 @@ class Job:
                 if percent == 0:
                     continue
                 sum_percent += percent
-                if drawn // sum_percent <= MASK32 // 100 and offset + length <= end:
+                if drawn // sum_percent <= (int(self.whole) - 1) // 100 and offset + length <= end:
                     break
         else:
-            length = sizes.least + int(sizes.most * (drawn / WHOLE))
+            length = sizes.least + int(sizes.most * (drawn / self.whole))
         if not self.pattern.unaligned_sizes:
             length -= length % sizes.least
         return min(length, sizes.most)
 
-    def zoned(self, direction: int, last: int) -> int:
+    def zoned(self, file: File, direction: int, last: int) -> int:
+        if not self.pattern.zones[direction]:
+            return self.even(file, last)
+        if last <= 0:
+            raise End
         drawn = self.zones.percent()
         begin, accesses = 0, 0
         for share, size in self.pattern.zones[direction]:
@@ -308,11 +402,13 @@ class Job:
             if drawn <= accesses:
                 break
             begin += size
-        region, unit = self.pattern.file_bytes, self.pattern.sizes[direction].unit
+        unit = self.pattern.sizes[direction].unit
         if self.pattern.distribution == Distribution.ZONED:
-            begin, size = begin * region // 100, size * region // 100
-        blocks = self.last_block(direction, size)
-        return begin // unit + int(blocks * (self.blocks.bits() / WHOLE))
+            return begin * last // 100 + self.even(file, size * last // 100)
+        first, after = begin // unit, (begin + size) // unit
+        if after > last:
+            raise End
+        return first + self.even(file, after - first)
 
 
 class Spread:
@@ -321,7 +417,7 @@ class Spread:
     def __init__(self, pattern: Pattern) -> None:
         self.kind = pattern.distribution
         self.bits = Taus88(pattern.distribution_seeds[0]).bits
-        self.blocks = -(-pattern.file_bytes // pattern.block_bytes)
+        self.blocks = -(-pattern.file_bytes // min(each.least for each in pattern.sizes[:2]))
         self.shape = pattern.shape
         if self.kind == Distribution.NORMAL:
             self.shift = int(self.blocks * ((pattern.center or 0.5) - 0.5)) & 0xFFFFFFFF
@@ -371,7 +467,7 @@ class Spread:
 
 
 class Register:
-    """A linear feedback shift register with inverted bits."""
+    """A linear feedback shift register whose zeros and ones are exchanged."""
 
     def __init__(self, blocks: int, seed: int) -> None:
         self.blocks = blocks
@@ -383,13 +479,12 @@ class Register:
         self.ones = (1 << self.bits) - 1
         self.state = self.ones ^ (self.seed & self.ones)
         self.given = 0
-        self.step()
 
     def step(self) -> None:
         self.state = self.state >> 1 ^ (TAPS[self.bits] if self.state & 1 else 0)
 
     def next(self) -> int:
-        """Return the next block; each block comes once."""
+        """The next block; each once."""
         if self.given == self.blocks:
             raise End
         self.step()

@@ -166,14 +166,20 @@ def test_a_synchronous_engine_has_a_depth_of_one():
         ("--name=a --size=120%", "size: 120%: a share must be 0% to 100%"),
         ("--name=a --latency_window=1s", "latency_window has no effect without latency_target"),
         ("--name=a --latency_target=1ms --latency_percentile=101", "must be 0 to 100"),
-        ("--name=a --verify=md5", "verify=md5 is not supported; use verify=0 or verify=none"),
+        (
+            "--name=a --rw=write --size=1m --verify=md5 --loops=2",
+            "verify with loops=2 is not supported: use do_verify=0",
+        ),
         ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
         ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
         (
             "--name=a --size=1m --nrfiles=2 --file_service_type=rand",
             "file_service_type: rand: unknown service type; use roundrobin, sequential",
         ),
-        ("--name=a --size=1m --nrfiles=2 --openfiles=1", "openfiles is not supported with 2 files"),
+        (
+            "--name=a --size=1m --nrfiles=2 --openfiles=1 --ioengine=libaio --iodepth=2",
+            "openfiles is supported only with iodepth=1",
+        ),
         ("--name=a --steadystate=x", "steadystate is not supported, and ignoring it would change"),
         ("--name=a --rate_process=burst", "rate_process: burst: must be linear or poisson"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': must be 0 to 6"),
@@ -601,3 +607,74 @@ def test_a_request_beyond_max_latency_ends_the_job_with_an_error(site):
 def test_a_job_larger_than_the_array_is_refused(site):
     with pytest.raises(ScenarioError, match=r"4\.00 TiB, the array holds 894 GiB: smaller files"):
         fio(read(["--name=a", "--size=4T", "--rw=read", "--number_ios=1"]), site, interpreted=True)
+
+
+# Job files, as fio reads them.
+
+
+def test_comments_and_included_files(tmp_path):
+    (tmp_path / "sizes.fio").write_text("size=1m ; one\nbs=8k # eight\n")
+    text = "[global]\ninclude sizes.fio\n[a] ; the first\nrw=randread\t; at random\n"
+    (one,) = from_file(tmp_path, text)
+    assert (one.pattern.file_bytes, one.pattern.block_bytes) == (1 << 20, 8 << 10)
+    assert (one.name, one.pattern.is_random) == ("a", True)
+
+
+def test_a_file_that_includes_itself_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="includes itself"):
+        from_file(tmp_path, "[a]\ninclude job.fio\n")
+
+
+def test_only_some_sections(tmp_path):
+    path = tmp_path / "job.fio"
+    path.write_text("[a]\nsize=1m\n[b]\nsize=2m\n")
+    (one,) = jobs_of(read([str(path), "--section=b"]))
+    assert one.name == "b"
+    with pytest.raises(UsageError, match="--section: no job has the name c"):
+        jobs_of(read([str(path), "--section=c"]))
+
+
+def test_options_before_and_after_a_file_apply_to_its_jobs(tmp_path):
+    path = tmp_path / "job.fio"
+    path.write_text("[a]\nsize=1m\n")
+    (one,) = jobs_of(read([str(path), "--bs=16k"]))
+    assert one.pattern.block_bytes == 16 << 10
+
+
+def test_a_short_fsync_interval_with_a_queue_depth_is_refused():
+    text = "--name=a --rw=write --size=1m --ioengine=libaio --iodepth=8 --fsync="
+    assert "where fio syncs depends on the time of completions" in wrong(text + "4")
+    assert job(text + "8").pattern.writes_between_syncs == 8
+    mixed = "--name=a --rw=randrw --size=1m --ioengine=libaio --iodepth=8 --fsync=32"
+    assert "where fio syncs depends on the time of completions" in wrong(mixed)
+
+
+def test_a_missing_size_is_reported_before_the_run(monkeypatch):
+    def run(*arguments, **options):
+        raise UsageError("the run")
+
+    monkeypatch.setattr("hybridsim.studies.fio.fio", run)
+    result = CliRunner().invoke(command, ["--name=a", "--filename=/dev/vda", "--rw=read"])
+    assert "note: no size= for /dev/vda: all of the volume is used" in result.output
+    sized = CliRunner().invoke(command, ["--name=a", "--filename=/dev/vda", "--size=1m"])
+    assert "no size=" not in sized.output
+
+
+def test_terse_output_is_refused():
+    result = CliRunner().invoke(command, ["--name=a", "--size=1m", "--minimal"])
+    assert isinstance(result.exception, UsageError)
+    assert "--minimal: terse output is not supported" in str(result.exception)
+
+
+def test_several_forms_of_output():
+    arguments = [*QUICK.split(), "--name=a", "--output-format=normal,json"]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    text = result.output
+    assert text.index("Run status group 0") < text.index('"jobs"')
+
+
+def test_partly_random_requests_to_several_files_with_a_queue_depth_are_refused():
+    text = "--name=a --rw=randread --size=1m --nrfiles=3 --percentage_random=50 --ioengine=libaio"
+    assert "percentage_random with 3 files and iodepth=8" in wrong(f"{text} --iodepth=8")
+    assert job(text).pattern.files == 3

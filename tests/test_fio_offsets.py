@@ -131,6 +131,7 @@ def patterns(draw):
     size = draw(st.sampled_from([64, 62, 256, 1024, 1000])) * KIB
     is_random = draw(st.booleans())
     distribution = draw(st.sampled_from([*[Distribution.RANDOM] * 6, *Distribution]))
+    directions = draw(st.sampled_from([(READ,), (WRITE,), (TRIM,), (READ, WRITE), (TRIM, WRITE)]))
     is_plain = not is_random or distribution == Distribution.RANDOM
     shapes = {Distribution.NORMAL: [0.0, 5.0, 60.0], Distribution.PARETO: [0.2, 0.8]}
     zones = ((60, 10), (30, 20), (10, 70))
@@ -138,24 +139,27 @@ def patterns(draw):
         zones = ((60, 10 * KIB), (40, 50 * KIB))
     sized = draw(sizes())
     others = draw(st.just(sized) | sizes())
-    kinds = [Kind.TAUSWORTHE]
     files = draw(st.sampled_from([1, 1, 2, 3])) if is_plain else 1
-    if files == 1 and is_random and sized == others and sized.least == sized.most:
-        kinds.append(Kind.LFSR)
+    kinds = [Kind.TAUSWORTHE, Kind.TAUSWORTHE, Kind.LFSR, Kind.TAUSWORTHE64]
+    io_size = draw(st.sampled_from([0, 0, size // 2, 2 * size]))
+    offset = draw(st.sampled_from([0, 65536]))
     return pattern(
         size,
         file_names=tuple(f"testfile.{file}" for file in range(files)),
         is_random=is_random,
-        directions=draw(st.sampled_from([(READ,), (WRITE,), (TRIM,), (READ, WRITE)])),
+        directions=directions,
+        writes_what_it_trims=TRIM in directions and WRITE in directions,
         sizes=(sized, others, sized),
-        offset_bytes=draw(st.sampled_from([0, 65536])),
+        offset_bytes=offset,
+        end_bytes=draw(st.sampled_from([0, 0, offset + 2 * size, 1 << 60])),
+        sizes_by_order=draw(st.sampled_from([False, False, True])),
         thread=draw(st.integers(1, 3)),
         unaligned_sizes=draw(st.booleans()),
         read_percent=draw(st.sampled_from([0, 10, 50, 90, 100])),
         random_percent=(draw(st.sampled_from([100, 100, 50, 0])),) * 3,
         every=draw(st.sampled_from([1, 1, 3])),
         stays=draw(st.booleans()),
-        hole_bytes=0 if is_random else draw(st.sampled_from([0, 0, 4096])),
+        hole_bytes=0 if is_random else draw(st.sampled_from([0, 0, 4096, -8192])),
         distribution=distribution if is_random else Distribution.RANDOM,
         shape=draw(st.sampled_from(shapes.get(distribution, [0.5, 1.2]))),
         center=draw(st.sampled_from([None, None, 0.25, 0.5, 0.9])),
@@ -165,11 +169,18 @@ def patterns(draw):
         is_repeated=draw(st.booleans()),
         seed=draw(st.sampled_from([None, None, 77])),
         seeding=draw(st.sampled_from(Seeding)),
-        pass_bytes=draw(st.sampled_from([size, size // 2, 2 * size])),
+        repeats_all=draw(st.sampled_from([False, False, True])),
+        is_clone=draw(st.booleans()),
+        pass_bytes=io_size or size * files,
+        has_io_size=io_size > 0,
+        is_queued=draw(st.booleans()),
+        syncs_at_end=draw(st.booleans()),
+        repeats_files=draw(st.sampled_from([True, True, False])),
         passes=draw(st.sampled_from([1, 1, 3])),
         is_endless=draw(st.booleans()),
         requests=draw(st.sampled_from([0, 0, 20])),
         writes_between_syncs=draw(st.sampled_from([0, 0, 5])),
+        writes_between_data_syncs=draw(st.sampled_from([0, 0, 3])),
     )
 
 

@@ -73,31 +73,43 @@ def fio(
     from hybridsim.workloads.fio.jobfile import read
 
     parsed = read(arguments)
-    form = parsed.program.get("output-format", "normal")
-    if form not in FORMS:
-        raise UsageError(f"--output-format={form}: must be one of {', '.join(FORMS)}")
+    forms = parsed.program.get("output-format", "normal").split(",")
+    if not set(forms) <= set(FORMS):
+        raise UsageError(f"--output-format={','.join(forms)}: {', '.join(FORMS)} are supported")
+    if "minimal" in parsed.program:
+        raise UsageError("--minimal: terse output is not supported; use --output-format=json")
+    if "status-interval" in parsed.program:
+        click.echo("note: --status-interval: only the results at the end are printed", err=True)
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     if "parse-only" in parsed.program:
         jobs_of(parsed)
         return
+    unsized = sorted({job.files[0] for job in jobs_of(parsed) if job.lacks_size})
+    if unsized:  # before the run, which may be long
+        names = ", ".join(unsized)
+        click.echo(f"note: no size= for {names}: all of the volume is used", err=True)
     with progress_of_jobs() as progress:
         result = run(parsed, site.with_options(preset=preset), runs, progress, seeding=seeding)
-    _write(result, form, parsed.program.get("output"))
+    _write(result, forms, parsed.program.get("output"))
     if any(each.error for each in result.of_jobs):
         raise SystemExit(RequirementError.exit_code)
 
 
-def _write(result: FioResult, form: str, output: str | None) -> None:
+def _write(result: FioResult, forms: list[str], output: str | None) -> None:
     from hybridsim.foundation.writing import write_text
     from hybridsim.show import fio_json, fio_logs, fio_text
 
-    text = fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")
+    text = "".join(
+        fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")
+        for form in FORMS
+        if form in forms
+    )
     if output:
         write_text(output, text)
     else:
         click.echo(text, nl=False)
     for name in fio_logs.write(result):
         click.echo(f"wrote {name}", err=True)
-    if form != "normal":
+    if "normal" not in forms:
         for note in result.notes:
             print(f"note: {note}", file=sys.stderr)

@@ -200,7 +200,7 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         )
     if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
         notes.append("write_iolog is passed over where read_iolog is said, as in fio")
-    unsaid = sorted({job.files[0] for job in jobs if not (job.has_size or job.shares.size)})
+    unsaid = sorted({job.files[0] for job in jobs if job.lacks_size})
     if unsaid:
         notes.append(
             f"no size= for {', '.join(unsaid)}: it is all of the volume, "

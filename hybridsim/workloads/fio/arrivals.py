@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import loop
 from hybridsim.workloads.fio.pattern import MASK32, Stream
-from hybridsim.workloads.fio.random import draw, seed_stream
+from hybridsim.workloads.fio.random import draw, seeded
 
 MICROSECOND, SECOND = 10**3, 10**9
 STREAMS = (Stream.POISSON_READ, Stream.POISSON_WRITE, Stream.POISSON_TRIM)  # by direction
@@ -23,8 +23,7 @@ class Poisson:
     """
 
     def __init__(self, seed: int, requests_per_s: int) -> None:
-        self._states = np.zeros((1, 3), np.int64)
-        seed_stream(self._states, 0, seed & MASK32)
+        self._states = seeded(seed & MASK32).reshape(1, -1)
         self._mean_us = np.float32(10**6 // max(requests_per_s, 1))
         self._next_us = 0
 

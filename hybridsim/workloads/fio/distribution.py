@@ -90,18 +90,20 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
 
 def _filled(percents: Sequence[str]) -> list[int]:
     """Return the percents; empty ones share the remainder equally."""
-    specified = [int(each) if each.strip() else None for each in percents]
+    # As in fio, digits after a point are cut off, and a share of 0 is one that is left out.
+    specified = [int(float(each or 0)) or None for each in percents]
     rest = max(0, 100 - sum(each or 0 for each in specified))
     return [rest // specified.count(None) if each is None else each for each in specified]
 
 
 def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
     parts = [part.split("/") for part in text.split(":") if part]
-    if not parts or any(len(part) != 2 for part in parts):
+    parts = [[*part, ""][:2] for part in parts]
+    if not parts:
         raise ValueError(f"{text!r} is not a list of zones; expected for example 60/10:40/90")
     if is_percent:
         sizes = _filled([size for _, size in parts])
-        zones = [(int(share), size) for (share, _), size in zip(parts, sizes)]
+        zones = [(options.size(share), size) for (share, _), size in zip(parts, sizes)]
     else:
         zones = [(int(share), options.size(size)) for share, size in parts]
     if sum(share for share, _ in zones) != 100:

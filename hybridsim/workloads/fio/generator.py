@@ -14,6 +14,7 @@ from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.blockmap import BlockMap
 from hybridsim.workloads.fio.pattern import (
+    END_SYNC,
     MASK32,
     READ,
     SYNC,
@@ -22,24 +23,37 @@ from hybridsim.workloads.fio.pattern import (
     Distribution,
     Pattern,
 )
-from hybridsim.workloads.fio.random import draw, draw_below, draw_percent, seed_stream
+from hybridsim.workloads.fio.random import (
+    WHOLE,
+    draw,
+    draw64,
+    draw_below,
+    draw_percent,
+    is_wide,
+    restart,
+    unsigned,
+)
 from hybridsim.workloads.fio.register import Register
 from hybridsim.workloads.fio.spread import Spread
-from hybridsim.workloads.fio.tables import seeds_of, tables_of
+from hybridsim.workloads.fio.tables import streams_of, tables_of
 from hybridsim.workloads.fio.turns import Turns
 
 END = -1  # no further request in this pass
+NEVER = -1  # a file's last request, before its first
 MINIMUM, MAXIMUM, UNIT, SPLITS, RANDOM_PERCENT, ZONES = range(6)  # by direction
-SHARE, BEGIN, SIZE = range(3)  # columns of a zone; of a split: (SHARE, BEGIN: bytes)
+SHARE, BEGIN, SIZE = range(3)  # columns of a zone, in blocks; of a split: (SHARE, BEGIN: bytes)
 # Rows of the streams; SIZES and COINS have one row per direction.
 MIX, BLOCKS, ZONE = 3, 4, 5
 SIZES, COINS = 0, 6
-# Indices of the state.
-TURN, LAST, NOW, UNTIL, PASSED, IN_ALL, PASSES, CREATED = range(8)
-ISSUED = 8  # one per direction
-TRIMMED, TRIMMED_BYTES = 11, 12  # the trimmed block that is written next
+# Indices of the state; ISSUED has one entry per direction.
+TURN, WAS_SYNC, NOW, UNTIL, PHASE, SYNCED = range(6)
+LEFT, STARTED, CREATED, LIMIT = range(6, 10)  # passes left and started, requests and their limit
+COUNTED, MOVED, QUEUED, PASSED = range(10, 14)  # bytes: to the limit, in all, and of this pass
+IS_DRAWN, IS_UNMARKED, ISSUED = range(14, 17)
+BETWEEN, ISSUING, SYNCING, OVER = range(4)  # phases
 FILE_SHIFT = 50  # the bits of an offset from here on are the file's index
 HUNDREDTH = MASK32 // 100
+TRIES = 1 << 20  # files that a skewed order may offer before it is given up
 EVEN, ZONED = int(Distribution.RANDOM), int(Distribution.ZONED)
 ZONED_ABS = int(Distribution.ZONED_ABS)
 
@@ -49,12 +63,16 @@ class Generator(NamedTuple):
     """The random streams and the progress of a job."""
 
     begin: int  # of the region, in bytes
-    end: int
+    size: int
+    file_end: int  # the end of the file, behind that of the region
     files: int
-    rest_bytes: int
+    region_bytes: int
+    most_bytes: int  # bytes after which a queued engine ends a pass
+    largest_bytes: int
     first_direction: int
     is_paired: int
     is_mixed: int
+    writes: int
     is_random: int
     uses_map: int
     uses_register: int
@@ -64,16 +82,20 @@ class Generator(NamedTuple):
     hole_bytes: int
     stays: int
     is_unaligned: int
+    is_by_order: int
     is_endless: int
     is_reseeded: int
     pass_bytes: int
+    has_io_size: int
     passes: int
-    requests: int
     writes_between_syncs: int
+    writes_between_data_syncs: int
+    syncs_at_end: int
+    is_queued: int
     by_direction: Ints  # [direction, MINIMUM ... ZONES]
     splits: Ints  # [direction, split, (SHARE, BEGIN)]
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
-    seeds: Ints  # one per row of the streams
+    first_streams: Ints
     streams: Ints
     map: BlockMap
     register: Register
@@ -87,18 +109,30 @@ class Generator(NamedTuple):
     @classmethod
     def new(cls, pattern: Pattern) -> Generator:
         """Create the generator of a pattern."""
-        streams = np.zeros((9, 3), np.int64)
         blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_map else 0
-        state = np.zeros(13, np.int64)
-        state[TURN], state[LAST] = 1, END
-        generator = cls(
+        end = pattern.offset_bytes + pattern.file_bytes
+        most = pattern.region_bytes
+        writes = WRITE in pattern.directions
+        if writes and pattern.is_random and pattern.is_unmapped and pattern.has_io_size:
+            most = max(most, pattern.pass_bytes)
+        if pattern.writes_what_it_trims:
+            most += pattern.pass_bytes * pattern.passes
+        streams = streams_of(pattern)
+        state = np.zeros(ISSUED + 3, np.int64)
+        state[TURN], state[LEFT] = 1, pattern.passes
+        state[LIMIT] = pattern.requests
+        return cls(
             pattern.offset_bytes,
-            pattern.offset_bytes + pattern.file_bytes,
+            pattern.file_bytes,
+            max(end, pattern.end_bytes),
             pattern.files,
-            pattern.rest_bytes,
+            pattern.region_bytes,
+            most,
+            max(sizes.most for sizes in pattern.sizes),
             pattern.directions[0],
             int(pattern.writes_what_it_trims),
-            int(len(pattern.directions) > 1),
+            int(len(pattern.directions) > 1 and not pattern.writes_what_it_trims),
+            int(writes),
             int(pattern.is_random),
             int(pattern.uses_map),
             int(pattern.uses_register),
@@ -108,145 +142,177 @@ class Generator(NamedTuple):
             pattern.hole_bytes,
             int(pattern.stays),
             int(pattern.unaligned_sizes),
+            int(pattern.sizes_by_order),
             int(pattern.is_endless),
-            int(pattern.is_repeated and not pattern.is_endless),
+            int(pattern.is_reseeded),
             pattern.pass_bytes,
+            int(pattern.has_io_size),
             pattern.passes,
-            pattern.requests,
             pattern.writes_between_syncs,
+            pattern.writes_between_data_syncs,
+            int(pattern.syncs_at_end and writes),
+            int(pattern.is_queued),
             *tables_of(pattern),
-            seeds_of(pattern),
             streams,
+            streams.copy(),
             BlockMap.new(blocks * pattern.files),
             Register.of(pattern),
             Spread.new(pattern),
             Turns.new(pattern),
             state,
             np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
-            np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
+            np.full((pattern.files, 3), NEVER, np.int64),
             np.zeros(pattern.files, np.uint8),
         )
-        generator.seed_all()
-        return generator
-
-    @method
-    def seed_all(self):
-        """Seed all streams."""
-        for row in range(len(self.seeds)):
-            seed_stream(self.streams, row, self.seeds[row])
-
-    @method
-    def is_sync_due(self):
-        """Return whether the next request is a sync (fsync, fdatasync)."""
-        every, writes = self.writes_between_syncs, self.state[ISSUED + WRITE]
-        return every > 0 and writes > 0 and writes % every == 0 and self.state[LAST] != SYNC
-
-    @method
-    def begin_again(self):
-        """Restart all files within or after a pass."""
-        self.turns.begin_again(self.is_done, self.is_reseeded)
-        self.at[:, :] = self.begin
-        self.map.clear()
-        if self.is_reseeded:
-            self.seed_all()
-        if self.uses_register:
-            for file in range(self.files):
-                self.register.restart(file)
 
     @method
     def next(self, direction, offset, length, row):
         """Write the next request into row `row`; return whether there is one."""
         state = self.state
-        if self.is_paired and state[LAST] == TRIM:
-            state[LAST] = WRITE
-            direction[row], offset[row], length[row] = WRITE, state[TRIMMED], state[TRIMMED_BYTES]
-            return True
-        while True:
-            if not self.is_endless and state[IN_ALL] >= self.passes * self.pass_bytes:
-                return False
-            if state[PASSED] >= self.pass_bytes and not self.has_another_pass():
-                return False
-            if self.is_sync_due():
-                state[LAST] = SYNC
-                file = self.turns.next(self.is_done) if self.turns.has_any() else 0
-                direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
+        while state[PHASE] != OVER:
+            if state[PHASE] == BETWEEN:
+                state[PHASE] = ISSUING if self.begin_pass() else OVER
+            elif state[PHASE] == ISSUING:
+                if not self.is_pass_over() and self.place(direction, offset, length, row):
+                    return True
+                state[PHASE] = SYNCING
+                syncs = self.syncs_at_end == 1 and state[WAS_SYNC] == 0
+                state[SYNCED] = 0 if syncs else self.files
+            elif state[SYNCED] < self.files:
+                direction[row], offset[row], length[row] = END_SYNC, state[SYNCED] << FILE_SHIFT, 0
+                state[SYNCED] += 1
                 return True
-            if self.place(direction, offset, length, row) != END:
-                return True
-            whole = (self.end - self.begin) * self.files + self.rest_bytes
-            is_over = state[PASSED] > 0 and self.pass_bytes <= whole
+            else:
+                state[PHASE] = BETWEEN if state[PASSED] > 0 else OVER
+        return False
+
+    @method
+    def begin_pass(self):
+        """Start the next pass; return whether there is one."""
+        state = self.state
+        if self.is_endless == 0:
+            if state[LEFT] > 0:
+                state[LEFT] -= 1
+            else:  # a pass that ended early is followed by another one
+                rest = self.pass_bytes - state[MOVED]
+                if self.has_all_requests() or rest <= 0 or rest < self.largest_bytes:
+                    return False
+                if not self.turns.has_any() and self.has_io_size == 0:
+                    return False
+        if state[STARTED] > 0:
             self.begin_again()
-            if not is_over and self.place(direction, offset, length, row) != END:
-                return True
-            if not self.has_another_pass():
-                return False
+        state[STARTED] += 1
+        state[QUEUED] = state[PASSED] = 0
+        if self.is_paired == 1:
+            state[LIMIT] *= 2  # as in fio: in each pass
+        return True
 
     @method
-    def has_another_pass(self):
-        """Start the next pass; return whether there is one that can issue requests."""
-        issued_any = self.state[PASSED] > 0
-        self.state[PASSES] += 1
-        self.state[PASSED] = 0
-        if self.is_endless:
-            return issued_any
-        return self.state[CREATED] > 0 and self.state[PASSES] < self.passes
+    def has_all_requests(self):
+        """Return whether number_ios is reached."""
+        limit = self.state[LIMIT] * self.passes
+        return limit > 0 and self.state[CREATED] >= limit
 
     @method
-    def place(self, direction, offset, length, row):
-        """Issue a request to the next file that has one; END if none has one in this pass."""
-        while self.turns.has_any():
-            file = self.turns.next(self.is_done)
-            at = self.place_in(file, direction, offset, length, row)
-            if at != END:
-                self.is_done[file] = 0
-                return at
-            if self.turns.ended(file, self.is_done):
-                self.clear(file)
-        return END
+    def is_pass_over(self):
+        """Return whether the pass has issued all its requests."""
+        if self.is_endless == 1:
+            return False
+        if self.state[COUNTED] >= self.pass_bytes * self.passes or self.has_all_requests():
+            return True
+        return self.is_queued == 1 and self.state[QUEUED] >= self.most_bytes
 
     @method
-    def clear(self, file):
-        """Restart a file."""
+    def begin_again(self):
+        """Restart all files and, unless randrepeat is off, the random streams."""
+        self.turns.begin_again(self.is_done, self.is_reseeded)
+        for file in range(self.files):
+            self.restart(file)
+        self.map.clear()
+        if self.is_reseeded == 1:
+            restart(self.streams, self.first_streams)
+        self.state[WAS_SYNC] = self.state[UNTIL] = 0
+
+    @method
+    def restart(self, file):
+        """Forget the last requests of a file."""
         self.at[file, :] = self.begin
-        if self.uses_map:
-            blocks = self.map.blocks // self.files
-            self.map.clear_between(file * blocks, (file + 1) * blocks)
-        if self.uses_register:
+        self.began[file, :] = NEVER
+        if self.uses_register == 1:
             self.register.restart(file)
 
     @method
-    def place_in(self, file, direction, offset, length, row):
-        """Issue the next request of a file and return its offset; END if the pass is complete."""
-        state = self.state
-        kind = self.mixed() if self.is_mixed else self.first_direction
-        at = self.next_offset(file, kind)
-        is_random = at <= END
-        if at == END:
-            return END
-        if is_random:
-            at = -2 - at
-        size = self.next_length(kind, at)
-        if size == END:
-            return END
-        if self.uses_map and is_random:
-            size = self.touch(file, kind, at, size)
-            if size == 0:
-                return END
-        self.began[file, kind] = at
-        self.at[file, kind] = at + size
-        state[LAST] = kind
-        state[ISSUED + kind] += 1
-        state[CREATED] += 1
-        state[PASSED] += size
-        state[IN_ALL] += size
-        direction[row], offset[row], length[row] = kind, at + (file << FILE_SHIFT), size
-        state[TRIMMED], state[TRIMMED_BYTES] = offset[row], size
-        return at
+    def clear(self, file):
+        """Restart a file and its part of the map."""
+        self.restart(file)
+        if self.uses_map == 1:
+            blocks = self.map.blocks // self.files
+            self.map.clear_between(file * blocks, (file + 1) * blocks)
 
     @method
-    def mixed(self):
-        """Return the next direction; it is drawn anew when the current one has its share."""
+    def is_sync_due(self):
+        """Return whether the next request is a sync (fsync, fdatasync)."""
+        writes = self.state[ISSUED + WRITE]
+        if self.is_paired == 1:  # as in fio: a trim or a write takes its place
+            return False
+        if self.state[WAS_SYNC] == 1 or self.writes == 0 or writes == 0:
+            return False
+        if self.writes_between_syncs > 0 and writes % self.writes_between_syncs == 0:
+            return True
+        each = self.writes_between_data_syncs
+        return each > 0 and writes % each == 0
+
+    @method
+    def place(self, direction, offset, length, row):
+        """Issue a request to the next file that has one; return whether there is one."""
+        tries = 0
+        while self.turns.has_any() and tries < TRIES:
+            tries += 1
+            file = self.turns.next(self.is_done)
+            if self.is_sync_due():
+                self.state[WAS_SYNC] = 1
+                direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
+                return True
+            kind = self.next_direction(file)
+            at = self.next_offset(file, kind)
+            if at != END:
+                size = self.next_length(file, kind, at)
+                if size > 0 and at + size <= self.file_end:
+                    if self.uses_map == 1 and self.state[IS_UNMARKED] == 0:
+                        size = self.touch(file, kind, at, size)
+                    if size > 0:
+                        self.issue(file, kind, at, size)
+                        direction[row], length[row] = kind, size
+                        offset[row] = at + (file << FILE_SHIFT)
+                        return True
+            self.turns.ended(file, self.is_done)
+            self.clear(file)
+        return False
+
+    @method
+    def issue(self, file, kind, at, size):
+        """Count a request."""
         state = self.state
+        self.began[file, kind] = at
+        self.at[file, kind] = at + size
+        state[WAS_SYNC] = 0
+        state[ISSUED + kind] += 1
+        state[CREATED] += 1
+        state[MOVED] += size
+        state[PASSED] += size
+        if self.is_paired == 0 or kind == WRITE:
+            state[COUNTED] += size
+        if kind != TRIM:  # trims complete at once in all engines
+            state[QUEUED] += size
+
+    @method
+    def next_direction(self, file):
+        """Return the next direction; in a mix, drawn anew when the current one has its share."""
+        state = self.state
+        if self.is_paired == 1:
+            return TRIM if self.began[file, WRITE] == self.began[file, TRIM] else WRITE
+        if self.is_mixed == 0:
+            return self.first_direction
         if state[ISSUED + state[NOW]] >= state[UNTIL]:
             drawn = READ if draw_percent(self.streams, MIX) <= self.read_percent else WRITE
             if drawn != state[NOW]:
@@ -257,64 +323,93 @@ class Generator(NamedTuple):
 
     @method
     def next_offset(self, file, kind):
-        """Return the next offset, -2 - offset if it is random, END if there is none."""
-        self.state[TURN] -= 1
-        if self.state[TURN] == 0:
-            self.state[TURN] = self.every
-            if not self.is_random:
-                return self.sequential(file, kind)
-            percent = self.by_direction[kind, RANDOM_PERCENT]
-            if percent == 100 or draw_percent(self.streams, COINS + kind) <= percent:
-                at = self.random(file, kind)
-                return END if at == END else -2 - at
-        elif self.stays:
-            return self.began[file, kind]
+        """Return the next offset; END if there is none."""
+        state = self.state
+        state[IS_DRAWN] = state[IS_UNMARKED] = 0
+        state[TURN] -= 1
+        is_turn = state[TURN] == 0
+        if is_turn:
+            state[TURN] = self.every
+        at = self.distance(file, kind, is_turn)
+        if at < 0 or at >= self.size or self.begin + at >= self.file_end:
+            return END
+        at += self.begin
+        if self.is_paired == 1 and self.is_random == 1 and kind == TRIM:
+            if self.began[file, TRIM] == at:
+                self.began[file, WRITE] -= 1  # else the write of this trim would be left out
+        return at
+
+    @method
+    def distance(self, file, kind, is_turn):
+        """Return the next offset in the region; END if there is none."""
+        state = self.state
+        if self.is_paired == 1 and self.is_random == 1 and kind == WRITE:
+            state[IS_DRAWN] = state[IS_UNMARKED] = 1
+            return self.began[file, TRIM]
+        if not is_turn:
+            state[IS_UNMARKED] = 1
+            if self.stays == 1:
+                return max(self.began[file, kind] - self.begin, 0)
+            at = self.sequential(file, kind)
+            return self.random(file, kind) if at == END else at
+        if self.is_random == 0:
+            return self.sequential(file, kind)
+        percent = self.by_direction[kind, RANDOM_PERCENT]
+        if percent == 100 or draw_percent(self.streams, COINS + kind) <= percent:
+            state[IS_DRAWN] = 1
+            return self.random(file, kind)
+        state[IS_UNMARKED] = 1
         at = self.sequential(file, kind)
         return self.random(file, kind) if at == END else at
 
     @method
     def sequential(self, file, kind):
-        """Return the offset after the last request, or the first; END at the end."""
-        at = self.at[file, kind]
-        if at >= self.end:
-            return self.begin if self.is_endless else END
-        if self.hole_bytes > 0 and at > self.begin:
+        """Return the distance after the last request, or the first; END at the end of the file."""
+        if self.is_endless == 1 and self.files == 1:
+            if self.at[file, kind] >= self.begin + self.size:
+                self.at[file, kind] = self.begin
+        if self.at[file, kind] >= self.file_end:
+            return END
+        last = self.size if self.file_end > self.size else self.file_end
+        if self.at[file, kind] == self.begin and self.begin > 0 and self.hole_bytes < 0:
+            self.at[file, kind] = last
+        at = self.at[file, kind] - self.begin
+        if at != 0 and self.hole_bytes != 0:
             at += self.hole_bytes
-        return at if at < self.end else self.begin
+            if at < 0 or at >= self.file_end:
+                at = self.begin if self.hole_bytes > 0 else last + self.hole_bytes
+        return at if at >= 0 else self.size  # before the region is outside of it
 
     @method
     def random(self, file, kind):
-        """Return a random offset; END if there is none."""
-        unit = self.by_direction[kind, UNIT]
-        last = self.last_block(kind, self.end - self.begin)
-        if last <= 0:
-            return END
-        if self.distribution == ZONED or self.distribution == ZONED_ABS:
-            block = self.zoned(kind)
-        elif self.distribution == EVEN:
-            block = self.even(file, last)
-            if block == END and (self.is_endless or self.turns.is_by_share()):
-                self.clear(file)
-                block = self.even(file, last)
-        else:
-            block = self.spread.next(file)
-        if block == END or block * unit >= self.end - self.begin:
-            return END
-        return self.begin + block * unit
+        """Return a random distance; END if there is none."""
+        block = self.block(file, kind)
+        if block == END and (self.is_endless == 1 or self.turns.is_by_share()):
+            self.clear(file)
+            block = self.block(file, kind)
+        return END if block == END else block * self.by_direction[kind, UNIT]
 
     @method
-    def last_block(self, kind, size):
-        """Return the number of blocks of a region of `size` bytes where a request may begin."""
+    def block(self, file, kind):
+        """Return a random block; END if there is none."""
+        kinds, has_zones = self.distribution, self.by_direction[kind, ZONES] > 0
+        if kinds != EVEN and kinds != ZONED and kinds != ZONED_ABS:
+            return self.spread.next(file)
         minimum, unit = self.by_direction[kind, MINIMUM], self.by_direction[kind, UNIT]
-        return (size - max(minimum - unit, 0)) // unit
+        last = (self.size - max(minimum - unit, 0)) // unit
+        if last <= 0:
+            return END
+        return (
+            self.zoned(file, kind, last) if kinds != EVEN and has_zones else self.even(file, last)
+        )
 
     @method
     def even(self, file, last):
         """Return a uniformly distributed block; END if all were accessed in this pass."""
-        if self.uses_register:
+        if self.uses_register == 1:
             return self.register.next(file)
         block = draw_below(self.streams, BLOCKS, last)
-        if self.uses_map:
+        if self.uses_map == 1:
             blocks = self.map.blocks // self.files
             first = file * blocks
             free = self.map.next_free(first + block, first, first + blocks)
@@ -322,7 +417,7 @@ class Generator(NamedTuple):
         return block
 
     @method
-    def zoned(self, kind):
+    def zoned(self, file, kind, last):
         """Return a block of a randomly drawn zone."""
         drawn = draw_percent(self.streams, ZONE)
         zones = self.zones
@@ -331,9 +426,11 @@ class Generator(NamedTuple):
         while drawn > until and zone + 1 < self.by_direction[kind, ZONES]:
             zone += 1
             until += zones[kind, zone, SHARE]
-        blocks = self.last_block(kind, zones[kind, zone, SIZE])
-        first = zones[kind, zone, BEGIN] // self.by_direction[kind, UNIT]
-        return first + draw_below(self.streams, BLOCKS, blocks)
+        first, blocks = zones[kind, zone, BEGIN], zones[kind, zone, SIZE]
+        if self.distribution == ZONED_ABS and first + blocks > last:
+            return END
+        block = self.even(file, blocks)
+        return END if block == END else first + block
 
     @method
     def touch(self, file, kind, at, size):
@@ -352,32 +449,41 @@ class Generator(NamedTuple):
         return min(size, count * minimum)
 
     @method
-    def next_length(self, kind, at):
+    def next_length(self, file, kind, at):
         """Return a length that fits before the end; END if none does."""
+        if self.is_paired == 1 and self.is_random == 1 and kind == WRITE:
+            return self.at[file, TRIM] - self.began[file, TRIM]
+        if self.is_by_order == 1:
+            kind = WRITE if self.state[IS_DRAWN] == 1 else READ
         minimum, maximum = self.by_direction[kind, MINIMUM], self.by_direction[kind, MAXIMUM]
-        if at + minimum > self.end:
-            return END
         if minimum == maximum:
             return minimum
+        end = self.begin + self.size
+        if at + minimum > end:
+            return END
         while True:
-            size = self.drawn_length(kind, at, minimum, maximum)
-            if at + size <= self.end:
+            size = self.drawn_length(kind, at, minimum, maximum, end)
+            if at + size <= end:
                 return size
 
     @method
-    def drawn_length(self, kind, at, minimum, maximum):
+    def drawn_length(self, kind, at, minimum, maximum, end):
         """Return a random length from the range or the splits."""
-        drawn = draw(self.streams, SIZES + kind)
+        wide = is_wide(self.streams, SIZES + kind)
+        drawn = draw64(self.streams, SIZES + kind) if wide else draw(self.streams, SIZES + kind)
         count = self.by_direction[kind, SPLITS]
         size, percent = minimum, 0
         for split in range(count):
             percent += self.splits[kind, split, SHARE]
             size = self.splits[kind, split, BEGIN]
-            if drawn // percent <= HUNDREDTH and at + size <= self.end:
+            share = unsigned(drawn) / WHOLE / WHOLE if wide else drawn / WHOLE
+            is_drawn = share * 100 <= percent if wide else drawn // percent <= HUNDREDTH
+            if is_drawn and at + size <= end:
                 break
         if count == 0:
-            size += int(maximum * (drawn / 4294967296.0))
-        if not self.is_unaligned:
+            share = unsigned(drawn) / WHOLE / WHOLE if wide else drawn / WHOLE
+            size += int(maximum * share)
+        if self.is_unaligned == 0:
             size -= size % minimum
         return min(size, maximum)
 
@@ -386,9 +492,6 @@ class Generator(NamedTuple):
 def fill(generator, direction: Bytes, offset: Ints, length: Ints) -> int:
     """Generate requests until the columns are full; return their number."""
     for row in range(len(offset)):
-        if generator.requests > 0 and generator.state[CREATED] >= generator.requests:
-            if generator.is_paired == 0 or generator.state[LAST] != TRIM:
-                return row
         if not generator.next(direction, offset, length, row):
             return row
     return len(offset)

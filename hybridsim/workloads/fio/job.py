@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -23,10 +24,11 @@ from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
 
+ENDLESS = 1 << 60
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
-    "readwrite": (READ, WRITE), "trimwrite": (TRIM,),
+    "readwrite": (READ, WRITE), "trimwrite": (TRIM, WRITE),
 }  # fmt: skip
 PERCENTS = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
@@ -60,8 +62,8 @@ class Job:
     think_ns: int = 0
     think_blocks: int = 1
     is_direct: bool = False
+    reads_back: bool = False  # verify: what was written is read at the end
     is_durable: bool = False  # writes complete when they are on the medium
-    syncs_at_end: bool = False
     is_unified: bool = False  # reads, writes and trims are reported together
     goal: Goal = NO_GOAL
     percents: tuple[float, ...] = PERCENTS
@@ -74,6 +76,11 @@ class Job:
     replay: Replay | None = None  # read_iolog: source of the requests
     is_poisson: bool = False  # arrivals at the rates are a Poisson process
     pace: Pace | None = None  # of a real run: no request is issued earlier than there
+
+    @property
+    def lacks_size(self) -> bool:
+        """Whether no option and no log determines the size of its files."""
+        return not (self.has_size or self.shares.size or self.replay)
 
     @property
     def keeps_offsets(self) -> bool:
@@ -92,7 +99,8 @@ def jobs_of(written: Written) -> list[Job]:
     jobs: list[Job] = []
     group, reported = -1, -1
     for section, common in written.jobs:
-        reader = Reader({**common, **section.options}, wrong)
+        specified = {key: common[key] for key in common if key not in section.options}
+        reader = Reader({**specified, **section.options}, wrong)  # in the order of their places
         begins = reader.flag("stonewall") or not jobs
         group += begins
         reported += begins or reader.flag("new_group")
@@ -101,9 +109,9 @@ def jobs_of(written: Written) -> list[Job]:
         count = reader.number("numjobs", 1, 1)
         together = reader.flag("group_reporting")
         own = {key: option.value for key, option in section.options.items()}
-        for clone in range(count):
+        for clone in (0, *range(count - 1, 0, -1)):  # as fio numbers them
             thread = len(jobs) + 1
-            files, begin = _of_clone(reader, one, name, clone)
+            files, begin = _of_clone(reader, one, section.name, clone)
             _, share = amount(reader, "offset_increment")
             jobs.append(
                 replace(
@@ -114,7 +122,7 @@ def jobs_of(written: Written) -> list[Job]:
                     own=own,
                     files=files,
                     shares=one.shares.further(clone * share),
-                    pattern=_of_files(reader, one.pattern, files, thread, begin),
+                    pattern=_of_files(reader, one, files, thread, begin, clone),
                 )
             )
     if wrong:
@@ -124,52 +132,119 @@ def jobs_of(written: Written) -> list[Job]:
 
 def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[str, ...], int]:
     """Return the files of one process (clone) of a job, and its offset in them."""
-    folder = reader.read("directory", str, "")
-    number = reader.number("nrfiles", 1, 1)
     none: tuple[str, ...] = ()
+    folders = reader.read("directory", _names, none)
+    number = reader.number("nrfiles", 1, 1)
     files = reader.read("filename", _names, none)
     if files and number not in (1, len(files)):
         reader.refuse(
             "nrfiles", f"nrfiles={number}, but filename names {len(files)}: remove one of the two"
         )
-    files = files or tuple(f"{name}.{clone}.{file}" for file in range(number))
-    if folder:
-        files = tuple(f"{folder.rstrip('/')}/{file}" for file in files)
+    form = reader.read("filename_format", str, "") or "$jobname.$jobnum.$filenum"
+    if not files and number == 1 and name.startswith("/dev/"):
+        files = (name,)  # as in fio: a job may have the name of a device
+    if not files:
+        files = tuple(_named(form, name, clone, file) for file in range(number))
+        if clone and files == tuple(_named(form, name, 0, file) for file in range(number)):
+            reader.refuse(
+                "filename_format", f"filename_format={form}: clones need $jobnum, or a filename"
+            )
+    if folders:
+        folder = folders[clone % len(folders)].rstrip("/")
+        files = tuple(f"{folder}/{file}" for file in files)
     increment, _ = amount(reader, "offset_increment")
     return files, one.pattern.offset_bytes + clone * increment
 
 
+def _named(form: str, name: str, clone: int, file: int) -> str:
+    """Return the name of a file from filename_format; keywords are in any case."""
+    values = {"jobname": name, "jobnum": str(clone), "filenum": str(file), "clientuid": ""}
+    return re.sub(
+        r"\$(jobname|jobnum|filenum|clientuid)",
+        lambda match: values[match[1].lower()],
+        form,
+        flags=re.IGNORECASE,
+    )
+
+
 def _of_files(
-    reader: Reader, pattern: Pattern, files: tuple[str, ...], thread: int, begin: int
+    reader: Reader, job: Job, files: tuple[str, ...], thread: int, begin: int, clone: int
 ) -> Pattern:
     """Return the pattern of one process; refuse options that do not work with several files."""
     number = len(files)
-    own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin)
+    pattern = job.pattern
+    own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin, is_clone=clone > 0)
+    if "filesize" in reader.specified:
+        each = pattern.file_bytes - begin
+        if each <= 0:
+            reader.refuse("filesize", "filesize must be larger than the offset in the file")
+        own = replace(own, file_bytes=each)
+        size = pattern.total_bytes or each * number
+        own = replace(own, total_bytes=min(size, each * number))
+        if not own.has_io_size:
+            own = replace(own, pass_bytes=own.total_bytes)
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.specified else "filename"
     if not pattern.file_bytes:
         reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
-    if own.writes_what_it_trims:
-        reader.refuse(name, f"{name}: trimwrite is not supported with {number} files")
     if "openfiles" in reader.specified:
-        reader.refuse("openfiles", f"openfiles is not supported with {number} files per job")
+        opened = reader.number("openfiles", 0)
+        if 0 < opened < number and job.depth > 1:
+            reader.refuse("openfiles", "openfiles is supported only with iodepth=1: fio's own "
+                          "order of files depends on the time of completions")  # fmt: skip
+        own = replace(own, open_files=opened)
+    if job.depth > 1 and pattern.is_random and min(pattern.random_percent) < 100:
+        reader.refuse(
+            "percentage_random",
+            f"percentage_random with {number} files and iodepth={job.depth}: fio's own requests "
+            "at the end of a file depend on the time of completions; use iodepth=1",
+        )
+    if "filesize" in reader.specified:
+        return own
     each = pattern.file_bytes // number
-    each -= each % pattern.block_bytes  # whole blocks, as in fio
-    if pattern.file_bytes and not each:
+    if pattern.file_bytes and each < pattern.block_bytes:
         reader.refuse("size", f"size must be at least one block for each of the {number} files")
-    return replace(own, file_bytes=each, rest_bytes=pattern.file_bytes - number * each)
+    rest = pattern.file_bytes - each * number
+    if rest >= pattern.block_bytes:
+        reader.refuse("size", f"size must be a multiple of the {number} files")
+    if not own.has_io_size:
+        own = replace(own, pass_bytes=each * number)
+    return replace(own, file_bytes=each)
 
 
 def _job(reader: Reader, name: str) -> Job:
-    pattern, has_size = _pattern(reader)
     engine = reader.read("ioengine", str, "psync").split(",")[0]
     if engine not in options.ENGINES + options.SYNC_ENGINES:
         names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES)
         reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
     depth = reader.number("iodepth", 1, 1)
-    if engine in options.SYNC_ENGINES:
+    is_queued = engine not in options.SYNC_ENGINES
+    if not is_queued:
         depth = 1  # as in fio: synchronous engines have one request outstanding
+    pattern, has_size = _pattern(reader)
+    if engine == "null":
+        is_queued = depth > 1
+        if "size" not in reader.specified:  # as in fio, holes do not start again at its end
+            pattern = replace(pattern, end_bytes=ENDLESS)
+    pattern = replace(pattern, is_queued=is_queued)
+    for option in ("fsync", "fdatasync"):
+        every = reader.number(option, 0)
+        # Only writes, of an engine whose syncs are done at once, keep the place of a sync.
+        is_fixed = engine in options.SYNC_AT_ONCE and pattern.directions == (WRITE,)
+        least = depth if is_fixed else every + 1
+        if is_queued and depth > 1 and 0 < every < least:
+            reader.refuse(
+                option,
+                f"{option}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
+                "depends on the time of completions; use iodepth=1, or rw=write or randwrite with "
+                f"ioengine=libaio and {option} of at least the iodepth",
+            )
+    is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
+    reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
+    if reads_back:
+        _check_verify(reader, pattern)
+    pattern = replace(pattern, is_verified=is_verified)
     minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
@@ -199,8 +274,8 @@ def _job(reader: Reader, name: str) -> Job:
         think_ns=reader.time("thinktime", MICROSECOND),
         think_blocks=reader.number("thinktime_blocks", 1, 1),
         is_direct=reader.flag("direct"),
+        reads_back=reads_back,
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
-        syncs_at_end=reader.flag("end_fsync"),
         is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
         goal=goal_of(reader),
         percents=reader.read("percentile_list", _percents, PERCENTS),
@@ -215,6 +290,29 @@ def _job(reader: Reader, name: str) -> Job:
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
+
+
+def _check_verify(reader: Reader, pattern: Pattern) -> None:
+    """Refuse what would make another order of the reads of verify."""
+    several = [name for name in ("loops", "io_size") if name in reader.specified]
+    sorts = not pattern.uses_map
+    if sorts and any(each.unit % each.least for each in pattern.sizes):
+        several.append("ba")
+    if sorts and reader.number("nrfiles", 1) > 1:
+        several.append("nrfiles")
+    if sorts and len({each.least for each in pattern.sizes} | {s.most for s in pattern.sizes}) > 1:
+        several += [name for name in ("bs", "bsrange", "bssplit") if name in reader.specified]
+    none: tuple[str, ...] = ()
+    if sorts and len(reader.read("filename", _names, none)) > 1:
+        several.append("filename")
+    if pattern.writes_what_it_trims:
+        several.append("rw")
+    for name in several:
+        reader.refuse(
+            "verify",
+            f"verify with {name}={reader.specified[name].value} is not supported: use do_verify=0 "
+            "to simulate the writes without reading them back",
+        )
 
 
 def _prefix(reader: Reader, kind: str, name: str) -> str:
@@ -233,44 +331,66 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         plain = "read"
     seed = reader.read("randseed", int, -1)
     size, _ = amount(reader, "size")
-    moved = amount(reader, "io_size")[0] or size
-    mixed = reader.number("rwmixread", 100 - reader.number("rwmixwrite", 50))
+    total = 0
+    if "filesize" in reader.specified:
+        total, size = size, reader.read("filesize", _one_size, 0)
+    moved = amount(reader, "io_size")[0]
+    loops = reader.number("loops", 1, 1)
     randomness = reader.three("percentage_random", int, 100)
     order = served(reader)
+    is_endless = reader.flag("time_based")
+    if is_endless and "runtime" not in reader.specified:
+        reader.refuse("time_based", "time_based needs a runtime: for example runtime=60")
     pattern = Pattern(
         directions=DIRECTIONS[plain],
         writes_what_it_trims=plain == "trimwrite",
         is_random=is_random,
         file_bytes=size,
+        total_bytes=total,
         offset_bytes=amount(reader, "offset")[0],
-        sizes=sizes_of(reader),
+        sizes=sizes_of(reader, is_random),
+        sizes_by_order=reader.flag("bs_is_seq_rand"),
         unaligned_sizes=reader.flag("bs_unaligned"),
-        read_percent=mixed,
+        read_percent=_read_percent(reader),
         random_percent=randomness,
-        every=reader.read("rw", _every, 1) if how and (is_random or how.isdigit()) else 1,
+        every=reader.read("rw", _every, 1) if how and is_random else 1,
+        hole_bytes=reader.read("rw", _hole, 0) if how and not is_random else 0,
         stays=reader.read("rw_sequencer", str, "sequential") == "identical",
         generator=reader.read("random_generator", _generator, Generator.TAUSWORTHE),
         has_map=not reader.flag("norandommap"),
+        repeats_files=is_endless or loops > 1 or reader.flag("do_verify", True),
         is_repeated=reader.flag("randrepeat", True),
+        repeats_all=reader.flag("allrandrepeat"),
         seed=None if seed < 0 else seed,
-        pass_bytes=moved,
-        passes=reader.number("loops", 1, 1),
-        is_endless=reader.flag("time_based"),
-        requests=0
-        if reader.flag("time_based")
-        else reader.number("number_ios", 0) * reader.number("loops", 1, 1),  # per loop
-        writes_between_syncs=reader.number("fsync", 0) or reader.number("fdatasync", 0),
+        pass_bytes=moved or size,
+        has_io_size=moved > 0,
+        passes=loops,
+        is_endless=is_endless,
+        requests=0 if is_endless else reader.number("number_ios", 0),
+        writes_between_syncs=reader.number("fsync", 0),
+        writes_between_data_syncs=reader.number("fdatasync", 0),
+        syncs_at_end=reader.flag("end_fsync") or reader.flag("fsync_on_close"),
         service=order.service,
         service_requests=order.requests,
         service_shape=order.shape,
     )
-    if pattern.is_endless and "runtime" not in reader.specified:
-        reader.refuse("time_based", "time_based needs a runtime: for example runtime=60")
-    if not is_random and how:
-        pattern = replace(pattern, hole_bytes=reader.read("rw", _hole, 0), every=1)
-    if pattern.generator == Generator.LFSR and len(set(pattern.sizes)) > 1:
-        reader.refuse("random_generator", "random_generator=lfsr needs one block size")
     return distributed(reader, pattern), size > 0
+
+
+def _read_percent(reader: Reader) -> int:
+    """Return the share of reads; of rwmixread and rwmixwrite the later one counts."""
+    for name in reversed(list(reader.specified)):
+        if name == "rwmixread":
+            return reader.number(name, 50)
+        if name == "rwmixwrite":
+            return 100 - reader.number(name, 50)
+    return 50
+
+
+def _one_size(text: str) -> int:
+    if "-" in text or "," in text:
+        raise ValueError(f"{text}: a range of sizes is not supported; use one size")
+    return options.size(text)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -295,15 +415,23 @@ def _percents(text: str) -> tuple[float, ...]:
 
 
 def _every(text: str) -> int:
-    return max(1, int(text.partition(":")[2]))
+    number = int(text.partition(":")[2])
+    if number < 1:
+        raise ValueError(f"{text}: a new offset after each {number} requests is not possible")
+    return number
 
 
 def _hole(text: str) -> int:
-    return options.size(text.partition(":")[2])
+    hole = text.partition(":")[2].strip()
+    return -options.size(hole[1:]) if hole.startswith("-") else options.size(hole)
 
 
 def _generator(text: str) -> Generator:
-    generators = {"tausworthe": Generator.TAUSWORTHE, "lfsr": Generator.LFSR}
+    generators = {
+        "tausworthe": Generator.TAUSWORTHE,
+        "tausworthe64": Generator.TAUSWORTHE64,
+        "lfsr": Generator.LFSR,
+    }
     if text not in generators:
-        raise ValueError(f"{text}: must be tausworthe or lfsr")
+        raise ValueError(f"{text}: must be tausworthe, tausworthe64 or lfsr")
     return generators[text]

@@ -16,7 +16,8 @@ _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 PROGRAM = {
     "output": True, "output-format": True, "parse-only": False, "eta": True, "eta-newline": True,
     "eta-interval": True, "readonly": False, "alloc-size": True, "warnings-fatal": False,
-    "terse-version": True, "aux-path": True, "debug": True,
+    "terse-version": True, "aux-path": True, "debug": True, "section": True, "minimal": False,
+    "status-interval": True, "max-jobs": True,
 }  # fmt: skip
 
 
@@ -66,24 +67,28 @@ class Written:
 
 
 def read(arguments: Sequence[str]) -> Written:
-    """Parse a fio command line and the job files that it names."""
+    """Parse a fio command line and the job files that it names.
+
+    As in fio, the files come after all options, wherever they stand.
+    """
     written = Written()
     job: Section | None = None
     left = list(arguments)
-    at = 0
+    files: list[str] = []
+    sections: list[str] = []
     while left:
-        at += 1
         argument = left.pop(0)
         place = f"command line, {argument.split('=')[0]}"
         if not argument.startswith("-"):
-            read_file(argument, written)
-            job = None
+            files.append(argument)
             continue
         name, equals, value = argument.lstrip("-").partition("=")
         has_value = bool(equals)
         if name in PROGRAM:
             if PROGRAM[name] and not has_value:
                 value = left.pop(0) if left else ""
+            if name == "section":
+                sections.append(value)
             written.program[name] = value
             continue
         if not has_value and left and not _is_switch(name):
@@ -94,6 +99,17 @@ def read(arguments: Sequence[str]) -> Written:
             continue
         into = job.options if job else written.common
         written.take(into, name, value if has_value else None, place)
+    for number, file in enumerate(files):
+        before = len(written.jobs)
+        read_file(file, written)
+        if number and len(written.jobs) > before:  # as in fio: each file waits for the one before
+            first = written.jobs[before][0]
+            first.options.setdefault("stonewall", OptionValue("1", first.place))
+    if sections:
+        written.jobs = [each for each in written.jobs if each[0].name in sections]
+        if not written.jobs and not written.wrong:
+            names = ", ".join(sections)
+            written.wrong.append(f"command line, --section: no job has the name {names}")
     return written
 
 
@@ -104,16 +120,20 @@ def _is_switch(name: str) -> bool:
         return True
 
 
+def _stripped(line: str) -> str:
+    """Return a line without its comment; as in fio, ; and # begin one anywhere in a line."""
+    return re.split("[;#]", line, maxsplit=1)[0].strip()
+
+
 def read_file(path: str, written: Written) -> None:
     """Parse a job file into `written`."""
     text = whole_text(path, UsageError)
-    section: Section | None = None
     into: dict[str, OptionValue] | None = None
     jobs = len(written.jobs)
     for number, line in enumerate(text.splitlines(), 1):
         place = f"{path}:{number}"
-        line = line.strip()
-        if not line or line[0] in "#;":
+        line = _stripped(line)
+        if not line:
             continue
         if line.startswith("["):
             if not line.endswith("]") or line == "[]":
@@ -126,14 +146,54 @@ def read_file(path: str, written: Written) -> None:
                 written.jobs.append((section, dict(written.common)))
                 into = section.options
             continue
-        if line.split()[0] == "include":
-            written.wrong.append(f"{place}: include is not supported: copy its lines")
-            continue
         if into is None:
             written.wrong.append(f"{place}: option outside of a section: start with [global]")
             into = {}
-        name, equals, value = line.partition("=")
-        value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
-        written.take(into, name.strip(), value if equals else None, place)
+        _take_line(line, into, written, (path,), place)
     if len(written.jobs) == jobs and not written.wrong:
         written.wrong.append(f"{path}: no job in this file: add a section such as [randread]")
+
+
+def _take_line(
+    line: str,
+    into: dict[str, OptionValue],
+    written: Written,
+    paths: tuple[str, ...],
+    place: str,
+) -> None:
+    """Store the option of a line, or all of a file that it includes."""
+    if line.split()[0] == "include":
+        _include(line[len("include") :].strip(), into, written, paths, place)
+        return
+    name, equals, value = line.partition("=")
+    value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
+    written.take(into, name.strip(), value if equals else None, place)
+
+
+def _include(
+    name: str,
+    into: dict[str, OptionValue],
+    written: Written,
+    paths: tuple[str, ...],
+    place: str,
+) -> None:
+    """Store the options of an included file; its name may be relative to the including one."""
+    path = name if os.path.exists(name) else os.path.join(os.path.dirname(paths[-1]), name)
+    if path in paths:
+        written.wrong.append(f"{place}: include {name}: the file includes itself")
+        return
+    try:
+        text = whole_text(path, UsageError)
+    except UsageError as error:
+        written.wrong.append(f"{place}: include {name}: {error}")
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        line = _stripped(line)
+        if line.startswith("["):
+            written.wrong.append(
+                f"{path}:{number}: a section in an included file is not supported: "
+                "include only options"
+            )
+            return
+        if line:
+            _take_line(line, into, written, (*paths, path), f"{path}:{number}")

@@ -8,40 +8,49 @@ from collections.abc import Mapping
 from hybridsim.foundation.suggest import nearest
 
 MODELLED = frozenset({
-    "ba", "bs", "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory",
-    "end_fsync", "fdatasync", "file_service_type", "filename", "fsync", "group_reporting",
+    "allrandrepeat", "ba", "bs", "bs_is_seq_rand",
+    "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory", "do_verify",
+    "end_fsync", "fdatasync", "file_service_type", "filename", "filename_format", "filesize",
+    "fsync", "fsync_on_close", "group_reporting",
     "io_size", "iodepth",
     "iodepth_batch", "iodepth_batch_complete_max", "iodepth_batch_complete_min", "iodepth_low",
     "ioengine", "iopsavgtime", "latency_percentile", "latency_run", "latency_target",
     "latency_window", "log_avg_msec", "log_hist_coarseness", "log_hist_msec",
     "log_offset", "loops", "max_latency", "name", "new_group", "norandommap", "nrfiles",
-    "number_ios", "numjobs", "offset", "offset_increment", "percentage_random",
+    "number_ios", "numjobs", "offset", "openfiles", "offset_increment", "percentage_random",
     "percentile_list", "ramp_time", "random_distribution", "random_generator", "randrepeat",
     "randseed", "rate", "rate_iops", "rate_process", "read_iolog",
     "replay_align", "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip",
     "replay_time_scale", "runtime", "rw", "rw_sequencer", "rwmixread", "rwmixwrite",
     "size", "startdelay", "stonewall", "sync", "thinktime", "thinktime_blocks", "time_based",
+    "verify",
     "write_bw_log", "write_hist_log", "write_iolog", "write_iops_log", "write_lat_log",
 })  # fmt: skip
 # Ignored: they concern the host that runs fio, the files' names and contents, or the output.
 MEANINGLESS = frozenset({
-    "allow_file_create", "allow_mounted_write", "atomic", "block_error_percentiles",
+    "allow_file_create", "allow_mounted_write", "cmd_type", "cmdprio", "cmdprio_bssplit",
+    "cmdprio_class", "cmdprio_hint", "cmdprio_percentage", "ignore_zone_limits",
+    "log_alternate_epoch_clock_id", "nonvectored", "percentage_sequential", "rwmixcycle",
+    "sqthread_poll_cpu", "verify_async_cpus", "verifysort", "verifysort_nr", "atomic",
+    "block_error_percentiles",
     "buffer_compress_chunk", "buffer_compress_percentage", "buffer_pattern", "cgroup",
     "cgroup_nodelete", "cgroup_weight", "clat_percentiles", "clocksource", "continue_on_error",
     "cpumask", "cpus_allowed", "cpus_allowed_policy", "create_fsync", "create_on_open",
     "create_serialize", "dedupe_global", "dedupe_mode", "dedupe_percentage",
     "dedupe_working_set_percentage", "description", "disable_bw_measurement", "disable_clat",
-    "disable_lat", "disable_slat", "disk_util", "do_verify", "error_dump", "exec_postrun",
+    "disable_lat", "disable_slat", "disk_util", "error_dump", "exec_postrun",
     "exec_prerun", "exitall_on_error", "fadvise_hint", "fallocate",
-    "filename_format", "fixedbufs", "fsync_on_close", "gid", "gtod_cpu", "gtod_reduce", "hipri",
+    "fixedbufs", "gid", "gtod_cpu", "gtod_reduce", "hipri",
     "hugepage-size", "ignore_error", "invalidate", "iomem_align", "ioscheduler",
     "lat_percentiles", "lockfile", "lockmem", "log_compression", "log_compression_cpus",
     "log_entries", "log_max_value", "log_store_compressed", "mem", "nice", "numa_cpu_nodes",
-    "numa_mem_policy", "openfiles", "overwrite", "per_job_logs", "prio", "prioclass",
+    "numa_mem_policy", "overwrite", "per_job_logs", "prio", "prioclass",
     "rate_cycle", "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
     "significant_figures", "slat_percentiles", "softrandommap", "sqthread_poll", "stats",
     "thinktime_spin", "thread", "uid", "unit_base",
-    "unlink", "unlink_each_loop", "userspace_reap", "write_hint", "zero_buffers",
+    "unlink", "unlink_each_loop", "verify_async", "verify_dump", "verify_fatal",
+    "verify_interval", "verify_offset", "verify_pattern", "verify_state_save", "userspace_reap",
+    "write_hint", "zero_buffers",
 })  # fmt: skip
 # Ignored with these values, refused with others.
 HARMLESS: Mapping[str, tuple[str, ...]] = {
@@ -50,7 +59,6 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "kb_base": ("1024",),
     "log_alternate_epoch": ("0",),
     "log_unix_epoch": ("0",),
-    "verify": ("0", "none"),
     "zonemode": ("none",),
     "unified_rw_reporting": ("0", "none", "1", "mixed"),
     "serialize_overlap": ("0",),
@@ -64,27 +72,35 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
 }
 # Refused: they would change the requests or the output, and are not supported.
 REFUSED = frozenset({
-    "exit_what", "experimental_verify", "filesize", "flow", "flow_id", "flow_sleep",
+    "flow_watermark", "job_max_open_zones", "read_beyond_wp", "zone_reset_frequency",
+    "zone_reset_threshold", "exit_what", "experimental_verify", "flow", "flow_id", "flow_sleep",
     "log_prio", "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "offset_align", "opendir", "profile", "rate_ignore_thinktime",
     "rate_iops_min", "rate_min",
     "steadystate", "steadystate_duration", "steadystate_ramp_time", "sync_file_range",
     "thinktime_iotime", "trim_backlog", "trim_backlog_batch", "trim_percentage",
-    "trim_verify_zero", "unique_filename", "verify_async", "verify_backlog",
-    "verify_backlog_batch", "verify_dump", "verify_fatal", "verify_interval", "verify_offset",
-    "verify_pattern", "verify_state_load", "verify_state_save", "wait_for", "write_barrier",
+    "trim_verify_zero", "unique_filename", "verify_backlog", "verify_backlog_batch",
+    "verify_state_load", "wait_for", "write_barrier",
     "zonecapacity", "zonerange", "zonesize", "zoneskip",
 })  # fmt: skip
 ALIASES = {
-    "allrandrepeat": "randrepeat",
     "blockalign": "ba",
     "blocksize": "bs",
     "blocksize_range": "bsrange",
     "blocksize_unaligned": "bs_unaligned",
     "bw_avg_time": "bwavgtime",
     "direct_io": "direct",
+    "disable_bw": "disable_bw_measurement",
+    "fileoffset": "offset",
+    "fill_fs": "fill_device",
     "hugepage_size": "hugepage-size",
     "io_limit": "io_size",
+    "mem_align": "iomem_align",
+    "ratecycle": "rate_cycle",
+    "ratemin": "rate_min",
+    "ss": "steadystate",
+    "ss_dur": "steadystate_duration",
+    "ss_ramp": "steadystate_ramp_time",
     "iodepth_batch_complete": "iodepth_batch_complete_min",
     "iodepth_batch_submit": "iodepth_batch",
     "iomem": "mem",
@@ -97,15 +113,19 @@ ALIASES = {
 }
 # Options that are on when no value follows.
 SWITCHES = frozenset({
-    "bs_unaligned", "clat_percentiles", "create_on_open", "direct", "disk_util", "end_fsync",
+    "allrandrepeat", "bs_is_seq_rand",
+    "bs_unaligned", "clat_percentiles", "create_on_open", "direct", "disk_util", "do_verify",
+    "end_fsync",
     "exitall", "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
     "invalidate", "lat_percentiles", "latency_run", "lockmem", "log_offset",
     "new_group", "norandommap", "overwrite", "randrepeat",
     "refill_buffers", "replay_no_stall", "slat_percentiles", "stonewall", "sync",
     "thread",
-    "time_based", "unlink", "zero_buffers",
+    "time_based", "unlink", "verify_fatal", "verify_dump",
+    "write_bw_log", "write_hist_log", "write_iops_log", "write_lat_log", "zero_buffers",
 })  # fmt: skip
-ENGINES = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd")
+ENGINES = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd", "null")
+SYNC_AT_ONCE = ("libaio", "null")  # asynchronous engines whose syncs are not
 SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap")
 
 

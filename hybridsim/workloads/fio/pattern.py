@@ -7,6 +7,7 @@ from enum import IntEnum
 
 READ, WRITE, TRIM = range(3)
 SYNC = 3  # not a direction
+END_SYNC = 4  # a sync that waits for all requests before it: end_fsync
 MASK64 = (1 << 64) - 1
 
 # Observed in the output of fio 3.33 (tests/test_fio_offsets.py): a job has one random stream for
@@ -49,6 +50,7 @@ class Generator(IntEnum):
 
     TAUSWORTHE = 0
     LFSR = 1
+    TAUSWORTHE64 = 2
 
 
 class Service(IntEnum):
@@ -89,15 +91,22 @@ class Pattern:
     file_names: tuple[str, ...] = ("",)
     file_bytes: int = 0  # starts at `offset_bytes`
     offset_bytes: int = 0
-    rest_bytes: int = 0  # remainder of the size that is not a whole block per file
+    end_bytes: int = 0  # of the file, if it is larger than offset_bytes + file_bytes
+    total_bytes: int = (
+        0  # of all files, if a pass moves less than all: filesize with size, io_size=%
+    )
     thread: int = 1  # 1-based index of the process
+    is_clone: bool = False  # of numjobs: all but the first process
 
     sizes: tuple[Sizes, Sizes, Sizes] = (Sizes(), Sizes(), Sizes())
+    sizes_by_order: bool = (
+        False  # bs_is_seq_rand: sizes of reads if sequential, of writes if random
+    )
     unaligned_sizes: bool = False
     read_percent: int = 50
     random_percent: tuple[int, int, int] = (100, 100, 100)
     every: int = 1  # a new random offset after this number of requests
-    hole_bytes: int = 0  # between sequential requests
+    hole_bytes: int = 0  # between sequential requests; negative: backwards
     stays: bool = False  # rw_sequencer=identical: `every` requests at one offset
 
     distribution: Distribution = Distribution.RANDOM
@@ -108,14 +117,22 @@ class Pattern:
     has_map: bool = True  # no block is accessed twice in a pass
 
     is_repeated: bool = True  # randrepeat
+    repeats_all: bool = False  # allrandrepeat
     seed: int | None = None  # randseed
     seeding: Seeding = Seeding.V3_33
+    is_verified: bool = False  # reads and writes draw equal sizes
+    repeats_files: bool = True  # else a file that is done once is so in later passes (do_verify=0)
 
     pass_bytes: int = 0  # io_size, or the size of the region
+    has_io_size: bool = False
     passes: int = 1
     is_endless: bool = False  # time_based
-    requests: int = 0  # number_ios; 0: unlimited
-    writes_between_syncs: int = 0
+    requests: int = 0  # number_ios of a pass; 0: unlimited
+    writes_between_syncs: int = 0  # fsync
+    writes_between_data_syncs: int = 0  # fdatasync
+    syncs_at_end: bool = False  # end_fsync, after each pass
+    is_queued: bool = False  # an asynchronous engine: fio counts the bytes of a pass at its start
+    open_files: int = 0  # at most this number is open at a time; 0: all
 
     service: Service = Service.ROUNDROBIN
     service_requests: int = 1  # consecutive requests to one file
@@ -127,24 +144,43 @@ class Pattern:
         return len(self.file_names)
 
     @property
+    def region_bytes(self) -> int:
+        """Bytes of all files, or less: fio's size, which ends a pass of a queued engine."""
+        return self.total_bytes or self.file_bytes * self.files
+
+    @property
+    def is_unmapped(self) -> bool:
+        """Whether norandommap is in effect; another alignment or distribution implies it."""
+        is_aligned = all(sizes.unit == sizes.least for sizes in self.sizes)
+        return not (self.has_map and is_aligned and self.distribution == Distribution.RANDOM)
+
+    @property
     def uses_map(self) -> bool:
         """Whether a map of accessed blocks is used."""
-        return (
-            self.is_random
-            and self.has_map
-            and self.distribution == Distribution.RANDOM
-            and self.generator != Generator.LFSR
-        )
+        return self.is_random and not self.is_unmapped and self.generator != Generator.LFSR
 
     @property
     def uses_register(self) -> bool:
         """Whether blocks come from a linear feedback shift register."""
-        return self.is_random and self.generator == Generator.LFSR
+        of_register = (Distribution.RANDOM, Distribution.ZONED, Distribution.ZONED_ABS)
+        return (
+            self.is_random and self.generator == Generator.LFSR and self.distribution in of_register
+        )
 
     @property
     def block_bytes(self) -> int:
-        """The smallest size of all directions: the block of distributions and of the map."""
+        """The smallest size of all directions: the block of the map."""
         return min(sizes.least for sizes in self.sizes)
+
+    @property
+    def rank_bytes(self) -> int:
+        """The smallest size of reads and writes: the block of distributions."""
+        return min(sizes.least for sizes in self.sizes[:TRIM])
+
+    @property
+    def is_reseeded(self) -> bool:
+        """Whether each pass starts with the same seeds; randseed turns randrepeat off."""
+        return self.is_repeated and self.seed is None
 
     def seeds(self) -> list[int]:
         """Return the seeds of all streams, in the order of the chain."""
@@ -154,8 +190,18 @@ class Pattern:
         for place in range(max(Stream) + 1):
             seeds.append(seed * self.thread + place & MASK64)
             seed = seed * CHAIN & MASK64
-        if self.is_repeated and self.seeding == Seeding.V3_33:
-            seeds[Stream.BLOCK] = REPEATED_SEED * self.thread & MASK64
+        if self.seeding == Seeding.V3_33:
+            if self.repeats_all:
+                seeds = [
+                    REPEATED_SEED * self.thread + place & MASK64 for place in range(len(seeds))
+                ]
+            # randseed is seen after the streams of the first process are seeded, before its clones.
+            if self.is_repeated and not (self.is_clone and self.seed is not None):
+                seeds[Stream.BLOCK] = REPEATED_SEED * self.thread & MASK64
+        if self.is_verified:
+            seeds[Stream.WRITE_SIZE] = seeds[Stream.READ_SIZE]
+        if self.writes_what_it_trims:
+            seeds[Stream.TRIM_SIZE] = seeds[Stream.WRITE_SIZE]
         return seeds
 
     @property
@@ -165,7 +211,7 @@ class Pattern:
         by_name = [hash_of(name) * self.thread for name in self.file_names]
         if self.seeding == Seeding.CHAINED:
             return [each * block_seed & MASK64 for each in by_name]
-        if self.is_repeated and self.seed is None:
+        if self.is_reseeded:
             return [each & MASK64 for each in by_name]
         return [block_seed] * self.files
 

@@ -27,7 +27,13 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     extents: dict[str, int] = {}
     for job in jobs:
         end = job.pattern.offset_bytes + job.pattern.file_bytes if job.has_size else 0
+        most = max(sizes.most for sizes in job.pattern.sizes)
         for file in job.files:
+            if end and is_device(file):  # a last block may exceed size, as there is more behind it
+                end = min(
+                    job.pattern.offset_bytes - (-job.pattern.file_bytes // most) * most,
+                    max(end, capacity_bytes),
+                )
             extents[file] = max(extents.get(file, 0), end)
     begin = 0
     begins: dict[str, int] = {}
@@ -39,7 +45,29 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
         ends[file] = begin + extent if extent else capacity_bytes
         begin = -(-ends[file] // ALIGNED_BYTES) * ALIGNED_BYTES
     sized = [_sized(job, ends[job.files[0]] - begins[job.files[0]]) for job in jobs]
+    sized = _ended(sized, capacity_bytes)
     return Laid(sized, begins, max(ends.values()), sum(ends[f] - begins[f] for f in ends))
+
+
+def is_device(file: str) -> bool:
+    """Return whether a file is a device by its name; it is as large as the volume."""
+    return file.startswith("/dev/") and not file.startswith("/dev/shm/")
+
+
+def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
+    """Return jobs with the ends of their files, which grow from job to job; devices are whole."""
+    grown: dict[str, int] = {}
+    ended = []
+    for job in jobs:
+        pattern = job.pattern
+        for file in job.files:
+            end = pattern.offset_bytes + pattern.file_bytes
+            if is_device(file):
+                end = capacity_bytes
+            grown[file] = max(grown.get(file, 0), end)
+        end = max(grown[file] for file in job.files)
+        ended.append(replace(job, pattern=replace(pattern, end_bytes=max(end, pattern.end_bytes))))
+    return ended
 
 
 def _sized(job: Job, extent_bytes: int) -> Job:

@@ -35,21 +35,25 @@ class Register(NamedTuple):
 
     @classmethod
     def new(cls, blocks: int, seed: int, files: int = 1) -> Register:
-        """Create registers for files; with 0 blocks they are unused."""
+        """Create registers for files; with 0 blocks they are unused.
+
+        Raises ValueError for a seed with which a register would stand still.
+        """
         bits = max(3, blocks.bit_length())
         ones = (1 << bits) - 1
-        register = cls(
-            blocks, ones, TAPS[bits], ones ^ (seed & ones), np.zeros((files, 2), np.int64)
-        )
+        first = ones ^ (seed & ones)
+        if not first and blocks:
+            raise ValueError(f"random_generator=lfsr does not start with seed {seed}, nor in fio")
+        register = cls(blocks, ones, TAPS[bits], first, np.zeros((files, 2), np.int64))
         for file in range(files):
             register.restart(file)
+            register.step(file)  # only the first round of all has this additional step
         return register
 
     @classmethod
     def of(cls, pattern: Pattern) -> Register:
         """Create the registers of a pattern's files."""
-        unit = pattern.sizes[pattern.directions[0]].unit
-        blocks = pattern.file_bytes // unit if pattern.uses_register else 0
+        blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_register else 0
         return cls.new(blocks, pattern.seeds()[Stream.BLOCK], pattern.files)
 
     @method
@@ -57,7 +61,6 @@ class Register(NamedTuple):
         """Start a new round."""
         self.state[file, STATE] = self.first
         self.state[file, RETURNED] = 0
-        self.step(file)
 
     @method
     def step(self, file):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import Op
@@ -28,14 +29,21 @@ class Columns:
     length: Ints
     due_ns: Ints
     file: Ints  # index in the job's files
+    is_last: npt.NDArray[np.bool_]  # issued when all before are complete
 
     @classmethod
     def of(cls, parts: Sequence[Columns]) -> Columns:
         """Return the concatenation of `parts`."""
         none = np.zeros(0, np.int64)
-        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 5
-        kind, *others = (np.concatenate([none, *column]) for column in columns)
-        return cls(kind.astype(np.uint8), *others)
+        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 6
+        kind, offset, length, due, file, is_last = (
+            np.concatenate([none, *column]) for column in columns
+        )
+        return cls(kind.astype(np.uint8), offset, length, due, file, is_last.astype(np.bool_))
+
+    def where(self, rows: Ints | npt.NDArray[np.bool_]) -> Columns:
+        """Return some rows, by index or mask."""
+        return Columns(*(column[rows] for column in vars(self).values()))
 
     def __getitem__(self, rows: slice) -> Columns:
         return Columns(*(column[rows] for column in vars(self).values()))
@@ -82,6 +90,7 @@ def requests(job: Job) -> Iterator[Columns]:
             chunk.length_bytes[wanted],
             due[wanted],
             np.zeros(np.count_nonzero(wanted), np.int64),
+            np.zeros(np.count_nonzero(wanted), np.bool_),
         )
 
 

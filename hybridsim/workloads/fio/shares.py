@@ -26,11 +26,16 @@ class Shares:
     def of(self, pattern: Pattern, file_bytes: int) -> Pattern:
         """Return a pattern without a size, fitted to a file; its ends are block-aligned."""
         block = pattern.block_bytes
-        begin = pattern.offset_bytes or -(-file_bytes * self.offset // 100 // block) * block
-        rest = file_bytes - begin
-        size = min(rest, file_bytes * self.size // 100 // block * block) if self.size else rest
-        moved = pattern.pass_bytes or (size * self.moved // 100 if self.moved else size)
-        return replace(pattern, offset_bytes=begin, file_bytes=size, pass_bytes=moved)
+        begin = pattern.offset_bytes
+        if self.offset:
+            begin = -(-(begin + file_bytes * self.offset // 100) // block) * block
+        size = file_bytes - begin
+        if self.size and self.size != 100:
+            size = min(file_bytes * self.size // 100, size)
+            size -= size % block
+        total = size * self.moved // 100 if self.moved else size
+        pattern = replace(pattern, offset_bytes=begin, file_bytes=size, total_bytes=total)
+        return pattern if pattern.has_io_size else replace(pattern, pass_bytes=total)
 
 
 WHOLE = Shares()

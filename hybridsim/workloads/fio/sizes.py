@@ -9,7 +9,7 @@ from hybridsim.workloads.fio.reader import Reader
 Split = tuple[tuple[int, int], ...]  # (bytes, percent)
 
 
-def sizes_of(reader: Reader) -> tuple[Sizes, Sizes, Sizes]:
+def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
     """Return the sizes of reads, writes and trims."""
     exact = reader.three("bs", options.size, 4096)
     ranges = reader.read("bsrange", _ranges, [(size, size) for size in exact])
@@ -24,7 +24,7 @@ def sizes_of(reader: Reader) -> tuple[Sizes, Sizes, Sizes]:
             name = "bsrange" if "bsrange" in reader.specified else "bs"
             problem = "the minimum must be at least 1 byte and not above the maximum"
             reader.refuse(name, f"{name}: {problem}")
-        sizes.append(Sizes(minimum, maximum, split, unit or minimum))
+        sizes.append(Sizes(minimum, maximum, split, unit if unit and is_random else minimum))
     return sizes[0], sizes[1], sizes[2]
 
 
@@ -41,12 +41,13 @@ def _ranges(text: str) -> list[tuple[int, int]]:
 def _splits(text: str) -> list[Split]:
     splits: list[Split] = []
     for part in options.each_direction(text):
-        pairs = [pair.partition("/") for pair in part.split(":")]
+        pairs = [pair.partition("/") for pair in part.split(":") if pair]
         shares = [(options.size(size), int(share) if share else -1) for size, _, share in pairs]
+        shares = [(size, min(share, 100) if share else -1) for size, share in shares]
         rest = 100 - sum(share for _, share in shares if share >= 0)
         empty = sum(share < 0 for _, share in shares)
-        if rest < 0 or (rest > 0 and not empty):
-            raise ValueError(f"{part!r}: the shares must add up to 100")
+        if rest < 0:
+            raise ValueError(f"{part!r}: the shares must not add up to more than 100")
         filled = [(size, share if share >= 0 else rest // empty) for size, share in shares]
         splits.append(tuple(sorted(filled, key=lambda pair: pair[1])))
     return splits

@@ -16,7 +16,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.pattern import MASK32, Distribution, Pattern, Service
-from hybridsim.workloads.fio.random import draw, draw_below, seed_stream
+from hybridsim.workloads.fio.random import draw, draw_below, seeded
 
 SCATTER = np.uint64(0x61C8864680B583EB)
 TERMS_MAX = 10**7  # of the sum of zipf's weights
@@ -47,8 +47,7 @@ class Spread(NamedTuple):
     @classmethod
     def new(cls, pattern: Pattern) -> Spread:
         """Create the distribution of a pattern's blocks."""
-        file_bytes = pattern.file_bytes + pattern.rest_bytes // pattern.files
-        blocks = max(1, -(-file_bytes // pattern.block_bytes))  # as in fio, a partial block counts
+        blocks = max(1, -(-pattern.file_bytes // pattern.rank_bytes))  # a partial block counts
         kind, shape, seeds = pattern.distribution, pattern.shape, pattern.distribution_seeds
         return cls._of(int(kind), blocks, shape, pattern.center, seeds, True)
 
@@ -68,9 +67,9 @@ class Spread(NamedTuple):
         seeds: Sequence[int],
         is_scattered: bool,
     ) -> Spread:
-        shift, states = np.zeros(len(seeds), np.int64), np.zeros((len(seeds), 3), np.int64)
-        for file, seed in enumerate(seeds):
-            seed_stream(states, file, seed & MASK32)
+        shift = np.zeros(len(seeds), np.int64)
+        states = np.stack([seeded(seed & MASK32) for seed in seeds])
+        for file in range(len(seeds)):
             if kind in (ZIPF, PARETO):
                 drawn = draw(states, file)
                 shift[file] = drawn if center is None else int(blocks * center)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
-from hybridsim.workloads.fio.pattern import MASK32, Distribution, Pattern, Stream
+from hybridsim.workloads.fio.pattern import Distribution, Generator, Pattern, Stream
+from hybridsim.workloads.fio.random import seeded
 
 
 def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
@@ -23,17 +24,23 @@ def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
         for row, (length, percent) in enumerate(used):
             splits[kind, row] = percent, length
         begin = 0
+        is_share = pattern.distribution == Distribution.ZONED
+        last = (size - max(sizes.least - sizes.unit, 0)) // sizes.unit
         for row, (share, extent) in enumerate(pattern.zones[kind]):
-            zones[kind, row] = share, begin, extent
-            if pattern.distribution == Distribution.ZONED:
-                zones[kind, row] = share, begin * size // 100, extent * size // 100
-            begin += extent
+            end = begin + extent
+            if is_share:
+                zones[kind, row] = share, begin * last // 100, extent * last // 100
+            else:
+                first = begin // sizes.unit
+                zones[kind, row] = share, first, end // sizes.unit - first
+            begin = end
     return by_direction, splits, zones
 
 
-def seeds_of(pattern: Pattern) -> Ints:
-    """Return the seed of each row of the streams."""
+def streams_of(pattern: Pattern) -> Ints:
+    """Return the first states of all streams, by row."""
     seeds = pattern.seeds()
-    rows = [Stream.READ_SIZE, Stream.WRITE_SIZE, Stream.TRIM_SIZE, Stream.MIX, Stream.BLOCK]
-    rows += [Stream.ZONE, *[Stream.IS_RANDOM] * 3]
-    return np.array([seeds[row] & MASK32 for row in rows], np.int64)
+    sizes = [Stream.READ_SIZE, Stream.WRITE_SIZE, Stream.TRIM_SIZE]
+    wide = [*sizes, Stream.BLOCK] if pattern.generator == Generator.TAUSWORTHE64 else []
+    rows = [*sizes, Stream.MIX, Stream.BLOCK, Stream.ZONE, *[Stream.IS_RANDOM] * 3]
+    return np.stack([seeded(seeds[row], row in wide) for row in rows])

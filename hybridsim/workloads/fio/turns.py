@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import method, state_machine
-from hybridsim.workloads.fio.pattern import MASK32, Pattern, Service, Stream
-from hybridsim.workloads.fio.random import draw_below, seed_stream
+from hybridsim.workloads.fio.pattern import Generator, Pattern, Service, Stream
+from hybridsim.workloads.fio.random import draw_below, restart, seeded
 from hybridsim.workloads.fio.spread import Spread
 
 IN_TURN, IN_A_ROW, AT_RANDOM = (
@@ -17,8 +17,8 @@ IN_TURN, IN_A_ROW, AT_RANDOM = (
 )
 FINE_BITS = 10  # skewed orders draw with this many bits below the file's index
 # Indices of the state.
-FILE, REMAINING, IS_ON, NEXT, REMAINING_FILES = range(5)
-DONE, CLEARED = 1, 2  # states of a file in a pass
+FILE, REMAINING, IS_ON, NEXT, REMAINING_FILES, OPEN = range(6)
+DONE = 1
 
 
 @state_machine
@@ -28,22 +28,28 @@ class Turns(NamedTuple):
     kind: int
     files: int
     requests: int  # consecutive requests to a file
-    seed: int
+    open_files: int  # at most this number is open at a time
+    repeats_files: int  # else what is done stays done in the next pass
+    first: Ints  # random state at the start of a pass
+    first_spread: Ints
     spread: Spread
     streams: Ints
+    is_open: Bytes  # by file
     state: Ints
 
     @classmethod
     def new(cls, pattern: Pattern) -> Turns:
         """Create the order of a pattern's files."""
-        seed = pattern.seeds()[Stream.FILE] & MASK32
+        seed = pattern.seeds()[Stream.FILE]
         spread = Spread.of_files(pattern, pattern.files << FINE_BITS, seed)
+        first = seeded(seed, pattern.generator == Generator.TAUSWORTHE64).reshape(1, -1)
         turns = cls(
-            int(pattern.service), pattern.files, pattern.service_requests, seed, spread,
-            np.zeros((1, 3), np.int64), np.zeros(5, np.int64),
+            int(pattern.service), pattern.files, pattern.service_requests,
+            pattern.open_files or pattern.files, int(pattern.repeats_files),
+            first, spread.states.copy(), spread, first.copy(),
+            np.zeros(pattern.files, np.uint8), np.zeros(6, np.int64),
         )  # fmt: skip
         turns.state[REMAINING_FILES] = pattern.files
-        seed_stream(turns.streams, 0, seed)
         return turns
 
     @method
@@ -64,10 +70,18 @@ class Turns(NamedTuple):
                 state[REMAINING] -= 1
                 return state[FILE]
         file = self.chosen()
-        while is_done[file] == DONE:
+        while is_done[file] == DONE or not self.can_open(file):
             file = self.chosen()
+        if self.is_open[file] == 0:
+            self.is_open[file] = 1
+            state[OPEN] += 1
         state[FILE], state[IS_ON], state[REMAINING] = file, 1, self.requests - 1
         return file
+
+    @method
+    def can_open(self, file):
+        """Return whether a file is open or may be opened."""
+        return self.is_open[file] == 1 or self.state[OPEN] < self.open_files
 
     @method
     def chosen(self):
@@ -82,17 +96,14 @@ class Turns(NamedTuple):
 
     @method
     def ended(self, file, is_done):
-        """Note that a file's pass is complete; return whether the file restarts instead.
-
-        In skewed orders a file restarts once, so that its share of requests is kept.
-        """
+        """Close a file without a further request; in skewed orders it is opened again."""
         self.state[IS_ON] = 0
-        if self.is_by_share() and is_done[file] != CLEARED:
-            is_done[file] = CLEARED
-            return True
-        is_done[file] = DONE
-        self.state[REMAINING_FILES] -= 1
-        return False
+        if self.is_open[file] == 1:
+            self.is_open[file] = 0
+            self.state[OPEN] -= 1
+        if not self.is_by_share():
+            is_done[file] = DONE
+            self.state[REMAINING_FILES] -= 1
 
     @method
     def has_any(self):
@@ -103,7 +114,11 @@ class Turns(NamedTuple):
     def begin_again(self, is_done, is_reseeded):
         """Start another pass."""
         is_done[:] = 0
-        self.state[REMAINING_FILES] = self.files
+        self.is_open[:] = 0
+        self.state[OPEN] = 0
+        if self.repeats_files == 1:
+            self.state[REMAINING_FILES] = self.files
         self.state[IS_ON] = 0
         if is_reseeded:
-            seed_stream(self.streams, 0, self.seed)
+            restart(self.streams, self.first)
+            restart(self.spread.states, self.first_spread)

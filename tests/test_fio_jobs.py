@@ -1,0 +1,56 @@
+"""Jobs are those of fio: fifty that fio 3.33 logged, and random ones where fio is installed."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import fio_differential
+import pytest
+from fio_differential import _clones, as_in_latencies, compared, drawn, ours, real, shrunk, summary
+
+LOGGED = json.loads((Path(__file__).parent / "data" / "fio_jobs.json").read_text())
+FIRST_SEED = int(os.environ.get("HYBRIDSIM_FIO_SEED", "1000000"))
+JOBS = int(os.environ.get("HYBRIDSIM_FIO_JOBS", "1000"))
+SLICES = 20
+
+
+@pytest.mark.parametrize("logged", LOGGED, ids=[str(each) for each in range(len(LOGGED))])
+def test_requests_are_those_that_fio_logged(logged):
+    sections = [section for section in logged["job"] for _ in range(_clones(section))]
+    found = []
+    for section, requests in zip(sections, ours(logged["job"]), strict=True):
+        requests = as_in_latencies(requests) if _clones(section) > 1 else requests
+        found.append(summary(requests))
+    assert found == logged["processes"], fio_differential.text(logged["job"])
+
+
+def fio_version():
+    program = shutil.which("fio")
+    if program is None:
+        return ""
+    return subprocess.run([program, "--version"], capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(SLICES))
+def test_random_jobs_are_equal_or_refused(part):
+    version = fio_version()
+    if version != "fio-3.33":
+        pytest.skip(f"no fio 3.33 on this machine, only {version or 'none'}: install it to compare")
+    for seed in range(FIRST_SEED + part, FIRST_SEED + JOBS, SLICES):
+        job = drawn(seed)
+        verdict = compared(job, real(job))
+        if verdict.what == "wrong":
+            smaller = shrunk(job, lambda each: compared(each, real(each)).what == "wrong")
+            verdict = compared(smaller, real(smaller))
+            pytest.fail(f"seed {seed}: {fio_differential.text(smaller)}{verdict.why}")
+        if verdict.what == "refused":
+            assert ":" in verdict.why, f"seed {seed}: no place and reason: {verdict.why}"
+
+
+def test_a_job_that_differs_is_made_smaller():
+    job = [{"rw": "randread", "size": "1m", "bs": "8k"}, {"rw": "write", "size": "2m"}]
+    smaller = shrunk(job, lambda each: any("bs" in section for section in each))
+    assert smaller == [{"bs": "8k"}]
