@@ -49,13 +49,21 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer, the sentence that says it, what it rests on, and what to do next."""
+    """The answer, its headline, the reasons, and what to do next.
+
+    action, effect, risks and basis are the same in the order of the terminal's first screen: what
+    to do, what it brings, what could go wrong, what was assumed.
+    """
 
     answer: str
     headline: str
     reasons: list[str] = field(default_factory=list)
     advice: list[Step] = field(default_factory=list)
     confidence: dict[str, Any] = field(default_factory=dict)
+    action: str = ""
+    effect: list[str] = field(default_factory=list)
+    risks: list[str] = field(default_factory=list)
+    basis: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -113,11 +121,75 @@ class Case:
 
 
 def judge(case: Case) -> Verdict:
-    """Answer for this case."""
+    """Return the verdict of this case."""
     answer, headline = _answer(case)
     return Verdict(
-        answer, headline, list(_reasons(case, answer)), list(_advice(case)), _confidence(case)
+        answer,
+        headline,
+        list(_reasons(case, answer)),
+        list(_advice(case)),
+        _confidence(case),
+        _action(case, answer),
+        list(_effect(case, headline)),
+        list(_risks(case)),
+        [_judged_on(case)] if case.has_cache else [],
     )
+
+
+def _action(case: Case, answer: str) -> str:
+    """Return what to do, in one sentence."""
+    if not case.has_cache:
+        return "Specify a cache to judge: this is the machine alone."
+    named = f": {case.machine}" if case.scenario.get("cache") else ""
+    if answer == YES:
+        return f"Use this cache{named}."
+    if answer == NO:
+        return f"Do not buy this cache{named}."
+    if _endless(case):
+        return "Do not decide by this replay: neither machine keeps up with the load."
+    more = _record_more(case)
+    return f"{more[:1].upper()}{more[1:]} before you decide."
+
+
+def _record_more(case: Case) -> str:
+    """Return how much more to record."""
+    seconds, paused = _capture_s(case, case.judgement.more_ns or 0)
+    more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
+    return f"record {span(more_s * SECOND)} more{paused}"
+
+
+def _effect(case: Case, headline: str) -> Iterator[str]:
+    """Yield what the cache brings, with the interval; the most important sentence first."""
+    found = case.judgement
+    if not case.has_cache:
+        mean = case.without.figures.reads.mean_ns
+        if mean is not None and not case.without.saturated:
+            yield f"Without a cache a read takes {latency(mean)} on average."
+        return
+    if _endless(case) or not found.pairs["whole"].plain.both.count or found.too_short:
+        yield headline
+        return
+    yield f"{_saved(found)}{_worse_tail(found)}."
+    yield from _about_phases(case)
+    yield from _about_requests(case)
+
+
+def _risks(case: Case) -> Iterator[str]:
+    """Yield what could go wrong, the most important first."""
+    if not case.has_cache:
+        return
+    if not _endless(case):
+        yield from _about_dirt(case)
+    if case.cache_mode == "write-back":
+        yield "Write-back: dirty data are lost if the SSD fails, unless it is mirrored."
+    if case.warm_up.state not in (State.STEADY, State.FLAT, State.SHORT) and case.warm_up.why:
+        yield f"The cache is not steady: {case.warm_up.why}."
+    fidelity = case.fidelity
+    if not fidelity.is_known or fidelity.is_other_kind:
+        yield "The drives are models that were not checked against yours."
+    elif fidelity.likeness != "good":
+        apart = of_the_mean(fidelity.demerit)
+        yield f"The modelled disks differ from yours: latencies are {apart} from those recorded."
 
 
 def _answer(case: Case) -> tuple[str, str]:
@@ -138,9 +210,7 @@ def _answer(case: Case) -> tuple[str, str]:
         return YES, f"{gained}."
     if found.answer == NO:
         return NO, f"Not {case.machine}: {_decapitalised(gained)}."
-    seconds, paused = _capture_s(case, found.more_ns or 0)
-    more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
-    return UNSURE, f"Not yet: record {span(more_s * SECOND)} more{paused}. {gained}."
+    return UNSURE, f"Not yet: {_record_more(case)}. {gained}."
 
 
 def _saved(found: Judgement) -> str:
