@@ -194,7 +194,7 @@ def test_streams_get_what_they_can_show(monkeypatch):
     for encoding in ("ascii", "latin-1", "utf-8"):
         raw = io.BytesIO()
         with io.TextIOWrapper(raw, encoding=encoding, write_through=True) as stream:
-            write(one, stream)
+            write(one, stream, details=True)
             text = raw.getvalue().decode(encoding)
         assert text.isascii() == (encoding != "utf-8")
         assert "\x1b" not in text

@@ -35,9 +35,9 @@ def run(
 ) -> None:
     """Replay, and write the report to standard output, and JSON and HTML to files if named.
 
-    The report is the first screen; with `details` all the rest too.  With `seeds`, the replay is repeated with that many seeds.  `how` are further parameters of
-    `replay`: the start of the cache, and what is saved.  Raises RequirementError if a requirement
-    is not met.
+    The report is the first screen; with `details` all the rest too.  With `seeds`, the replay is
+    repeated with that many seeds.  `how` are further parameters of `replay`: the start of the
+    cache, and what is saved.  Raises RequirementError if a requirement is not met.
     """
     from hybridsim.show import write
     from hybridsim.studies.repeated import repeated

@@ -1,4 +1,4 @@
-"""What a cache did, in the words of those who run one of its kind.  A kind is a line below."""
+"""What a cache did, in the terms of its own tool.  A kind is a line in KINDS."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def what_it_did(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _page(result: Result) -> Iterator[tuple[str, str]]:
-    """Pages that were wanted, but not filled for the rate that is set."""
+    """Yield the fills that the configured rate declined."""
     declined = result.cached.whole.counters.get("fills_over_rate", 0)
     if declined:
         begun = result.cached.whole.counters["fills_started"]
         yield (
             LABELS["fill"],
-            f"{human_count(begun)} begun, {human_count(declined)} declined by the rate that is set",
+            f"{human_count(begun)} begun, {human_count(declined)} declined by the configured rate",
         )
 
 
 def _write_back(result: Result) -> Iterator[tuple[str, str]]:
-    """What became of dirty data, and where they have no copy."""
+    """Yield what became of dirty data, and where they are without a copy."""
     if result.scenario.get("cache_mode") != "write-back":
         return
     counters = result.cached.whole.counters
@@ -125,7 +125,7 @@ def _bcache(result: Result) -> Iterator[tuple[str, str]]:
 
 
 class Kind(NamedTuple):
-    """How to tell of caches of one kind."""
+    """How caches of one kind are reported."""
 
     units: str
     told: Callable[[Result], Iterator[tuple[str, str]]]

@@ -168,8 +168,8 @@ def bench(
     if has_cache and "%" in str(scenario.cache.size):
         hot_bytes = hot_bytes or HOT_BYTES
         scenario = scenario.with_options(cache_size=format_size(2 * hot_bytes))
-        notes.append(f"the cache is twice the hot spot, {scenario.cache.size}: the scenario says "
-                     "a share, and there is no trace to take it of")  # fmt: skip
+        notes.append(f"the cache is twice the hot spot, {scenario.cache.size}: the scenario "
+                     "specifies a share, and there is no trace to take it of")  # fmt: skip
     cache_bytes = scenario.cache.pages(0) * scenario.cache.page_bytes if has_cache else 0
     hot_bytes = hot_bytes or cache_bytes // 2 or HOT_BYTES
     setting = replace(
@@ -300,7 +300,7 @@ def _options(
 
 
 def written(jobs: Sequence[Sequence[str]]) -> Written:
-    """Return jobs as fio's command line would say them."""
+    """Return jobs as a command line of fio."""
     words = [word for number, each in enumerate(jobs) for word in (f"--name=job{number}", *each)]
     return read(words)
 

@@ -41,8 +41,8 @@ class Witness:
         self.moments: list[Moment] = []
         self._ids = Ids()
         self._page_bytes = page_bytes
-        said = {"write_price_per_thousand": round(price * 1000), "page_bytes": page_bytes}
-        policies = pair(Learned, Learned, self._ids.capacity, pages, said)
+        parameters = {"write_price_per_thousand": round(price * 1000), "page_bytes": page_bytes}
+        policies = pair(Learned, Learned, self._ids.capacity, pages, parameters)
         self._cache = Residency.new(pages, page_bytes, cutoff, *policies, self._ids.capacity)
         self._last = self._counts()
         self._now = 0

@@ -184,7 +184,7 @@ def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64
 
 
 def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
-    """Say what is passed over, and what is not as on a real machine."""
+    """Return the ignored options, and differences from a real machine."""
     notes = []
     ignored = sorted({name for job in jobs for name in job.said if name in MEANINGLESS})
     if ignored:
@@ -199,7 +199,7 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
             "ioengine=libaio keeps more under way"
         )
     if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
-        notes.append("write_iolog is passed over where read_iolog is said, as in fio")
+        notes.append("write_iolog is ignored where read_iolog is set, as in fio")
     unsaid = sorted({job.files[0] for job in jobs if not (job.has_size or job.shares.size)})
     if unsaid:
         notes.append(

@@ -171,24 +171,24 @@ def hits(
     ]
 
 
-def _skipped(trace: Any, said: str | int, page_bytes: int) -> int:
+def _skipped(trace: Any, specified: str | int, page_bytes: int) -> int:
     """Return how many requests come first and are not counted; a share takes a pass to count."""
     try:
-        if "%" not in str(said):
-            number = int(said)
+        if "%" not in str(specified):
+            number = int(specified)
         else:
-            share = parse_percent(str(said))
+            share = parse_percent(str(specified))
             number = int(share * sum(map(requests_in, accesses(trace, page_bytes))))
     except ValueError as error:
         raise UsageError(f"skip: {error}; say a number of requests, or '20%'") from None
     if number < 0:
-        raise UsageError(f"skip: {said} requests cannot be left out")
+        raise UsageError(f"skip: {specified} requests cannot be left out")
     return number
 
 
-def _budget(said: str | None, page_bytes: int) -> WriteBudget | None:
+def _budget(specified: str | None, page_bytes: int) -> WriteBudget | None:
     try:
-        return None if said is None else parse_write_budget(said, page_bytes)
+        return None if specified is None else parse_write_budget(specified, page_bytes)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -231,10 +231,10 @@ def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
     return pages
 
 
-def size_bytes(said: str | int) -> int:
+def size_bytes(specified: str | int) -> int:
     """Return a size in bytes; raise UsageError for what is none."""
     try:
-        return parse_size(said)
+        return parse_size(specified)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -1,4 +1,4 @@
-"""Policies as a caller says them: names of the registry, or classes, and what they want to know."""
+"""Policies as specified by a caller: names of the registry, or classes, with parameters."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def prepare(
 
 
 def prefix_of(output: str | None, disk: Disk) -> Path:
-    """Return what the files' names begin with: as said, in the folder said, or the disk's name."""
+    """Return the prefix of the files: as specified, in the specified folder, or the disk's name."""
     prefix = Path(output or disk.name)
     if prefix.is_dir():
         return prefix / disk.name

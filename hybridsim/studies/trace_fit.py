@@ -1,4 +1,4 @@
-"""Make a stand-in for a trace, and say how like it is."""
+"""Create a stand-in for a trace, and report how similar it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cache is to begin with: the pages that an earlier trace or a saved cache says."""
+"""The pages that a cache starts with: from an earlier trace or a saved cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAME_POLICY = "with the admission and replacement of then, in [cache], it goes o
 
 
 class Begin(NamedTuple):
-    """Pages to begin with, and what the reader must know of them."""
+    """The pages to start with, and warnings about them."""
 
     warm: WarmStart
     source: str
@@ -55,7 +55,7 @@ def begin(
         return _saved(source, said, pages, ssd_kept)
     if ssd_kept:
         raise UsageError(
-            f"--ssd-kept: {source.name} is a trace, which tells what was used but not what an SSD "
+            f"--ssd-kept: {source.name} is a trace, which records requests but not what an SSD "
             "has; begin from a file of --save-cache"
         )
     # A few more than there is room for tell nothing: the trace is ranked for this size.

@@ -1,8 +1,8 @@
 """One measurement held against another.
 
 Shares are of the real value.  Counters are compared every ten seconds, or where they were sampled
-more rarely, at those samples: the row tells the worst, as a share of the real one's last value.
-So is the hit ratio of each ten seconds; its row tells the worst difference.
+more rarely, at those samples: the row has the worst, as a share of the real one's last value.
+So is the hit ratio of each ten seconds; its row has the worst difference.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
     return np.asarray(np.where(counted >= FEWEST, hit / np.maximum(counted, 1), np.nan))
 
 
-# What is left.
+# The remaining differences.
 
 
 def _note_lengths(found: Comparison) -> None:
@@ -181,7 +181,7 @@ def _note_differences(found: Comparison) -> None:
 
 
 def _alone(one: Measurement, other: Measurement) -> Iterator[tuple[Name, str]]:
-    """Yield what one run tells and the other does not."""
+    """Yield what only one of the runs reports."""
     for name in one.figures:
         if name not in other.figures:
             yield name, name.measure

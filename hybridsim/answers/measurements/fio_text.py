@@ -44,7 +44,7 @@ PREFIXES = "KMGTP"
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file has a report of fio in it."""
+    """Return whether a file has a report of fio in it."""
     is_whole = "(groupid=" in head and "jobs=" in head
     return (
         is_whole
@@ -53,7 +53,7 @@ def detect(name: str, head: str) -> bool:
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return what a report tells; raises MeasurementError where that is nothing."""
+    """Parse a report; raise MeasurementError if it has no figures."""
     page = Page(name)
     for line in text.splitlines():
         page.take(line.strip())
@@ -135,7 +135,7 @@ class Page:
             self._issued(line)
 
     def finish(self) -> None:
-        """Work out what the lines did not say but follows."""
+        """Derive values that the lines do not state."""
         figures = self.found.figures
         for name in [each for each in figures if each.measure == RUNTIME]:
             seconds = figures[name] / 1e9
