@@ -19,7 +19,7 @@ def units(result: Result) -> str:
 def what_it_did(result: Result) -> Iterator[tuple[str, str]]:
     """Return (label, text) of what a cache did, where there is one."""
     if rows(result):
-        yield from _kind(result).told(result)
+        yield from _kind(result).report(result)
         yield from _write_back(result)
 
 
@@ -128,7 +128,7 @@ class Kind(NamedTuple):
     """How caches of one kind are reported."""
 
     units: str
-    told: Callable[[Result], Iterator[tuple[str, str]]]
+    report: Callable[[Result], Iterator[tuple[str, str]]]
 
 
 KINDS = {

@@ -16,7 +16,7 @@ from hybridsim.show.warm_start import warm_start
 
 def findings(result: Result) -> list[tuple[str, str]]:
     """Return (label, text) of each finding, in order of interest."""
-    told = (
+    finders = (
         _iops,
         warm_start,
         _misses,
@@ -28,7 +28,7 @@ def findings(result: Result) -> list[tuple[str, str]]:
         _rebuild,
         _model,
     )
-    return [row for tell in told for row in tell(result)]
+    return [row for finder in finders for row in finder(result)]
 
 
 def _iops(result: Result) -> Iterator[tuple[str, str]]:
@@ -125,8 +125,8 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
 
 def _controller(result: Result) -> Iterator[tuple[str, str]]:
     """What went through the DRAM of a RAID controller."""
-    told = rows(result) or [(LABELS["none"], result.phases["none"])]
-    label, phase = told[-1]
+    shown = rows(result) or [(LABELS["none"], result.phases["none"])]
+    label, phase = shown[-1]
     counted = phase.counters
     destages = counted.get("controller_destages")
     if destages is None:

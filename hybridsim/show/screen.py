@@ -69,9 +69,9 @@ def width(stream: TextIO | None = None) -> int:
 
     Never fewer than NARROWEST: narrower terminals wrap.
     """
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said):
-        return max(int(said), NARROWEST)
+    specified = os.environ.get("COLUMNS", "")
+    if specified.isdecimal() and int(specified):
+        return max(int(specified), NARROWEST)
     if stream is None or not stream.isatty():
         return USUAL
     return max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST)

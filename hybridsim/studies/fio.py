@@ -49,10 +49,10 @@ def fio(
 ) -> FioResult:
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
-    With `runs` all of it is done so many times, one after the other, and the cache stays warm.
-    `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
-    for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio
-    3.33, or with `seeding="newer"` of releases since.  With `real` it does as a real run did; a
+    With `runs` all jobs are run that many times, one after the other, and the cache stays warm.
+    `tell` is called with the progress, first at the start; `interpreted` runs the loop as plain
+    Python, for small jobs.  If not `cached` it is the machine without its cache.  Offsets are
+    those of fio 3.33, or with `seeding="newer"` of releases since.  With `real` it does as a real run did; a
     cache that is to be stopped and started is so, warm, if its kind knows how.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """

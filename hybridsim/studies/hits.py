@@ -281,7 +281,7 @@ class Cache:
         jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
 
     def holds(self, ids: Int32s) -> Bytes:
-        """Tell of each of these pages whether it is there now: 1 or 0."""
+        """Return for each page whether it is cached: 1 or 0."""
         present = self._state.present
         known = ids < len(present)
         found = np.zeros(len(ids), np.uint8)
@@ -328,7 +328,7 @@ class Feed:
     """Lets caches see the same accesses, a part after the other; the future after the past."""
 
     def __init__(self, caches: list[Cache], skip: int = 0) -> None:
-        """Begin with empty caches; they count after so many requests."""
+        """Start with empty caches; counting starts after the skipped requests."""
         self._skip, self._is_counting = skip, not skip
         self._counted_from = 0  # of the parts kept
         self._at_once = [cache for cache in caches if not cache.knows_the_future]
@@ -366,7 +366,7 @@ class Feed:
             self._kept.append((found, part))
 
     def finish(self) -> int:
-        """Let those that know the future go through all of it; return the distinct pages."""
+        """Run the policies that need the future accesses; return the number of distinct pages."""
         if not self._is_counting:
             raise UsageError("skip: the trace has no more requests; leave out fewer, or '20%'")
         if self._kept:

@@ -26,7 +26,7 @@ SMALL = 8  # pages: the smallest miniature that is simulated unasked
 GROUPS = 16  # of pages, by hash: their spread estimates the error of a sample
 PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
 OCTAVES = 48
-POINTS = 64  # sizes at which a curve is given, where nothing else is asked
+POINTS = 64  # default number of sizes of a curve
 SPAN = 1 << 40  # of the spatial hash
 CONFIDENCE = 2.0  # standard errors, about 95 %
 
@@ -69,7 +69,7 @@ class Curve:
         return float(self.miss_ratio[index]) if index >= 0 else 1.0
 
     def thinned(self, points: int) -> Curve:
-        """Return the curve at no more than so many sizes, evenly spread over their logarithms."""
+        """Return the curve at a limited number of sizes, evenly spread over their logarithms."""
         if len(self.pages) <= points:
             return self
         wanted = spread_sizes(int(self.pages[-1]), points)
@@ -78,7 +78,7 @@ class Curve:
         return replace(self, **dict(zip(("pages", "miss_ratio", "error"), columns)))
 
     def to_dict(self, points: int | None = None) -> dict[str, Any]:
-        """Return all of it for JSON, or no more than so many sizes; the knee is that of all."""
+        """Return the curve for JSON, optionally at fewer sizes; the knee is that of all."""
         names = ("policy", "admission", "page_bytes", "accesses", "sampled", "distinct", "rate")
         thin = self if points is None else self.thinned(points)
         columns = zip(thin.pages.tolist(), thin.miss_ratio.tolist(), thin.error.tolist())
@@ -131,11 +131,11 @@ def miss_ratio_curve(
 
 
 class Sample:
-    """Which pages are looked at: those whose hash lies below a threshold."""
+    """The sampled pages: those whose hash lies below a threshold."""
 
     def __init__(self, specified: str | int | float | None) -> None:
         """Take a share, a number of pages, or None for all."""
-        self.pages = 0  # at most so many; 0: any number
+        self.pages = 0  # the maximum; 0: no limit
         self.threshold = SPAN
         try:
             share = self._share(specified)

@@ -23,7 +23,7 @@ SEEDS_MAX = 1000
 def repeated(
     trace: Trace, scenario: Scenario, seeds: int, report: Report | None = None, **how: Any
 ) -> Result:
-    """Replay with so many seeds, from the scenario's on; return the first result, and in its
+    """Replay with `seeds` seeds, starting with the scenario's; return the first result, and in its
     verdict the means over all of them with 95% intervals.
 
     Without randomness it is replayed once, and the verdict reports this.  A requirement is

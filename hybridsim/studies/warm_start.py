@@ -58,7 +58,7 @@ def begin(
             f"--ssd-kept: {source.name} is a trace, which records requests but not what an SSD "
             "has; begin from a file of --save-cache"
         )
-    # A few more than there is room for tell nothing: the trace is ranked for this size.
+    # Pages beyond the capacity are not ranked: the trace is ranked for this size.
     best = ranked(source, said.page_bytes, pages, said.sequential_cutoff_bytes)
     if not len(best):
         raise TraceError(f"{source.name}: no reads in it that a cache would keep")
@@ -97,7 +97,7 @@ def _saved(source: SavedCache, said: Cache, pages: int, ssd_kept: bool) -> Begin
         return found._replace(warm=found.warm._replace(memory=memory))
     if source.granule_bytes != said.granule_bytes:
         raise UsageError(
-            f"--ssd-kept: {source.name} knows parts of pages of {human_size(source.granule_bytes)},"
+            f"--ssd-kept: {source.name} has parts of pages of {human_size(source.granule_bytes)},"
             f" this cache of {human_size(said.granule_bytes)}: use the --cache-mode and sub_page "
             "that it was saved with, or have the pages loaded anew without --ssd-kept"
         )

@@ -85,8 +85,8 @@ def _distributions(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
             continue
         for word, measure in (("KS", distance), ("demerit", demerit)):
             error = measure(real, simulated)
-            told = name._replace(measure=f"{name.measure} {word}")
-            yield Row(told, None, None, error, tolerances.of(word))
+            row_name = name._replace(measure=f"{name.measure} {word}")
+            yield Row(row_name, None, None, error, tolerances.of(word))
 
 
 def _counters(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
@@ -124,10 +124,10 @@ def _hit_ratios(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
             _interval_ratio(*(run.counters[name].at(times) for name in (hits, misses)))
             for run in (found.real, found.simulated)
         ]
-        told = ~np.isnan(ratios[0]) & ~np.isnan(ratios[1])
-        if not told.any():
+        present = ~np.isnan(ratios[0]) & ~np.isnan(ratios[1])
+        if not present.any():
             continue
-        worst = int(np.abs(np.where(told, ratios[1] - ratios[0], 0)).argmax())
+        worst = int(np.abs(np.where(present, ratios[1] - ratios[0], 0)).argmax())
         real, simulated = (float(each[worst]) for each in ratios)
         name = Name("", CACHE, f"{HIT_RATIO} each 10 s")
         yield Row(name, real, simulated, simulated - real, tolerances.of(name.measure, HIT_RATIO))

@@ -1,6 +1,6 @@
 """fio's report for people: of 1.x and 2.x as in the documents of the reference systems, and of 3.x.
 
-Lines that lack a part, as where a page has lost its emphasised words, tell what is left of them.
+Of lines that lack a part, such as emphasised words lost on a web page, the rest is read.
 Where a page shows no more than the lines of results, jobs have the names of the commands above.
 """
 
@@ -143,8 +143,8 @@ class Page:
                 known, whole = name._replace(measure=measure), name._replace(measure=of)
                 if known not in figures and figures.get(whole) and seconds:
                     figures[known] = figures[whole] / seconds
-                    said = f"{known}: from {of} and {RUNTIME}, as its line does not say it"
-                    self.found.notes.append(f"{self.found.sources[0]}: {said}")
+                    remark = f"{known}: from {of} and {RUNTIME}, as its line does not state it"
+                    self.found.notes.append(f"{self.found.sources[0]}: {remark}")
 
     def _begin(self, name: str, group: int) -> None:
         again = self.found.jobs.count(name)
