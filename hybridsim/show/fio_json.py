@@ -152,7 +152,7 @@ def _latency(measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:
 
 
 def percentiles(measured: Measured, job: Job) -> dict[float, int]:
-    """Return the latency at each percent that the job wants: its bin's middle, as fio reports it."""
+    """Return the latency at each requested percentile: the middle of its bin, as in fio."""
     bins = measured.latency.by_value()
     values, counts = list(bins), np.cumsum(list(bins.values()))
     found = {}

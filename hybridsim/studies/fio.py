@@ -52,9 +52,9 @@ def fio(
     With `runs` all jobs are run that many times, one after the other, and the cache stays warm.
     `tell` is called with the progress, first at the start; `interpreted` runs the loop as plain
     Python, for small jobs.  If not `cached` it is the machine without its cache.  Offsets are
-    those of fio 3.33, or with `seeding="newer"` of releases since.  With `real` it does as a real run did; a
-    cache that is to be stopped and started is so, warm, if its kind knows how.
-    Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
+    those of fio 3.33, or with `seeding="newer"` of releases since.  With `real` the run repeats
+    what a real run did: a cache that was stopped and started there is restarted warm, if its kind
+    supports it.
     """
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
     capacity_bytes = scenario.backing.held_bytes
