@@ -55,6 +55,7 @@ def fio(
     those of fio 3.33, or with `seeding="newer"` of releases since.  With `real` the run repeats
     what a real run did: a cache that was stopped and started there is restarted warm, if its kind
     supports it.
+    Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
     capacity_bytes = scenario.backing.held_bytes
