@@ -51,7 +51,7 @@ def test_the_report_shows_costs_and_the_source_of_the_prices(tmp_path):
     assert "Cost" in Parsed(page).headings
     assert f"<td>{money(costs.disks_cost + costs.ssds_cost, 'EUR')}</td>" in page
     assert "0.02 EUR per GB of disk and 0.1 EUR of SSD, of 2026-11: prices of the scenario" in page
-    words = " ".join(render(replay).split())
+    words = " ".join(render(replay, details=True).split())
     assert f"{money(costs.per_saved_ms, 'EUR')} per ms saved of reads · prices of 2026-11" in words
 
 
@@ -60,7 +60,7 @@ def test_catalog_prices_appear_in_the_report_only(tmp_path):
     assert not costs.is_own
     page = of(plain(replay.to_dict()))
     assert "prices of the catalog, as the scenario has no [price]" in page
-    assert "per ms saved" not in render(replay)
+    assert "per ms saved" not in render(replay, details=True)
 
 
 def test_no_costs_are_shown_for_unknown_prices_or_without_a_cache(tmp_path):

@@ -69,7 +69,7 @@ def test_warm_up_states_have_an_entry():
 
 
 def test_the_first_words_of_report_rows_have_an_entry():
-    text = render(result(Load(seconds=300)))
+    text = render(result(Load(seconds=300)), details=True)
     for line in text.splitlines():
         label = re.match(r"([A-Za-z0-9.]+(?:[ -][A-Za-z0-9]+)*?)(?: <|:|  )", line)
         if label and not line.startswith(("100%", " 50%")):

@@ -307,7 +307,7 @@ def test_a_user_policy_can_be_plain_or_compiled():
         ({"cache_size": "ten"}, "not a size"),
         ({"cache_size": 0.1}, "'10%' of the pages"),
         ({"cache_size": 1000}, "a number alone is bytes; .* '1000 pages'"),
-        ({"replacement": Belady.new(9, 2)}, "an object of Belady: say Belady"),
+        ({"replacement": Belady.new(9, 2)}, "an object of Belady: specify Belady"),
         ({"toches": 3}, "no policy has a parameter 'toches': did you mean 'touches'"),
         ({"skip": "some", "cache_size": "2 pages"}, "say a number of requests, or '20%'"),
         ({"skip": -1, "cache_size": "2 pages"}, "-1 requests cannot be left out"),

@@ -227,7 +227,7 @@ def test_reasons_over_time_add_up_to_all_reads_that_missed():
 
 def test_text_json_and_html_of_one_run_agree(pages):
     document, text = pages["replay"]
-    words = " ".join(render(replayed()).split())
+    words = " ".join(render(replayed(), details=True).split())
     headline = document["verdict"]["headline"]
     assert headline in words
     assert headline in text

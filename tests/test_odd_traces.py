@@ -65,6 +65,7 @@ def test_a_replay_completes_each_request_once(odd):
         counters = machine.whole.counters
         assert all(number >= 0 for number in counters.values())
     assert render(result)
+    assert render(result, details=True)
 
 
 def test_each_access_is_a_hit_or_a_miss(odd):

@@ -142,6 +142,7 @@ def test_a_single_request_is_replayed_with_an_unsure_verdict(tmp_path):
     result = replay(csv_trace(tmp_path / "one.csv", [(0, "R", 4096, 4096)]))
     assert result.verdict.answer == "unsure"
     assert render(result)
+    assert render(result, details=True)
 
 
 def test_large_offsets_and_long_pauses_are_replayed(tmp_path):

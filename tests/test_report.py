@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def found(request):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_every_report_fits_and_holds_only_numbers(found, width):
-    text = render(found, width=width)
+    text = render(found, width=width, details=True)
     assert max(len(line) for line in text.splitlines()) <= width
     assert not re.search(r"\b(nan|inf|None)\b", text)
     assert text.index("VERDICT") < text.index("reads  ")
@@ -54,10 +55,10 @@ def test_every_report_fits_and_holds_only_numbers(found, width):
 
 
 def test_every_report_can_be_ascii(found):
-    text = render(found, ascii_only=True)
+    text = render(found, ascii_only=True, details=True)
     assert text.isascii()
     assert "?" not in text.replace("mean?", "").replace("sequential?", "")
-    assert len(text.splitlines()) == len(render(found).splitlines())
+    assert len(text.splitlines()) == len(render(found, details=True).splitlines())
 
 
 def test_every_json_is_valid_and_adds_up(found):
@@ -87,14 +88,14 @@ def test_in_open_loop_both_machines_are_compared_over_the_same_requests(found):
 
 def test_a_warm_report_reads_like_this():
     warnings = [Warning("drops", "1,204 events were dropped.", "See `hybridsim explain drops`.")]
-    text = render(result(CASES["warm"], warnings=warnings, seed=7))
+    text = render(result(CASES["warm"], warnings=warnings, seed=7), details=True)
     lines = text.splitlines()
     head = "trace        db01.blk · 60.0 k requests · 1h · 70% reads · touches 812 GiB"
-    assert lines[0] == head
-    assert lines[1].strip() == "⚠ 1 thing to know: see `notes`"
+    assert lines[lines.index(head) + 1].strip() == "⚠ 1 warning: see `notes`"
     note = "⚠ 1,204 events were dropped. (See `hybridsim explain drops`.)"
     assert next(line for line in lines if line.startswith("notes")).endswith(note)
-    assert "VERDICT      Yes. A request takes" in text
+    assert lines[0].startswith("VERDICT      Yes. Use this cache")
+    assert "gain         A request takes" in text
     for words in (
         "▲ warm", "50% after", "steady at 93%", "no cache", "cold < ", "first touch", "rated life",
         "seek 50%", "seed 7", "hybridsim explain WORD",
@@ -102,10 +103,59 @@ def test_a_warm_report_reads_like_this():
         assert words in text, words
 
 
+ORDER = ("VERDICT", "gain", "cost", "risks", "assumed", "next")
+
+
+@pytest.mark.parametrize("width", [40, 72, 80, 120])
+def test_the_first_screen_answers_in_order_and_fits(found, width):
+    lines = render(found, width=width).splitlines()
+    assert sum(max(-(-len(line) // width), 1) for line in lines) <= (24 if width > 40 else 40)
+    heads = [line.split()[0].lower() for line in lines if line and line[0] != " "]
+    places = [heads.index(label.lower()) for label in ORDER]
+    assert places == sorted(places)
+    commands = ("  sudo ", "  hybridsim ")
+    assert all(len(line) <= width for line in lines if not line.startswith(commands))
+    assert "--details" in "".join(lines)
+
+
+def test_the_first_screen_states_gain_with_its_interval_price_risks_and_assumptions():
+    one = result(CASES["warm"], scenario={**SCENARIO, "cache": "64 GiB", "mode": "open"})
+    words = " ".join(render(one).split())
+    judged = one.judgement
+    assert "Yes. Use this cache: 64 GiB." in words
+    assert f"90%: {judged.low:.2f} to {judged.high:.2f}" in words
+    assert "The price is unknown" in words
+    assert "The drives are models that were not checked against yours." in words
+    assert "recorded times" in words
+    cost = {
+        "is_own": False,
+        "ssds": "1 x 1.92 TB",
+        "ssds_cost": 151.7,
+        "price": {"currency": "USD", "date": "2024/25"},
+    }
+    words = " ".join(render(replace(one, cost=cost)).split())
+    assert "$152 for the SSD, bought whole (1 x 1.92 TB; prices of the catalog, 2024/25)" in words
+
+
+def test_long_names_texts_and_commands_do_not_push_answers_off_the_first_screen():
+    warnings = [Warning(str(number), "word " * 400, "") for number in range(9)]
+    for case in CASES:
+        one = result(
+            CASES[case],
+            trace={**TRACE, "name": "n" * 5000, "arguments": ["a" * 9000]},
+            scenario={**SCENARIO, "cache": "c" * 3000, "summary": "s " * 2000},
+            warnings=warnings,
+        )
+        lines = render(one).splitlines()
+        assert sum(max(-(-len(line) // 80), 1) for line in lines) <= 24
+        labels = [line.split()[0] for line in lines if line and line[0] != " "]
+        assert labels == list(ORDER)
+
+
 def test_a_row_shows_the_figures_of_its_phase():
     one = result(CASES["warm"])
     reads = one.phases["warm"].figures.reads
-    row = next(line for line in render(one).splitlines() if line.startswith("warm  "))
+    row = next(line for line in render(one, details=True).splitlines() if line.startswith("warm  "))
     for number in (reads.mean_ns, reads.percentile(50), reads.percentile(99), reads.max_ns):
         assert latency(number) in row
     assert percent(one.phases["warm"].figures.hit_ratio) in row
@@ -113,7 +163,7 @@ def test_a_row_shows_the_figures_of_its_phase():
 
 
 def test_an_endless_queue_has_no_latency():
-    text = render(result(CASES["saturated"]))
+    text = render(result(CASES["saturated"]), details=True)
     row = next(line for line in text.splitlines() if line.startswith("no cache  "))
     assert row.split()[-6:] == [NONE] * 5 + ["100%"]
     assert "explain saturated" in text
@@ -124,6 +174,7 @@ def test_an_empty_trace_has_a_report_too():
     empty = conclude(TRACE, SCENARIO, Collector(), {}, Collector(), {})
     assert empty.verdict.answer == "no"
     assert "VERDICT" in render(empty)
+    assert "VERDICT" in render(empty, details=True)
     data = json.loads(empty.to_json())
     assert {len(values) for values in columns(data["series"])} == {0}
 
@@ -133,6 +184,7 @@ def test_counters_and_descriptions_may_be_missing():
     bare = conclude({}, {}, collected(cached), {}, collected(plain), {})
     assert bare.wear is None
     assert "VERDICT" in render(bare)
+    assert "VERDICT" in render(bare, details=True)
     json.loads(bare.to_json())
 
 
@@ -142,7 +194,7 @@ def test_streams_get_what_they_can_show(monkeypatch):
     for encoding in ("ascii", "latin-1", "utf-8"):
         raw = io.BytesIO()
         with io.TextIOWrapper(raw, encoding=encoding, write_through=True) as stream:
-            write(one, stream)
+            write(one, stream, details=True)
             text = raw.getvalue().decode(encoding)
         assert text.isascii() == (encoding != "utf-8")
         assert "\x1b" not in text
@@ -196,7 +248,7 @@ def test_without_a_cache_the_machine_is_shown_alone(mode):
     found = result(SHORT, scenario={**SCENARIO, "cache_pages": 0, "mode": mode})
     assert found.verdict.answer == "unsure"
     assert "no cache to judge" in found.verdict.headline
-    text = render(found)
+    text = render(found, details=True)
     assert "with cache" not in text
     assert "SSD writes" not in text
     assert "--cache page" in text

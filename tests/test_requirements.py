@@ -136,9 +136,10 @@ def test_requirements_of_reads_need_a_trace_with_reads():
 
 def test_report_and_json_show_which_requirements_are_met(answer):
     held = answer.held_against(parse_all(["mean<1s", "hit>99%"]))
-    report = render(held)
+    report = render(held, details=True)
     assert "✓ mean<1s" in report
     assert "✗ hit>99%" in report
-    assert render(held, ascii_only=True).isascii()
+    assert "✗ required: hit>99%" in render(held)
+    assert render(held, details=True, ascii_only=True).isascii()
     rows = json.loads(held.to_json())["require"]
     assert [(each["expr"], each["ok"]) for each in rows] == [("mean<1s", True), ("hit>99%", False)]

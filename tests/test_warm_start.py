@@ -422,7 +422,7 @@ class TestReplay:
             beginning = begun.beginning
             assert beginning.is_kept == kept
             assert beginning.remembers
-            assert "what the policy had learned" in render(begun)
+            assert "what the policy had learned" in render(begun, details=True)
             assert beginning.used_share > 0.1
             assert beginning.first_hit_ratio > beginning.cold_first_hit_ratio + 0.05
             # Relative to its own, higher final hit ratio: with preloading t90 may be later.
@@ -432,7 +432,7 @@ class TestReplay:
                 )
             assert begun.cached.end_ns < cold.cached.end_ns
             assert beginning.cold_warm_up.reached_ns == cold.warm_up.reached_ns
-            assert ("kept on the SSD" in render(begun)) == kept
+            assert ("kept on the SSD" in render(begun, details=True)) == kept
 
     def test_a_trace_can_select_the_pages_to_preload(self):
         begun = replay(Trace.read(SMALL), warm_start=Trace.read(SMALL))
@@ -440,12 +440,12 @@ class TestReplay:
         assert 0 < beginning.there <= beginning.chosen
         document = json.loads(begun.to_json())["warm_start"]
         assert document["counters"]["pages_preloaded"] == beginning.there
-        assert "pages loaded" in render(begun)
+        assert "pages loaded" in render(begun, details=True)
 
     def test_a_cold_start_reports_no_warm_start(self, state):
         cold = state[1]
         assert json.loads(cold.to_json())["warm_start"] is None
-        assert "warm start" not in render(cold)
+        assert "warm start" not in render(cold, details=True)
         assert "pages_kept" not in cold.phases["whole"].counters
 
     def test_a_smaller_cache_keeps_the_best_pages(self, state):

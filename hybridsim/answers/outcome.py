@@ -193,7 +193,7 @@ class Outcome:
     def _covered_ns(self) -> npt.NDArray[np.int64]:
         """How much of each bin passed before all was done: the last one is seldom whole.
 
-        What is left of it counts as an eighth at least, so that one request is no peak.
+        The last bin counts as at least an eighth, so that one request is no peak.
         """
         width = self.collector.width_ns
         left = self.collector.last_done_ns - self._edges()[:-1]

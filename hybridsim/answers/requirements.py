@@ -1,8 +1,8 @@
-"""What a machine must reach, as people say it: 'p99.warm<8ms', 'hit>80%', 'dwpd<1', 'warmup<1h'.
+"""What a machine must reach, as text: 'p99.warm<8ms', 'hit>80%', 'dwpd<1', 'warmup<1h'.
 
 A requirement is MEASURE[.reads|.writes][.PHASE], one of < <= > >=, and a value with its unit.
-Latencies (mean, max, p50, p99.9 ...) are of reads and hit ratios of the warm phase, unless said
-otherwise.  What cannot be known, such as a latency in an endless queue, is not met.
+Latencies (mean, max, p50, p99.9 ...) are of reads and hit ratios of the warm phase, unless
+specified otherwise.  What cannot be known, such as a latency in an endless queue, is not met.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Measure:
 
     @property
     def is_share(self) -> bool:
-        """Whether its values are shares, told in per cent."""
+        """Whether its values are shares, printed in per cent."""
         return _unit(self.measure) is SHARE
 
     def worded(self, value: float | None) -> str:
@@ -221,7 +221,7 @@ class Checked:
 
 
 def parse(text: str) -> Requirement:
-    """Return the requirement that a text says; raise UsageError for what is none."""
+    """Parse a requirement; raise UsageError for an invalid one."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is no requirement: write for instance {EXAMPLE}")
@@ -235,26 +235,26 @@ def parse(text: str) -> Requirement:
 
 
 def parse_measure(text: str) -> Measure:
-    """Return the measure that a text says; raise UsageError for what is none."""
+    """Parse a measure; raise UsageError for an invalid one."""
     if not _NAME.fullmatch(text):
         raise UsageError(f"{text!r} is no measure: write for instance mean, p99.warm or dwpd")
     return Measure(text, *_said(text, text))
 
 
 def parse_all(texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements that texts say."""
+    """Parse requirements."""
     return [parse(text) for text in texts]
 
 
 def check_answerable(require: Iterable[Requirement], reads: int, writes: int) -> None:
-    """Raise UsageError for what a trace of so many reads and writes says nothing about."""
+    """Raise UsageError if the trace lacks the reads or writes that a requirement is about."""
     for each in require:
         if {"reads": reads, "writes": writes}.get(each.is_of) == 0:
-            raise UsageError(f"the trace has no {each.is_of}, so it cannot tell {each.text!r}")
+            raise UsageError(f"the trace has no {each.is_of}, so it cannot answer {each.text!r}")
 
 
 def has_direction(measure: str) -> bool:
-    """Tell whether a measure is of reads or of writes."""
+    """Return whether a measure is of reads or of writes."""
     return measure not in UNITS or measure in OF_REQUESTS
 
 

@@ -1,4 +1,4 @@
-"""The answer to one replay: both machines, the warm-up, the verdict, and all of it as JSON."""
+"""The result of one replay: both machines, the warm-up, the verdict, and all of it as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 
 @dataclass(frozen=True)
 class Warning:
-    """Something the reader must know to trust the figures, and how to mend it."""
+    """A doubt about the figures, and how to resolve it."""
 
     code: str
     text: str
@@ -41,7 +41,7 @@ class Warning:
 
 @dataclass(frozen=True)
 class Result:
-    """What a replay found.  Phases have names; without the cache they begin with `none`."""
+    """The result of a replay.  Phases have names; without the cache they begin with `none`."""
 
     trace: Mapping[str, Any]
     scenario: Mapping[str, Any]
@@ -110,13 +110,13 @@ def conclude(
     recorded: Distribution | None = None,
     goal: str = "time",
 ) -> Result:
-    """Bring two runs of one trace to their result: the machine with the cache, and without.
+    """Return the result of two runs of one trace: with the cache, and without.
 
-    Read of `trace`: name, span_ns, active_ns, footprint_bytes, has_completions.  Of `scenario`:
-    summary, file, mode (open, closed, think), speed, cache_mode, cache_bytes, cache_pages,
-    endurance_bytes and capacity_bytes (of all SSDs), and dirty_marks (see dirt.marks).
+    Keys of `trace`: name, span_ns, active_ns, footprint_bytes, has_completions.
+    Keys of `scenario`: summary, file, mode (open, closed, think), speed, cache_mode, cache_bytes,
+    cache_pages, endurance_bytes and capacity_bytes (of all SSDs), dirty_marks (see dirt.marks).
     Each may be absent; both go into the JSON as they are.  `recorded` are the latencies
-    that the trace tells, to hold the model without its cache against.  `goal` is one of
+    recorded in the trace, with which the model without its cache is compared.  `goal` is one of
     goals.GOALS.
     """
     is_open = scenario.get("mode", "open") == "open"
@@ -150,7 +150,7 @@ def conclude(
 
 
 def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:
-    """What the judge sees of a machine."""
+    """Return what the judge compares of a machine."""
     columns = {name: outcome.counters.column(name) for name in outcome.counters}
     pages = scenario.get("cache_pages") or 0
     page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0

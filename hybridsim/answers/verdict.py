@@ -1,8 +1,7 @@
-"""Should this load get this cache?  yes, no or unsure, in words that an admin uses.
+"""Should this load get this cache?  yes, no or unsure, in the words of an administrator.
 
-The answer is the judge's (judge.py): it holds both machines' figures of the same requests against
-each other.  Only where a queue grows without end is there no gain to be told, and what counts is
-who keeps up.
+The answer is the judge's (judge.py), which compares the same requests on both machines.  Where a
+queue grows without end no gain is defined, and the answer is which machine keeps up.
 """
 
 from __future__ import annotations
@@ -20,18 +19,19 @@ from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
 
-TIMES = 1.5  # from here on a change is told as times, below in per cent
+TIMES = 1.5  # from here on a change is printed as a factor, below in per cent
 SAME = 0.05  # a change by less is none
 MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
 MANY = 0.4  # of the requests: writes that the disks are kept busy with
 NOTICEABLE = 0.1
-APART = 1.15  # times: gains of two phases that differ by more are told apart
+FEW = 0.01  # of the requests: reads or writes not mentioned on the first screen
+APART = 1.15  # times: gains of two phases that differ by more are both printed
 SHORTEST_NS = 30 * SECOND  # of simulated time
-# Of a capture that is advised: ten minutes show something, nobody waits for more than a week.
+# Limits of the advised capture: ten minutes to a week.
 SHORTEST_S, LONGEST_S = 600, 7 * 86400
-AT_WORK = 0.5  # of a capture: less, and its pauses are told
-MISSES = (  # why, of how many reads at least it is told, and how
+AT_WORK = 0.5  # of a capture: if active for less, its pauses are mentioned
+MISSES = (  # reason, minimum share of the reads, text
     (Reason.COLD, MOSTLY, "touch data for the first time; no cache has that"),
     (Reason.SEQUENTIAL, MOSTLY, "are sequential: disks are good at those; the cache skips them"),
     (Reason.EVICTED, NOTICEABLE, "want data that was evicted: the cache is too small for them"),
@@ -49,13 +49,21 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer, the sentence that says it, what it rests on, and what to do next."""
+    """The answer, its headline, the reasons, and what to do next.
+
+    action, effect, risks and basis are the same in the order of the terminal's first screen: what
+    to do, what it brings, what could go wrong, what was assumed.
+    """
 
     answer: str
     headline: str
     reasons: list[str] = field(default_factory=list)
     advice: list[Step] = field(default_factory=list)
     confidence: dict[str, Any] = field(default_factory=dict)
+    action: str = ""
+    effect: list[str] = field(default_factory=list)
+    risks: list[str] = field(default_factory=list)
+    basis: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -113,11 +121,75 @@ class Case:
 
 
 def judge(case: Case) -> Verdict:
-    """Answer for this case."""
+    """Return the verdict of this case."""
     answer, headline = _answer(case)
     return Verdict(
-        answer, headline, list(_reasons(case, answer)), list(_advice(case)), _confidence(case)
+        answer,
+        headline,
+        list(_reasons(case, answer)),
+        list(_advice(case)),
+        _confidence(case),
+        _action(case, answer),
+        list(_effect(case, headline)),
+        list(_risks(case)),
+        [f"Compared: {_compared(case)}."] if case.has_cache else [],
     )
+
+
+def _action(case: Case, answer: str) -> str:
+    """Return what to do, in one sentence."""
+    if not case.has_cache:
+        return "Specify a cache to judge: this is the machine alone."
+    named = f": {case.machine}" if case.scenario.get("cache") else ""
+    if answer == YES:
+        return f"Use this cache{named}."
+    if answer == NO:
+        return f"Do not buy this cache{named}."
+    if _endless(case):
+        return "Do not decide by this replay: neither machine keeps up with the load."
+    more = _record_more(case)
+    return f"{more[:1].upper()}{more[1:]} before you decide."
+
+
+def _record_more(case: Case) -> str:
+    """Return how much more to record."""
+    seconds, paused = _capture_s(case, case.judgement.more_ns or 0)
+    more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
+    return f"record {span(more_s * SECOND)} more{paused}"
+
+
+def _effect(case: Case, headline: str) -> Iterator[str]:
+    """Yield what the cache brings, with the interval; the most important sentence first."""
+    found = case.judgement
+    if not case.has_cache:
+        mean = case.without.figures.reads.mean_ns
+        if mean is not None and not case.without.saturated:
+            yield f"Without a cache a read takes {latency(mean)} on average."
+        return
+    if _endless(case) or not found.pairs["whole"].plain.both.count or found.too_short:
+        yield headline
+        return
+    yield f"{_saved(found)}{_worse_tail(found)}."
+    yield from _about_phases(case)
+    yield from _about_requests(case, FEW)
+
+
+def _risks(case: Case) -> Iterator[str]:
+    """Yield what could go wrong, the most important first."""
+    if not case.has_cache:
+        return
+    if not _endless(case):
+        yield from _about_dirt(case)
+    if case.cache_mode == "write-back":
+        yield "Write-back: dirty data are lost if the SSD fails, unless it is mirrored."
+    if case.warm_up.state not in (State.STEADY, State.FLAT, State.SHORT) and case.warm_up.why:
+        yield f"The cache is not steady: {case.warm_up.why}."
+    fidelity = case.fidelity
+    if not fidelity.is_known or fidelity.is_other_kind:
+        yield "The drives are models that were not checked against yours."
+    elif fidelity.likeness != "good":
+        apart = of_the_mean(fidelity.demerit)
+        yield f"The modelled disks differ from yours: latencies are {apart} from those recorded."
 
 
 def _answer(case: Case) -> tuple[str, str]:
@@ -132,15 +204,13 @@ def _answer(case: Case) -> tuple[str, str]:
             return NO, f"{whose} for 0 bytes: there is nothing that a cache could serve."
         return NO, "The capture holds no reads and no writes: there is nothing to be faster."
     if found.too_short:
-        return UNSURE, f"The capture is too short to tell: {found.too_short}."
+        return UNSURE, f"The capture is too short to judge: {found.too_short}."
     gained = f"{_saved(found)}{_worse_tail(found)}"
     if found.answer == YES:
         return YES, f"{gained}."
     if found.answer == NO:
         return NO, f"Not {case.machine}: {_decapitalised(gained)}."
-    seconds, paused = _capture_s(case, found.more_ns or 0)
-    more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
-    return UNSURE, f"Not yet: record {span(more_s * SECOND)} more{paused}. {gained}."
+    return UNSURE, f"Not yet: {_record_more(case)}. {gained}."
 
 
 def _saved(found: Judgement) -> str:
@@ -181,7 +251,7 @@ def _minutes(time_ns: int) -> int:
 
 
 def _answer_of_backlog(case: Case) -> tuple[str, str]:
-    """Where a queue grows without end its latency says how long the run was, nothing else."""
+    """Answer for an endless queue: its latency reflects only the length of the run."""
     busy = percent(case.with_cache.utilisation)
     if not case.with_cache.saturated:
         mean = latency(case.with_cache.figures.reads.mean_ns)
@@ -222,7 +292,7 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
         warm = span(case.warm_up.warm_ns)
         yield f"It is warm after {warm}; then {_hit(case)} of the reads come from the SSD."
     elif case.warm_up.state == State.FLAT:
-        yield f"{_hit(case)} of the reads come from the SSD; no warm-up is to be seen."
+        yield f"{_hit(case)} of the reads come from the SSD; no warm-up is visible."
     elif case.warm_up.state == State.RESTLESS:
         yield f"{_hit(case)} of the reads come from the SSD; {case.warm_up.why}."
     elif case.warm_up.state != State.SHORT:
@@ -234,14 +304,18 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
     yield _judged_on(case)
 
 
-def _about_requests(case: Case) -> Iterator[str]:
-    """Reads and writes of the judged requests, each with its baseline."""
+def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
+    """Yield figures of the judged reads and of the writes, each with its baseline.
+
+    Kinds with at most a share of `fewest` of the requests are left out.
+    """
     pair = case.judgement.judged
+    both = pair.cached.both.count
     for what, before, after in (
         ("Reads", pair.plain.reads, pair.cached.reads),
         ("Writes", pair.plain.writes, pair.cached.writes),
     ):
-        if not after.count:
+        if after.count <= fewest * both:
             continue
         mean = f"{latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
         now, then = latency(after.percentile(99)), latency(before.percentile(99))
@@ -290,10 +364,13 @@ def _about_run_time(case: Case) -> Iterator[str]:
 
 
 def _judged_on(case: Case) -> str:
+    return f"Judged on {_compared(case)}, {_by_which_model(case.fidelity)}."
+
+
+def _compared(case: Case) -> str:
     pair = case.judgement.judged
     reads, writes = (human_count(each.count) for each in (pair.cached.reads, pair.cached.writes))
-    which = f"the second half of the requests ({reads} reads, {writes} writes)"
-    return f"Judged on {which}, {_by_which_model(case.fidelity)}."
+    return f"the second half of the requests ({reads} reads, {writes} writes)"
 
 
 def _by_which_model(fidelity: Fidelity) -> str:
@@ -428,7 +505,7 @@ def _against_backlog(case: Case) -> Step:
 
 
 def _named(case: Case) -> str:
-    """The trace as a command names it; what came from a pipe must be given again."""
+    """Return the trace as a command names it; a pipe must be supplied again."""
     words = case.trace.get("arguments", [case.trace.get("name", "-")])
     return shell_line("TRACE" if word == "-" else word for word in words)
 

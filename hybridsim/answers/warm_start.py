@@ -51,8 +51,8 @@ class Beginning:
             "reached_ns": _reached(self.warm_up),
             "cold_reached_ns": _reached(self.cold_warm_up),
         }
-        told = {name: value for name, value in vars(self).items() if not name.endswith("warm_up")}
-        return told | reached
+        fields = {name: value for name, value in vars(self).items() if not name.endswith("warm_up")}
+        return fields | reached
 
 
 def _reached(warm_up: WarmUp) -> dict[str, int | None]:

@@ -2,7 +2,7 @@
 
 x(t) is the interval hit ratio (open loop, think time) or the IOPS (closed loop) in one-second bins,
 smoothed by a centred median of 5 bins.  Bins are wider in runs of more than 512 s (at most 512
-bins) or where a second holds few requests, narrower in runs of less than 64 s; `bin_ns` says.
+bins) or where a second holds few requests, narrower in runs of less than 64 s; see `bin_ns`.
 
 It is *steady* when the last fifth of the run shows no trend: its Theil-Sen slope moves x by no more
 than the noise (four standard errors, from the scatter of the unsmoothed bins about the line), 2% of
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 SECOND = 10**9
 FEWEST_BINS = 64  # fewer are split, where the collector kept finer ones
-ENOUGH_REQUESTS = 100  # a bin of fewer says little: it is joined with its neighbour
+ENOUGH_REQUESTS = 100  # a bin of fewer is joined with its neighbour
 MEDIAN_OF = 5
 LAST_SHARE = 5  # the last fifth
 STANDARD_ERRORS = 4  # a running median is a quarter less sure than the mean

@@ -21,7 +21,9 @@ class Wear:
     endurance_bytes: int | None  # what the SSDs together are rated for
     years: float | None
     drive_writes_per_day: float | None  # of the drives' whole capacity
-    in_flash: float | None  # bytes the flash wrote per byte it was given, where that is simulated
+    in_flash: (
+        float | None
+    )  # bytes the flash wrote per byte written to the SSD, where that is simulated
     cycles_per_year: float | None  # of each block, as the flash wrote
 
 
@@ -30,7 +32,7 @@ def wear(
 ) -> Wear | None:
     """Wear at the rate of this phase; None if the engine did not count writes to the SSD.
 
-    A rating in bytes written counts what the drive is given, and has the flash's own
+    A rating in bytes written counts host writes, and includes the flash's own
     rewriting in it already; so the years are not divided by what the flash wrote.
     """
     written = phase.counters.get("fast_bytes_written")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.machine_options import html_option
+from hybridsim.cli.machine_options import details_option, html_option
 
 EXAMPLES = """\b
 Examples:
@@ -21,7 +21,8 @@ Examples:
     help="Write the result as JSON too; -: JSON on standard output instead of the report.",
 )
 @html_option
-def demo(json_file: str | None, html_file: str | None) -> None:
+@details_option
+def demo(json_file: str | None, html_file: str | None, details: bool) -> None:
     """Replay a real capture of a database with an SSD cache and without.
 
     The capture is from a key-value store (RocksDB) with random reads around a hot spot; see
@@ -32,4 +33,10 @@ def demo(json_file: str | None, html_file: str | None) -> None:
     from hybridsim.traces.example import CAPTURE, SITE, demo_file
     from hybridsim.traces.trace import Trace
 
-    run(Trace.read(demo_file(CAPTURE)), Scenario.load(demo_file(SITE)), json_file, html_file)
+    run(
+        Trace.read(demo_file(CAPTURE)),
+        Scenario.load(demo_file(SITE)),
+        json_file,
+        html_file,
+        details=details,
+    )

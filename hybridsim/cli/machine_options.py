@@ -45,6 +45,12 @@ def html_option(function: Command) -> Command:
     return click.option("--html", "html_file", metavar="FILE", help=text)(function)
 
 
+def details_option(function: Command) -> Command:
+    """Add the option that prints the whole report."""
+    text = "Print the whole report: reasons, warm-up curve, tables, wear, and what to try next."
+    return click.option("--details", is_flag=True, help=text)(function)
+
+
 def seeds_option(function: Command) -> Command:
     """Add the option that repeats a run with several random seeds."""
     text = "Repeat the run with N random seeds, and report means with 95% intervals."

@@ -12,6 +12,7 @@ from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.machine_options import (
     PRESET_HELP,
     cache_option,
+    details_option,
     html_option,
     machine,
     mode_option,
@@ -135,6 +136,7 @@ Examples:
     help="Write the result as JSON too; -: JSON on standard output instead of the report.",
 )
 @html_option
+@details_option
 def replay(
     trace: tuple[str, ...],
     scenario_file: str | None,
@@ -151,6 +153,7 @@ def replay(
     goal: str,
     json_file: str | None,
     html_file: str | None,
+    details: bool,
     **options: Any,
 ) -> None:
     """Replay a captured TRACE with an SSD cache and without, and report the difference.
@@ -184,4 +187,5 @@ def replay(
         require=required,
         goal=goal,
         seeds=seeds,
+        details=details,
     )

@@ -30,13 +30,14 @@ def run(
     json_file: str | None,
     html_file: str | None,
     seeds: int | None = None,
+    details: bool = False,
     **how: Any,
 ) -> None:
     """Replay, and write the report to standard output, and JSON and HTML to files if named.
 
-    With `seeds`, the replay is repeated with that many seeds.  `how` are further parameters of
-    `replay`: the start of the cache, and what is saved.  Raises RequirementError if a requirement
-    is not met.
+    The report is the first screen; with `details` all the rest too.  With `seeds`, the replay is
+    repeated with that many seeds.  `how` are further parameters of `replay`: the start of the
+    cache, and what is saved.  Raises RequirementError if a requirement is not met.
     """
     from hybridsim.show import write
     from hybridsim.studies.repeated import repeated
@@ -59,7 +60,10 @@ def run(
         write_file(json_file, result.to_json() + "\n")
     if html_file:
         write_html(result.to_dict(), html_file)
-    write(result, sys.stdout, "json" if json_file == "-" else "terminal")
+    if json_file == "-":
+        write(result, sys.stdout, "json")
+    else:
+        write(result, sys.stdout, details=details)
     missed = [each for each in result.required if not each.met]
     if missed:
         words = "; ".join(f"{each.requirement.text} ({each.words})" for each in missed)

@@ -89,7 +89,6 @@ ALIASES = {
     "trim": "discard",
     "discards": "discard",
     "flushes": "flush",
-    "gain": "objective",
     "second chance": "CLOCK",
     "budget": "write_budget",
 }

@@ -25,6 +25,6 @@ WRITERS = {
 }
 
 
-def write(result: Result, stream: TextIO, how: str = "terminal") -> None:
-    """Write the result to the stream in one of the forms of WRITERS."""
-    importlib.import_module(WRITERS[how]).write(result, stream)
+def write(result: Result, stream: TextIO, how: str = "terminal", **options: bool) -> None:
+    """Write the result to the stream in one of the forms of WRITERS, with that form's options."""
+    importlib.import_module(WRITERS[how]).write(result, stream, **options)

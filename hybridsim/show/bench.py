@@ -80,15 +80,15 @@ def _iops(point: Point | None) -> str:
 def _steadiness(bench: Bench) -> Iterator[str]:
     unsteady = [one for one in bench.points if not one.steady]
     if not unsteady:
-        said = "Every number is: two measurements in a row agree."
+        sentence = "Every number is: two measurements in a row agree."
     else:
         worst = max(unsteady, key=lambda one: abs(one.drift))
-        said = (
+        sentence = (
             f"Numbers with {UNSTEADY} are not ({len(unsteady)} of {len(bench.points)}): of two "
             f"measurements in a row the second differs, at most by {worst.drift:+.0%} "
             f"({worst.parameter}, {STATES[worst.state]}, depth {worst.depth})."
         )
-    yield from paragraph("steady?", said)
+    yield from paragraph("steady?", sentence)
     if any(one.state == "warm" and one.parameter == "hot random read" for one in unsteady):
-        told = "The cache still warms up when hot reads are measured: they are no final numbers."
-        yield from paragraph("", told)
+        warning = "The cache still warms up when hot reads are measured: they are no final numbers."
+        yield from paragraph("", warning)

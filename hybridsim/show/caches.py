@@ -1,4 +1,4 @@
-"""What a cache did, in the words of those who run one of its kind.  A kind is a line below."""
+"""What a cache did, in the terms of its own tool.  A kind is a line in KINDS."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def units(result: Result) -> str:
 def what_it_did(result: Result) -> Iterator[tuple[str, str]]:
     """Return (label, text) of what a cache did, where there is one."""
     if rows(result):
-        yield from _kind(result).told(result)
+        yield from _kind(result).report(result)
         yield from _write_back(result)
 
 
 def _page(result: Result) -> Iterator[tuple[str, str]]:
-    """Pages that were wanted, but not filled for the rate that is set."""
+    """Yield the fills that the configured rate declined."""
     declined = result.cached.whole.counters.get("fills_over_rate", 0)
     if declined:
         begun = result.cached.whole.counters["fills_started"]
         yield (
             LABELS["fill"],
-            f"{human_count(begun)} begun, {human_count(declined)} declined by the rate that is set",
+            f"{human_count(begun)} begun, {human_count(declined)} declined by the configured rate",
         )
 
 
 def _write_back(result: Result) -> Iterator[tuple[str, str]]:
-    """What became of dirty data, and where they have no copy."""
+    """Yield what became of dirty data, and where they are without a copy."""
     if result.scenario.get("cache_mode") != "write-back":
         return
     counters = result.cached.whole.counters
@@ -125,10 +125,10 @@ def _bcache(result: Result) -> Iterator[tuple[str, str]]:
 
 
 class Kind(NamedTuple):
-    """How to tell of caches of one kind."""
+    """How caches of one kind are reported."""
 
     units: str
-    told: Callable[[Result], Iterator[tuple[str, str]]]
+    report: Callable[[Result], Iterator[tuple[str, str]]]
 
 
 KINDS = {

@@ -126,18 +126,18 @@ def _verdict(found: Comparison) -> list[str]:
     if not failed:
         return _labelled("AGREES", f"All {judged} figures are within their tolerances.")
     worst = max(failed, key=_excess)
-    told = f"{worst.name}, {error_in_words(worst)} where {allowed_in_words(worst)} is allowed"
+    detail = f"{worst.name}, {error_in_words(worst)} where {allowed_in_words(worst)} is allowed"
     if worst.error is None:
-        told = f"{worst.name}, which one of the runs does not have"
+        detail = f"{worst.name}, which one of the runs does not have"
     beyond = f"{len(failed)} of {judged} figures {'is' if len(failed) == 1 else 'are'} beyond"
     one = len(failed) == 1
     words = f"{beyond} {'its' if one else 'their'} tolerance{'' if one else 's'}"
-    return _labelled("DIFFERS", f"{words}{': ' if one else '; farthest: '}{told}.")
+    return _labelled("DIFFERS", f"{words}{': ' if one else '; farthest: '}{detail}.")
 
 
 def _excess(row: Row) -> float:
     if row.error is None:
-        return 1.0  # unlike, but how far cannot be said
+        return 1.0  # unlike, by an unknown distance
     return abs(row.error) / max(row.tolerance or 0.0, 1e-9)
 
 
@@ -193,7 +193,7 @@ def _left(found: Comparison) -> Iterator[str]:
 
 
 def _listed(names: list[tuple[Name, str]]) -> str:
-    """Name things by what they are of, each of that said once; the first ones of each."""
+    """Group names by job and measure; return the first ones of each group."""
     groups: dict[str, list[str]] = {}
     for name, said in names:
         groups.setdefault(f"{name.job} {name.what}".strip(), []).append(said)

@@ -1,4 +1,4 @@
-"""What else a result tells, one line each, where there is something to tell."""
+"""Further findings of a result, one line each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hybridsim.show.warm_start import warm_start
 
 def findings(result: Result) -> list[tuple[str, str]]:
     """Return (label, text) of each finding, in order of interest."""
-    told = (
+    finders = (
         _iops,
         warm_start,
         _misses,
@@ -28,11 +28,11 @@ def findings(result: Result) -> list[tuple[str, str]]:
         _rebuild,
         _model,
     )
-    return [row for tell in told for row in tell(result)]
+    return [row for finder in finders for row in finder(result)]
 
 
 def _iops(result: Result) -> Iterator[tuple[str, str]]:
-    """Throughput, where it is a finding and not given by the trace."""
+    """Yield the throughput where it is a result and not set by the trace."""
     if result.scenario.get("mode", "open") == "open":
         return
     shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
@@ -94,7 +94,7 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _cost(result: Result) -> Iterator[tuple[str, str]]:
-    """What the SSD costs, where the scenario says the prices."""
+    """Yield the cost of the SSD if the scenario has prices."""
     cost = result.cost
     if cost is None or not cost["is_own"] or cost["ssd_cost"] is None:
         return
@@ -125,8 +125,8 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
 
 def _controller(result: Result) -> Iterator[tuple[str, str]]:
     """What went through the DRAM of a RAID controller."""
-    told = rows(result) or [(LABELS["none"], result.phases["none"])]
-    label, phase = told[-1]
+    shown = rows(result) or [(LABELS["none"], result.phases["none"])]
+    label, phase = shown[-1]
     counted = phase.counters
     destages = counted.get("controller_destages")
     if destages is None:
@@ -154,7 +154,7 @@ def _rebuild(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _model(result: Result) -> Iterator[tuple[str, str]]:
-    """How well the disks alone give the recorded latencies back."""
+    """Yield how well the disks alone reproduce the recorded latencies."""
     fidelity = result.fidelity
     if not fidelity.measured.count:
         return

@@ -55,7 +55,7 @@ def measurement(result: FioResult, name: str) -> Measurement:
 
 
 def _windows(result: FioResult) -> Iterator[dict[str, Any]]:
-    """Yield what each job did in equal stretches of time, as its logs would tell."""
+    """Yield what each job did in equal stretches of time, as its logs would show."""
     for number, each in enumerate(result.reported):
         for name, measured in each.told:
             if measured.count:
@@ -152,7 +152,7 @@ def _latency(measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:
 
 
 def percentiles(measured: Measured, job: Job) -> dict[float, int]:
-    """Return the latency at each percent that the job wants: its bin's middle, as fio tells it."""
+    """Return the latency at each requested percentile: the middle of its bin, as in fio."""
     bins = measured.latency.by_value()
     values, counts = list(bins), np.cumsum(list(bins.values()))
     found = {}

@@ -29,7 +29,7 @@ def text(result: FioResult) -> str:
 
 
 def short(number: float, base: int, figures: int = 4) -> str:
-    """Return a number with its prefix in at most so many figures: 8704, 23.4k, 91.6Mi."""
+    """Return a number with its prefix, rounded to a few digits: 8704, 23.4k, 91.6Mi."""
     prefixes = BINARY if base == 1024 else DECIMAL
     rank = 0
     while round(number) >= 10**figures and rank + 1 < len(prefixes):
@@ -154,19 +154,19 @@ def _groups(result: FioResult) -> Iterator[str]:
         yield f"Run status group {group} (all jobs):"
         members = [each for each in result.of_jobs if each.jobs[0].group == group]
         for wanted in (*NAMES, MIXED):
-            told = [
+            pairs = [
                 (each, part.moved_bytes)
                 for each in members
                 for name, part in each.told
                 if name == wanted and part.count
             ]
-            if not told:
+            if not pairs:
                 continue
-            moved = sum(part for _, part in told)
-            begin = min(each.begin_ns for each, _ in told)
-            span = max(max(each.end_ns for each, _ in told) - begin, 1)
-            rates = [part * SECOND / each.span_ns for each, part in told]
-            spans = [each.span_ms for each, _ in told]
+            moved = sum(part for _, part in pairs)
+            begin = min(each.begin_ns for each, _ in pairs)
+            span = max(max(each.end_ns for each, _ in pairs) - begin, 1)
+            rates = [part * SECOND / each.span_ns for each, part in pairs]
+            spans = [each.span_ms for each, _ in pairs]
             low, high = min(rates), max(rates)
             yield (
                 f"{wanted.upper():>7}: bw={_both(moved * SECOND / span)}, "

@@ -1,6 +1,6 @@
-"""What the report's words have in common: labels, the rows that a result has, how parts are joined.
+"""What all reports share: labels, the rows of a result, how parts are joined.
 
-All words that stand before or above a figure are in LABELS; `hybridsim explain` knows each of them.
+LABELS has all words before or above a figure; `hybridsim explain` has an entry for each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ LABELS = {
     "trace": "trace",
     "site": "site",
     "verdict": "verdict",
+    "gain": "gain",
+    "risks": "risks",
+    "assumed": "assumed",
+    "reasons": "reasons",
     "required": "required",
     "warm_up": "warm-up",
     "warm_start": "warm start",
@@ -84,5 +88,5 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def unbroken(text: str) -> str:
-    """The same, but for a number's unit staying with the number."""
+    """Keep each number and its unit on one line."""
     return UNIT.sub(GLUE, text)

@@ -1,4 +1,4 @@
-"""What short reports have in common: paragraphs and tables within 80 columns, or the screen's."""
+"""What short reports share: paragraphs and tables within 80 columns, or the screen's width."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _aligned(cells: list[list[str]], gap: str) -> list[str]:
 
 
 def trace_line(trace: Mapping[str, Any]) -> list[str]:
-    """Return what trace it is, as lines."""
+    """Return the description of the trace, as lines."""
     both = trace["reads"] + trace["writes"]
     parts = [
         str(trace["name"]),
@@ -94,12 +94,12 @@ def trace_line(trace: Mapping[str, Any]) -> list[str]:
 
 
 def is_ascii(stream: TextIO) -> bool:
-    """Tell whether a stream can show nothing but ASCII."""
+    """Return whether a stream supports only ASCII."""
     return "utf" not in (getattr(stream, "encoding", None) or "ascii").lower()
 
 
 def in_ascii(text: str) -> str:
-    """Return a text in which signs that ASCII lacks are such as it has."""
+    """Replace characters that ASCII lacks."""
     return text.translate(ASCII).encode("ascii", "replace").decode()
 
 

@@ -1,6 +1,6 @@
-"""What a command writes to: nothing of a file, a name or a label steers the terminal.
+"""Output streams: no text from a file, a name or a label controls the terminal.
 
-All text goes through `printable`; what the program itself wants of a terminal goes through `steer`.
+All text goes through `printable`; terminal codes of the program go through `steer`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Terminal(io.TextIOWrapper):
 
     @classmethod
     def of(cls, stream: io.TextIOWrapper) -> Terminal:
-        """Return the same stream with its gate; the one given is of no use afterwards."""
+        """Wrap a stream; the original must not be used afterwards."""
         how: dict[str, Any] = {
             "encoding": stream.encoding,
             "errors": stream.errors,
@@ -33,19 +33,19 @@ class Terminal(io.TextIOWrapper):
         return cls(stream.detach(), **how)
 
     def write(self, text: str) -> int:
-        """Write a text; lines and tabs stay.  Raise TypeError for bytes, as click asks for."""
+        """Write a text; lines and tabs stay.  Raise TypeError for bytes, as click requires."""
         if not isinstance(text, str):
             raise TypeError(f"text expected, not {type(text).__name__}")
         super().write(printable(text, "\n\t"))
         return len(text)
 
     def steer(self, text: str) -> int:
-        """Write what was made to steer a terminal; nothing that others wrote may be in it."""
+        """Write terminal codes; the text must not contain external input."""
         return super().write(text)
 
 
 class Steered:
-    """The same stream for a program that draws, such as rich: it sees to what it draws."""
+    """The same stream for a library that draws, such as rich, and escapes its own input."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -54,24 +54,24 @@ class Steered:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write it as it is."""
+        """Write it unchanged."""
         return steer(text, self._stream)
 
 
 def steer(text: str, stream: TextIO | None = None) -> int:
-    """Write a text that may steer the terminal; to standard error unless a stream is given."""
+    """Write a text that may contain terminal codes; default: to standard error."""
     stream = stream or sys.stderr
     return stream.steer(text) if isinstance(stream, Terminal) else stream.write(text)
 
 
 def width(stream: TextIO | None = None) -> int:
-    """Return how many columns there are: as COLUMNS says, or the terminal; else USUAL.
+    """Return the number of columns: of COLUMNS, or of the terminal; else USUAL.
 
-    Never fewer than NARROWEST: what is narrower wraps.
+    Never fewer than NARROWEST: narrower terminals wrap.
     """
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said):
-        return max(int(said), NARROWEST)
+    specified = os.environ.get("COLUMNS", "")
+    if specified.isdecimal() and int(specified):
+        return max(int(specified), NARROWEST)
     if stream is None or not stream.isatty():
         return USUAL
     return max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST)
@@ -86,6 +86,6 @@ def show(text: str) -> None:
 
 
 def clear() -> None:
-    """Take the text that `show` showed away."""
+    """Erase the text that `show` printed."""
     steer(CLEAR)
     sys.stderr.flush()

@@ -45,7 +45,7 @@ def _of_what(found: SweepResult) -> str:
     plan = found.plan
     parts = [f"{axis.key} ({_number(axis)})" for axis in plan.axes] or ["nothing is varied"]
     traces = counted(len(plan.traces), "volume" if found.is_fleet else "trace")
-    seeds = f"; {plan.seeds} seeds of what is left to chance" if plan.seeds > 1 else ""
+    seeds = f"; {plan.seeds} random seeds" if plan.seeds > 1 else ""
     kind = {"grid": "every combination of", "random": "at random:", "pareto": "towards the front:"}
     how = f"{kind[plan.kind]} " if plan.axes else ""
     return f"{how}{', '.join(parts)}; {traces}{seeds}"
@@ -62,7 +62,7 @@ def _replays(found: SweepResult) -> str:
     if found.failed:
         parts.append(f"{len(found.failed):,} failed")
     if found.interrupted:
-        left = f"{found.missing:,} are missing" if found.missing else "more is to be done"
+        left = f"{found.missing:,} are missing" if found.missing else "more remains"
         parts.append(f"interrupted: {left}; the same command goes on")
     return "; ".join(parts)
 

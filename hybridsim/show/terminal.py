@@ -1,4 +1,4 @@
-"""The result for a person at a terminal: the verdict, then what it rests on, then what to do."""
+"""The result for a person at a terminal: the first screen; with `details` all the rest below it."""
 
 from __future__ import annotations
 
@@ -25,30 +25,35 @@ from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.findings import findings
+from hybridsim.show.first_screen import MET, MISSED, first_screen
 from hybridsim.show.labels import GLUE, LABELS, joined, rows, unbroken
 from hybridsim.show.page import MARGIN, in_ascii, is_ascii, table
 from hybridsim.show.screen import NARROWEST, steer
 from hybridsim.show.screen import width as width_of
 
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
-ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
 MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
 WIDEST = 110
 ROOM = 78  # columns that a table of all figures in a row takes
 FIGURES = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
-MET, MISSED = "✓", "✗"
 PLOT_HEIGHT = 6
 
 
-def write(result: Result, stream: TextIO) -> None:
-    """Write the report as well as this stream can show it: width, colour, ASCII."""
+def write(result: Result, stream: TextIO, details: bool = False) -> None:
+    """Write the report in the width, the colours and the characters that the stream supports."""
     is_terminal = stream.isatty()
     colour = is_terminal and not os.environ.get("NO_COLOR")
-    steer(render(result, width_of(stream), is_ascii(stream), colour), stream)
+    steer(render(result, width_of(stream), is_ascii(stream), colour, details), stream)
 
 
-def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bool = False) -> str:
-    """The report as text."""
+def render(
+    result: Result,
+    width: int = 80,
+    ascii_only: bool = False,
+    colour: bool = False,
+    details: bool = False,
+) -> str:
+    """Return the report as text: the first screen, and all the rest if `details` is set."""
     width = max(min(width, WIDEST), NARROWEST)
     console = Console(
         file=io.StringIO(),
@@ -61,8 +66,8 @@ def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bo
         legacy_windows=False,
     )
     system = console._color_system
-    parts = console.render(Group(*_sections(result, width, ascii_only)))
-    # What a file's name has in it of a terminal's codes is no code here: only a style makes some.
+    parts = console.render(Group(*_sections(result, width, ascii_only, details)))
+    # Only styles may produce terminal codes: those in names and labels are escaped.
     whole = "".join(
         (part.style or Style()).render(printable(part.text, "\n" + GLUE), color_system=system)
         for part in parts
@@ -71,10 +76,17 @@ def render(result: Result, width: int = 80, ascii_only: bool = False, colour: bo
     return in_ascii(lines) if ascii_only else lines
 
 
-def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+def _sections(
+    result: Result, width: int, ascii_only: bool, details: bool
+) -> Iterator[RenderableType]:
+    yield from _first_screen(result, width)
+    if not details:
+        return
+    yield ""
     yield _lines(_trace(result) + _site(result), width)
     yield ""
-    yield _verdict(result)
+    if result.verdict.reasons:
+        yield _lines(_reasons(result), width)
     if result.required:
         yield _lines(required(result.required), width)
     yield ""
@@ -86,7 +98,9 @@ def _sections(result: Result, width: int, ascii_only: bool) -> Iterator[Renderab
         same = "the same disks alone, with the requests of the last row"
         yield Text(f"{LABELS['none']}: {same}", "dim")
     if result.phases["none"].saturated or any(phase.saturated for _, phase in rows(result)):
-        yield Text("No latency is given of an endless queue: hybridsim explain saturated", "dim")
+        yield Text(
+            "Latencies of an endless queue are not shown: hybridsim explain saturated", "dim"
+        )
     yield ""
     yield _lines(findings(result), width)
     yield ""
@@ -99,7 +113,7 @@ def _lines(rows: list[tuple[str, str]], width: int) -> Table:
     grid.add_column(style="bold", no_wrap=True, min_width=12)
     grid.add_column(overflow="fold")
     for label, text in rows:
-        # What is kept together must fit a line; else it breaks where words end.
+        # Parts longer than a line break between words.
         whole = re.sub(rf"[^ ]{{{width - MARGIN},}}", _loose, printable(text, GLUE))
         grid.add_row(label, whole)
     return grid
@@ -110,7 +124,7 @@ def _loose(match: re.Match[str]) -> str:
 
 
 def required(checked: list[Checked]) -> list[tuple[str, str]]:
-    """What was required, and what there is of it."""
+    """Return the requirements, each with the measured value."""
     marks = [MET if each.met else MISSED for each in checked]
     texts = [f"{mark} {each.requirement.text}: {each.words}" for mark, each in zip(marks, checked)]
     return [(LABELS["required"] if row == 0 else "", text) for row, text in enumerate(texts)]
@@ -131,12 +145,12 @@ def _trace(result: Result) -> list[tuple[str, str]]:
     rows = [(LABELS["trace"], joined(parts))]
     if result.warnings:
         number = len(result.warnings)
-        rows.append(("", f"⚠ {number} thing{'s' * (number != 1)} to know: see `{LABELS['notes']}`"))
+        rows.append(("", f"⚠ {number} warning{'s' * (number != 1)}: see `{LABELS['notes']}`"))
     return rows
 
 
 def _notes(result: Result) -> Iterator[tuple[str, str]]:
-    """What the reader must know to trust the figures."""
+    """Yield the warnings."""
     label = LABELS["notes"]
     for one in result.warnings:
         fix = f" ({one.fix})" if one.fix else ""
@@ -151,20 +165,21 @@ def _site(result: Result) -> list[tuple[str, str]]:
     return [(LABELS["site"], str(summary)), ("", run)] if summary else [(LABELS["site"], run)]
 
 
-def _verdict(result: Result) -> RenderableType:
-    verdict = result.verdict
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, min_width=12)
-    grid.add_column()
-    sentence = Text.assemble(
-        (ANSWERS[verdict.answer], COLOURS[verdict.answer]),
-        " ",
-        (unbroken(verdict.headline), "bold"),
-    )
-    grid.add_row(Text(LABELS["verdict"].upper(), COLOURS[verdict.answer]), sentence)
-    for reason in verdict.reasons:
-        grid.add_row("", unbroken(reason))
-    return grid
+def _first_screen(result: Result, width: int) -> Iterator[Text]:
+    style = COLOURS[result.verdict.answer]
+    for row, line in enumerate(first_screen(result, width)):
+        shown = Text(line, no_wrap=True, overflow="ignore")
+        label = re.match(r"[A-Za-z]+", line)
+        if label:
+            shown.stylize(style if row == 0 else "bold", 0, label.end())
+        yield shown
+
+
+def _reasons(result: Result) -> list[tuple[str, str]]:
+    return [
+        ("" if row else LABELS["reasons"], unbroken(reason))
+        for row, reason in enumerate(result.verdict.reasons)
+    ]
 
 
 def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
@@ -186,7 +201,7 @@ def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableT
 
 
 def _axis(result: Result, plot: int) -> str:
-    """Times below the plot: its ends, and where it is warm."""
+    """Return the time axis: its ends, and where the cache is warm."""
     end = result.cached.end_ns
     last = span(end)
     line = "0".ljust(plot - len(last)) + last
@@ -221,7 +236,7 @@ def _after(time_ns: int) -> str:
 
 
 def _full_ns(result: Result) -> int | None:
-    """When the cache first held nearly all the pages that it has room for."""
+    """Return when the cache was first at least 99% full; None if it never was, or is unknown."""
     capacity = result.scenario.get("cache_pages")
     present = result.cached.series().occupancy_pages
     if not capacity or not present or present[0] is None:
@@ -248,7 +263,7 @@ def _table(result: Result) -> Table:
 
 
 def _narrow(result: Result, width: int) -> Text:
-    """Return the same, figures below each other: a column for each phase."""
+    """Return the table for a narrow screen: a row for each figure, a column for each phase."""
     shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
     names = [LABELS[name] for name in FIGURES]
     lines: list[str] = []
@@ -273,14 +288,14 @@ def _style(label: str) -> str:
 
 def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
     figures = [requests.mean_ns, *(requests.percentile(p) for p in (50, 99, 99.9))]
-    most = requests.max_ns if requests.count else None
-    known = [NONE] * 5 if phase.saturated else [latency(one) for one in [*figures, most]]
+    maximum = requests.max_ns if requests.count else None
+    shown = [NONE] * 5 if phase.saturated else [latency(one) for one in [*figures, maximum]]
     busy = percent(phase.utilisation) if hit else ""
-    return [human_count(requests.count), hit, *known, busy]
+    return [human_count(requests.count), hit, *shown, busy]
 
 
 def _next(result: Result, width: int) -> Iterator[RenderableType]:
-    """What to do next; a command stands on a line of its own, however long, to be pasted."""
+    """Yield the next steps; a command has an unwrapped line of its own, to be pasted."""
     label = LABELS["next"]
     for advice in result.verdict.advice:
         yield _lines([(label, advice.text)], width)

@@ -1,4 +1,4 @@
-"""What a warm start was worth, in words."""
+"""What a warm start gained, in words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _done(found: Beginning) -> Iterator[str]:
     yield f"{percent(found.used_share)} of them used"
     yield f"from {found.source}"
     if found.remembers:
-        yield "which also knew what the policy had learned"
+        yield "including what the policy had learned"
 
 
 def _worth(found: Beginning) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _when(warm_up: WarmUp) -> str:
     if warm_up.state == State.FLAT:
         return "at once"
     if warm_up.state != State.STEADY:
-        return "at no known time"
+        return "at an unknown time"
     time_ns = warm_up.reached_ns[90]
     return f"after {span(time_ns)}" if time_ns else "at once"
 

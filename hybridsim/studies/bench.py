@@ -3,7 +3,7 @@
 Sequential write and read, random write, cold random read (of places that no cache can have) and hot
 random read (of a hot spot that fits the cache), each at queue depths that double, as fio's jobs.
 Each is measured twice in a row: where the second differs from the first by more than chance and
-DRIFT, the number is not steady, and is said to be so.
+DRIFT, the number is not steady, and is marked so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA = "hybridsim.bench/1"
 DRIFT = 0.05  # between two equal measurements in a row
 STANDARD_ERRORS = 4  # of their difference, that chance may make
 RUN_S = 120  # of simulated time at most, as in the guide
-SEQUENTIAL_SHARE = 10  # so many times fewer requests, as they are larger
+SEQUENTIAL_SHARE = 10  # divisor of the number of requests, as they are larger
 WARM_UP_TOUCHES = 64  # of each page of the hot spot
 WARM_UP_DEPTH = 32
 WARM_UP_LEAST, WARM_UP_MOST = 100_000, 8_000_000  # requests
@@ -157,7 +157,7 @@ def bench(
 ) -> Bench:
     """Measure the five parameters of a scenario's machine.
 
-    The hot spot is half of the cache unless said; a cache whose size is a share (of what a trace
+    The default hot spot is half of the cache; a cache whose size is a share (of what a trace
     would touch) is twice the hot spot.  Raises UsageError for what cannot be measured, and
     ScenarioError for a hot spot that the array does not hold.
     """
@@ -168,8 +168,8 @@ def bench(
     if has_cache and "%" in str(scenario.cache.size):
         hot_bytes = hot_bytes or HOT_BYTES
         scenario = scenario.with_options(cache_size=format_size(2 * hot_bytes))
-        notes.append(f"the cache is twice the hot spot, {scenario.cache.size}: the scenario says "
-                     "a share, and there is no trace to take it of")  # fmt: skip
+        notes.append(f"the cache is twice the hot spot, {scenario.cache.size}: the scenario "
+                     "specifies a share, and there is no trace to take it of")  # fmt: skip
     cache_bytes = scenario.cache.pages(0) * scenario.cache.page_bytes if has_cache else 0
     hot_bytes = hot_bytes or cache_bytes // 2 or HOT_BYTES
     setting = replace(
@@ -300,7 +300,7 @@ def _options(
 
 
 def written(jobs: Sequence[Sequence[str]]) -> Written:
-    """Return jobs as fio's command line would say them."""
+    """Return jobs as a command line of fio."""
     words = [word for number, each in enumerate(jobs) for word in (f"--name=job{number}", *each)]
     return read(words)
 
@@ -317,7 +317,7 @@ def _rate(result: JobResult, parameter: Parameter) -> float:
 def _doubt(pair: Sequence[JobResult], parameter: Parameter) -> float:
     """Return the standard error of the relative difference of two rates.
 
-    At a given depth a rate is the depth over the mean latency (Little's law); latencies are taken
+    At a fixed depth a rate is the depth over the mean latency (Little's law); latencies are taken
     to be independent.
     """
     squares = 0.0

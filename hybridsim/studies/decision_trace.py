@@ -1,4 +1,4 @@
-"""A cache under a learned policy that is stopped at some pages, to say what is weighed there."""
+"""A cache under a learned policy that is stopped at some pages, to report its decisions there."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Witness:
         self.moments: list[Moment] = []
         self._ids = Ids()
         self._page_bytes = page_bytes
-        said = {"write_price_per_thousand": round(price * 1000), "page_bytes": page_bytes}
-        policies = pair(Learned, Learned, self._ids.capacity, pages, said)
+        parameters = {"write_price_per_thousand": round(price * 1000), "page_bytes": page_bytes}
+        policies = pair(Learned, Learned, self._ids.capacity, pages, parameters)
         self._cache = Residency.new(pages, page_bytes, cutoff, *policies, self._ids.capacity)
         self._last = self._counts()
         self._now = 0
@@ -174,7 +174,7 @@ class _Watched:
         return getattr(self._policy, name)
 
     def unasked(self) -> list[int]:
-        """Return the numbers of pages that it did not hear of."""
+        """Return the numbers of pages that it was not notified of."""
         return list(self._watched.values())
 
     def consider(self, now: int, page: int, write: int, full: int) -> bool:
@@ -189,7 +189,7 @@ class _Watched:
 
 
 def _reason(wanted: bool, value: float, sure: float, price: float, is_known: bool) -> str:
-    """Say what decided on a page that was missed, as Learned.consider() weighs it."""
+    """Return what decided on a page that was missed, as Learned.consider() weighs it."""
     if wanted:
         return FILLED if sure >= price else EARLY
     if value < price:

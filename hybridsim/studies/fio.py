@@ -49,11 +49,12 @@ def fio(
 ) -> FioResult:
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
-    With `runs` all of it is done so many times, one after the other, and the cache stays warm.
-    `tell` hears how far it is, first when it begins; `interpreted` runs the loop as plain Python,
-    for small jobs.  If not `cached` it is the machine without its cache.  Offsets are those of fio
-    3.33, or with `seeding="newer"` of releases since.  With `real` it does as a real run did; a
-    cache that is to be stopped and started is so, warm, if its kind knows how.
+    With `runs` all jobs are run that many times, one after the other, and the cache stays warm.
+    `tell` is called with the progress, first at the start; `interpreted` runs the loop as plain
+    Python, for small jobs.  If not `cached` it is the machine without its cache.  Offsets are
+    those of fio 3.33, or with `seeding="newer"` of releases since.  With `real` the run repeats
+    what a real run did: a cache that was stopped and started there is restarted warm, if its kind
+    supports it.
     Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
@@ -184,7 +185,7 @@ def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64
 
 
 def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
-    """Say what is passed over, and what is not as on a real machine."""
+    """Return the ignored options, and differences from a real machine."""
     notes = []
     ignored = sorted({name for job in jobs for name in job.said if name in MEANINGLESS})
     if ignored:
@@ -199,11 +200,11 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
             "ioengine=libaio keeps more under way"
         )
     if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
-        notes.append("write_iolog is passed over where read_iolog is said, as in fio")
-    unsaid = sorted({job.files[0] for job in jobs if job.lacks_size})
-    if unsaid:
+        notes.append("write_iolog is ignored where read_iolog is set, as in fio")
+    unsized = sorted({job.files[0] for job in jobs if job.lacks_size})
+    if unsized:
         notes.append(
-            f"no size= for {', '.join(unsaid)}: it is all of the volume, "
+            f"no size= for {', '.join(unsized)}: it is all of the volume, "
             f"{human_size(laid.volume_bytes)}"
         )
     return notes

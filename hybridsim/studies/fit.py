@@ -33,8 +33,8 @@ def fit(
 ) -> Fit:
     """Fit a model of the device that a capture was taken on, or that fio measured.
 
-    With `check` the model is simulated under the capture's own requests, and the result says how
-    far its latencies are from the recorded ones.  Raises FitError where nothing can be told.
+    With `check` the model is simulated under the capture's own requests, and the result states how
+    far its latencies are from the recorded ones.  Raises FitError if nothing can be fitted.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     names = [os.fspath(each) for each in paths]
@@ -53,7 +53,7 @@ def fit(
 def _open(
     path: PathLike | Sequence[PathLike], format: str | None, device: str | None
 ) -> tuple[Trace, bool]:
-    """Open a capture as dispatched to the device, or as queued where it tells no dispatch."""
+    """Open a capture as dispatched to the device, or as queued where it has no dispatches."""
     try:
         trace = Trace.read(path, format, device, use_dispatch=True)
     except TraceError:

@@ -171,24 +171,24 @@ def hits(
     ]
 
 
-def _skipped(trace: Any, said: str | int, page_bytes: int) -> int:
+def _skipped(trace: Any, specified: str | int, page_bytes: int) -> int:
     """Return how many requests come first and are not counted; a share takes a pass to count."""
     try:
-        if "%" not in str(said):
-            number = int(said)
+        if "%" not in str(specified):
+            number = int(specified)
         else:
-            share = parse_percent(str(said))
+            share = parse_percent(str(specified))
             number = int(share * sum(map(requests_in, accesses(trace, page_bytes))))
     except ValueError as error:
         raise UsageError(f"skip: {error}; say a number of requests, or '20%'") from None
     if number < 0:
-        raise UsageError(f"skip: {said} requests cannot be left out")
+        raise UsageError(f"skip: {specified} requests cannot be left out")
     return number
 
 
-def _budget(said: str | None, page_bytes: int) -> WriteBudget | None:
+def _budget(specified: str | None, page_bytes: int) -> WriteBudget | None:
     try:
-        return None if said is None else parse_write_budget(said, page_bytes)
+        return None if specified is None else parse_write_budget(specified, page_bytes)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -231,10 +231,10 @@ def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
     return pages
 
 
-def size_bytes(said: str | int) -> int:
+def size_bytes(specified: str | int) -> int:
     """Return a size in bytes; raise UsageError for what is none."""
     try:
-        return parse_size(said)
+        return parse_size(specified)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -281,7 +281,7 @@ class Cache:
         jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
 
     def holds(self, ids: Int32s) -> Bytes:
-        """Tell of each of these pages whether it is there now: 1 or 0."""
+        """Return for each page whether it is cached: 1 or 0."""
         present = self._state.present
         known = ids < len(present)
         found = np.zeros(len(ids), np.uint8)
@@ -328,7 +328,7 @@ class Feed:
     """Lets caches see the same accesses, a part after the other; the future after the past."""
 
     def __init__(self, caches: list[Cache], skip: int = 0) -> None:
-        """Begin with empty caches; they count after so many requests."""
+        """Start with empty caches; counting starts after the skipped requests."""
         self._skip, self._is_counting = skip, not skip
         self._counted_from = 0  # of the parts kept
         self._at_once = [cache for cache in caches if not cache.knows_the_future]
@@ -366,7 +366,7 @@ class Feed:
             self._kept.append((found, part))
 
     def finish(self) -> int:
-        """Let those that know the future go through all of it; return the distinct pages."""
+        """Run the policies that need the future accesses; return the number of distinct pages."""
         if not self._is_counting:
             raise UsageError("skip: the trace has no more requests; leave out fewer, or '20%'")
         if self._kept:

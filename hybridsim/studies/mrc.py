@@ -21,12 +21,12 @@ from hybridsim.studies.policy_choice import Policy, check
 
 Floats = NDArray[np.float64]
 
-QUARTERS = 4  # of a sample, simulated by themselves to tell its error
+QUARTERS = 4  # of a sample, simulated separately to estimate its error
 SMALL = 8  # pages: the smallest miniature that is simulated unasked
-GROUPS = 16  # of pages, by hash: their spread tells the error of a sample
+GROUPS = 16  # of pages, by hash: their spread estimates the error of a sample
 PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
 OCTAVES = 48
-POINTS = 64  # sizes at which a curve is given, where nothing else is asked
+POINTS = 64  # default number of sizes of a curve
 SPAN = 1 << 40  # of the spatial hash
 CONFIDENCE = 2.0  # standard errors, about 95 %
 
@@ -69,7 +69,7 @@ class Curve:
         return float(self.miss_ratio[index]) if index >= 0 else 1.0
 
     def thinned(self, points: int) -> Curve:
-        """Return the curve at no more than so many sizes, evenly spread over their logarithms."""
+        """Return the curve at a limited number of sizes, evenly spread over their logarithms."""
         if len(self.pages) <= points:
             return self
         wanted = spread_sizes(int(self.pages[-1]), points)
@@ -78,7 +78,7 @@ class Curve:
         return replace(self, **dict(zip(("pages", "miss_ratio", "error"), columns)))
 
     def to_dict(self, points: int | None = None) -> dict[str, Any]:
-        """Return all of it for JSON, or no more than so many sizes; the knee is that of all."""
+        """Return the curve for JSON, optionally at fewer sizes; the knee is that of all."""
         names = ("policy", "admission", "page_bytes", "accesses", "sampled", "distinct", "rate")
         thin = self if points is None else self.thinned(points)
         columns = zip(thin.pages.tolist(), thin.miss_ratio.tolist(), thin.error.tolist())
@@ -121,7 +121,7 @@ def miss_ratio_curve(
         exact_or_sampled = _exact_lru if chosen.keeps_all else _sampled_lru
         return exact_or_sampled(accesses(trace, page_bytes), wanted, page_bytes, chosen)
     if chosen.pages:
-        raise UsageError('a fixed number of sampled pages is for LRU; say a share, as "1%"')
+        raise UsageError('a fixed number of sampled pages is for LRU; specify a share: "1%"')
     if wanted is None:
         trace = readable_twice(trace)
         distinct = _distinct(accesses(trace, page_bytes), chosen)
@@ -131,36 +131,36 @@ def miss_ratio_curve(
 
 
 class Sample:
-    """Which pages are looked at: those whose hash lies below a threshold."""
+    """The sampled pages: those whose hash lies below a threshold."""
 
-    def __init__(self, said: str | int | float | None) -> None:
+    def __init__(self, specified: str | int | float | None) -> None:
         """Take a share, a number of pages, or None for all."""
-        self.pages = 0  # at most so many; 0: any number
+        self.pages = 0  # the maximum; 0: no limit
         self.threshold = SPAN
         try:
-            share = self._share(said)
+            share = self._share(specified)
         except ValueError as error:
             raise UsageError(f"sample: {error}") from None
         if not 0 < share <= 1:
-            raise UsageError(f"a sample is above 0 % and at most 100 %, not {said}")
+            raise UsageError(f"a sample is above 0 % and at most 100 %, not {specified}")
         self.threshold = max(round(share * SPAN), 1)
 
-    def _share(self, said: str | int | float | None) -> float:
-        if said is None:
+    def _share(self, specified: str | int | float | None) -> float:
+        if specified is None:
             return 1.0
-        if isinstance(said, str) and "%" in said:
-            return float(parse_percent(said))
-        number = float(said)
-        if number <= 1 and not isinstance(said, int):
+        if isinstance(specified, str) and "%" in specified:
+            return float(parse_percent(specified))
+        number = float(specified)
+        if number <= 1 and not isinstance(specified, int):
             return number
         if number != int(number) or number < GROUPS:
-            raise ValueError(f"{said} is neither a share nor {GROUPS} or more pages")
+            raise ValueError(f"{specified} is neither a share nor {GROUPS} or more pages")
         self.pages = int(number)
         return 1.0
 
     @property
     def keeps_all(self) -> bool:
-        """Tell whether there is nothing to scale."""
+        """Return whether there is nothing to scale."""
         return self.threshold == SPAN and not self.pages
 
     @property
@@ -344,7 +344,7 @@ def _simulated(
 ) -> Curve:
     """Simulate a cache for each size, each as much smaller as the sample is.
 
-    The error is told by the spread of the sample's quarters, each simulated by itself.
+    The error is estimated from the spread of the sample's quarters, each simulated by itself.
     """
     if sample.keeps_all:
         shares = [1]

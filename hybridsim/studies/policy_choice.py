@@ -1,4 +1,4 @@
-"""Policies as a caller says them: names of the registry, or classes, and what they want to know."""
+"""Policies as specified by a caller: names of the registry, or classes, with parameters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def _policy(given: Policy, role: str, known: Mapping[str, Any]) -> tuple[str, An
         return given.__name__, given
     if not isinstance(given, str):
         kind = type(given).__name__
-        raise UsageError(f"a policy is a name or a class; this is an object of {kind}: say {kind}")
+        raise UsageError(
+            f"a policy is a name or a class; this is an object of {kind}: specify {kind}"
+        )
     if given not in known:
         raise UsageError(f"no {role} policy {given!r}: {hint(given, known)}")
     return given, known[given]

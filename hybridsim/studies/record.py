@@ -42,7 +42,7 @@ class Recording:
     was_stopped: bool
     summary: Summary | None
     via: str = "blktrace"  # what recorded it
-    failed: str = ""  # why it is not whole, where nobody stopped it
+    failed: str = ""  # why it is not whole, unless it was stopped
     instead_of: str = ""  # why another way did not record it
 
 
@@ -80,7 +80,7 @@ def prepare(
 
 
 def prefix_of(output: str | None, disk: Disk) -> Path:
-    """Return what the files' names begin with: as said, in the folder said, or the disk's name."""
+    """Return the prefix of the files: as specified, in the specified folder, or the disk's name."""
     prefix = Path(output or disk.name)
     if prefix.is_dir():
         return prefix / disk.name
@@ -88,7 +88,7 @@ def prefix_of(output: str | None, disk: Disk) -> Path:
 
 
 def _first_that_works(ways: tuple[str, ...], disk: Disk, host: Host) -> tuple[str, tuple[str, ...]]:
-    """Return the first way whose check passes, and those after it; raise what the first raises."""
+    """Return the first way whose check passes, and those after it; raise the error of the first."""
     first: RecordingError | None = None
     for place, each in enumerate(ways):
         try:

@@ -1,4 +1,4 @@
-"""The latencies that a trace itself tells."""
+"""The latencies recorded in a trace."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ SEEDS_MAX = 1000
 def repeated(
     trace: Trace, scenario: Scenario, seeds: int, report: Report | None = None, **how: Any
 ) -> Result:
-    """Replay with so many seeds, from the scenario's on; return the first result, and in its
+    """Replay with `seeds` seeds, starting with the scenario's; return the first result, and in its
     verdict the means over all of them with 95% intervals.
 
-    Where nothing is left to chance it is replayed once, and the verdict says so.  A requirement is
+    Without randomness it is replayed once, and the verdict reports this.  A requirement is
     met if it is with every seed.  Raises what `replay` raises, UsageError for no seeds.
     """
     if not 1 <= seeds <= SEEDS_MAX:
@@ -79,9 +79,9 @@ def _worst(checked: Sequence[Checked]) -> Checked:
 
 def _telling(result: Result, words: str, about: dict[str, Any]) -> Result:
     verdict = result.verdict
-    told = dataclasses.replace(
+    extended = dataclasses.replace(
         verdict,
         reasons=[*verdict.reasons, words],
         confidence={**verdict.confidence, "seeds": about},
     )
-    return dataclasses.replace(result, verdict=told)
+    return dataclasses.replace(result, verdict=extended)

@@ -205,7 +205,7 @@ def pumped(
 
 
 def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
-    """Hold a warm start against the same cache that began empty."""
+    """Compare a warm start with the same cache that began empty."""
     is_open = result.scenario["mode"] == "open"
     without = Outcome(cold.collector, Counters(cold.counters()), is_open)
     warm_up = warm_up_of(cold.collector, result.plain.collector, result.scenario["mode"])
@@ -242,7 +242,7 @@ def concluded(
 
 
 def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:
-    """Tell of the first pass over the trace."""
+    """Report the progress of the first pass over the trace."""
     done = 0
     for chunk in chunks:
         yield chunk
@@ -252,7 +252,7 @@ def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Reque
 
 
 def is_overloaded(result: Result) -> bool:
-    """Tell whether neither machine keeps up."""
+    """Return whether neither machine keeps up."""
     return result.phases["warm"].saturated and result.phases["none"].saturated
 
 
@@ -263,12 +263,12 @@ def _warning(found: TraceWarning) -> Warning:
 
 
 def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
-    """Refuse a trace that would give no answer, or a wrong one."""
+    """Raise an error for a trace that cannot be judged."""
     if summary.reads + summary.writes == 0:
         raise TraceError(f"{trace.name}: no reads or writes in it, so there is nothing to replay")
     if scenario.replay.mode == "think" and summary.incomplete == summary.requests:
         raise UsageError(
-            f"{trace.name} tells no completions, so think times are unknown: "
+            f"{trace.name} has no completions, so think times are unknown: "
             "use --mode open or closed, or capture with complete events"
         )
 

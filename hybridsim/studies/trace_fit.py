@@ -1,4 +1,4 @@
-"""Make a stand-in for a trace, and say how like it is."""
+"""Create a stand-in for a trace, and report how similar it is."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ class Fitted:
 
 
 REVEALS = (
-    "A stand-in for a captured trace, made by `hybridsim trace fit`.  It tells distributions of",
+    "A stand-in for a captured trace, made by `hybridsim trace fit`.  It has distributions of",
     "the capture: how many pieces of data of which size are used how often, when in the trace they",
     "are first used and for how long, the pauses between uses, which sizes are neighbours; lengths",
     "and alignments of requests, the share of writes, how gaps between arrivals follow each other,",
     "and how long each 1/64 of the trace took.  It holds no address, no time of a request, no name",
-    "and no data.  A class of a single piece of data tells of that piece: of a journal, perhaps.",
+    "and no data.  A class of a single piece of data describes that piece: a journal, perhaps.",
 )
 
 
@@ -156,7 +156,7 @@ def _at(curve: Curve, sizes: list[int]) -> list[float]:
 
 
 def hits_over_time(trace: Rows, size: int) -> Floats:
-    """Return the hit ratios of an LRU cache of so many pages, in BINS parts of the accesses."""
+    """Return the hit ratios of an LRU cache of `pages` pages, in BINS parts of the accesses."""
     ids = Ids()
     found = np.concatenate([ids.of(part.numbers) for part in accesses(trace, WARM_PAGE_BYTES)])
     stack, depths = Stack.new(ids.capacity), np.zeros(ids.capacity + 1, np.int64)

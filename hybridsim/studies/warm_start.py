@@ -1,4 +1,4 @@
-"""What a cache is to begin with: the pages that an earlier trace or a saved cache says."""
+"""The pages that a cache starts with: from an earlier trace or a saved cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAME_POLICY = "with the admission and replacement of then, in [cache], it goes o
 
 
 class Begin(NamedTuple):
-    """Pages to begin with, and what the reader must know of them."""
+    """The pages to start with, and warnings about them."""
 
     warm: WarmStart
     source: str
@@ -55,10 +55,10 @@ def begin(
         return _saved(source, said, pages, ssd_kept)
     if ssd_kept:
         raise UsageError(
-            f"--ssd-kept: {source.name} is a trace, which tells what was used but not what an SSD "
+            f"--ssd-kept: {source.name} is a trace, which records requests but not what an SSD "
             "has; begin from a file of --save-cache"
         )
-    # A few more than there is room for tell nothing: the trace is ranked for this size.
+    # Pages beyond the capacity are not ranked: the trace is ranked for this size.
     best = ranked(source, said.page_bytes, pages, said.sequential_cutoff_bytes)
     if not len(best):
         raise TraceError(f"{source.name}: no reads in it that a cache would keep")
@@ -97,7 +97,7 @@ def _saved(source: SavedCache, said: Cache, pages: int, ssd_kept: bool) -> Begin
         return found._replace(warm=found.warm._replace(memory=memory))
     if source.granule_bytes != said.granule_bytes:
         raise UsageError(
-            f"--ssd-kept: {source.name} knows parts of pages of {human_size(source.granule_bytes)},"
+            f"--ssd-kept: {source.name} has parts of pages of {human_size(source.granule_bytes)},"
             f" this cache of {human_size(said.granule_bytes)}: use the --cache-mode and sub_page "
             "that it was saved with, or have the pages loaded anew without --ssd-kept"
         )

@@ -1,4 +1,4 @@
-"""How an application used its storage: when requests were outstanding, and who made which.
+"""How an application used its storage: outstanding requests, and the processes that issued them.
 
 One pass over a trace.  Something is outstanding from a request's arrival to its completion; where
 nothing is, the application thinks, or has nothing to do.
@@ -126,7 +126,7 @@ class Activity:
 
     @property
     def processes(self) -> list[Process]:
-        """Those with the most requests, the busiest first; none where the trace knows none."""
+        """Those with the most requests, the busiest first; none if the trace records none."""
         known = [(stream, counts) for stream, counts in self._counts.items() if stream != UNKNOWN]
         known.sort(key=lambda each: (-int(each[1][READS] + each[1][WRITES]), each[0]))
         return [Process(stream, *counts.tolist()) for stream, counts in known[:TOLD]]

@@ -33,7 +33,7 @@ class Alternative(NamedTuple):
 
 
 class Pricing(NamedTuple):
-    """What a GB costs, and who says so."""
+    """The price of a GB, and its source."""
 
     price: Price
     source: str
@@ -69,7 +69,7 @@ def alternatives(
     price: Price,
     volume_bytes: int = 0,
 ) -> list[Alternative]:
-    """Return the alternatives of these names that can be built, each holding so many bytes.
+    """Return the alternatives of these names that can be built, each holding `data_bytes`.
 
     One that a traced volume of `volume_bytes` does not fit on is left out.
     """
@@ -117,7 +117,7 @@ def _built(
 
 
 def human_drive(capacity_bytes: int) -> str:
-    """Return a drive's size as it is sold: 8 TB."""
+    """Return a drive's size in decimal units, as in product names: 8 TB."""
     units = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
     factor, unit = next(each for each in units if capacity_bytes >= each[0] or each[0] == 10**6)
     return f"{capacity_bytes / factor:.3g} {unit}"

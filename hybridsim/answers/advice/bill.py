@@ -1,4 +1,4 @@
-"""What a replayed machine costs, and what its cache saves for that."""
+"""The cost of a replayed machine, and what its cache saves."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NS_PER_MS = 10**6
 
 @dataclass(frozen=True)
 class Bill:
-    """Costs in the currency of the prices; None where nobody says what such drives cost."""
+    """Costs in the currency of the prices; None where the price of such drives is unknown."""
 
     pricing: Pricing
-    is_own: bool  # the scenario says the prices; else the catalog
+    is_own: bool  # the prices are those of the scenario; else of the catalog
     disks: str
     disks_cost: float | None  # bought whole
     ssds: str
@@ -36,16 +36,16 @@ class Bill:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        told = asdict(self) | {"per_saved_ms": self.per_saved_ms}
-        price, source = told.pop("pricing")
-        return {"price": {**price.model_dump(), "source": source}, **told}
+        fields = asdict(self) | {"per_saved_ms": self.per_saved_ms}
+        price, source = fields.pop("pricing")
+        return {"price": {**price.model_dump(), "source": source}, **fields}
 
 
 def bill(scenario: Scenario, result: Result) -> Bill | None:
-    """Return what a machine costs whose replay this is; None without a cache.
+    """Return the costs of the replayed machine; None without a cache.
 
-    The catalog's prices are those of drives: cloud volumes cost what the scenario says, or nobody
-    knows.
+    The catalog's prices are those of drives: the price of cloud volumes is that of the
+    scenario, or unknown.
     """
     backing, cache, cache_bytes = scenario.backing, scenario.cache, result.scenario["cache_bytes"]
     if not cache_bytes or (scenario.price is None and backing.drive.kind == "volume"):

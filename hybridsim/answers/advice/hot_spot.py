@@ -26,7 +26,7 @@ RUN = 64  # requests of one half after another
 HOTTEST = (0.01, 0.1, 0.2)  # of the pages
 MOST = (0.5, 0.8)  # of the accesses
 PLAIN, SLIGHT = 2.0, 1.3  # times what even accesses would give: a hot spot, or something like it
-FEWEST = 50  # pages that can tell
+FEWEST = 50  # pages: fewer are not judged
 MOVES = 0.75  # of what the hot spot takes in its own quarter, left three quarters later
 
 
@@ -58,7 +58,7 @@ class HotSpot:
 
     @property
     def moves(self) -> bool | None:
-        """Whether it moves; None where there is nothing to tell it by."""
+        """Whether it moves; None if unknown."""
         if not self.kept[0]:
             return None
         return self.kept[-1] < MOVES * self.kept[0]
@@ -80,7 +80,7 @@ class OneChunk:
 
 
 def hot_spot(trace: Chunked, requests: int, reads: int, page_bytes: int) -> HotSpot:
-    """Look for a hot spot in a trace of so many requests, by its reads if it has any."""
+    """Find the hot spot of a trace of `requests` requests, by its reads if it has any."""
     ids = Ids()
     counts = np.zeros((QUARTERS * HALVES, ids.capacity), np.int32)
     first = 0

@@ -1,8 +1,8 @@
 """One measurement held against another.
 
 Shares are of the real value.  Counters are compared every ten seconds, or where they were sampled
-more rarely, at those samples: the row tells the worst, as a share of the real one's last value.
-So is the hit ratio of each ten seconds; its row tells the worst difference.
+more rarely, at those samples: the row has the worst, as a share of the real one's last value.
+So is the hit ratio of each ten seconds; its row has the worst difference.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _distributions(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
             continue
         for word, measure in (("KS", distance), ("demerit", demerit)):
             error = measure(real, simulated)
-            told = name._replace(measure=f"{name.measure} {word}")
-            yield Row(told, None, None, error, tolerances.of(word))
+            row_name = name._replace(measure=f"{name.measure} {word}")
+            yield Row(row_name, None, None, error, tolerances.of(word))
 
 
 def _counters(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
@@ -124,10 +124,10 @@ def _hit_ratios(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
             _interval_ratio(*(run.counters[name].at(times) for name in (hits, misses)))
             for run in (found.real, found.simulated)
         ]
-        told = ~np.isnan(ratios[0]) & ~np.isnan(ratios[1])
-        if not told.any():
+        present = ~np.isnan(ratios[0]) & ~np.isnan(ratios[1])
+        if not present.any():
             continue
-        worst = int(np.abs(np.where(told, ratios[1] - ratios[0], 0)).argmax())
+        worst = int(np.abs(np.where(present, ratios[1] - ratios[0], 0)).argmax())
         real, simulated = (float(each[worst]) for each in ratios)
         name = Name("", CACHE, f"{HIT_RATIO} each 10 s")
         yield Row(name, real, simulated, simulated - real, tolerances.of(name.measure, HIT_RATIO))
@@ -156,7 +156,7 @@ def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
     return np.asarray(np.where(counted >= FEWEST, hit / np.maximum(counted, 1), np.nan))
 
 
-# What is left.
+# The remaining differences.
 
 
 def _note_lengths(found: Comparison) -> None:
@@ -181,7 +181,7 @@ def _note_differences(found: Comparison) -> None:
 
 
 def _alone(one: Measurement, other: Measurement) -> Iterator[tuple[Name, str]]:
-    """Yield what one run tells and the other does not."""
+    """Yield what only one of the runs reports."""
     for name in one.figures:
         if name not in other.figures:
             yield name, name.measure

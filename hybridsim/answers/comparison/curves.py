@@ -28,7 +28,7 @@ from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
 
 MOST_BINS = 512
 FEWEST = 5  # bins that make a curve
-WARMING = (IOPS, HIT_RATIO)  # curves that tell how warm a cache is
+WARMING = (IOPS, HIT_RATIO)  # curves that show how warm a cache is
 RATES = (IOPS, BANDWIDTH)
 
 
@@ -47,17 +47,17 @@ def edges_of(real: Curve, simulated: Curve) -> Ints:
 
 
 def curve_rows(found: Comparison, name: Name, tolerances: Tolerances) -> Iterator[Row]:
-    """Align a curve of both runs, and yield what it tells."""
+    """Align a curve of both runs, and yield its rows."""
     curves = found.real.curves[name], found.simulated.curves[name]
     edges = edges_of(*curves)
     if len(edges) < 2:
         found.notes.append(f"{name} over time: the curves have no time in common")
         return
     values = [each.binned(edges, name.measure in RATES) for each in curves]
-    told = ~np.isnan(values[0]) & ~np.isnan(values[1])
+    present = ~np.isnan(values[0]) & ~np.isnan(values[1])
     width = int(edges[1])
-    start = edges[:-1][told]
-    real, simulated = (judge(start, each[told], width, name.measure) for each in values)
+    start = edges[:-1][present]
+    real, simulated = (judge(start, each[present], width, name.measure) for each in values)
     aligned = Aligned(name, start, width, real, simulated)
     found.curves.append(aligned)
     is_warming = name.measure in WARMING or _stands_for_iops(found, name)
@@ -72,7 +72,7 @@ def curve_rows(found: Comparison, name: Name, tolerances: Tolerances) -> Iterato
 
 
 def _stands_for_iops(found: Comparison, name: Name) -> bool:
-    """Tell whether a curve of bandwidth is all that both runs tell of a rate."""
+    """Return whether a curve of bandwidth is the only rate that both runs report."""
     iops = name._replace(measure=IOPS)
     runs = (found.real, found.simulated)
     return name.measure == BANDWIDTH and not all(iops in run.curves for run in runs)

@@ -17,7 +17,7 @@ class Row:
     real: float | None
     simulated: float | None
     error: float | None
-    tolerance: float | None  # None: told, not judged
+    tolerance: float | None  # None: reported, not checked
     slack: float = 0.0  # error that the resolution of the curves may make
 
     @property

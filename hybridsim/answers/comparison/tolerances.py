@@ -25,7 +25,7 @@ NOT_JUDGED = "none"
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What was said, over the defaults; None: told, but not judged."""
+    """User tolerances override the defaults; None: reported, not checked."""
 
     said: Mapping[str, float | None] = field(default_factory=dict)
     all_shares: float | None = None  # instead of all defaults that are shares

@@ -40,7 +40,7 @@ class Point:
 
 
 def looks_like_fio(path: str) -> bool:
-    """Tell whether a file is fio's JSON, perhaps with messages before it."""
+    """Return whether a file is fio's JSON, perhaps with messages before it."""
     try:
         with Path(path).open("rb") as stream:
             head = stream.read(1 << 16)

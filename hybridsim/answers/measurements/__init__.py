@@ -25,10 +25,10 @@ class Form(Protocol):
     """What a module in FORMS has."""
 
     def detect(self, name: str, head: str) -> bool:
-        """Tell whether a file of this name that begins so is of this form."""
+        """Return whether a file of this name that begins so is of this form."""
 
     def read(self, name: str, text: str) -> Measurement:
-        """Return what a file tells; raises MeasurementError, with its place, where it is bad."""
+        """Parse a file; raise MeasurementError, with the place, if it is invalid."""
 
 
 def forms() -> Mapping[str, Form]:

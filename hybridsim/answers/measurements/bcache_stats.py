@@ -1,6 +1,6 @@
 """Samples of bcache's `stats_total` in sysfs: a line of names, then one of uptime and values.
 
-The kernel moves these counters every 13.6 s only.  When one moves it tells the true count of that
+The kernel moves these counters every 13.6 s only.  When one moves, it shows the true count of that
 moment (if it grew by less than 65,536: they are 16 bits wide in between), so only those moments
 are kept: each lies between two samples, and all of them whole intervals apart.  True counters of
 the same form, which move all the time, are kept as they were sampled.
@@ -27,7 +27,7 @@ SHOWN_EVERY_NS = 3409 * 4_000_000  # Linux 6.1's stats.c: 300 s / 22, in jiffies
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file holds such samples."""
+    """Return whether a file holds such samples."""
     return re.match(r"uptime(\s+\w+)*\s+cache_hits\s+cache_misses", head) is not None
 
 

@@ -24,7 +24,7 @@ FIELDS = {
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file holds such samples."""
+    """Return whether a file holds such samples."""
     return LINE.match(head) is not None
 
 

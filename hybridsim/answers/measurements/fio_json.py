@@ -1,4 +1,4 @@
-"""fio's JSON, of 2.x and 3.x, json and json+.  `hybridsim fio` writes it too, and tells more."""
+"""fio's JSON, of 2.x and 3.x, json and json+.  `hybridsim fio` writes it too, with more keys."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from hybridsim.foundation.levels import LEVELS
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")
 LARGEST_BYTES = 1 << 28  # of a file; json+ with all its bins has a hundredth
-OWN = "hybridsim"  # what a simulated run tells beyond fio's own
+OWN = "hybridsim"  # keys of a simulated run beyond fio's own
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file is fio's JSON, perhaps with messages before it."""
+    """Return whether a file is fio's JSON, perhaps with messages before it."""
     return '"fio version"' in head and "{" in head
 
 
@@ -59,12 +59,12 @@ def load(name: str, text: str) -> dict[str, Any]:
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return what a file tells."""
+    """Parse a file."""
     return measured(name, load(name, text))
 
 
 def measured(name: str, whole: Mapping[str, Any]) -> Measurement:
-    """Return what a loaded document tells."""
+    """Parse a loaded document."""
     found = Measurement([name], version=str(whole.get("fio version", "")).removeprefix("fio-"))
     for job in whole["jobs"]:
         title = _unique(str(job.get("jobname", "")), found.jobs)
@@ -101,7 +101,7 @@ def _direction(found: Measurement, job: str, what: str, part: Mapping[str, Any])
 
 
 def _in_ns(part: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
-    """Return a latency's object and its unit: fio 2.x told microseconds."""
+    """Return a latency's object and its unit: fio 2.x reports microseconds."""
     if f"{kind}_ns" in part:
         return part[f"{kind}_ns"], 1
     return part.get(kind) or {}, MICROSECOND

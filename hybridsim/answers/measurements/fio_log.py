@@ -42,12 +42,12 @@ EPOCH_MS = 10**11  # no run lasts for years
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file is such a log, by its name and first line."""
+    """Return whether a file is such a log, by its name and first line."""
     return FILE.search(name) is not None and LINE.match(head.partition("\n")[0]) is not None
 
 
 def job_of(number: int) -> str:
-    """Return what a job is called whose name the log does not tell."""
+    """Return the name of a job that the log does not name."""
     return f"log {number}"
 
 

@@ -1,6 +1,6 @@
 """fio's report for people: of 1.x and 2.x as in the documents of the reference systems, and of 3.x.
 
-Lines that lack a part, as where a page has lost its emphasised words, tell what is left of them.
+Of lines that lack a part, such as emphasised words lost on a web page, the rest is read.
 Where a page shows no more than the lines of results, jobs have the names of the commands above.
 """
 
@@ -44,7 +44,7 @@ PREFIXES = "KMGTP"
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file has a report of fio in it."""
+    """Return whether a file has a report of fio in it."""
     is_whole = "(groupid=" in head and "jobs=" in head
     return (
         is_whole
@@ -53,7 +53,7 @@ def detect(name: str, head: str) -> bool:
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return what a report tells; raises MeasurementError where that is nothing."""
+    """Parse a report; raise MeasurementError if it has no figures."""
     page = Page(name)
     for line in text.splitlines():
         page.take(line.strip())
@@ -135,7 +135,7 @@ class Page:
             self._issued(line)
 
     def finish(self) -> None:
-        """Work out what the lines did not say but follows."""
+        """Derive values that the lines do not state."""
         figures = self.found.figures
         for name in [each for each in figures if each.measure == RUNTIME]:
             seconds = figures[name] / 1e9
@@ -143,8 +143,8 @@ class Page:
                 known, whole = name._replace(measure=measure), name._replace(measure=of)
                 if known not in figures and figures.get(whole) and seconds:
                     figures[known] = figures[whole] / seconds
-                    said = f"{known}: from {of} and {RUNTIME}, as its line does not say it"
-                    self.found.notes.append(f"{self.found.sources[0]}: {said}")
+                    remark = f"{known}: from {of} and {RUNTIME}, as its line does not state it"
+                    self.found.notes.append(f"{self.found.sources[0]}: {remark}")
 
     def _begin(self, name: str, group: int) -> None:
         again = self.found.jobs.count(name)

@@ -41,7 +41,7 @@ RATES = (IOPS, BANDWIDTH)
 
 
 def gather(path: str, begin_s: float | None = None) -> Measurement:
-    """Return what the files of a run tell; files of no known form are noted.
+    """Parse the files of a run; files of an unknown format are noted.
 
     `begin_s` is when the load began, on the clock of the samples, where that is better known than
     the files tell.  Raises MeasurementError where there is nothing to read, or a file is bad.
@@ -95,7 +95,7 @@ def _read(file: Path) -> Measurement | None:
 
 
 def _told(form: Form, name: str, text: str) -> Measurement:
-    """Return what a file tells; raise MeasurementError for one that is not as its form is."""
+    """Parse a file; raise MeasurementError if it violates its format."""
     if len(text) > LARGEST:
         raise MeasurementError(f"{name} is larger than {LARGEST >> 20} MiB: is it the right file?")
     try:
@@ -173,9 +173,9 @@ def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
         each.binned(edges, True) if each else np.ones(len(edges) - 1) for _, each in curves
     ])  # fmt: skip
     weights = np.where(np.isnan(values), 0, weights)
-    told = weights.sum(axis=0) > 0
-    mean = np.nansum(values * weights, axis=0)[told] / weights.sum(axis=0)[told]
-    return Curve(edges[:-1][told], edges[1:][told], mean)
+    present = weights.sum(axis=0) > 0
+    mean = np.nansum(values * weights, axis=0)[present] / weights.sum(axis=0)[present]
+    return Curve(edges[:-1][present], edges[1:][present], mean)
 
 
 # Samples of the cache's counters.
@@ -192,8 +192,8 @@ def _begin(found: Measurement) -> None:
         moves = [int(each.time_ns[_last_still(each)]) for each in found.counters.values()]
         begin_ns = min(moves)
         found.notes.append(
-            f"when the load began is not told: taken is {(begin_ns - first) / SECOND:.1f} s after "
-            "the first sample, the last one before a counter moved"
+            f"the start of the load is not recorded; assumed: {(begin_ns - first) / SECOND:.1f} s "
+            "after the first sample, the last one before a counter moved"
         )
     for name, samples in found.counters.items():
         value = samples.value
@@ -218,8 +218,8 @@ def _add_hit_ratio(found: Measurement) -> None:
             end = found.counters[misses].time_ns
             hit: Floats = found.counters[hits].at(end)
             all_reads = hit + found.counters[misses].value
-            told = np.append(True, np.diff(all_reads) > 0)
-            end, hit, all_reads = end[told], hit[told], all_reads[told]
+            present = np.append(True, np.diff(all_reads) > 0)
+            end, hit, all_reads = end[present], hit[present], all_reads[present]
             if len(end) > 1 and all_reads[-1] > all_reads[0]:
                 ratio = np.diff(hit) / np.diff(all_reads)
                 found.curves[name] = Curve(end[:-1], end[1:], ratio)

@@ -27,7 +27,7 @@ PHASE = "whole"
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file is the JSON of a replay."""
+    """Return whether a file is the JSON of a replay."""
     return '"hybridsim.result/' in head
 
 
@@ -72,5 +72,5 @@ def _curves(found: Measurement, series: Mapping[str, Any], end_ns: int) -> None:
     end = np.append(start[1:], max(end_ns, int(start[-1]) + 1)) if len(start) else start
     found.curves[Name("", "all", IOPS)] = Curve(start, end, np.array(series["iops"], np.float64))
     hit = np.array([np.nan if each is None else each for each in series["hit"]])
-    told = ~np.isnan(hit)
-    found.curves[Name("", CACHE, HIT_RATIO)] = Curve(start[told], end[told], hit[told])
+    present = ~np.isnan(hit)
+    found.curves[Name("", CACHE, HIT_RATIO)] = Curve(start[present], end[present], hit[present])

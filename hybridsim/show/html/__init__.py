@@ -31,8 +31,8 @@ TITLES = {
 def of(document: Mapping[str, Any], command: str = "") -> str:
     """Return the report of a document that `--json` writes, and of the command that made it."""
     family = str(document["schema"]).partition("/")[0]
-    told = dict(document) | {"command": command}
-    return page(TITLES[family], sections_of(told), document, _about(document))
+    extended = dict(document) | {"command": command}
+    return page(TITLES[family], sections_of(extended), document, _about(document))
 
 
 def _about(document: Mapping[str, Any]) -> str:

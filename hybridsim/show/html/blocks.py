@@ -68,7 +68,7 @@ Block = KeyFigures | Table | Prose | Code | CopyJson | Row | Chart | Bars | Heat
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report with a heading.  `lead` says in a sentence what it tells."""
+    """A part of the report with a heading.  `lead` is its summary in one sentence."""
 
     gid: str
     title: str

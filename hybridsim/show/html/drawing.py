@@ -38,7 +38,7 @@ class Scale:
 
     @classmethod
     def of(cls, axis: Axis, values: Sequence[Any], start: float, end: float) -> Scale:
-        """Return a scale that holds all values, or what the axis says."""
+        """Return a scale that holds all values, or those specified by the axis."""
         known = [each for each in values if each is not None and (each > 0 or not axis.log)]
         low = min(known, default=1.0) if axis.low is None else axis.low
         high = max(known, default=low) if axis.high is None else axis.high
@@ -152,8 +152,8 @@ def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
         drawing.labels.append((top + BAR / 2, label))
         for colour, part, value in zip(palette, bars.parts, values):
             start, end = x.at(done), x.at(done + value)
-            said = f"{label}: {part} {ticks_of.text(round(value / bars.x.per, 2))} {bars.x.unit}"
-            drawing.rects.append((colour, start, top, max(end - start, 0), BAR, said))
+            title = f"{label}: {part} {ticks_of.text(round(value / bars.x.per, 2))} {bars.x.unit}"
+            drawing.rects.append((colour, start, top, max(end - start, 0), BAR, title))
             done += value
     drawing.legend = list(zip(palette, bars.parts))
     return drawing

@@ -98,7 +98,7 @@ def _rows(chart: Chart) -> list[int]:
     """Return the rows of the labels of a chart's marks."""
     xs = [one for line in chart.lines for one in line.x if one is not None]
     ends = (chart.x.low, min(xs, default=0)), (chart.x.high, max(xs, default=1))
-    low, high = (found if said is None else said for said, found in ends)
+    low, high = (found if specified is None else specified for specified, found in ends)
     return rows_of(chart.marks, chart.x, low, high)
 
 

@@ -63,7 +63,7 @@ def _bends(points: Sequence[Point]) -> list[Point]:
 
 
 def _off(start: Point, end: Point, point: Point) -> bool:
-    """Tell whether a point is seen to lie beside a straight line."""
+    """Return whether a point is seen to lie beside a straight line."""
     along, up = end[0] - start[0], end[1] - start[1]
     beside = along * (point[1] - start[1]) - up * (point[0] - start[0])
     return abs(beside) > OFF * math.hypot(along, up)

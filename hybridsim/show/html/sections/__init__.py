@@ -1,6 +1,6 @@
 """The sections of reports.  To add one: a file with `section(document)`, a line in SECTIONS.
 
-A section is made of a document, which is what `--json` writes, so that both say the same; where a
+A section is made of a document, which is what `--json` writes, so that both agree; where a
 document has no facts for it, `section` returns None.
 """
 

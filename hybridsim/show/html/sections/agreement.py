@@ -22,9 +22,9 @@ def section(document: Mapping[str, Any]) -> Section:
     judged = [each for each in document["rows"] if each["pass"] is not None]
     failed = [each for each in judged if not each["pass"]]
     beyond = f"{len(failed)} of {len(judged)} figures are beyond their tolerance."
-    said = beyond if failed else f"All {len(judged)} figures are within their tolerances."
+    sentence = beyond if failed else f"All {len(judged)} figures are within their tolerances."
     blocks: list[Block] = [
-        Prose([f"{'Differs' if failed else 'Agrees'}. {said}"], "no" if failed else "yes"),
+        Prose([f"{'Differs' if failed else 'Agrees'}. {sentence}"], "no" if failed else "yes"),
         _table("Judged", judged, [at for at, each in enumerate(judged) if not each["pass"]]),
     ]
     others = [each for each in document["rows"] if each["pass"] is None]
@@ -54,5 +54,5 @@ def _left(document: Mapping[str, Any]) -> list[Block]:
             for side in SIDES if document[f"only_{side}"]]  # fmt: skip
     blocks: list[Block] = []
     if rows:
-        blocks.append(Table("What one run tells alone", ["", ""], rows, is_folded=True))
+        blocks.append(Table("Reported by one run only", ["", ""], rows, is_folded=True))
     return [*blocks, Prose(document["notes"])] if document["notes"] else blocks

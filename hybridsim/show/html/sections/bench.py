@@ -14,7 +14,7 @@ from hybridsim.show.html.blocks import Block, Prose, Section, Table
 def section(document: Mapping[str, Any]) -> Section:
     """Return the best of each parameter in each state of the cache."""
     setting = document["setting"]
-    told = (
+    lead = (
         f"Random requests of {human_size(setting['block_bytes'])}, sequential ones of "
         f"{human_size(setting['sequential_bytes'])}; a hot spot of "
         f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests a measurement."
@@ -22,7 +22,7 @@ def section(document: Mapping[str, Any]) -> Section:
     blocks: list[Block] = [_most(document), *_doubts(document)]
     if document["notes"]:
         blocks.append(Prose(document["notes"], "note"))
-    return Section("most", "What it gives", blocks, told)
+    return Section("most", "What it gives", blocks, lead)
 
 
 def _most(document: Mapping[str, Any]) -> Table:
@@ -51,9 +51,9 @@ def _doubts(document: Mapping[str, Any]) -> list[Block]:
     if not unsteady:
         return [Prose(["Every number is steady: two measurements in a row agree."])]
     worst = max(unsteady, key=lambda one: abs(one["drift"]))
-    said = (
+    sentence = (
         f"{len(unsteady)} of {len(document['points'])} numbers (*) are not steady: of two "
         f"measurements in a row the second differs, at most by {percent(abs(worst['drift']))} "
         f"({worst['parameter']}, {STATES[worst['state']]}, depth {worst['depth']})."
     )
-    return [Prose([said], "note")]
+    return [Prose([sentence], "note")]

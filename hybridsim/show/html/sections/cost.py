@@ -68,10 +68,10 @@ def _latencies(figures: Document, kind: str) -> list[str]:
 
 def _assumed(cost: Document) -> Iterator[str]:
     price = cost["price"]
-    who = "the scenario" if cost["is_own"] else "the catalog, as the scenario has no [price]"
+    origin = "the scenario" if cost["is_own"] else "the catalog, as the scenario has no [price]"
     disk, ssd = (f"{price[name]:g} {price['currency']}" for name in ("hdd_per_gb", "ssd_per_gb"))
     yield (
-        f"{disk} per GB of disk and {ssd} of SSD, of {price['date']}: prices of {who} "
+        f"{disk} per GB of disk and {ssd} of SSD, of {price['date']}: prices of {origin} "
         f"({price['source']})."
     )
     yield (

@@ -17,12 +17,12 @@ def section(document: Mapping[str, Any]) -> Section | None:
     if not trace:
         return None
     warnings = document.get("warnings")
-    told = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
+    texts = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
             for each in warnings or []]  # fmt: skip
-    sound = "Nothing is wrong with it as far as it can be told: no drops, no disorder."
+    sound = "No faults found: no drops, no disorder."
     blocks: list[Block] = [
         KeyFigures(list(_figures(trace))),
-        *([Prose(told, "note") if told else Prose([sound])] if warnings is not None else []),
+        *([Prose(texts, "note") if texts else Prose([sound])] if warnings is not None else []),
         *maps(document),
     ]
     lead = f"{trace.get('name', '')}, read as {trace.get('format', 'requests')}."

@@ -20,8 +20,10 @@ def section(document: Mapping[str, Any]) -> Section | None:
         return None
     blocks: list[Block] = [Row(charts), _percentiles(document)]
     if any(each.figures["saturated"] for each in phases(document)):
-        told = "Some of these are latencies of an endless queue: they tell how far it fell behind."
-        blocks.insert(0, Prose([told], "note"))
+        remark = (
+            "Some of these are latencies of an endless queue: they show how far it fell behind."
+        )
+        blocks.insert(0, Prose([remark], "note"))
     lead = "How many requests took no longer than that; further to the left is better."
     return Section("latency", "Latency", blocks, lead)
 

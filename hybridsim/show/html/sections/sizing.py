@@ -31,16 +31,16 @@ def _answer(document: Mapping[str, Any]) -> list[str]:
     answer, below = document["answer"], document["below"]
     if answer is None:
         return [f"No size of SSD meets {wanted}.", *_best(document)]
-    told = [f"{human_size(answer['size_bytes'])} is the smallest SSD that meets {wanted}."]
+    sentences = [f"{human_size(answer['size_bytes'])} is the smallest SSD that meets {wanted}."]
     if below:
         failed = "; ".join(f"{each['expr']} ({each['words']})"
                            for each in below["checked"] if not each["ok"])  # fmt: skip
-        told.append(
+        sentences.append(
             f"The next smaller size, {human_size(below['size_bytes'])}, does not: {failed}."
         )
     else:
-        told.append("No smaller cache can be made of this kind.")
-    return told
+        sentences.append("No smaller cache can be made of this kind.")
+    return sentences
 
 
 def _best(document: Mapping[str, Any]) -> Iterator[str]:

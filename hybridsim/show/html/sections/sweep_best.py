@@ -12,7 +12,7 @@ from hybridsim.show.html.sections.sweep_settings import cells, heads, named
 from hybridsim.studies.sweep.objectives import Objective
 
 OPEN_MAX = 15  # rows of the front that are shown unasked
-NS, BYTES, SHARE = "_ns", "_bytes", "_ratio"  # by which a chart tells what a column counts
+NS, BYTES, SHARE = "_ns", "_bytes", "_ratio"  # suffixes that identify the unit of a column
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
@@ -46,9 +46,9 @@ def _failed(document: Mapping[str, Any]) -> list[Block]:
 
 
 def _replays(number: Mapping[str, int]) -> str:
-    told = f"{number['computed'] + number['known']:,} replays"
-    told += f", {number['failed']:,} failed" if number["failed"] else ""
-    return told + (
+    lead = f"{number['computed'] + number['known']:,} replays"
+    lead += f", {number['failed']:,} failed" if number["failed"] else ""
+    return lead + (
         f", {number['missing']:,} are missing: interrupted." if number["missing"] else "."
     )
 

@@ -52,7 +52,7 @@ def cells(document: Mapping[str, Any], one: Mapping[str, Any]) -> list[str]:
 
 
 def _keys(document: Mapping[str, Any]) -> list[str]:
-    """Return what tells settings apart: each volume of a fleet has its own."""
+    """Return what identifies a setting: each volume of a fleet has its own."""
     keys: list[str] = document["keys"]
     return [VOLUME, *keys] if document["fleet"] else keys or ["trace"]
 

@@ -27,9 +27,9 @@ def section(document: Mapping[str, Any]) -> Section:
         blocks.append(figures_table(document, "write", "Writes"))
     blocks.append(_pairs(document))
     if document["warnings"]:
-        told = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
+        texts = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
                 for each in document["warnings"]]  # fmt: skip
-        blocks.append(Prose(["To know, to trust these figures:", *told], "note"))
+        blocks.append(Prose(["Warnings about these figures:", *texts], "note"))
     return Section("verdict", "Verdict", blocks)
 
 

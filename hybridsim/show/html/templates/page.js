@@ -20,7 +20,7 @@
   const shown = (axis) => (_, value) =>
     value == null ? "\u2013" : short(value) + (axis.unit ? "\u202f" + axis.unit : "");
 
-  // Data in the axes' units; a logarithm knows no zero.
+  // Data in the axes' units; a logarithmic axis has no zero.
   const scaled = (values, axis) =>
     values.map((v) => (v == null || (axis.log && v <= 0) ? null : v / axis.per));
 
@@ -202,16 +202,16 @@
     button.hidden = false;
     button.addEventListener("click", async () => {
       const text = JSON.stringify(result, null, 2) + "\n";
-      const said = document.getElementById("copied");
+      const status = document.getElementById("copied");
       try {
         await navigator.clipboard.writeText(text);
-        said.textContent = "copied";
+        status.textContent = "copied";
       } catch {
         const area = document.createElement("textarea");
         area.value = text;
         document.body.append(area);
         area.select();
-        said.textContent = document.execCommand("copy") ? "copied" : "the browser does not allow it";
+        status.textContent = document.execCommand("copy") ? "copied" : "the browser does not allow it";
         area.remove();
       }
     });

@@ -1,0 +1,171 @@
+"""The first screen of a replay: five answers in 24 lines of 80 columns.
+
+What to do, what it brings, what it costs, what could go wrong, what was assumed.  Each answer is a
+list of sentences, the most important first.  Where not all fit, the last sentences of the longer
+answers are left to `--details`; the first sentence of each answer always stays.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from hybridsim.answers.result import Result
+from hybridsim.answers.verdict import SHORTEST_NS, Step
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import lasting, money, percent, span
+from hybridsim.show.labels import GLUE, LABELS, rows, unbroken
+from hybridsim.show.page import MARGIN
+
+LINES = 24
+LINES_NARROW = 40  # below WIDE columns, where a label has a line of its own
+WIDE = 60
+LONGEST_SENTENCE = 4  # lines
+LONGEST_NAME = 40  # characters
+SHORT_LIFE_YEARS = 5.0  # the usual warranty of an SSD
+ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say yet."}
+MET, MISSED = "✓", "✗"
+LOADS = {
+    "open": "The requests arrive at their recorded times.",
+    "closed": "A fixed number of requests is outstanding; recorded times are ignored.",
+    "think": "Each request waits for the requests that it waited for when it was recorded.",
+}
+
+
+def first_screen(result: Result, width: int) -> list[str]:
+    """Return the lines of the screen, without colour; GLUE stands for a space in a figure."""
+    answers = [
+        (LABELS["verdict"].upper(), _what_to_do(result)),
+        (LABELS["gain"], list(result.verdict.effect)),
+        (LABELS["cost"], list(_costs(result))),
+        (LABELS["risks"], list(_risks(result))),
+        (LABELS["assumed"], list(_assumed(result))),
+        (LABELS["next"], ["Add --details for the rest; hybridsim explain WORD for a term."]),
+    ]
+    answers = [(label, sentences) for label, sentences in answers if sentences]
+    command = _command(result)
+    limit = LINES if width >= WIDE else LINES_NARROW
+    while True:
+        lines = [_paragraph(label, sentences, width) for label, sentences in answers]
+        if command:
+            lines[0].append(command)
+        used = sum(map(len, lines)) + (-(-len(command) // width) - 1 if command else 0)
+        longest = max(answers, key=lambda one: (len(one[1]) > 1, len(" ".join(one[1]))))[1]
+        if used <= limit or (len(longest) <= 1 and not command):
+            break
+        if len(longest) > 1:
+            longest.pop()
+        else:
+            command = ""
+    gaps = limit - used >= len(lines) - 1
+    screen: list[str] = []
+    for number, part in enumerate(lines):
+        screen += [""] * bool(gaps and number) + part
+    return screen
+
+
+def _paragraph(label: str, sentences: list[str], width: int) -> list[str]:
+    room = width - MARGIN if width >= WIDE else width
+    lines: list[str] = []
+    text = ""
+    for sentence in sentences:
+        cut = printable(sentence, GLUE)
+        if len(cut) > LONGEST_SENTENCE * room:
+            cut = cut[: LONGEST_SENTENCE * room - 15].rstrip() + " ... (--details)"
+        text += (" " if text else "") + unbroken(cut)
+    lines = textwrap.wrap(text, room, break_on_hyphens=False)
+    if width < WIDE:
+        return [label.upper(), *lines]
+    return [f"{label if not row else '':<{MARGIN}}{line}" for row, line in enumerate(lines)]
+
+
+def _what_to_do(result: Result) -> list[str]:
+    verdict = result.verdict
+    sentences = [f"{ANSWERS[verdict.answer]} {verdict.action}"]
+    missed = [each for each in result.required if not each.met]
+    for each in missed:
+        sentences.append(f"{MISSED} required: {each.requirement.text}: {each.words}.")
+    if result.required and not missed:
+        number = len(result.required)
+        met = result.required[0].requirement.text if number == 1 else f"all {number} requirements"
+        sentences.append(f"{MET} Met: {met}.")
+    step = _step(result)
+    return sentences if step is None else [*sentences, step.text]
+
+
+def _step(result: Result) -> Step | None:
+    """Return what to do first where the answer is not yes."""
+    verdict = result.verdict
+    return verdict.advice[0] if verdict.answer != "yes" and verdict.advice else None
+
+
+def _command(result: Result) -> str:
+    step = _step(result)
+    return "  " + printable(step.command) if step is not None and step.command else ""
+
+
+def _costs(result: Result) -> Iterator[str]:
+    if not rows(result):
+        return
+    cost = result.cost
+    if cost is None or cost["ssds_cost"] is None:
+        yield "The price is unknown: specify [price] in a scenario."
+    else:
+        source = "the scenario" if cost["is_own"] else "the catalog"
+        yield (
+            f"{money(cost['ssds_cost'], cost['price']['currency'])} for the SSD, bought whole "
+            f"({cost['ssds']}; prices of {source}, {cost['price']['date']})."
+        )
+    size = result.scenario.get("cache_bytes")
+    if size:
+        yield f"The cache uses {human_size(size)} of it."
+    if result.warm_up.steady and result.warm_up.warm_ns:
+        yield f"It takes {span(result.warm_up.warm_ns)} to warm up."
+    wear = result.wear
+    if wear is not None and wear.years is not None and _is_long(result):
+        yield (
+            f"It writes {human_size(wear.bytes_per_day)} a day to the SSD: rated life "
+            f"{lasting(wear.years)}."
+        )
+
+
+def _is_long(result: Result) -> bool:
+    """Return whether the judged phase is long enough to extrapolate to days and years."""
+    return result.phases["warm"].span_ns >= SHORTEST_NS
+
+
+def _risks(result: Result) -> Iterator[str]:
+    number = len(result.warnings)
+    if number:
+        more = f" ({number - 1} more with --details)" if number > 1 else ""
+        yield f"⚠ {result.warnings[0].text}{more}"
+    wear = result.wear
+    if wear is not None and wear.years is not None and _is_long(result):
+        if wear.years < SHORT_LIFE_YEARS:
+            yield f"The SSD wears out in {lasting(wear.years)}."
+    yield from result.verdict.risks
+    if rows(result):
+        yield "The interval covers this capture only: another day's load may gain less."
+
+
+def _assumed(result: Result) -> Iterator[str]:
+    trace, scenario = result.trace, result.scenario
+    figures = result.cached.whole.figures
+    both = figures.reads.count + figures.writes.count
+    name = _shortened(str(trace.get("name", "the trace")))
+    yield (
+        f"{name}: {human_count(figures.requests)} request{'s' * (figures.requests != 1)} in "
+        f"{span(trace.get('span_ns', result.cached.end_ns))}, "
+        f"{percent(figures.reads.count / both if both else None)} reads."
+    )
+    array = str(scenario.get("summary", "")).partition("; cache")[0]
+    if array:
+        yield f"Disks: {array}."
+    yield LOADS.get(str(scenario.get("mode", "open")), "")
+    yield from result.verdict.basis
+
+
+def _shortened(name: str) -> str:
+    half = LONGEST_NAME // 2 - 2
+    return name if len(name) <= LONGEST_NAME else f"{name[:half]}...{name[-half:]}"
