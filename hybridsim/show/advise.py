@@ -202,14 +202,14 @@ def _others(advice: Advice, room: int) -> list[str]:
     more = len(advice.rows) - 1 - len(rows)
     shown = rows[: max(room - 2, 0)] if len(rows) > room - 1 or more else rows
     left = len(advice.rows) - 1 - len(shown)
-    lines = ["", *table(
+    lines = [*table(
         ["not taken", "SSD", "gain", "90%", "why"],
         [[each.candidate.name, human_size(each.size_bytes), _factor(each.judgement.gain),
           _interval(each), each.loses] for each in shown],
     )] if shown else []  # fmt: skip
     if left:
         lines.append(f"{left} more machines, the comparison with other purchases: --details")
-    return lines[: room + 1]
+    return ["", *lines[:room]]
 
 
 def _interval(row: Row) -> str:
@@ -384,7 +384,7 @@ def _how_much(advice: Advice) -> str:
 
 
 def _comparison(advice: Advice) -> Iterator[str]:
-    is_think = advice.compared_mode == "think"
+    is_think = advice.mode == "think"
     per_cost = f"per {advice.pricing.price.currency}"
     heads = ["compared", "drives", "cost", f"{_kind(advice)}", "p99",
              "done in" if is_think else "busy", "IOPS", per_cost]  # fmt: skip

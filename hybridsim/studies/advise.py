@@ -29,7 +29,7 @@ from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.version import __version__
-from hybridsim.foundation.wording import latency, percent
+from hybridsim.foundation.wording import latency
 from hybridsim.scenario import Scenario
 from hybridsim.studies.candidates import (
     SIZE,
@@ -246,10 +246,10 @@ def searched(
     rows = _rows(several, coarse, prices)
     if not fixed:
         best = sorted((r for r in rows if may_be_chosen(r, rows)), key=lambda each: -each.sure)
-        more = []
-        for each in best[:REFINED]:
-            sizes = {fitting(each.candidate, other, curve) for other in wanted[1:]}
-            more += [(each.candidate, one) for one in sorted(sizes - {each.size_bytes})]
+        more: list[tuple[Candidate, int]] = []
+        for one in best[:REFINED]:
+            sizes = {fitting(one.candidate, other, curve) for other in wanted[1:]}
+            more += [(one.candidate, size) for size in sorted(sizes - {one.size_bytes})]
         if more:
             words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in more)
             say(f"replays of {words}")
@@ -318,14 +318,14 @@ def value_of(one: Row, is_per_cost: bool) -> float:
 def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
     """Return the one reason why a row is not recommended."""
     if not one.candidate.installable and pick.candidate.installable:
-        return "not installable: no product has this policy"
+        return "no product has this policy"
     if not one.keeps_up and pick.keeps_up:
         return "its disks cannot keep up"
     ours, theirs = value_of(pick, is_per_cost), value_of(one, is_per_cost)
     if theirs >= AS_GOOD * ours:
         return _no_dearer(one, pick)
     if is_per_cost and one.sure > pick.sure:
-        return "gains more, but less per cost"
+        return "less gain per cost"
     mine, its = pick.judged.cached, one.judged.cached
     reads = _more(its.reads.total_ns, mine.reads.total_ns)
     writes = _more(its.writes.total_ns, mine.writes.total_ns)
@@ -333,11 +333,10 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
         its.writes.total_ns - mine.writes.total_ns, its.reads.total_ns - mine.reads.total_ns
     )  # fmt: skip
     if writes >= APART and extra[0] >= extra[1]:
-        return f"writes take {latency(its.writes.mean_ns)}, not {latency(mine.writes.mean_ns)}"
+        return f"writes {latency(its.writes.mean_ns)}, not {latency(mine.writes.mean_ns)}"
     if reads >= APART:
-        hit = f", {percent(one.hit)} hits" if one.hit is not None else ""
-        return f"reads take {latency(its.reads.mean_ns)}, not {latency(mine.reads.mean_ns)}{hit}"
-    return "gained less in the first half"
+        return f"reads {latency(its.reads.mean_ns)}, not {latency(mine.reads.mean_ns)}"
+    return "less in the first half"
 
 
 def _no_dearer(one: Row, pick: Row) -> str:
@@ -347,7 +346,7 @@ def _no_dearer(one: Row, pick: Row) -> str:
     if one.size_bytes > pick.size_bytes:
         return "larger, for the same gain"
     if one.candidate.keeps_writes and not pick.candidate.keeps_writes:
-        return "the only copy of writes is on the SSD, for the same gain"
+        return "SSD has the only copy"
     return "the same gain within 2%"
 
 
