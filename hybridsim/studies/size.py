@@ -415,26 +415,6 @@ def _refused(scenario: Scenario, size_bytes: int) -> str:
     return ""
 
 
-def with_some_cache(scenario: Scenario) -> tuple[Scenario, list[str]]:
-    """Return a scenario with a cache in front of its disks, and what was assumed for that.
-
-    A system of the catalog may have none; raises UsageError where it was said that there is none.
-    """
-    if scenario.cache.kind != "none":
-        return scenario, []
-    origin, kind = scenario.origin, ("cache", "kind")
-    if origin.specifies(kind) or origin.option(kind):
-        raise UsageError(
-            "the scenario says that there is no cache: --cache page, or another kind under [cache]"
-        )
-    scenario = scenario.with_options(cache="page")
-    cache = scenario.cache
-    return scenario, [
-        f"this system has no cache: one of pages is put in front of it ({cache.words}, on "
-        f"{cache.drive.name}); --cache takes another kind"
-    ]
-
-
 def sized(scenario: Scenario, size_bytes: int) -> Scenario:
     """Return the scenario with a cache of another size."""
     return scenario.with_options(cache_size=format_size(size_bytes))
