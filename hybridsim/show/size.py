@@ -114,7 +114,7 @@ def _required(sizing: Sizing) -> list[str]:
     at = sizing.answer or sizing.tried[-1]
     for one in (sizing.below, at):
         if one is not None and not sizing.needs_no_ssd:
-            shown.append((human_size(one.size_bytes), one.checked))
+            shown.append((human_size(one.size_bytes), one.decisive))
     rows = [
         [required.text, *(_cell(checked[index]) for _, checked in shown)]
         for index, required in enumerate(sizing.require)

@@ -101,10 +101,14 @@ class Tried:
         return self.kind if self.kind == ONE_MODE else f"{self.kind} {self.mode}"
 
     @property
+    def decisive(self) -> list[Checked]:
+        """Each requirement from the warm moment on that decides: the one that fails, if any."""
+        return [own if one.met else one for one, own in zip(self.checked, self.own)]
+
+    @property
     def failed(self) -> list[Checked]:
         """The requirements that it does not meet."""
-        return [own if one.met else one for one, own in zip(self.checked, self.own)
-                if not (one.met and own.met)]  # fmt: skip
+        return [each for each in self.decisive if not each.met]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
