@@ -1,7 +1,11 @@
 """The search for the smallest SSD: which sizes it tries, and what it answers."""
 
 import json
+import os
+import subprocess
+import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ from hybridsim.answers.requirements import Seen, parse_all
 from hybridsim.answers.result import plain
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.show.size import text
+from hybridsim.studies.candidates import Candidate, candidates
 from hybridsim.studies.mrc import Curve
 from hybridsim.studies.size import (
     Search,
@@ -25,9 +30,9 @@ from hybridsim.studies.size import (
     size,
     sized,
     sizes_of,
-    with_some_cache,
 )
 
+ROOT = Path(__file__).parent.parent
 GRID = list(range(100, 200))
 
 
@@ -65,15 +70,13 @@ def test_whatever_meets_the_answer_was_tried_and_so_was_its_neighbour(meets):
         assert search.below is None or not meets[search.below - 100]
 
 
-def test_in_front_of_a_system_without_a_cache_one_is_assumed_and_told():
+def test_in_front_of_a_system_without_a_cache_all_kinds_are_searched():
     for volume in ("digitalocean-volume", "alibaba-ultra"):
-        site, (told,) = with_some_cache(Scenario.default().with_options(preset=volume))
-        assert site.cache.kind == "page"
-        assert site.cache.drive.name in told
-        assert "--cache takes another kind" in told
-    assert with_some_cache(Scenario.default()) == (Scenario.default(), [])
+        every, notes = candidates(Scenario.default().with_options(preset=volume))
+        assert {"bcache", "dm-cache", "open-cas"} <= {each.kind for each in every}
+        assert notes == []
     with pytest.raises(UsageError, match="--cache page"):
-        with_some_cache(Scenario.default().with_options(cache="none"))
+        candidates(Scenario.default().with_options(cache="none"))
 
 
 def test_before_it_says_that_nothing_meets_it_looks_between():
@@ -117,6 +120,9 @@ def test_what_cannot_be_answered_is_refused_before_the_trace_is_read(scenario, r
         size(None, Scenario.loads(scenario), require)
 
 
+PAGE = Candidate(Scenario.default().with_options(cache="page"))
+
+
 @cache
 def replayed():
     """Fake results of three sizes, of which the last two are alike."""
@@ -130,7 +136,7 @@ def replayed():
 def sizing(require):
     """A fake answer from them."""
     wanted, results = parse_all(require), replayed()
-    tried = [Tried.of(4096 << n, each, wanted) for n, each in enumerate(results)]
+    tried = [Tried.of(PAGE, 4096 << n, each, wanted) for n, each in enumerate(results)]
     met = [each for each in tried if each.meets]
     about = {**TRACE, "requests": 60_000, "reads": 42_000, "writes": 18_000}
     return Sizing(
@@ -144,7 +150,10 @@ def sizing(require):
 @pytest.mark.parametrize(
     ("require", "said"),
     [
-        (["hit>50%", "dwpd<100"], "8.00 KiB is the smallest SSD that meets all 2 requirements."),
+        (
+            ["hit>50%", "dwpd<100"],
+            "8.00 KiB is the smallest SSD that meets all 2 requirements, with page write-through.",
+        ),
         (["hit>50%"], "The next smaller size, 4.00 KiB, does not: hit>50% ("),
         (["hit>1%"], "No smaller cache can be made of this kind."),
         (["mean<1h"], "No SSD is needed: the disks alone meet mean<1h."),
@@ -156,7 +165,7 @@ def test_the_answer_says_what_was_found(require, said):
     report = text(sizing(require))
     assert said in " ".join(report.split())
     assert max(map(len, report.splitlines())) <= 80
-    assert len(report.splitlines()) <= 40
+    assert len(report.splitlines()) <= 24
     assert text(sizing(require), ascii_only=True).isascii()
 
 
@@ -170,12 +179,54 @@ def test_all_of_it_is_in_the_json():
 def test_a_size_is_told_what_its_replay_tells():
     """Several caches side by side do what each does alone."""
     trace = Trace.read(TRACES / "blktrace" / "loop_ext4_buffered_meta")
-    found = size(trace, None, ["hit>100%"])
+    found = size(trace, Scenario.default().with_options(cache="page"), ["hit>100%"])
     one = found.tried[0]
-    alone = replay(trace, sized(Scenario.default(), one.size_bytes))
-    assert one.hit == alone.phases["warm"].figures.hit_ratio
-    assert one.mean_ns == alone.phases["warm"].figures.reads.mean_ns
+    alone = replay(
+        trace,
+        sized(Scenario.default().with_options(cache="page", cache_mode=one.mode), one.size_bytes),
+    )
+    assert [each.value for each in one.own] == [alone.phases["warm"].figures.hit_ratio]
+    assert one.whole_ns == alone.phases["whole"].figures.reads.mean_ns
     assert one.drive_writes_per_day == alone.wear.drive_writes_per_day
-    assert one.alone_ns == alone.phases["none"].figures.reads.mean_ns
+    assert len({each.alone_ns for each in found.tried}) == 1  # of the same requests
+    assert {each.mode for each in found.tried} == {"write-through", "write-back"}
     assert found.answer is None
     assert found.alone[0].value == 0
+
+
+PROGRAM = """
+import json, sys
+from hybridsim import Scenario, Trace, replay, size
+from hybridsim.answers.requirements import parse_all
+from hybridsim.answers.result import plain
+trace = Trace.read(sys.argv[1])
+require = ["mean.writes<300us"]
+found = size(trace, None, require)
+through = size(trace, Scenario.default().with_options(cache_mode="write-through"), require)
+site = Scenario.default().with_options(
+    cache=found.answer.kind, cache_size=str(found.answer.size_bytes), mode=found.scenario["mode"]
+)
+if found.answer.kind != "dm-writecache":
+    site = site.with_options(cache_mode=found.answer.mode)
+result = replay(trace, site, require=parse_all(require))
+print(json.dumps(plain({
+    "found": found.to_dict(), "through": through.to_dict(),
+    "replayed": [each.to_dict() for each in result.required],
+})))
+"""
+
+
+def test_a_write_back_machine_is_found_where_write_through_does_not_meet_it():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "gen:zipf,requests=300,span=16MiB"],
+        check=False, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    found = answers["found"]
+    assert answers["through"]["answer"] is None
+    assert found["answer"]["mode"] in ("write-back", "write-only")
+    assert found["bought"]["mirrored"]
+    assert answers["replayed"] == found["answer"]["own"]
+    assert len({each["alone_ns"] for each in found["tried"]}) == 1

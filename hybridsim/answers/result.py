@@ -61,6 +61,11 @@ class Result:
     curve: dict[str, Any] | None = None  # of the misses by size, where it was asked for
     cost: dict[str, Any] | None = None  # where the prices of its drives are known
 
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """What the judge sees: the disks alone, and the machine with the cache."""
+        return _side(self.plain, self.scenario), _side(self.cached, self.scenario)
+
     def held_against(self, require: Sequence[Requirement]) -> Result:
         """Return the result with what is required of the machine with the cache."""
         seen = Seen.cached(self)

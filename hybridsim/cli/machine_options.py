@@ -27,6 +27,21 @@ def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
     return click.option("--cache", type=click.Choice(list(kinds)), help=text)
 
 
+CACHE_MODES = ("read-only", "write-around", "write-through", "write-back")
+
+
+def cache_mode_option(function: Command) -> Command:
+    """Add the option for the handling of writes."""
+    text = "How the cache treats writes."
+    return click.option("--cache-mode", type=click.Choice(CACHE_MODES), help=text)(function)
+
+
+def details_option(function: Command) -> Command:
+    """Add the option that shows all tables."""
+    text = "Show all tables after the answer."
+    return click.option("--details", is_flag=True, help=text)(function)
+
+
 def mode_option(text: str) -> Callable[[Command], Command]:
     """Return a decorator that adds the option for the issue times of requests."""
     modes = click.Choice(["auto", "open", "closed", "think"])

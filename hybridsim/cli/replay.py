@@ -11,6 +11,7 @@ from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.machine_options import (
     PRESET_HELP,
+    cache_mode_option,
     cache_option,
     details_option,
     html_option,
@@ -51,11 +52,7 @@ Examples:
 )
 @click.option("--cache-members", type=int, metavar="N", help="Number of SSDs in the cache.")
 @click.option("--cache-page", metavar="SIZE", help="Size of a cache page; default: 64KiB.")
-@click.option(
-    "--cache-mode",
-    type=click.Choice(["read-only", "write-around", "write-through", "write-back"]),
-    help="How the cache treats writes.",
-)
+@cache_mode_option
 @click.option(
     "--admission",
     type=click.Choice(list(ADMISSION)),

@@ -6,12 +6,15 @@ import click
 
 from hybridsim.caches import CACHES
 from hybridsim.cli.machine_options import (
+    cache_mode_option,
     cache_option,
+    details_option,
     html_option,
     json_option,
     machine,
     machine_options,
     mode_option,
+    set_option,
 )
 from hybridsim.cli.trace_arguments import examples, require_option, trace_options
 from hybridsim.foundation.errors import RequirementError
@@ -26,7 +29,10 @@ from hybridsim.foundation.errors import RequirementError
 @require_option
 @machine_options
 @cache_option(CACHES)
+@cache_mode_option
+@set_option
 @mode_option("see `hybridsim replay --help`.")
+@details_option
 @json_option
 @html_option
 def size(
@@ -38,17 +44,22 @@ def size(
     scenario_file: str | None,
     preset: str | None,
     cache: str | None,
+    cache_mode: str | None,
+    settings: tuple[str, ...],
     mode: str | None,
+    details: bool,
     json_file: str | None,
     html_file: str | None,
 ) -> None:
     """Find the smallest SSD with which the machine meets all requirements, by replaying TRACE.
 
-    The miss-ratio curve gives the first sizes to try; full replays, without a cache and with
-    caches of several sizes, decide.  Sizes differ by
-    factors of 1.19 (four steps per doubling).  Exit code 4: no size
+    Tries the caches that can be installed, write-through and write-back, unless options or the
+    scenario narrow the search.  The miss-ratio curve gives the first sizes to try; full replays,
+    judged on the same requests, decide.  There are four sizes per doubling.  Exit code 4: no size
     meets the requirements.
     """
+    from functools import partial
+
     from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
     from hybridsim.show.size import text
@@ -58,12 +69,14 @@ def size(
     parse_all(require)
     check_folder(json_file)
     check_folder(html_file)
-    site = machine(scenario_file, preset=preset, cache=cache, mode=mode)
+    site = machine(
+        scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode, mode=mode
+    )
     trace = Trace.read(paths, format, device, use_dispatch)
     note_compiling()
     with progress() as report:
         sizing = smallest(trace, site, require, report, stages())
-    write_answer(sizing, text, json_file, html_file)
+    write_answer(sizing, partial(text, details=details), json_file, html_file)
     if sizing.answer is None and not sizing.needs_no_ssd:
         raise RequirementError(
             "no size meets " + " and ".join(each.text for each in sizing.require)

@@ -1,23 +1,36 @@
-"""The five questions and the comparison, on one screen."""
+"""The advice: what to do, what it brings, costs and risks, on one screen; the rest on request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hybridsim.answers.judge import NO, YES
+from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import NONE, counted, latency, money, percent, span, times
+from hybridsim.foundation.wording import (
+    NONE,
+    counted,
+    lasting,
+    latency,
+    money,
+    percent,
+    span,
+    times,
+)
 from hybridsim.show.page import page, paragraph, table, trace_line
 
 if TYPE_CHECKING:
     from hybridsim.answers.advice.activity import Process
-    from hybridsim.studies.advise import Advice, Compared, SizeOfSsd
+    from hybridsim.studies.advise import Advice, Compared
+    from hybridsim.studies.candidates import Row
 
-FEWEST = 1000  # requests
+SCREEN = 24  # lines of the first screen
 MOSTLY, HARDLY = 0.5, 0.1  # of the time
 BUSY = 0.7  # disks
 RANDOM = 0.5  # of the reads
-TOLD = 0.05  # of the requests: processes with fewer are not told
+TOLD = 0.05  # of the requests: processes with fewer are left out
+WORSE_TAIL = 1.05  # times: p99 that gets worse by more is a risk
 NAMES = {
     "disks": "these disks",
     "more-disks": "more disks",
@@ -27,16 +40,187 @@ NAMES = {
 }
 
 
-def text(advice: Advice, ascii_only: bool = False) -> str:
-    """Return the advice as text."""
-    return page(_lines(advice), ascii_only)
+def text(advice: Advice, ascii_only: bool = False, details: bool = False) -> str:
+    """Return the advice as text: one screen, or with `details` all of it."""
+    head = list(_head(advice))
+    if not details:
+        return page([*head, *_others(advice, SCREEN - len(head) - 1)], ascii_only)
+    return page([*head, "", *_details(advice)], ascii_only)
 
 
-def _lines(advice: Advice) -> Iterator[str]:
+def _head(advice: Advice) -> Iterator[str]:
     yield from trace_line(advice.trace)
-    yield from paragraph("site", str(advice.scenario["summary"]).partition("; cache")[0])
-    yield ""
     yield from paragraph("ADVICE", _answer(advice))
+    if advice.answer != NO:
+        yield from paragraph("", _command(advice))
+    yield from paragraph("brings", _brings(advice))
+    yield from paragraph("costs", _costs(advice))
+    yield from paragraph("risks", _risks(advice))
+    yield from paragraph("assumed", _assumed(advice))
+
+
+def _answer(advice: Advice) -> str:
+    pick = advice.pick
+    what = f"{pick.candidate.name} with {human_size(pick.size_bytes)} of SSD"
+    found = pick.judgement
+    if advice.answer == YES:
+        label = "" if pick.candidate.installable else " (not installable: no product has it)"
+        return f"Use {what}{label}."
+    if advice.answer == NO:
+        tried = len({each.candidate.name for each in advice.rows})
+        each = "kind and mode" if tried == 1 else "kinds and modes"
+        return f"No SSD cache: of {tried} {each} the best is {what}, and it is not worth it."
+    better = advice.better
+    if better is not None:
+        return (
+            f"Not yet: record longer. The first half of the requests is for {what}, the second for "
+            f"{better.candidate.name} with {human_size(better.size_bytes)}."
+        )
+    if found.too_short:
+        return f"Not yet: record longer, there are only {found.too_short}. So far the best: {what}."
+    if found.more_ns:
+        return f"Not yet: record {span(found.more_ns)} more. So far the best is {what}."
+    return f"Can't say: {pick.result.verdict.headline}"
+
+
+def _command(advice: Advice) -> str:
+    """Return the command that replays the recommended machine."""
+    scenario = advice.pick.result.scenario
+    words = ["Check:", "hybridsim replay", shell_line(advice.trace["arguments"])]
+    if scenario.get("file"):
+        words += ["--scenario", shell_word(str(scenario["file"]))]
+    words += scenario["options"]
+    if not any(one.split()[0] == "--mode" for one in scenario["options"]):
+        words += ["--mode", advice.mode]
+    if advice.pick.judgement.goal != "time":
+        words += ["--goal", advice.pick.judgement.goal]
+    return " ".join(words)
+
+
+def _brings(advice: Advice) -> str:
+    pick = advice.pick
+    if not pick.keeps_up or pick.result.phases["none"].saturated:
+        return " ".join([pick.result.verdict.headline, *pick.result.verdict.reasons[:2]])
+    found, pair = pick.judgement, pick.judged
+    before, after = pair.plain, pair.cached
+    if found.goal == "throughput" or (found.goal == "time" and found.adapts):
+        what = f"The same work takes {span(after.took_ns)} instead of {span(before.took_ns)}"
+    else:
+        now, then = latency(after.both.mean_ns), latency(before.both.mean_ns)
+        what = f"A request takes {now} on average instead of {then}"
+    parts = [f"{what}: {_gain_of(pick)}"]
+    parts += [
+        f"{name} {latency(one.mean_ns)} instead of {latency(other.mean_ns)}"
+        for name, one, other in (
+            ("reads", after.reads, before.reads), ("writes", after.writes, before.writes),
+        )
+        if one.count
+    ]  # fmt: skip
+    return "; ".join(parts) + f". Over the whole run {_factor(pick.of(pick.whole))} times."
+
+
+def _gain_of(row: Row) -> str:
+    found = row.judgement
+    sure = ""
+    if found.low is not None and found.high is not None:
+        sure = f" (90%: {_factor(found.low)} to {_factor(found.high)})"
+    of = {"p99": " of the p99", "disk-time": " of the disks' time"}.get(found.goal, "")
+    return f"gain{of} {_factor(found.gain)} times{sure}"
+
+
+def _factor(gain: float | None) -> str:
+    return NONE if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"
+
+
+def _costs(advice: Advice) -> str:
+    bought = advice.pick.bought
+    words = f"{bought.words} ({bought.drive}{', mirrored' if bought.mirrored else ''})"
+    if bought.cost is None:
+        return f"{words}; its price is unknown: [price] in a scenario."
+    said = f"{words}: {_money(advice, bought.cost)}"
+    if bought.total is not None:
+        said += f", {_money(advice, bought.total)} with the disks"
+    worn = advice.pick.worn
+    if worn is not None and worn.years is not None:
+        said += f"; at this load the SSD lasts {lasting(worn.years)}"
+    return said + "."
+
+
+def _risks(advice: Advice) -> str:
+    """Return what could go wrong with the recommended machine, the gravest first."""
+    pick = advice.pick
+    found, row = [], pick.to_dict()
+    if pick.candidate.keeps_writes:
+        found.append(
+            f"writes are on the SSD alone for a while ({human_size(row['dirty_bytes'])} at the "
+            "end): without a mirror a dead SSD loses them"
+        )
+    before, after = (one.both.percentile(99) for one in (pick.judged.plain, pick.judged.cached))
+    if before and after and after > WORSE_TAIL * before:
+        found.append(f"the slowest 1% get slower, {latency(after)} instead of {latency(before)}")
+    if not pick.judgement.dirty_is_steady:
+        share = percent(pick.judgement.dirty_grown)
+        found.append(f"dirty data still grow ({share} of what was written); that is charged")
+    if not pick.result.warm_up.steady:
+        found.append(f"not steady yet: {pick.result.warm_up.why}")
+    gains = [pick.of(pick.warm), pick.of(pick.whole)]
+    if (
+        all(gains)
+        and gains[0]
+        and gains[1]
+        and max(gains[0] / gains[1], gains[1] / gains[0]) > 1.15
+    ):
+        found.append(
+            f"the gain varies: {_factor(gains[0])} times once all are warm, {_factor(gains[1])} "
+            "over the whole run"
+        )
+    found.append("another day's load may differ")
+    return "; ".join(found[:3]).capitalize()[:1] + "; ".join(found[:3])[1:] + "."
+
+
+def _assumed(advice: Advice) -> str:
+    site = str(advice.scenario["summary"]).partition("; cache")[0]
+    price = advice.pricing.price
+    way = {
+        "open": "arrivals as recorded",
+        "think": "the load adapts (mode think)",
+        "closed": "a fixed queue depth",
+    }[advice.mode]
+    return (
+        f"{site}; {way}; chosen by the first half of the requests, judged on the second; "
+        f"{price.ssd_per_gb:g} {price.currency} per GB of SSD ({price.date})."
+    )
+
+
+def _others(advice: Advice, room: int) -> list[str]:
+    """Return one line for each other machine, with the reason why it is not recommended."""
+    best: dict[str, Row] = {}
+    for each in advice.rows[1:]:
+        if each.candidate.name != advice.pick.candidate.name:
+            best.setdefault(each.candidate.name, each)
+    rows = list(best.values())
+    more = len(advice.rows) - 1 - len(rows)
+    shown = rows[: max(room - 2, 0)] if len(rows) > room - 1 or more else rows
+    left = len(advice.rows) - 1 - len(shown)
+    lines = [*table(
+        ["not taken", "SSD", "gain", "90%", "why"],
+        [[each.candidate.name, human_size(each.size_bytes), _factor(each.judgement.gain),
+          _interval(each), each.loses] for each in shown],
+    )] if shown else []  # fmt: skip
+    if left:
+        lines.append(f"{left} more machines, the comparison with other purchases: --details")
+    return ["", *lines[:room]]
+
+
+def _interval(row: Row) -> str:
+    found = row.judgement
+    if found.low is None or found.high is None:
+        return NONE
+    return f"{_factor(found.low)} to {_factor(found.high)}"
+
+
+def _details(advice: Advice) -> Iterator[str]:
+    yield from _machines(advice)
     yield ""
     for label, words in (
         ("1 I/O-bound?", _io_bound(advice)),
@@ -47,62 +231,62 @@ def _lines(advice: Advice) -> Iterator[str]:
     ):
         yield from paragraph(label, words)
     yield ""
-    yield from _sizes(advice)
-    yield ""
     yield from _comparison(advice)
     for number, note in enumerate(advice.notes):
         yield from paragraph("" if number else "notes", note)
 
 
+def _machines(advice: Advice) -> Iterator[str]:
+    """Yield all machines that were replayed: on the same requests, in each column."""
+    heads = ["machine", "SSD", "gain", "90%", "warm", "whole", "read", "write", "p99", "hit",
+             "cost"]  # fmt: skip
+    alone = advice.pick.judged.plain
+    rows = [
+        [
+            "disks alone",
+            "",
+            "",
+            "",
+            "",
+            "",
+            latency(alone.reads.mean_ns),
+            latency(alone.writes.mean_ns),
+            latency(alone.both.percentile(99)),
+            "",
+            "",
+        ]
+    ]
+    rows += [_machine(advice, each) for each in advice.rows]
+    yield from table(heads, rows, " ")
+    warm = advice.pick.warm
+    yield from paragraph(
+        "same requests",
+        f"gain, 90%, read, write and p99: the second half, from request "
+        f"{advice.pick.judged.first:,} on; warm: from {warm.first:,} on, where the last of them is "
+        "warm, or the last fifth; whole, hit: all.",
+    )
+    for each in advice.rows[1:]:
+        yield from paragraph(
+            "", f"{each.candidate.name}, {human_size(each.size_bytes)}: {each.loses}."
+        )
+
+
+def _machine(advice: Advice, row: Row) -> list[str]:
+    after = row.judged.cached
+    known = row.keeps_up
+    return [
+        row.candidate.name + (" *" if row is advice.pick else ""), human_size(row.size_bytes),
+        _factor(row.judgement.gain), _interval(row), _factor(row.of(row.warm)),
+        _factor(row.of(row.whole)),
+        latency(after.reads.mean_ns if known else None),
+        latency(after.writes.mean_ns if known else None),
+        latency(after.both.percentile(99) if known else None),
+        percent(row.hit), _money(advice, row.bought.cost),
+    ]  # fmt: skip
+
+
 def _kind(advice: Advice) -> str:
     return "read" if advice.trace["reads"] else "write"
-
-
-def _answer(advice: Advice) -> str:
-    pick, hybrid = advice.pick, advice.of("hybrid")
-    size = human_size(pick.size_bytes)
-    if advice.trace["requests"] < FEWEST:
-        return f"Can't say: {counted(advice.trace['requests'], 'request')} are too few to judge by."
-    if pick.saved_ns is None:
-        mode = "think" if advice.trace["has_completions"] else "closed"
-        return (
-            "Can't say: these disks cannot serve this load as it was recorded, with a cache or "
-            f"without; --mode {mode} lets it adapt."
-        )
-    if not advice.pays:
-        said = (
-            f"No SSD cache: at best a {_kind(advice)} takes {latency(pick.mean_ns)} on average "
-            f"with {size}, {latency(pick.before_ns)} without."
-        )
-        if not advice.trace["reads"] and advice.scenario["cache_mode"] != "write-back":
-            said += ' There are only writes: try mode = "write-back" under [cache].'
-        return said
-    said = (
-        f"{size} of SSD: a {_kind(advice)} takes {latency(pick.mean_ns)} on average instead of "
-        f"{latency(pick.before_ns)}"
-    )
-    faster = advice.faster(hybrid)
-    disks = advice.of("disks")
-    if hybrid is not None and disks is not None and faster is not None:
-        said += (
-            f". The second half of the application's work goes {times(faster)} as fast; all of "
-            f"it takes {span(hybrid.all_ns)} instead of {span(disks.all_ns)}"
-        )
-    if not pick.steady:
-        said += f". The trace is too short to see it warm: {pick.why}"
-    return said + "." + _for_the_money(advice)
-
-
-def _for_the_money(advice: Advice) -> str:
-    known = [(one.most_iops / one.cost, one) for one in advice.compared
-             if one.cost and one.most_iops]  # fmt: skip
-    if len(known) < 2:
-        return ""
-    per_cost, best = max(known, key=lambda pair: pair[0])
-    return (
-        f" Most IOPS for the money: {NAMES[best.name]} "
-        f"({_per_cost(per_cost)} per {advice.pricing.price.currency})."
-    )
 
 
 def _io_bound(advice: Advice) -> str:
@@ -135,17 +319,15 @@ def _then(advice: Advice) -> str:
     if hybrid is None:
         return "Not simulated: --compare hybrid."
     waits = advice.waiting(hybrid)
-    left = f"; {percent(hybrid.not_from_ssd)} of the reading time is what is not on the SSD"
-    left = left if hybrid.not_from_ssd is not None else ""
     if hybrid.utilisation is not None and hybrid.utilisation >= BUSY:
-        said = f"Still the disks: {percent(hybrid.utilisation)} busy{left}."
+        said = f"Still the disks: {percent(hybrid.utilisation)} busy."
     elif waits is None:
-        said = f"The disks are {percent(hybrid.utilisation)} busy{left}."
+        said = f"The disks are {percent(hybrid.utilisation)} busy."
     elif waits >= MOSTLY:
-        said = f"Still storage: it waits for {percent(waits)} of its time{left}."
+        said = f"Still storage: it waits for {percent(waits)} of its time."
     else:
         said = f"The application itself: it waits for storage for {percent(waits)} of its time."
-    return said + " Of CPU, memory and network a trace tells nothing: vmstat, sar."
+    return said + " A trace has nothing on CPU, memory and network: vmstat, sar."
 
 
 def _random(advice: Advice) -> str:
@@ -194,33 +376,15 @@ def _hot(advice: Advice) -> str:
 
 def _how_much(advice: Advice) -> str:
     knee = int(advice.curve.pages[advice.curve.knee]) * advice.curve.page_bytes
-    said = f"The curve's knee is at {human_size(knee)}"
     pick = advice.pick
-    if pick.saved_ns and advice.pays:
-        said += f"; {human_size(pick.size_bytes)} saves nearly all that more would"
-    if pick.per_saved_ms is not None and advice.pays:
-        said += f", at {_money(advice, pick.per_saved_ms)} per saved ms of a {_kind(advice)}"
-    return said + "."
-
-
-def _sizes(advice: Advice) -> list[str]:
-    heads = ["SSD", "", "hit", f"mean {_kind(advice)}", "saved", "cost", "per saved ms", "steady"]
-    return table(heads, [_size(advice, one) for one in advice.sizes])
-
-
-def _size(advice: Advice, one: SizeOfSsd) -> list[str]:
-    saved = one.saved_ns
-    what = one.what + (" *" if one is advice.pick and advice.pays else "")
-    return [
-        human_size(one.size_bytes), what, percent(one.hit), latency(one.mean_ns),
-        NONE if saved is None else latency(saved) if saved >= 0 else f"-{latency(-saved)}",
-        _money(advice, one.cost), _money(advice, one.per_saved_ms),
-        "yes" if one.steady else "not yet",
-    ]  # fmt: skip
+    return (
+        f"{human_size(pick.size_bytes)} of {pick.candidate.name}. The knee of the LRU curve "
+        f"(no devices) is at {human_size(knee)}; buckets or blocks need up to twice that."
+    )
 
 
 def _comparison(advice: Advice) -> Iterator[str]:
-    is_think = advice.compared_mode == "think"
+    is_think = advice.mode == "think"
     per_cost = f"per {advice.pricing.price.currency}"
     heads = ["compared", "drives", "cost", f"{_kind(advice)}", "p99",
              "done in" if is_think else "busy", "IOPS", per_cost]  # fmt: skip
@@ -234,7 +398,7 @@ def _comparison(advice: Advice) -> Iterator[str]:
     )
     yield from paragraph(
         "compared by",
-        f"means of the second half of the requests; IOPS: the most, {advice.depth} at a time"
+        f"the second half of the requests; IOPS: the most, {advice.depth} at a time"
         + ("; done in: with the application's own pauses" if is_think else "")
         + (
             "."

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hybridsim.answers.requirements import Checked
+from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import NONE, latency, percent, span
+from hybridsim.foundation.wording import NONE, latency, money, percent
 from hybridsim.show.curve import draw
 from hybridsim.show.page import columns, page, paragraph, table, trace_line
 
@@ -15,20 +16,50 @@ if TYPE_CHECKING:
     from hybridsim.studies.size import Sizing, Tried
 
 HEIGHT = 5
+SCREEN = 24  # lines of the first screen
 MET, MISSED = "✓", "✗"
 
 
-def text(sizing: Sizing, ascii_only: bool = False) -> str:
-    """Return the answer as text."""
-    return page(_lines(sizing, ascii_only), ascii_only)
+def text(sizing: Sizing, ascii_only: bool = False, details: bool = False) -> str:
+    """Return the answer as text: one screen, or with `details` all of it."""
+    head = [*_head(sizing), ""]
+    if details:
+        return page([*head, *_details(sizing, ascii_only)], ascii_only)
+    table_of = _tried(sizing)
+    room = SCREEN - len(head) - 1
+    if len(table_of) > room:
+        table_of = table_of[: room - 1]
+    rest = "All replays, the curve and the notes: --details"
+    return page([*head, *table_of, rest], ascii_only)
 
 
-def _lines(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
+def _head(sizing: Sizing) -> Iterator[str]:
     yield from trace_line(sizing.trace)
-    yield from paragraph("site", f"{sizing.scenario['summary']} · mode {sizing.scenario['mode']}")
-    yield ""
     yield from _answer(sizing)
-    yield ""
+    yield from _purchase(sizing)
+    for note in sizing.notes[:1]:
+        yield from paragraph("notes", note)
+    yield from paragraph(
+        "assumed", f"{sizing.scenario['summary']} · mode {sizing.scenario['mode']}"
+    )
+
+
+def _purchase(sizing: Sizing) -> Iterator[str]:
+    """Yield what the answer costs, and how to check it."""
+    if sizing.answer is None or sizing.needs_no_ssd or sizing.bought is None:
+        return
+    bought = sizing.bought
+    mirrored = ", mirrored: writes are on the SSD alone for a while" if bought.mirrored else ""
+    cost = ""
+    if bought.cost is not None and sizing.pricing is not None:
+        cost = f": {money(bought.cost, sizing.pricing.price.currency)}"
+    yield from paragraph("costs", f"{bought.words} ({bought.drive}{mirrored}){cost}.")
+    words = ["hybridsim replay", shell_line(sizing.trace["arguments"]), *sizing.options]
+    words += [f"--require {shell_word(each.text)}" for each in sizing.require]
+    yield from paragraph("check", " ".join(words))
+
+
+def _details(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     yield from _required(sizing)
     yield ""
     yield from _tried(sizing)
@@ -45,14 +76,12 @@ def _answer(sizing: Sizing) -> Iterator[str]:
         yield from paragraph("ANSWER", f"No SSD is needed: the disks alone meet {all_of_them}.")
     elif sizing.answer is not None:
         said = f"{human_size(sizing.answer.size_bytes)} is the smallest SSD that meets"
-        yield from paragraph("ANSWER", f"{said} {all_of_them}.")
+        yield from paragraph("ANSWER", f"{said} {all_of_them}, with {sizing.answer.name}.")
         below = sizing.below
         if below is None:
             told = "No smaller cache can be made of this kind."
         else:
-            failed = "; ".join(
-                f"{one.requirement.text} ({one.words})" for one in below.checked if not one.met
-            )
+            failed = "; ".join(f"{one.requirement.text} ({one.words})" for one in below.failed)
             told = f"The next smaller size, {human_size(below.size_bytes)}, does not: {failed}."
         yield from paragraph("", told)
     else:
@@ -85,7 +114,7 @@ def _required(sizing: Sizing) -> list[str]:
     at = sizing.answer or sizing.tried[-1]
     for one in (sizing.below, at):
         if one is not None and not sizing.needs_no_ssd:
-            shown.append((human_size(one.size_bytes), one.checked))
+            shown.append((human_size(one.size_bytes), one.decisive))
     rows = [
         [required.text, *(_cell(checked[index]) for _, checked in shown)]
         for index, required in enumerate(sizing.require)
@@ -101,19 +130,17 @@ def _cell(checked: Checked) -> str:
 def _tried(sizing: Sizing) -> list[str]:
     """All sizes that were replayed."""
     heads = [
-        "replayed", "LRU misses", "hit", "mean read", "no SSD", "p99", "warm after", "DWPD",
-        "meets",
+        "replayed", "SSD", "hit", "read", "no SSD", "p99", "whole", "DWPD", "meets",
     ]  # fmt: skip
     return table(heads, [_row(sizing, one) for one in sizing.tried])
 
 
 def _row(sizing: Sizing, one: Tried) -> list[str]:
-    misses = sizing.curve.at(one.size_bytes // sizing.curve.page_bytes)
-    warm = "not steady" if one.warm_ns is None else span(one.warm_ns) if one.warm_ns else "at once"
     wear = NONE if one.drive_writes_per_day is None else f"{one.drive_writes_per_day:.2g}"
     return [
-        human_size(one.size_bytes), percent(misses), percent(one.hit), latency(one.mean_ns),
-        latency(one.alone_ns), latency(one.p99_ns), warm, wear, MET if one.meets else MISSED,
+        one.name, human_size(one.size_bytes), percent(one.hit), latency(one.mean_ns),
+        latency(one.alone_ns), latency(one.p99_ns), latency(one.whole_ns), wear,
+        MET if one.meets else MISSED,
     ]  # fmt: skip
 
 

@@ -1,13 +1,15 @@
-"""Is an SSD cache what this application needs?  The guide's five questions, answered from a trace.
+"""Which SSD cache should this application get, if any?  A search, judged on what was not searched.
 
-1 would lower latency help at all, 2 what would hold it back then, 3 how random and how read-heavy
-is it, 4 is there a hot spot, 5 how much SSD; then what else could be bought for the money.
+All kinds and modes of cache are replayed at one size, then the best two at others.  The first half
+of the requests decides which one is recommended; the second half, which the search has not seen,
+decides what it gains and whether it is worth it.  Beside that stand the guide's five questions and
+what else could be bought for the money.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hybridsim.answers.advice.activity import Activity
@@ -21,53 +23,34 @@ from hybridsim.answers.advice.alternatives import (
     pricing,
 )
 from hybridsim.answers.advice.hot_spot import HotSpot, hot_spot
-from hybridsim.answers.metrics import Kind
-from hybridsim.answers.outcome import SECOND, Outcome, Phase
+from hybridsim.answers.judge import NO, UNSURE, YES, Both, Side, Stretch
+from hybridsim.answers.outcome import SECOND, Outcome
 from hybridsim.answers.result import Result
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.version import __version__
+from hybridsim.foundation.wording import latency
 from hybridsim.scenario import Scenario
+from hybridsim.studies.candidates import (
+    SIZE,
+    Candidate,
+    Row,
+    alike,
+    candidates,
+    row,
+)
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
 from hybridsim.studies.side_by_side import Several
-from hybridsim.studies.size import Say, possible, sized, sizes_of, with_some_cache
+from hybridsim.studies.size import Say, possible, sizes_of
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
 
-SCHEMA = "hybridsim.advice/1"
-TARGET = 0.9  # of what the curve falls by in all; of what the largest cache saves
-WORTH_IT = 0.1  # of the mean latency without a cache: saving less pays for nothing
-
-
-@dataclass(frozen=True)
-class SizeOfSsd:
-    """What a cache of one size saves, in its warm phase, and what that costs."""
-
-    what: str  # knee, target, all
-    size_bytes: int
-    hit: float | None
-    before_ns: float | None  # mean read (of a trace without reads: write) from the disks alone
-    mean_ns: float | None
-    cost: float | None
-    steady: bool
-    why: str  # it is not steady
-
-    @property
-    def saved_ns(self) -> float | None:
-        """What it saves of a request, on average."""
-        if self.before_ns is None or self.mean_ns is None:
-            return None
-        return self.before_ns - self.mean_ns
-
-    @property
-    def per_saved_ms(self) -> float | None:
-        """What a saved millisecond costs."""
-        saved = self.saved_ns
-        return self.cost / (saved / 10**6) if self.cost and saved and saved > 0 else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {**asdict(self), "saved_ns": self.saved_ns, "per_saved_ms": self.per_saved_ms}
+SCHEMA = "hybridsim.advice/2"
+TARGET = 0.9  # of what the curve falls by in all
+REFINED = 2  # kinds and modes that are tried at other sizes
+AS_GOOD = 0.98  # of the best lower end of the gain: the cheaper machine is taken
+APART = 1.1  # times: means that differ by less are no reason
 
 
 @dataclass(frozen=True)
@@ -82,57 +65,69 @@ class Compared:
     all_ns: int  # until all the work is done
     half_ns: int  # of it the second half
     utilisation: float | None
-    not_from_ssd: float | None  # share of the reading time that misses and bypasses take
     most_iops: float | None  # of the second half, at the scenario's depth
 
     @classmethod
     def of(
         cls, one: Alternative, outcome: Outcome, summary: Summary, most_iops: float | None
     ) -> Compared:
-        """Look at the second half of a run."""
-        border, phase = second_half(outcome, summary)
-        figures = phase.figures
-        requests = figures.reads if summary.reads else figures.writes
-        reading = figures.reads.total_ns
-        others = sum(figures.latency[kind].total_ns for kind in (Kind.MISS, Kind.BYPASS))
-        known = not phase.saturated
+        """Look at the second half of a run: the same requests as the judge's."""
+        judged = second_half(outcome)
+        requests = judged.reads if summary.reads else judged.writes
+        known = not outcome.saturated
+        busy = judged.disk_ns
+        took = outcome.members["slow"] * judged.took_ns
         return cls(
             one.name, one.words, one.cost,
             requests.mean_ns if known else None, requests.percentile(99) if known else None,
-            outcome.last_done_ns, outcome.last_done_ns - border, phase.utilisation,
-            others / reading if reading else None, most_iops,
+            outcome.last_done_ns, judged.took_ns,
+            None if busy is None or not took else busy / took, most_iops,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The answers, and all that they rest on."""
+    """The answer, and all that it rests on."""
 
     trace: dict[str, Any]
     scenario: dict[str, Any]
-    mode: str  # of the replays of sizes
-    compared_mode: str  # of the comparison; think: the application's own time stays
+    mode: str  # of all replays but those of the most IOPS
     activity: Activity
     hot: HotSpot
     curve: Curve
-    sizes: list[SizeOfSsd]
-    pick: SizeOfSsd  # the smallest that saves most of what can be saved
+    rows: list[Row]  # the recommended one first, then by the gain
     compared: list[Compared]
     data_bytes: int
     pricing: Pricing
+    is_per_cost: bool  # the scenario's own prices: the gain per cost decides
     depth: int  # at which there are the most IOPS
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def pick(self) -> Row:
+        """The machine that the search chose."""
+        return self.rows[0]
+
+    @property
+    def better(self) -> Row | None:
+        """A machine that is worth it by the second half where the chosen one is not."""
+        if self.pick.answer == YES:
+            return None
+        found = [each for each in self.rows[1:]
+                 if each.answer == YES and may_be_chosen(each, self.rows)]  # fmt: skip
+        return max(found, key=lambda each: each.judgement.low or 0.0, default=None)
+
+    @property
+    def answer(self) -> str:
+        """yes, no or unsure; no only where no machine that can be installed gains."""
+        if self.pick.answer == NO and self.better is not None:
+            return UNSURE
+        return self.pick.answer
 
     @property
     def span_ns(self) -> int:
         """How long the trace is."""
         return int(self.trace["span_ns"])
-
-    @property
-    def pays(self) -> bool:
-        """Whether the SSD saves enough to be felt."""
-        saved, before = self.pick.saved_ns, self.pick.before_ns
-        return bool(saved and before and saved >= WORTH_IT * before)
 
     def of(self, name: str) -> Compared | None:
         """Return an alternative by its name."""
@@ -141,19 +136,12 @@ class Advice:
     def waiting(self, one: Compared | None) -> float | None:
         """Return the share of its time for which the application would wait for storage.
 
-        Its own time is taken to stay what it was when captured.
+        Its own time is taken to stay what it was when captured; None where arrivals are kept.
         """
         busy = self.activity.busy_share(self.span_ns)
-        if one is None or busy is None or self.compared_mode != "think":
+        if one is None or busy is None or self.mode != "think":
             return None
         return max(0.0, 1 - (1 - busy) * self.span_ns / max(one.all_ns, 1))
-
-    def faster(self, one: Compared | None) -> float | None:
-        """Return how many times sooner the second half of the work is done than by the disks."""
-        disks = self.of("disks")
-        if one is None or disks is None or self.compared_mode != "think" or not one.half_ns:
-            return None
-        return disks.half_ns / one.half_ns
 
     def _per_gb(self, one: Compared) -> float | None:
         return one.cost / (self.data_bytes / GB) if one.cost is not None else None
@@ -165,24 +153,21 @@ class Advice:
             "tool": {"version": __version__},
             "inputs": {"trace": self.trace, "scenario": self.scenario},
             "mode": self.mode,
-            "compared_mode": self.compared_mode,
+            "goal": self.pick.judgement.goal,
+            "answer": self.answer,
+            "recommended": self.pick.to_dict(),
+            "better": self.better and self.better.to_dict(),
+            "rows": [each.to_dict() for each in self.rows],
             "activity": self.activity.to_dict(self.span_ns),
             "hot_spot": self.hot.to_dict(),
             "knee_bytes": int(self.curve.pages[self.curve.knee]) * self.curve.page_bytes,
-            "sizes": [each.to_dict() for each in self.sizes],
-            "pick": self.pick.to_dict(),
-            "pays": self.pays,
             "data_bytes": self.data_bytes,
             "compared": [
-                {
-                    **asdict(one),
-                    "cost_per_gb": self._per_gb(one),
-                    "waiting": self.waiting(one),
-                    "faster": self.faster(one),
-                }
+                {**asdict(one), "cost_per_gb": self._per_gb(one), "waiting": self.waiting(one)}
                 for one in self.compared
             ],
             "price": {**self.pricing.price.model_dump(), "source": self.pricing.source},
+            "gain_per_cost_decides": self.is_per_cost,
             "notes": self.notes,
         }
 
@@ -194,116 +179,225 @@ def advise(
     data_bytes: int | None = None,
     report: Report | None = None,
     say: Say = lambda text: None,
+    goal: str = "time",
 ) -> Advice:
-    """Answer the five questions for an application whose trace this is, on a scenario's disks.
+    """Recommend a cache for an application whose trace this is, on a scenario's disks.
 
-    `compare` names the alternatives that are replayed too; each holds `data_bytes`, by default what
-    the scenario's drives hold.  Raises what `replay` raises, UsageError for a scenario
-    that says no cache or an unknown alternative.
+    What the scenario specifies of its cache (kind, mode, settings, `--set cache.size`) narrows the
+    search.  `compare` names alternatives that are replayed too; each holds `data_bytes`, by default
+    what the scenario's drives hold.  `goal` is one of answers.goals.GOALS.  Raises what `replay`
+    raises, UsageError for a scenario that specifies no cache or an unknown alternative.
     """
     scenario = scenario or Scenario.default()
     names = chosen(compare)
-    scenario, assumed = with_some_cache(scenario)
-    several = Several(trace, scenario, report)
+    every, notes = candidates(scenario)
+    prices = pricing(scenario)
+    several = Several(trace, every[0].scenario, report, goal)
     summary = several.summary
     say("the application's own time, its processes and its hot spot")
     activity = Activity()
     for chunk in trace.from_first():
         activity.add(chunk)
-    page_bytes = scenario.cache.page_bytes
+    page_bytes = Scenario.default().cache.page_bytes
     hot = hot_spot(trace, summary.requests, summary.reads, page_bytes)
     say("the miss-ratio curve")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    prices = pricing(scenario)
-    wanted = sizes_to_try(curve, possible(scenario, sizes_of(curve))[0])
-    say(f"replays with {', '.join(map(human_size, wanted))} of SSD, and without")
-    largest_first = sorted(wanted, reverse=True)
-    results = several.results([sized(scenario, each) for each in largest_first])
-    sizes = [
-        _of_size(wanted[each], each, result, summary, prices)
-        for each, result in zip(largest_first, results)
-    ][::-1]
-    pick = picked(sizes)
+    rows, left_out = searched(several, every, curve, prices, say)
+    is_per_cost = scenario.price is not None
+    pick = picked(rows, is_per_cost)
+    others = sorted(
+        (each for each in rows if each is not pick),
+        key=lambda each: (not each.candidate.installable, -(each.judgement.gain or 0.0)),
+    )
+    rows = alike([pick, *(replace(each, loses=why_not(each, pick, is_per_cost))
+                          for each in others)])  # fmt: skip
+    site = pick.candidate.scenario
     data_bytes = data_bytes or scenario.backing.held_bytes
     options = alternatives(
-        scenario, names, data_bytes, pick.size_bytes, prices.price, summary.max_end_bytes
+        site, names, data_bytes, pick.size_bytes, prices.price, summary.max_end_bytes
     )
-    compared_mode = "think" if summary.incomplete < summary.requests else several.mode
-    compared = _compared(several, options, compared_mode, say)
-    about = results[0]
+    compared = _compared(several, options, pick.result, say)
+    about = pick.result
     told = [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
     return Advice(
-        dict(about.trace), dict(about.scenario), several.mode, compared_mode, activity, hot, curve,
-        sizes, pick, compared, data_bytes, prices, scenario.replay.depth,
-        [*assumed, *told],
+        dict(about.trace), dict(about.scenario), several.mode, activity, hot, curve, rows,
+        compared, data_bytes, prices, is_per_cost, scenario.replay.depth,
+        [*notes, *left_out, *told],
     )  # fmt: skip
 
 
+def searched(
+    several: Several, every: Sequence[Candidate], curve: Curve, prices: Pricing, say: Say
+) -> tuple[list[Row], list[str]]:
+    """Replay all candidates at one size, and the best at others; also say what was left out."""
+    wanted = sizes_to_try(curve)
+    fixed = every[0].scenario.origin.option(SIZE) is not None
+    coarse, notes = [], []
+    for each in every:
+        try:
+            size = _fixed_size(each, several.summary) if fixed else fitting(each, wanted[0], curve)
+            coarse.append((each, size))
+        except ScenarioError as error:
+            notes.append(f"{each.name} was left out: {error}")
+            refused = error
+    if not coarse:
+        raise refused
+    say(f"replays of {len(coarse)} kinds of cache, and without one")
+    rows = _rows(several, coarse, prices)
+    if not fixed:
+        best = sorted((r for r in rows if may_be_chosen(r, rows)), key=lambda each: -each.sure)
+        more: list[tuple[Candidate, int]] = []
+        for one in best[:REFINED]:
+            sizes = {fitting(one.candidate, other, curve) for other in wanted[1:]}
+            more += [(one.candidate, size) for size in sorted(sizes - {one.size_bytes})]
+        if more:
+            words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in more)
+            say(f"replays of {words}")
+            rows += _rows(several, more, prices)
+    return rows, notes
+
+
+def _rows(
+    several: Several, machines: Sequence[tuple[Candidate, int]], prices: Pricing
+) -> list[Row]:
+    results = several.results([each.sized(size) for each, size in machines])
+    return [row(each, size, result, prices) for (each, size), result in zip(machines, results)]
+
+
+def _fixed_size(candidate: Candidate, summary: Summary) -> int:
+    cache = candidate.scenario.cache
+    return cache.pages(summary.footprint_bytes) * cache.page_bytes
+
+
+def sizes_to_try(curve: Curve) -> list[int]:
+    """Return bytes held that are worth a replay: the target first, then the knee and everything."""
+    top, bottom = curve.miss_ratio[0], curve.miss_ratio[-1]
+    target = int((curve.miss_ratio <= top - TARGET * (top - bottom)).argmax())
+    places = dict.fromkeys((target, curve.knee, len(curve.pages) - 1))
+    return [int(curve.pages[each]) * curve.page_bytes for each in places]
+
+
+def fitting(candidate: Candidate, held_bytes: int, curve: Curve) -> int:
+    """Return the size with which a candidate holds so much; the nearest it can have."""
+    grid = possible(candidate.scenario, sizes_of(curve, candidate.times))[0]
+    needed = candidate.times * held_bytes
+    return next((each for each in grid if each >= needed), grid[-1])
+
+
+def may_be_chosen(one: Row, rows: Sequence[Row]) -> bool:
+    """Return whether a row can be installed, or none of the rows can."""
+    return one.candidate.installable or not any(each.candidate.installable for each in rows)
+
+
+def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
+    """Return the row with the largest lower end of the gain on the first half of the requests.
+
+    With the user's prices it is the gain per cost of disks and SSDs.  Of rows as good as the best
+    the cheapest is taken, then the smallest, then one whose SSD has no only copy.
+    """
+    able = [each for each in rows if may_be_chosen(each, rows)]
+    keeping_up = [each for each in able if each.keeps_up] or able
+    values = [value_of(each, is_per_cost) for each in keeping_up]
+    best = max(values)
+    good = [each for each, value in zip(keeping_up, values) if value >= AS_GOOD * best]
+    return min(
+        good,
+        key=lambda each: (
+            each.bought.cost or 0.0, each.size_bytes, each.candidate.keeps_writes,
+            -each.sure,
+        ),
+    )  # fmt: skip
+
+
+def value_of(one: Row, is_per_cost: bool) -> float:
+    """Return what rows are chosen by."""
+    total = one.bought.total
+    return one.sure / total if is_per_cost and total else one.sure
+
+
+def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
+    """Return the one reason why a row is not recommended."""
+    if not one.candidate.installable and pick.candidate.installable:
+        return "no product has this policy"
+    if not one.keeps_up and pick.keeps_up:
+        return "its disks cannot keep up"
+    ours, theirs = value_of(pick, is_per_cost), value_of(one, is_per_cost)
+    if theirs >= AS_GOOD * ours:
+        return _no_dearer(one, pick)
+    if is_per_cost and one.sure > pick.sure:
+        return "less gain per cost"
+    mine, its = pick.judged.cached, one.judged.cached
+    reads = _more(its.reads.total_ns, mine.reads.total_ns)
+    writes = _more(its.writes.total_ns, mine.writes.total_ns)
+    extra = (
+        its.writes.total_ns - mine.writes.total_ns, its.reads.total_ns - mine.reads.total_ns
+    )  # fmt: skip
+    if writes >= APART and extra[0] >= extra[1]:
+        return f"writes {latency(its.writes.mean_ns)}, not {latency(mine.writes.mean_ns)}"
+    if reads >= APART:
+        return f"reads {latency(its.reads.mean_ns)}, not {latency(mine.reads.mean_ns)}"
+    return "less in the first half"
+
+
+def _no_dearer(one: Row, pick: Row) -> str:
+    """Return why of two equal gains this one is not taken."""
+    if (one.bought.cost or 0.0) > (pick.bought.cost or 0.0):
+        return "costs more for the same gain"
+    if one.size_bytes > pick.size_bytes:
+        return "larger, for the same gain"
+    if one.candidate.keeps_writes and not pick.candidate.keeps_writes:
+        return "SSD has the only copy"
+    return "the same gain within 2%"
+
+
+def _more(here: int, there: int) -> float:
+    return here / there if there else float("inf") if here else 1.0
+
+
 def _compared(
-    several: Several, options: Sequence[Alternative], mode: str, say: Callable[[str], None]
+    several: Several, options: Sequence[Alternative], pick: Result, say: Callable[[str], None]
 ) -> list[Compared]:
-    """Replay the alternatives: as the application would use them, and as fast as they can."""
-    names = ", ".join(one.name for one in options)
-    machines = [(one.scenario, one.has_cache) for one in options]
-    say(f"replays of {names}")
-    outcomes = several.outcomes(machines, mode)
-    say(f"the most IOPS of {names}")
-    most = [_iops(each, several.summary) for each in several.outcomes(machines, "closed")]
+    """Replay the alternatives, in the mode of all replays and as fast as they can.
+
+    The disks alone and the recommended machine are not run again where they are those of the
+    search.
+    """
+    known = {
+        "hybrid": (pick.scenario["toml"], pick.cached),
+        "disks": (several.scenario.backing, pick.plain),
+    }
+    outcomes: dict[str, Outcome] = {}
+    for one in options:
+        same, outcome = known.get(one.name, (None, None))
+        mine = one.scenario.to_toml() if one.name == "hybrid" else one.scenario.backing
+        if outcome is not None and mine == same:
+            outcomes[one.name] = outcome
+    missing = [one for one in options if one.name not in outcomes]
+    if missing:
+        say(f"replays of {', '.join(one.name for one in missing)}")
+        machines = [(one.scenario, one.has_cache) for one in missing]
+        ran = several.outcomes(machines, several.mode)
+        outcomes |= {one.name: each for one, each in zip(missing, ran)}
+    if len(options) == 1:
+        most: list[float | None] = [None]
+    else:
+        say(f"the most IOPS of {', '.join(one.name for one in options)}")
+        machines = [(one.scenario, one.has_cache) for one in options]
+        most = [_iops(each) for each in several.outcomes(machines, "closed")]
     return [
-        Compared.of(one, outcome, several.summary, iops)
-        for one, outcome, iops in zip(options, outcomes, most)
+        Compared.of(one, outcomes[one.name], several.summary, iops)
+        for one, iops in zip(options, most)
     ]
 
 
-def second_half(outcome: Outcome, summary: Summary) -> tuple[int, Phase]:
-    """Return the second half of the requests, which every machine has in the same order."""
-    border = outcome.time_of(summary.requests // 2)
-    border = min(border, outcome.end_ns - outcome.collector.width_ns)
-    return border, outcome.phase(border, outcome.end_ns)
+def second_half(outcome: Outcome) -> Stretch:
+    """Return the second half of the requests, the same ones as the judge's."""
+    side = Side(outcome.collector.ledger, outcome.counters)
+    both = Both(side, side)
+    return both.pair(both.half, both.groups).plain
 
 
-def _iops(outcome: Outcome, summary: Summary) -> float | None:
+def _iops(outcome: Outcome) -> float | None:
     """Return how many requests of the second half are done a second."""
-    border, phase = second_half(outcome, summary)
-    took_ns = outcome.last_done_ns - border
-    return phase.figures.requests * SECOND / took_ns if took_ns > 0 else None
-
-
-def sizes_to_try(curve: Curve, grid: Sequence[int]) -> dict[int, str]:
-    """Return sizes worth a replay, and what they are: the knee, the target, all that is touched."""
-    top, bottom = curve.miss_ratio[0], curve.miss_ratio[-1]
-    target = int((curve.miss_ratio <= top - TARGET * (top - bottom)).argmax())
-    found: dict[int, str] = {}
-    for index, what in ((curve.knee, "knee"), (target, "target"), (len(curve.pages) - 1, "all")):
-        needed = int(curve.pages[index]) * curve.page_bytes
-        found.setdefault(next((each for each in grid if each >= needed), grid[-1]), what)
-    return found
-
-
-def _of_size(
-    what: str, size_bytes: int, result: Result, summary: Summary, prices: Pricing
-) -> SizeOfSsd:
-    warm, none = result.phases["warm"], result.phases["none"]
-    return SizeOfSsd(
-        what,
-        size_bytes,
-        warm.figures.hit_ratio,
-        _mean_ns(none, summary),
-        _mean_ns(warm, summary),
-        size_bytes / GB * prices.price.ssd_per_gb,
-        result.warm_up.steady,
-        result.warm_up.why,
-    )
-
-
-def _mean_ns(phase: Phase, summary: Summary) -> float | None:
-    """Return the mean latency of reads, or of writes where there are no reads."""
-    requests = phase.figures.reads if summary.reads else phase.figures.writes
-    return None if phase.saturated else requests.mean_ns
-
-
-def picked(sizes: Sequence[SizeOfSsd]) -> SizeOfSsd:
-    """Return the smallest size that saves most of what can be saved; the target if none saves."""
-    most = max(((each.saved_ns or 0.0) for each in sizes), default=0.0)
-    enough = [each for each in sizes if most > 0 and (each.saved_ns or 0.0) >= TARGET * most]
-    return enough[0] if enough else sizes[min(1, len(sizes) - 1)]
+    judged = second_half(outcome)
+    return judged.both.count * SECOND / judged.took_ns if judged.took_ns > 0 else None

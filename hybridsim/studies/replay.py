@@ -118,7 +118,7 @@ def _found(task: Task) -> tuple[Result, Any]:
     """Replay in the mode that suits; return the result and the cache as it is at the end."""
     said, summary = str(task.scenario.replay.mode), task.summary
     if task.goal == "throughput":
-        said = _adapting(task, said)
+        said = adapting(task, said)
     if said != "auto":
         found = _replay(task, said)
         assert found is not None
@@ -133,7 +133,7 @@ def _found(task: Task) -> tuple[Result, Any]:
     return found
 
 
-def _adapting(task: Task, said: str) -> str:
+def adapting(task: Task, said: str) -> str:
     """Return a mode in which the load adapts to the machine: else its throughput is given."""
     if said == "auto" and task.summary.incomplete < task.summary.requests:
         return "think"

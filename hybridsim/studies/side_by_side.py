@@ -11,11 +11,11 @@ from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.disks_alone import Ran
-from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.recorded_latency import RecordedLatencies
 from hybridsim.studies.replay import (
     Report,
     Task,
+    adapting,
     check,
     concluded,
     is_overloaded,
@@ -24,15 +24,23 @@ from hybridsim.studies.replay import (
 )
 from hybridsim.traces.trace import Trace, check_is_read
 
+AT_ONCE = 6  # machines with a cache that run side by side: this bounds the memory
+
 
 class Several:
     """Replays of a trace: what is found out once (summary, mode, the disks alone) is kept.
 
-    The mode, where the scenario leaves it open, is found out by the first machines: recorded
-    arrivals if the machine of the first scenario can keep up, with its cache or without.
+    The mode, where the scenario leaves it open, follows from the first call: recorded arrivals if
+    any of its machines can keep up, with its cache or without.
     """
 
-    def __init__(self, trace: Trace, scenario: Scenario, report: Report | None = None) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        scenario: Scenario,
+        report: Report | None = None,
+        goal: str = "time",
+    ) -> None:
         """Read the trace once; raise what `replay` raises for a trace that cannot be replayed."""
         check_is_read(trace)
         self.trace = trace
@@ -40,19 +48,25 @@ class Several:
         self.report = report
         self.summary = trace.summary(lambda chunks: watched(chunks, report))
         check(trace, self.summary, scenario)
-        said = scenario.replay.mode
-        self.mode = "" if said == "auto" else said
-        self._plain: Pump | Ran | None = None
+        self.goal = goal
+        mode = str(scenario.replay.mode)
+        if goal == "throughput":
+            mode = adapting(self._task(scenario), mode)
+        self.mode = "" if mode == "auto" else mode
+        self._plain: Ran | None = None
         self._recorded = RecordedLatencies()
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
-        """Replay scenarios that differ in their caches alone; each beside the disks alone."""
+        """Replay scenarios that differ in their caches alone; each beside the disks alone.
+
+        At most AT_ONCE machines are in memory; the disks alone run once for all calls.
+        """
         if self.mode:
             return self._results(scenarios, self.mode) or []
-        knows_waits = self.summary.incomplete < self.summary.requests
-        found = self._results(scenarios, "open", may_give_up=knows_waits)
+        has_waits = self.summary.incomplete < self.summary.requests
+        found = self._results(scenarios, "open", may_give_up=has_waits)
         self.mode = "open"
-        if found is None or (knows_waits and is_overloaded(found[0])):
+        if found is None or (has_waits and all(map(is_overloaded, found))):
             self.mode, self._plain = "think", None
             found = self._results(scenarios, "think")
         return found or []
@@ -67,16 +81,32 @@ class Several:
     def _results(
         self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
     ) -> list[Result] | None:
-        machines = [self._machine(each, mode) for each in scenarios]
+        found: list[Result] = []
+        for start in range(0, len(scenarios), AT_ONCE):
+            # Once a machine keeps up, the others are compared in its mode.
+            gives_up = may_give_up and all(map(is_overloaded, found))
+            some = self._pass(scenarios[start : start + AT_ONCE], mode, gives_up)
+            if some is None:
+                return None
+            found += some
+        return found
+
+    def _pass(
+        self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool
+    ) -> list[Result] | None:
+        """Replay a few scenarios in one reading of the trace; None if no machine keeps up."""
+        machines: list[Machine | Ran] = [self._machine(each, mode) for each in scenarios]
         recorded = RecordedLatencies()
-        if self._plain is None:
+        known = self._plain
+        if known is None:
             machines.append(self._machine(self.scenario, mode, pages=0))
-            self._recorded = recorded
+        elif may_give_up:
+            machines.append(Ran(known))
         pumps = pumped(self._task(self.scenario), mode, machines, recorded, may_give_up)
         if pumps is None:
             return None
-        if len(pumps) > len(scenarios):
-            self._plain = pumps.pop()
+        if known is None:
+            self._plain, self._recorded = Ran(pumps.pop()), recorded
         plain = self._plain
         assert plain is not None
         return [
@@ -90,4 +120,4 @@ class Several:
         return building.machine(scenario, mode, self.summary.max_end_bytes, pages, COLD_START)
 
     def _task(self, scenario: Scenario) -> Task:
-        return Task(self.trace, self.summary, scenario, self.report, None)
+        return Task(self.trace, self.summary, scenario, self.report, None, None, self.goal)

@@ -13,18 +13,31 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from hybridsim.answers.advice.alternatives import Pricing, pricing
+from hybridsim.answers.outcome import Outcome, Phase
 from hybridsim.answers.requirements import Checked, Requirement, Seen, check_answerable, parse_all
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
+from hybridsim.studies.candidates import (
+    ONE_MODE,
+    SIZE,
+    Candidate,
+    Purchase,
+    candidates,
+    latest_warm,
+    purchase,
+)
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
 from hybridsim.studies.side_by_side import Several
 from hybridsim.traces.trace import Trace
 
-SCHEMA = "hybridsim.size/1"
+SCHEMA = "hybridsim.size/2"
+SEARCHED = 2  # kinds and modes whose sizes are searched
+PAGE_BYTES = 64 * 1024  # of the curve where several kinds are tried
 AT_ONCE = 3  # sizes that are replayed in one pass between two known ones
 FALLEN = (0.5, 0.8, 0.95)  # of the curve's whole fall: where the first sizes lie
 POINTS = 200  # of the curve in JSON
@@ -33,42 +46,74 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Tried:
-    """What a replay at full detail found at one size, in the warm phase."""
+    """What a replay at full detail found at one size, on the same requests as all others."""
 
+    kind: str
+    mode: str
     size_bytes: int
-    hit: float | None
+    hit: float | None  # from the latest warm moment of all on, like the latencies
     mean_ns: float | None  # of reads; None also in an endless queue
     alone_ns: float | None  # of the same reads without the cache
     p99_ns: int | None
+    whole_ns: float | None  # of all reads of the run
     drive_writes_per_day: float | None
     warm_ns: int | None  # None: not steady at the end
     checked: list[Checked]
+    own: list[Checked]  # from its own warm moment on, as `replay --require` checks it
 
     @classmethod
-    def of(cls, size_bytes: int, result: Result, require: Sequence[Requirement]) -> Tried:
-        """Keep of a result what is told of it."""
-        warm, seen = result.phases["warm"], Seen.cached(result)
-        reads, alone = warm.figures.reads, result.phases["none"]
+    def of(
+        cls, candidate: Candidate, size_bytes: int, result: Result,
+        require: Sequence[Requirement], first: int | None = None,
+    ) -> Tried:  # fmt: skip
+        """Keep what is reported of a result; `first`: the request from which all are warm."""
+        seen = Seen.cached(result)
+        warm, alone, whole = (result.phases[each] for each in ("warm", "none", "whole"))
+        if first is not None:
+            warm = from_request(result.cached, first)
+            alone = from_request(result.plain, first)
+        alike = seen._replace(phases={**seen.phases, "warm": warm})
+        reads = warm.figures.reads
         known = not warm.saturated
         return cls(
+            candidate.kind,
+            candidate.mode,
             size_bytes,
             warm.figures.hit_ratio,
             reads.mean_ns if known else None,
             None if alone.saturated else alone.figures.reads.mean_ns,
             reads.percentile(99) if known else None,
+            None if whole.saturated else whole.figures.reads.mean_ns,
             seen.dwpd,
             seen.warm_ns,
+            [each.check(alike) for each in require],
             [each.check(seen) for each in require],
         )
 
     @property
     def meets(self) -> bool:
-        """Whether it has all that is required."""
-        return all(each.met for each in self.checked)
+        """Whether it has all that is required, from both warm moments on."""
+        return all(each.met for each in [*self.checked, *self.own])
+
+    @property
+    def name(self) -> str:
+        """Kind and mode, in words."""
+        return self.kind if self.kind == ONE_MODE else f"{self.kind} {self.mode}"
+
+    @property
+    def decisive(self) -> list[Checked]:
+        """Each requirement from the warm moment on that decides: the one that fails, if any."""
+        return [own if one.met else one for one, own in zip(self.checked, self.own)]
+
+    @property
+    def failed(self) -> list[Checked]:
+        """The requirements that it does not meet."""
+        return [each for each in self.decisive if not each.met]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {**vars(self), "checked": [each.to_dict() for each in self.checked]}
+        return {**vars(self), "checked": [each.to_dict() for each in self.checked],
+                "own": [each.to_dict() for each in self.own]}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,6 +130,9 @@ class Sizing:
     below: Tried | None  # the next smaller size of the grid, which fails
     largest_why: str  # why no larger size was tried
     notes: list[str] = field(default_factory=list)
+    bought: Purchase | None = None
+    pricing: Pricing | None = None
+    options: list[str] = field(default_factory=list)  # of `replay`, for the answer
 
     @property
     def needs_no_ssd(self) -> bool:
@@ -115,6 +163,9 @@ class Sizing:
             "best": [one and {**one[0].to_dict(), "size_bytes": one[1].size_bytes} for one in best],
             "tried": [each.to_dict() for each in self.tried],
             "miss_ratio_curve": self.curve.to_dict(POINTS),
+            "bought": self.bought and self.bought.to_dict(),
+            "currency": self.pricing and self.pricing.price.currency,
+            "options": self.options,
             "notes": self.notes,
         }
 
@@ -135,44 +186,149 @@ def size(
     wanted = parse_all(require)
     if not wanted:
         raise UsageError("say what must be reached: --require 'p99.warm<8ms'")
-    scenario, assumed = with_some_cache(scenario)
-    several = Several(trace, scenario, report)
+    if scenario.origin.option(SIZE) is not None:
+        raise UsageError("size searches the size of the cache: leave cache.size out")
+    every, notes = candidates(scenario)
+    able = [each for each in every if each.installable] or every
+    several = Several(trace, able[0].scenario, report)
     check_answerable(wanted, several.summary.reads, several.summary.writes)
-    page_bytes = scenario.cache.page_bytes
+    page_bytes = able[0].scenario.cache.page_bytes if len(able) == 1 else PAGE_BYTES
     say(f"the miss-ratio curve of pages of {human_size(page_bytes)}")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    # Kinds that keep their space in buckets or blocks need more of it than they hold.
-    times = 1 if scenario.cache.kind == "page" else 2
-    grid, largest_why = possible(scenario, sizes_of(curve, times))
-    search = Search(grid, first_sizes(curve, grid))
-    tried: list[Tried] = []
-    alone: list[Checked] = []
-    about: dict[str, Any] = {}
-    notes: list[str] = []
-    while chosen := search.next():
-        say(f"replays with {', '.join(map(human_size, chosen))}")
-        # The largest comes first: it decides whether recorded arrivals can be replayed.
-        largest_first = sorted(chosen, reverse=True)
-        results = several.results([sized(scenario, each) for each in largest_first])
-        for each, result in zip(largest_first, results):
-            tried.append(Tried.of(each, result, wanted))
-            search.told(each, tried[-1].meets)
-        if not alone:
-            alone = [each.check(Seen.alone(results[0])) for each in wanted]
-            about = {"trace": dict(results[0].trace), "scenario": dict(results[0].scenario)}
-            notes = [f"{each.text} ({each.fix})" if each.fix else each.text
-                     for each in results[0].warnings]  # fmt: skip
-        if all(each.met for each in alone):
-            break
-    by_size = {each.size_bytes: each for each in tried}
-    answer, below = search.answer, search.below
-    notes = [*assumed, *notes, *_doubts(by_size, answer)]
+    runs = Runs(several, wanted, curve, say)
+    runs.begin(able, notes)
+    if not all(each.met for each in runs.alone):
+        for each in runs.best():
+            runs.narrow(each)
+    answer, below, largest_why = runs.answer()
+    tried = runs.tried()
+    about = runs.results[0]
+    notes += [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
+    notes += _doubts(tried, answer)
+    prices = pricing(scenario)
+    chosen = runs.candidate(answer)
+    site = chosen.scenario if chosen else scenario
+    options = [] if chosen is None or answer is None else chosen.sized(answer.size_bytes).options
     return Sizing(
-        about["trace"], _site(scenario, several.mode), wanted, alone, curve,
-        [by_size[each] for each in sorted(by_size)],
-        None if answer is None else by_size[answer], None if below is None else by_size[below],
-        largest_why, notes,
+        dict(about.trace), _site(site, several.mode), wanted, runs.alone, curve, tried,
+        answer, below, largest_why, notes,
+        purchase(chosen, prices) if chosen else None, prices, options,
     )  # fmt: skip
+
+
+class Runs:
+    """The replays of a search over kinds, modes and sizes; all are judged on the same requests."""
+
+    def __init__(
+        self, several: Several, require: list[Requirement], curve: Curve, say: Say
+    ) -> None:
+        """Begin with no replay."""
+        self.results: list[Result] = []
+        self.alone: list[Checked] = []  # the disks without a cache
+        self._ran: list[tuple[Candidate, int]] = []
+        self._grids: dict[str, tuple[list[int], str]] = {}
+        self._several, self._require, self._curve, self._say = several, require, curve, say
+
+    def begin(self, able: Sequence[Candidate], notes: list[str]) -> None:
+        """Replay each candidate at the largest size, and at those where LRU's curve falls."""
+        first: list[tuple[Candidate, int]] = []
+        for each in able:
+            try:
+                grid = possible(each.scenario, sizes_of(self._curve, each.times))
+            except ScenarioError as error:
+                if len(able) == 1:
+                    raise
+                notes.append(f"{each.name} was left out: {error}")
+                continue
+            self._grids[each.name] = grid
+            sizes = first_sizes(self._curve, grid[0])
+            first += [(each, size) for size in (sizes if len(able) == 1 else sizes[-2:])]
+        # The largest come first: they decide whether recorded arrivals can be replayed.
+        self._replay(sorted(first, key=lambda one: -one[1]))
+
+    def _replay(self, machines: Sequence[tuple[Candidate, int]]) -> None:
+        words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in machines)
+        self._say(f"replays of {words}")
+        self.results += self._several.results([each.sized(size) for each, size in machines])
+        self._ran += machines
+        plain = self.results[0]
+        seen = Seen.alone(plain)
+        alike = from_request(plain.plain, self._first)
+        own = [each.check(seen) for each in self._require]
+        both = [each.check(seen._replace(phases={**seen.phases, "warm": alike}))
+                for each in self._require]  # fmt: skip
+        self.alone = [one if not one.met else two for one, two in zip(own, both)]
+
+    @property
+    def _first(self) -> int:
+        """The request from which all machines are warm."""
+        return latest_warm(self.results)
+
+    def tried(self) -> list[Tried]:
+        """Return what was found, by size; all from the same request on."""
+        first = self._first
+        found = [
+            Tried.of(candidate, size, result, self._require, first)
+            for (candidate, size), result in zip(self._ran, self.results)
+        ]
+        return sorted(found, key=lambda one: (one.size_bytes, one.name))
+
+    def best(self) -> list[Candidate]:
+        """Return the candidates whose sizes are searched: those that meet with the smallest SSD.
+
+        If none meets, those that come nearest, as sizes between may do better.
+        """
+        tried = self.tried()
+        met = [each for each in tried if each.meets]
+        ordered = met or sorted(tried, key=lambda one: (len(one.failed), _far(one)))
+        names = list(dict.fromkeys(each.name for each in ordered))[:SEARCHED]
+        return [next(c for c, _ in self._ran if c.name == name) for name in names]
+
+    def narrow(self, candidate: Candidate) -> None:
+        """Search the sizes of a candidate until the smallest that meets is known."""
+        search = Search(self._grids[candidate.name][0], ())
+        while True:
+            for each in self._of(candidate):
+                search.told(each.size_bytes, each.meets)
+            sizes = search.next()
+            if not sizes:
+                return
+            self._replay([(candidate, each) for each in sorted(sizes, reverse=True)])
+
+    def _of(self, candidate: Candidate) -> list[Tried]:
+        return [each for each in self.tried() if each.name == candidate.name]
+
+    def answer(self) -> tuple[Tried | None, Tried | None, str]:
+        """Return the smallest that meets, the next smaller of its kind, why none is larger."""
+        tried = self.tried()
+        met = [each for each in tried if each.meets]
+        # Of two of a size, the one whose SSD has no only copy of writes.
+        found = min(met, key=lambda one: (one.size_bytes, "back" in one.mode), default=None)
+        why = self._grids[(found or tried[-1]).name][1]
+        if found is None:
+            return None, None, why
+        smaller = [each for each in tried
+                   if each.name == found.name and each.size_bytes < found.size_bytes]  # fmt: skip
+        return found, smaller[-1] if smaller else None, why
+
+    def candidate(self, one: Tried | None) -> Candidate | None:
+        """Return the candidate of a replay."""
+        return next((c for c, _ in self._ran if one and c.name == one.name), None)
+
+
+def from_request(outcome: Outcome, first: int) -> Phase:
+    """Return what a machine did from a request on; the last time bin at least."""
+    border = min(outcome.time_of(first), outcome.end_ns - outcome.collector.width_ns)
+    return outcome.phase(max(border, 0), outcome.end_ns)
+
+
+def _far(one: Tried) -> float:
+    """Return how far a replay is from what is required; smaller is nearer."""
+    return sum(
+        abs((each.value if each.value is not None else 1e18) - each.requirement.bound)
+        / max(each.requirement.bound, 1e-9)
+        for each in one.failed
+    )
 
 
 class Search:
@@ -263,26 +419,6 @@ def _refused(scenario: Scenario, size_bytes: int) -> str:
     return ""
 
 
-def with_some_cache(scenario: Scenario) -> tuple[Scenario, list[str]]:
-    """Return a scenario with a cache in front of its disks, and what was assumed for that.
-
-    A system of the catalog may have none; raises UsageError where it was said that there is none.
-    """
-    if scenario.cache.kind != "none":
-        return scenario, []
-    origin, kind = scenario.origin, ("cache", "kind")
-    if origin.specifies(kind) or origin.option(kind):
-        raise UsageError(
-            "the scenario says that there is no cache: --cache page, or another kind under [cache]"
-        )
-    scenario = scenario.with_options(cache="page")
-    cache = scenario.cache
-    return scenario, [
-        f"this system has no cache: one of pages is put in front of it ({cache.words}, on "
-        f"{cache.drive.name}); --cache takes another kind"
-    ]
-
-
 def sized(scenario: Scenario, size_bytes: int) -> Scenario:
     """Return the scenario with a cache of another size."""
     return scenario.with_options(cache_size=format_size(size_bytes))
@@ -299,14 +435,16 @@ def first_sizes(curve: Curve, grid: Sequence[int]) -> list[int]:
     return sorted(wanted)
 
 
-def _doubts(tried: dict[int, Tried], answer: int | None) -> list[str]:
-    """Say where a larger size does worse."""
+def _doubts(tried: Sequence[Tried], answer: Tried | None) -> list[str]:
+    """Return where a larger size does worse, and by which requirement."""
     if answer is None:
         return []
-    worse = [human_size(each) for each in sorted(tried) if each > answer and not tried[each].meets]
-    if not worse:
-        return []
-    return [f"more is not always better here: {', '.join(worse)} would not do"]
+    return [
+        f"more is not always better here: {each.name} of {human_size(each.size_bytes)} does not "
+        f"meet {each.failed[0].requirement.text} ({each.failed[0].words})"
+        for each in tried
+        if each.name == answer.name and each.size_bytes > answer.size_bytes and not each.meets
+    ]
 
 
 def _site(scenario: Scenario, mode: str) -> dict[str, Any]:

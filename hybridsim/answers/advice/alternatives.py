@@ -20,6 +20,7 @@ from hybridsim.storage.catalog import FOLDER
 NAMES = ("disks", "more-disks", "short-stroke", "all-ssd", "hybrid")
 GB = 10**9
 MEMBERS_MAX = 1024
+KEEPS_WRITES = ("write-back", "write-only")  # modes in which the SSD has the only copy
 
 
 class Alternative(NamedTuple):
@@ -107,12 +108,14 @@ def _built(
         site = _of_members(scenario, number).with_options(backing_drive=drive.like, stroke="full")
     elif name == "hybrid":
         site = site.with_options(cache_size=format_size(cache_bytes))
-        words, has_cache = f"+ {human_size(cache_bytes)}", True
+        number = copies(site) * site.cache.members
+        words, has_cache = f"+ {number} x {human_drive(site.cache.drive.capacity_bytes)} SSD", True
     backing = site.backing
     number_of = f"{backing.members} x {human_drive(backing.drive.capacity_bytes)}"
     cost = drives_cost(backing, price)
     if cost is not None and has_cache:
-        cost += cache_bytes / GB * price.ssd_per_gb
+        bought = cache_cost(site, price)
+        cost = None if bought is None else cost + bought
     return Alternative(name, f"{number_of} {words}".strip(), site, has_cache, cost)
 
 
@@ -127,6 +130,17 @@ def drives_cost(tier: Backing | FastTier, price: Price) -> float | None:
     """Return what the drives cost, bought whole."""
     per_gb = {"hdd": price.hdd_per_gb, "ssd": price.ssd_per_gb}.get(tier.drive.kind)
     return None if per_gb is None else tier.members * tier.drive.capacity_bytes / GB * per_gb
+
+
+def copies(scenario: Scenario) -> int:
+    """Return how many drives hold the same data of the cache: two where writes are only there."""
+    return 2 if scenario.cache.write_policy in KEEPS_WRITES else 1
+
+
+def cache_cost(scenario: Scenario, price: Price) -> float | None:
+    """Return what the SSDs of the cache cost, bought whole, mirrored where they need to be."""
+    once = drives_cost(scenario.cache, price)
+    return None if once is None else copies(scenario) * once
 
 
 def _members(scenario: Scenario, drive_bytes: int, data_bytes: int, least: int) -> int:
