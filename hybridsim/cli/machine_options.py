@@ -37,8 +37,8 @@ def cache_mode_option(function: Command) -> Command:
 
 
 def details_option(function: Command) -> Command:
-    """Add the option that shows all tables."""
-    text = "Show all tables after the answer."
+    """Add the option that prints the whole report after the first screen."""
+    text = "After the first screen, print the rest of the report: reasons, curves and tables."
     return click.option("--details", is_flag=True, help=text)(function)
 
 
@@ -58,12 +58,6 @@ def html_option(function: Command) -> Command:
     """Add the option that names a file for the HTML report."""
     text = "Write a report with figures, as one self-contained HTML file."
     return click.option("--html", "html_file", metavar="FILE", help=text)(function)
-
-
-def details_option(function: Command) -> Command:
-    """Add the option that prints the whole report."""
-    text = "Print the whole report: reasons, warm-up curve, tables, wear, and what to try next."
-    return click.option("--details", is_flag=True, help=text)(function)
 
 
 def seeds_option(function: Command) -> Command:
