@@ -48,8 +48,8 @@ def compare(
     """Hold a SIMULATED run against a REAL one: curves, figures, pass or fail.
 
     REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ tells whole
-    distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` or of bcache's
-    stats_total, with uptimes.  SIMULATED is what `hybridsim fio --output-format=json+` or
+    distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` (dm-cache,
+    dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, with uptimes.  SIMULATED is what `hybridsim fio --output-format=json+` or
     `hybridsim replay --json` wrote; or, with --scenario or --preset, a job file to run now.
     Exit code 4 says that a figure is beyond its tolerance.
     """

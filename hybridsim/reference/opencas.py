@@ -111,7 +111,7 @@ class OpenCas:
         if p.cutoff == Cutoff.NEVER:
             return False
         is_long = self.streams.extend(job.op, job.offset, job.length)
-        is_full = len(self.lines.free) <= p.margin_lines + len(job.core_lines)
+        is_full = self.lines.free_count <= p.margin_lines + len(job.core_lines)
         return is_long and (p.cutoff == Cutoff.ALWAYS or is_full)
 
     def past(self, job: Job, path: Path, reason: Reason) -> None:
@@ -144,7 +144,7 @@ class OpenCas:
         """Find lines for what has none, or have the job pass."""
         p = self.parameters
         nhit = p.promotion == Promotion.NHIT
-        used = p.lines - len(self.lines.free)
+        used = p.lines - self.lines.free_count
         if nhit and used >= p.trigger_lines and not job.lines:
             if self.nhit.refuses(job.core_lines):
                 self.past(job, Path.MISS, Reason.NOT_HOT)
@@ -378,7 +378,7 @@ class OpenCas:
         ]
         return {
             "occupancy": dirty + clean,
-            "free": len(self.lines.free) * each,
+            "free": self.lines.free_count * each,
             "clean": clean,
             "dirty": dirty,
             **found,

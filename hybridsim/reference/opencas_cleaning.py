@@ -44,7 +44,7 @@ class Cleaner:
         cache, size = self.cache, self.parameters.line_bytes
 
         def read(line: Line) -> Callable[[Done], None]:
-            return lambda then: cache.to_cache(Op.READ, line.number * size, size, then)
+            return lambda then: cache.fast.submit(Op.READ, line.number * size, size, then)
 
         def write(line: Line, first: int, end: int) -> Callable[[Done], None]:
             assert line.holds is not None
@@ -52,7 +52,7 @@ class Cleaner:
 
             def submit(then: Done) -> None:
                 cache.counts["cleaned"] += length
-                cache.to_origin(Op.WRITE, at, length, then)
+                cache.slow.submit(Op.WRITE, at, length, then)
 
             return submit
 
