@@ -32,6 +32,8 @@ from hybridsim.requests.source import Source
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import HDD, SSD, Flash, Volume
 from hybridsim.storage.raid import Tier
+from hybridsim.storage.throttle import COUNTERS as THROTTLE_COUNTERS
+from hybridsim.storage.throttle import Throttle
 
 TOLD = {  # what the reference's admission policies are told, by the engine's names
     "learned": ["write_price_per_thousand"],
@@ -159,6 +161,8 @@ def machine(scenario):
     slow = tier(SLOW, scenario.slow)
     if scenario.controller is not None:
         slow = Controller.new(slow, vars(scenario.controller), capacity=4)
+    if scenario.throttle is not None:
+        slow = Throttle.new(slow, **vars(scenario.throttle), room=4)
     return Machine.new(source, cache_of(scenario), slow, tier(FAST, scenario.fast), host)
 
 
@@ -238,4 +242,7 @@ def counters(finished):
         found |= {f"{name}_{key}": told.get(key, 0) for key in TIER_COUNTERS}
     if isinstance(below.slow, Controller):
         found |= below.slow.dram_totals()
+    if isinstance(below.slow, Throttle):
+        told = below.slow.totals(finished.clock[0])
+        found |= {f"slow_{key}": told[key] for key in THROTTLE_COUNTERS}
     return found

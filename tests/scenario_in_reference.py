@@ -28,7 +28,7 @@ from hybridsim.foundation.codes import (
     Reuse,
     Spread,
 )
-from hybridsim.foundation.units import parse_percent
+from hybridsim.foundation.units import parse_percent, parse_time
 from hybridsim.jit.limits import READS, WRITES
 from hybridsim.reference import (
     BcacheParameters,
@@ -45,6 +45,7 @@ from hybridsim.reference import (
     Request,
     SourceParameters,
     SsdParameters,
+    ThrottleParameters,
     TierParameters,
     VolumeParameters,
     WritecacheParameters,
@@ -81,7 +82,25 @@ def in_reference(
     )
     source = SourceParameters(mode, said.replay.depth, said.replay.speed)
     fast = cache_device(said.cache, pages, said.seed + 1)
-    return Simulated(requests, source, cache, slow, fast, host, dram(said.backing))
+    throttle = throttled(said) if pages else None
+    return Simulated(requests, source, cache, slow, fast, host, dram(said.backing), throttle)
+
+
+def throttled(said: Scenario) -> ThrottleParameters | None:
+    """The throttle of background writes."""
+    backing, drive = said.backing, said.backing.drive
+    words = {"off": 0, "auto": 0}
+    if said.cache.kind == "bcache" and backing.members == 1 and not backing.controller:
+        words["auto"] = {"hdd": 75_000_000, "ssd": 2_000_000}.get(drive.kind, 0)
+    said_ns = words.get(backing.writeback_throttle)
+    target_ns = parse_time(backing.writeback_throttle) if said_ns is None else said_ns
+    if not target_ns:
+        return None
+    if drive.kind == "hdd":
+        has_cache = bool(drive.write_cache_bytes) and backing.write_cache == "drive"
+    else:
+        has_cache = drive.kind == "ssd" and not drive.power_loss_protection
+    return ThrottleParameters(target_ns, 256, has_cache)
 
 
 def array(said: Backing, volume_bytes: int, seed: int) -> TierParameters:

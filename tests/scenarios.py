@@ -35,6 +35,7 @@ from hybridsim.reference import (
     Request,
     SourceParameters,
     SsdParameters,
+    ThrottleParameters,
     TierParameters,
     VolumeParameters,
     simulate,
@@ -72,6 +73,7 @@ class Scenario:
     fast: TierParameters
     host: HostParameters | None = None
     controller: ControllerParameters | None = None
+    throttle: ThrottleParameters | None = None
 
     def run(self) -> Outcome:
         return simulate(
@@ -82,6 +84,7 @@ class Scenario:
             self.fast,
             self.host,
             self.controller,
+            self.throttle,
         )
 
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from hybridsim.answers.measurements import opencas_stats, writecache_status
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.foundation.errors import MeasurementError
 
@@ -24,8 +25,8 @@ def gathered(folder, name, text):
     return gather(str(folder / name))
 
 
-def test_samples_of_casadm_give_the_counters_of_the_simulation(tmp_path):
-    found = gathered(tmp_path, "cas-stats.csv", CAS)
+def test_samples_of_casadm_give_the_counters_of_the_simulation():
+    found = opencas_stats.read("cas-stats.csv", CAS)
     assert {name: list(samples.value) for name, samples in found.counters.items()} == {
         "occupancy": [1, 12],
         "dirty": [0, 4],
@@ -38,8 +39,8 @@ def test_samples_of_casadm_give_the_counters_of_the_simulation(tmp_path):
     assert found.levels == {"occupancy", "dirty"}
 
 
-def test_samples_of_a_writecache_give_its_status_fields_in_order(tmp_path):
-    found = gathered(tmp_path, "writecache-status.log", STATUS)
+def test_samples_of_a_writecache_give_its_status_fields_in_order():
+    found = writecache_status.read("writecache-status.log", STATUS)
     last = {name: samples.value[-1] for name, samples in found.counters.items()}
     assert last == {
         "free_blocks": 16300, "blocks_under_writeback": 3, "reads": 9, "read_hits": 8,
@@ -47,6 +48,11 @@ def test_samples_of_a_writecache_give_its_status_fields_in_order(tmp_path):
         "writes_allocated": 2, "writes_blocked": 1, "flushes": 11, "discards": 12,
     }  # fmt: skip
     assert found.levels == {"free_blocks", "blocks_under_writeback"}
+
+
+@pytest.mark.parametrize(("text", "name"), [(CAS, "read_hits"), (STATUS, "writes_allocated")])
+def test_they_are_found_among_the_files_of_a_run(text, name, tmp_path):
+    assert name in gathered(tmp_path, "samples", text).counters
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,9 @@ def compare(
 
     REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ tells whole
     distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` (dm-cache,
-    dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, with uptimes.  SIMULATED is what `hybridsim fio --output-format=json+` or
-    `hybridsim replay --json` wrote; or, with --scenario or --preset, a job file to run now.
+    dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, with uptimes.
+    SIMULATED is what `hybridsim fio --output-format=json+` or `hybridsim replay --json` wrote; or,
+    with --scenario or --preset, a job file to run now.
     Exit code 4 says that a figure is beyond its tolerance.
     """
     from hybridsim.cli.running import check_folder, write_html

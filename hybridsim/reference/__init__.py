@@ -20,6 +20,7 @@ it to the nanosecond. One file per section of the text:
     volume, host 2.9, 2.10  cloud volumes and what is in front of the cache; both use `limits`
     controller, link
                  2.11  a RAID controller's DRAM
+    throttle     2.16  writeback throttling
     dmcache, smq  2.14  dm-cache with its policy, locks and workers
     opencas       2.13  Open CAS with its lines, streams, promotion and cleaning
     writecache   2.15  dm-writecache
@@ -56,6 +57,7 @@ from hybridsim.reference.parameters import (
     Request,
     SourceParameters,
     SsdParameters,
+    ThrottleParameters,
     TierParameters,
     VolumeParameters,
     WritecacheParameters,
@@ -63,6 +65,7 @@ from hybridsim.reference.parameters import (
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
+from hybridsim.reference.throttle import Throttle
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
 from hybridsim.reference.writecache import Writecache
@@ -105,6 +108,8 @@ __all__ = [
     "Ssd",
     "SsdParameters",
     "ThinkSource",
+    "Throttle",
+    "ThrottleParameters",
     "Tier",
     "TierParameters",
     "Touches",

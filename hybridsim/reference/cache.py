@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
 from hybridsim.reference.cleaner import Cleaner
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.fills import Fills
 from hybridsim.reference.page import Page, Piece, Sizes, Slots, State
 from hybridsim.reference.parameters import CacheParameters
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.preloader import Preloader
 from hybridsim.reference.runs import Runs
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 DRAWS_MAX = 8  # how often replacement is asked for a page that can go
@@ -91,7 +91,7 @@ class PageCache:
         parameters: CacheParameters,
         admission: Admission,
         replacement: Replacement,
-        slow: Tier | Controller,
+        slow: Slow,
         fast: Tier | None,
     ) -> None:
         self.clock = clock

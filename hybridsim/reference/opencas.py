@@ -15,12 +15,12 @@ from hybridsim.foundation.codes import (
 )
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.opencas_cleaning import Cleaner, each_of
 from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
 from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
 from hybridsim.reference.opencas_policies import Nhit, Streams
 from hybridsim.reference.parameters import OpenCasParameters
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 PAGE = 4096
@@ -29,9 +29,7 @@ PAGE = 4096
 class OpenCas:
     """Sits between the source and the tiers."""
 
-    def __init__(
-        self, clock: Clock, parameters: OpenCasParameters, slow: Tier | Controller, fast: Tier
-    ) -> None:
+    def __init__(self, clock: Clock, parameters: OpenCasParameters, slow: Slow, fast: Tier) -> None:
         p = parameters
         self.clock, self.parameters = clock, p
         self.slow, self.fast = slow, fast

@@ -16,6 +16,7 @@ from validate.twin.jobs import written
 from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the devices that a lab made up
+QUEUES = Path("lab", "queues.json")  # what the queues of its disks were set to
 SHARED = "calibration"  # begins the names of runs beside it whose bare runs may count for it
 SECTOR = 512
 THRESHOLD_SECTORS = 2048  # of dm-cache's migrations, where nothing was said
@@ -74,6 +75,7 @@ def read(folder: Path) -> Record:
         fast=_bare(folder, layout.BARE_FAST),
         cached_device=str(device["name"]),
         trace=trace if trace.is_dir() else None,
+        throttle=_throttle(folder),
         notes=tuple(told.get("notes", ())),
     )
 
@@ -81,6 +83,17 @@ def read(folder: Path) -> Record:
 def _sized(job: str, device: Mapping[str, Any]) -> str:
     """Return a job file whose jobs are as large as the device, where they do not say."""
     return job.replace("[global]\n", f"[global]\nsize={device['size_bytes']}\n", 1)
+
+
+def _throttle(folder: Path) -> str:
+    """Return what writeback throttling of the slow device was set to; auto where nothing tells."""
+    path = folder / QUEUES
+    if not path.exists():
+        return "auto"
+    target_us = str(_object(path).get("set", {}).get("slow", {}).get("wbt_lat_usec", ""))
+    if not target_us.isdigit():
+        return "auto"
+    return f"{target_us}us" if int(target_us) else "off"
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -52,7 +52,11 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
         lead_s = max(began_s - record.created_s, 0.0)
     elif record.cache.get("kind") != "none":
         assumptions.append("when the cache was made is not told: with the load's first request")
-    text = toml_of(found.with_cache(record.cache))
+    tables = found.with_cache(record.cache)
+    is_one = int(tables["backing"].get("members", 4)) == 1 and record.cache.get("kind") == "bcache"
+    throttle = record.throttle if is_one else "auto"
+    tables["backing"] = tables["backing"] | {"writeback_throttle": throttle}
+    text = toml_of(tables)
     scenario = Scenario.loads(text, f"the twin of {record.name}")
     load = _Load.of(record, began_s, lead_s)
     if record.before is not None:

@@ -22,7 +22,9 @@ from hybridsim.storage.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.storage.devices.ssd_timing import timing
 from hybridsim.storage.drives import CloudVolume, HardDisk, SolidState
 from hybridsim.storage.raid import Tier
+from hybridsim.storage.throttle import Throttle
 
+THROTTLE_QUEUE = 256  # nr_requests of a queue, unless its driver sets a depth
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 
 
@@ -38,6 +40,8 @@ def machine(
     `mode` is "open", "closed" or "think"; the caller resolves a scenario's "auto".
     """
     slow = slow_tier(scenario.backing, volume_bytes, scenario.seed)
+    throttled = scenario.cache.kind == "bcache" and pages > 0
+    slow = throttle(scenario.backing, slow, throttled)
     place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
@@ -87,6 +91,24 @@ def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Contro
         return array
     stripe_bytes = row_chunks(table.kind, table.members) * table.chunk_bytes
     return controller(table.controller, array, stripe_bytes)
+
+
+def throttle(
+    table: Backing, tier: Tier | Controller, by_default: bool
+) -> Tier | Controller | Throttle:
+    """Put writeback throttling in front of a tier, if the scenario has it."""
+    target_ns = table.throttle_ns(by_default)
+    if target_ns == 0:
+        return tier
+    return Throttle.new(tier, target_ns, THROTTLE_QUEUE, has_volatile_cache(table))
+
+
+def has_volatile_cache(table: Backing) -> bool:
+    """Return whether a drive tells the kernel of a write cache that loses data without power."""
+    drive = table.drive
+    if isinstance(drive, HardDisk):
+        return table.write_cache == "drive" and drive.write_cache_bytes > 0
+    return isinstance(drive, SolidState) and not drive.power_loss_protection
 
 
 def controller(table: ControllerDram, array: Tier, stripe_bytes: int) -> Controller:
