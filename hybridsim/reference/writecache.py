@@ -238,7 +238,8 @@ class Writecache:
             slot = self.cached.get(block)
             if slot is None or slot.flies or slot.number != first + at:
                 break
-            self.counts[f"write_hits_{'' if slot.committed else 'un'}committed"] += 1
+            kind = f"write_hits_{'' if slot.committed else 'un'}committed"
+            self.counts["writes_allocated" if at else kind] += 1
             self.commits.overwrote |= slot.committed
             number += 1
         self.write_fast(job, first, number)

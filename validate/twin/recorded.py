@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.options import size
 from validate import layout
 from validate.twin.jobs import written
 from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the devices that a lab made up
 QUEUES = Path("lab", "queues.json")  # what the queues of its disks were set to
+SIZES = re.compile(r"^\s*size\s*=", re.MULTILINE)
+OFFSETS = re.compile(r"^\s*offset\s*=\s*(\S+)", re.MULTILINE)
 SHARED = "calibration"  # begins the names of runs beside it whose bare runs may count for it
 SECTOR = 512
 THRESHOLD_SECTORS = 2048  # of dm-cache's migrations, where nothing was said
@@ -81,8 +85,30 @@ def read(folder: Path) -> Record:
 
 
 def _sized(job: str, device: Mapping[str, Any]) -> str:
-    """Return a job file whose jobs are as large as the device, where they do not say."""
-    return job.replace("[global]\n", f"[global]\nsize={device['size_bytes']}\n", 1)
+    """Return a job file whose jobs reach to the end of the device, where they do not say.
+
+    Without a size fio goes from a job's offset to the end.
+    """
+    whole = int(device["size_bytes"])
+    job = job.replace("[global]\n", f"[global]\nsize={whole}\n", 1)
+    sections = re.split(r"^(?=\[)", job, flags=re.MULTILINE)
+    others = [each for each in sections if each.startswith("[global]")]
+    if any(len(SIZES.findall(each)) > 1 for each in others):  # more than the one from here
+        return job
+    return "".join(
+        each if each in others or SIZES.search(each) else _up_to(each, others, whole)
+        for each in sections
+    )
+
+
+def _up_to(section: str, others: Sequence[str], whole: int) -> str:
+    """Return a job without a size that goes from its offset, if it has one, to the end."""
+    said = [found for each in (section, *others) for found in OFFSETS.findall(each)]
+    if not said:
+        return section
+    text = said[0]
+    begin = whole * int(text[:-1]) // 100 if text.endswith("%") else size(text)
+    return f"{section.rstrip()}\nsize={max(whole - begin, 0)}\n\n"
 
 
 def _throttle(folder: Path) -> str:
