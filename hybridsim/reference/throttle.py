@@ -52,6 +52,11 @@ class Throttle:
         return self.tier.outstanding + len(self.background.waiting) + len(self.discards.waiting)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether every request is complete."""
+        return self.outstanding == 0
+
+    @property
     def counters(self) -> dict[str, int]:
         """How long writes waited, and what the windows found."""
         names = ("held_writes", "held_ns", "throttle_windows", "throttled_windows")

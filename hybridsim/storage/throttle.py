@@ -90,17 +90,19 @@ class Throttle(NamedTuple):
         state[[MOST, NORMAL, BACKGROUND]] = limits_of(depth_of(queue_depth, 0)[0])
         state[[LAST_READ, LAST_READ_DONE]] = NEVER
         state[WATCHED] = NOTHING
-        columns = (
-            np.zeros(room, kind)
-            for kind in (np.int64, np.uint8, np.int64, np.int64, np.int64, np.uint8)
-        )
+        longs = [np.zeros(room, np.int64) for _ in range(4)]
         return cls(
             target_ns,
             queue_depth,
             int(has_write_cache),
             int(array.capacity_bytes),
             array,
-            *columns,
+            tag=longs[0],
+            op=np.zeros(room, np.uint8),
+            offset=longs[1],
+            length=longs[2],
+            since_ns=longs[3],
+            what=np.zeros(room, np.uint8),
             next=free_list(room),
             free=np.array([0, room]),
             windows_ns=np.array(windows),
@@ -144,10 +146,17 @@ class Throttle(NamedTuple):
         size = len(self.tag)
         capacity = doubled(size, int(self.free[1]), demand)
         links, head = extended_free_list(self.next, int(self.free[0]), capacity)
-        names = ("tag", "op", "offset", "length", "since_ns", "what")
-        columns = {name: lengthened(getattr(self, name), capacity) for name in names}
-        free = np.array([head, self.free[1] + capacity - size])
-        return self._replace(array=array, next=links, free=free, **columns)
+        return self._replace(
+            array=array,
+            tag=lengthened(self.tag, capacity),
+            op=lengthened(self.op, capacity),
+            offset=lengthened(self.offset, capacity),
+            length=lengthened(self.length, capacity),
+            since_ns=lengthened(self.since_ns, capacity),
+            what=lengthened(self.what, capacity),
+            next=links,
+            free=np.array([head, self.free[1] + capacity - size]),
+        )
 
     @method
     def is_idle(self):

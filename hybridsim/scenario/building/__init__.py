@@ -39,9 +39,9 @@ def machine(
 
     `mode` is "open", "closed" or "think"; the caller resolves a scenario's "auto".
     """
-    slow = slow_tier(scenario.backing, volume_bytes, scenario.seed)
-    throttled = scenario.cache.kind == "bcache" and pages > 0
-    slow = throttle(scenario.backing, slow, throttled)
+    array = slow_tier(scenario.backing, volume_bytes, scenario.seed)
+    is_cleaned = scenario.cache.kind == "bcache" and pages > 0
+    slow = throttle(scenario.backing, array, is_cleaned)
     place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
