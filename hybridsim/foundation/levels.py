@@ -1,4 +1,4 @@
-"""Which counters are levels.  A count only grows; a level, such as the dirty pages, rises and falls.
+"""Which counters are levels.  A count only grows; a level, such as dirty pages, rises and falls.
 
 A counter's name means the same in every cache, in the engine, the reference and in measurements of
 real caches.  Over a phase, a count is reported as its growth and a level as its value at the end.
