@@ -33,6 +33,8 @@ from hybridsim.requests.source import Source
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import HDD, SSD, Flash, Volume
 from hybridsim.storage.raid import Tier
+from hybridsim.storage.throttle import COUNTERS as THROTTLE_COUNTERS
+from hybridsim.storage.throttle import Throttle
 
 POLICY_PARAMETERS = {  # parameters of the reference's admission policies, by the engine's names
     "learned": ["write_price_per_thousand"],
@@ -169,6 +171,8 @@ def machine(scenario):
     slow = tier(SLOW, scenario.slow)
     if scenario.controller is not None:
         slow = Controller.new(slow, vars(scenario.controller), capacity=4)
+    if scenario.throttle is not None:
+        slow = Throttle.new(slow, **vars(scenario.throttle), room=4)
     return Machine.new(source, cache_of(scenario), slow, tier(FAST, scenario.fast), host)
 
 
@@ -248,4 +252,7 @@ def counters(finished):
         totals |= {f"{name}_{key}": tier_totals.get(key, 0) for key in TIER_COUNTERS}
     if isinstance(below.slow, Controller):
         totals |= below.slow.dram_totals()
+    if isinstance(below.slow, Throttle):
+        throttle_totals = below.slow.totals(finished.clock[0])
+        totals |= {f"slow_{key}": throttle_totals[key] for key in THROTTLE_COUNTERS}
     return totals

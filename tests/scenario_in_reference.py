@@ -28,7 +28,7 @@ from hybridsim.foundation.codes import (
     Reuse,
     Spread,
 )
-from hybridsim.foundation.units import parse_percent
+from hybridsim.foundation.units import parse_percent, parse_time
 from hybridsim.jit.limits import READS, WRITES
 from hybridsim.reference import (
     BcacheParameters,
@@ -45,6 +45,7 @@ from hybridsim.reference import (
     Request,
     SourceParameters,
     SsdParameters,
+    ThrottleParameters,
     TierParameters,
     VolumeParameters,
     WritecacheParameters,
@@ -81,7 +82,26 @@ def in_reference(
     )
     source = SourceParameters(mode, site.replay.depth, site.replay.speed)
     fast = cache_device(site.cache, pages, site.seed + 1)
-    return Simulated(requests, source, cache, slow, fast, host, dram(site.backing))
+    throttle = throttle_of(site) if pages else None
+    return Simulated(requests, source, cache, slow, fast, host, dram(site.backing), throttle)
+
+
+def throttle_of(site: Scenario) -> ThrottleParameters | None:
+    """Return the throttle of background writes."""
+    backing, drive = site.backing, site.backing.drive
+    targets = {"off": 0, "auto": 0}
+    if site.cache.kind == "bcache" and backing.members == 1 and not backing.controller:
+        targets["auto"] = {"hdd": 75_000_000, "ssd": 2_000_000}.get(drive.kind, 0)
+    target_ns = targets.get(backing.writeback_throttle)
+    if target_ns is None:
+        target_ns = parse_time(backing.writeback_throttle)
+    if not target_ns:
+        return None
+    if drive.kind == "hdd":
+        has_cache = bool(drive.write_cache_bytes) and backing.write_cache == "drive"
+    else:
+        has_cache = drive.kind == "ssd" and not drive.power_loss_protection
+    return ThrottleParameters(target_ns, 256, has_cache)
 
 
 def array(backing: Backing, volume_bytes: int, seed: int) -> TierParameters:

@@ -89,7 +89,10 @@ class Drawn(Drives):
             table["capacity"] = "drive"
         if "controller" in table:  # its lines divide a chunk
             table["chunk"] = self.size(64 * KIB, 128 * KIB)
-        return table
+        throttles = ["auto", "off"]
+        if members == 1 and "controller" not in table:
+            throttles.append(self.time(2 * MS, 75 * MS))
+        return table | self.some({"writeback_throttle": self.rng.choice(throttles)})
 
     def scheduler(self) -> Table:
         scheduler = self.rng.choice(["ncq", "sptf", "sstf", "clook", "fcfs"])

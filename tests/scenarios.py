@@ -35,6 +35,7 @@ from hybridsim.reference import (
     Request,
     SourceParameters,
     SsdParameters,
+    ThrottleParameters,
     TierParameters,
     VolumeParameters,
     simulate,
@@ -72,6 +73,7 @@ class Scenario:
     fast: TierParameters
     host: HostParameters | None = None
     controller: ControllerParameters | None = None
+    throttle: ThrottleParameters | None = None
 
     def run(self) -> Outcome:
         return simulate(
@@ -82,6 +84,7 @@ class Scenario:
             self.fast,
             self.host,
             self.controller,
+            self.throttle,
         )
 
 
@@ -215,10 +218,13 @@ def granules(cache: CacheParameters, page: int, volume_bytes: int, random: Rando
 
 @st.composite
 def both_tiers(
-    draw: st.DrawFn, slow_kind: str, fast_kind: str, least_bytes: int = 0
+    draw: st.DrawFn, slow_kind: str, fast_kind: str, least_bytes: int = 0, slow_members: int = 6
 ) -> tuple[TierParameters, TierParameters]:
-    """Draw an array and a cache device of a minimum size; two of one kind may run in lockstep."""
-    slow = draw(tiers(slow_kind))
+    """Draw an array and a cache device of a minimum size; two of one kind may run in lockstep.
+
+    `slow_members`: maximum number of members of the array.
+    """
+    slow = draw(tiers(slow_kind, slow_members))
     fast = tiers(fast_kind)
     if fast_kind == slow_kind:
         fast = st.just(slow) | fast  # two tiers in lockstep produce ties
@@ -226,9 +232,9 @@ def both_tiers(
 
 
 @st.composite
-def tiers(draw: st.DrawFn, kind: str = "any") -> TierParameters:
+def tiers(draw: st.DrawFn, kind: str = "any", most_members: int = 6) -> TierParameters:
     """Draw an array of disks, SSDs or volumes."""
-    level = draw(st.sampled_from(Level))
+    level = draw(st.sampled_from([each for each in Level if LEAST_MEMBERS[each] <= most_members]))
     chunk = draw(st.sampled_from([512, KIB, 4 * KIB, 8 * KIB, 24 * KIB, 64 * KIB, 72 * KIB]))
     kinds = {
         "disk": hdds(chunk),
@@ -237,7 +243,7 @@ def tiers(draw: st.DrawFn, kind: str = "any") -> TierParameters:
         "volume": volumes(chunk),
     }
     device = draw(kinds[kind] if kind in kinds else st.one_of(*kinds.values()))
-    members = draw(st.integers(LEAST_MEMBERS[level], 6))
+    members = draw(st.integers(LEAST_MEMBERS[level], most_members))
     spread = Spread.NEAR
     if level == Level.RAID10 and device.capacity_bytes >= 2 * chunk:
         spread = draw(st.sampled_from(Spread))

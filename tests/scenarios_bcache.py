@@ -29,10 +29,14 @@ class Extents(Barriers):
 
 @st.composite
 def bcache_scenarios(
-    draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
+    draw: st.DrawFn,
+    slow_kind: str = "any",
+    fast_kind: str = "any",
+    controller: bool = True,
+    slow_members: int = 6,
 ) -> Scenario:
     """Draw a machine with a bcache and a workload for it."""
-    slow, fast = draw(both_tiers(slow_kind, fast_kind, 256 * KIB))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, 256 * KIB, slow_members))
     bucket = draw(st.sampled_from([4 * KIB, 8 * KIB, 8 * KIB, 16 * KIB]))
     if fast.capacity_bytes // bucket < LEAST_BUCKETS:
         bucket = 4 * KIB

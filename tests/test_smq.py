@@ -25,6 +25,7 @@ class Compiled:
     def __init__(self, blocks, origin=100 * GIB, block_bytes=BLOCK):
         self.smq = Smq.new(blocks, block_bytes, origin)
         self.promoting = {}
+        self.running = {}
         self.tick = self.smq.tick
 
     def miss(self, block, write=False, fast=False):
@@ -46,17 +47,18 @@ class Compiled:
         if item < 0:
             return None
         items = self.smq.work
-        self.running = item
+        self.running[int(items.block[item])] = item
         return int(items.kind[item]), int(items.block[item]), int(items.slot[item])
 
-    def end(self):
-        """Complete the work begun last if it was not a promotion."""
-        slot = self.smq.work.slot[self.running]
-        if self.smq.work.kind[self.running] == work.DEMOTE:
+    def end(self, block):
+        """Complete the work begun for a block if it was not a promotion."""
+        item = self.running.pop(block)
+        slot = self.smq.work.slot[item]
+        if self.smq.work.kind[item] == work.DEMOTE:
             self.smq.demoted(slot)
         else:
             self.smq.written_back(slot)
-        self.smq.work.release(self.running)
+        self.smq.work.release(item)
 
     def reload(self, now):
         self.smq = self.smq.reloaded(now // JIFFY_NS)
@@ -93,6 +95,7 @@ class Plain:
 
     def __init__(self, blocks, origin=100 * GIB, block_bytes=BLOCK):
         self.smq = plain.Smq(blocks, block_bytes, origin)
+        self.running = {}
         self.tick = self.smq.tick
 
     def miss(self, block, write=False, fast=False):
@@ -105,13 +108,14 @@ class Plain:
         return work.slot.number
 
     def begin(self, spare=False):
-        self.running = self.smq.next_work(spare)
-        if self.running is None:
+        begun = self.smq.next_work(spare)
+        if begun is None:
             return None
-        return self.kinds[self.running.kind], self.running.block, self.running.slot.number
+        self.running[begun.block] = begun
+        return self.kinds[begun.kind], begun.block, begun.slot.number
 
-    def end(self):
-        self.smq.ended(self.running)
+    def end(self, block):
+        self.smq.ended(self.running.pop(block))
 
     def reload(self, now):
         self.smq.reload(now)
@@ -336,7 +340,7 @@ def test_half_of_the_cache_is_replaced_in_a_period(make):
             policy.tick(now + number)
             begun = policy.begin()
             if begun and begun[0] == work.DEMOTE:
-                policy.end()
+                policy.end(begun[1])
                 left += 1
             elif begun:
                 policy.filled(begun[1])
@@ -384,7 +388,7 @@ def test_engine_and_reference_make_the_same_decisions(seed):
             filling.remove(begun[1])
             cached.add(begun[1])
         else:
-            ask("end")
+            ask("end", begun[1])
             if begun[0] == work.DEMOTE:
                 cached.discard(begun[1])
         return True
@@ -413,3 +417,115 @@ def test_engine_and_reference_make_the_same_decisions(seed):
             work_is_done()
     assert ask("demotions") >= 0
     assert sorted(policies[0].hotspot_levels()) == sorted(policies[1].hotspot_levels())
+
+
+def with_a_full_list(make, blocks=6000):
+    """4,096 promotions are pending, of blocks 0, 1, ... into slots 0, 1, ..."""
+    policy = make(blocks)
+    policy.tick(0)
+    for block in range(work.ITEMS_MAX):
+        assert policy.miss(block, write=True, fast=True) >= 0
+    return policy
+
+
+@both
+def test_a_refused_promotion_puts_its_slot_behind_the_other_free_ones(make):
+    policy = with_a_full_list(make)
+    for block in (10**6, 10**6 + 1):
+        assert policy.miss(block, write=True, fast=True) == -1
+    assert policy.miss(5, write=True, fast=True) == -1  # is being promoted: takes no slot
+    assert policy.filled(0) == 0
+    assert policy.miss(10**6, write=True, fast=True) >= 0
+    assert policy.filled(10**6) == work.ITEMS_MAX + 2
+
+
+@both
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_refused_write_back_goes_to_the_front_of_its_level(make, refused):
+    """Before its sentinels: it counts as old then, so that a miss has it cleaned."""
+    policy = make(5 + work.ITEMS_MAX)
+    policy.tick(0)
+    for block in range(5):
+        policy.miss(block, write=True, fast=True)
+        policy.filled(block)
+        policy.dirty(block)
+    for block in range(5, 5 + work.ITEMS_MAX):
+        assert policy.miss(block, write=True, fast=True) >= 0
+    for _ in range(20):  # now every miss passes
+        policy.miss(10**6)
+        policy.tick(1)
+    if refused:
+        assert policy.begin(spare=True) is None
+    policy.filled(5)
+    assert policy.miss(10**6) == -1
+    assert policy.begin() == ((work.WRITE_BACK, 0, 0) if refused else None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_engine_and_reference_decide_alike_when_the_list_of_work_is_full(seed):
+    """Whole-block writes, hits that make dirty, and work that is begun but seldom ends."""
+    random = Random(seed)
+    policies = [make(6000, 1 << 40) for make in (Compiled, Plain)]
+    now, cached, filling, running = 0, set(), set(), {}
+    refused = {"promotion": 0, "write-back": 0}
+
+    def ask(name, *arguments):
+        answers = [getattr(policy, name)(*arguments) for policy in policies]
+        if name == "miss":
+            answers = [min(one, 0) for one in answers]
+        assert answers[0] == answers[1], (name, arguments)
+        return answers[0]
+
+    def pending():
+        return len(policies[1].smq.pending.all)
+
+    def miss(block):
+        full = pending() == work.ITEMS_MAX
+        if ask("miss", block, True, True) == 0:
+            filling.add(block)
+        elif full and block not in filling and policies[1].smq.free:
+            refused["promotion"] += 1
+
+    def begin(spare):
+        dirty = any(policies[1].smq.dirty.counts)
+        full = pending() == work.ITEMS_MAX
+        begun = ask("begin", spare)
+        if begun is not None:
+            assert begun[0] != work.PROMOTE  # these begin at once
+            running[begun[1]] = begun[0]
+        elif spare and full and dirty:
+            refused["write-back"] += 1
+
+    def end(count):
+        for block in random.sample(sorted(filling), min(count, len(filling))):
+            ask("filled", block)
+            filling.discard(block)
+            cached.add(block)
+        for block in random.sample(sorted(running), min(count, len(running))):
+            ask("end", block)
+            if running.pop(block) == work.DEMOTE:
+                cached.discard(block)
+
+    ask("tick", 0)
+    for block in range(1400):
+        miss(block)
+        end(1)
+        if block % 4 == 0:
+            ask("dirty", block)
+    for block in range(1400, 1400 + work.ITEMS_MAX):
+        miss(block)
+    for _ in range(20):
+        for _ in range(150):
+            block = random.randrange(9000)
+            if block not in cached:
+                miss(block)
+            elif random.random() < 0.8:
+                ask("hit", block)
+                if random.random() < 0.7 and block not in running:
+                    ask("dirty", block)
+        for _ in range(random.choice([0, 5, 200])):
+            begin(random.random() < 0.9)
+        now += random.choice([MS, SECOND, 11 * SECOND])
+        ask("tick", now)
+        end(random.choice([0, 1, 60, 60]))
+    assert min(refused.values()) > 5, refused

@@ -62,6 +62,14 @@ def later(seconds):
     return [Request(int(seconds * SECOND), Op.READ, 0, BLOCK)]
 
 
+def test_of_a_part_that_is_overwritten_one_block_counts_as_a_hit():
+    """The kernel counts the others as allocated, though they take no slot."""
+    part = Request(0, Op.WRITE, 0, 4 * BLOCK)
+    totals, _, _ = ran([part, part])
+    assert (totals["writes"], totals["write_hits_uncommitted"]) == (8, 1)
+    assert (totals["writes_allocated"], totals["pages_present"]) == (4 + 3, 4)
+
+
 def random_blocks(number):
     return Random(1).sample(range(16_384), number)
 

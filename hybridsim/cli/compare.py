@@ -56,9 +56,10 @@ def compare(
     """Compare a SIMULATED run with a REAL one: curves, figures, pass or fail.
 
     REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ includes whole
-    distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` or of bcache's
-    stats_total, with uptimes.  SIMULATED is the output of `hybridsim fio --output-format=json+`
-    or `hybridsim replay --json`; or, with --scenario or --preset, a job file to run now.
+    distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` (dm-cache,
+    dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, with uptimes.
+    SIMULATED is the output of `hybridsim fio --output-format=json+` or `hybridsim replay --json`;
+    or, with --scenario or --preset, a job file to run now.
     Exit code 4: a figure exceeds its tolerance.
     """
     from hybridsim.cli.running import check_folder, write_html

@@ -21,6 +21,7 @@ from hybridsim.requests.source import Source
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.storage.raid import Tier
+from hybridsim.storage.throttle import WAITING, Throttle
 
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
 
@@ -51,7 +52,7 @@ class Machine(NamedTuple):
         cls,
         source: Source | Jobs,
         cache: Any,
-        slow: Tier | Controller,
+        slow: Tier | Controller | Throttle,
         fast: Tier,
         host: Host | None = None,
     ) -> Machine:
@@ -129,9 +130,12 @@ def check_parts(machine: Machine) -> None:
 
 
 def with_room(tier: Any, demand: int) -> Any:
-    """Return the same tier or controller, with room for a step that needs `demand` entries."""
+    """Return the same slow tier, with room for a step that needs `demand` entries."""
     if isinstance(tier, Controller):
         return tier.grown(demand, with_room(tier.array, demand))
+    if isinstance(tier, Throttle):
+        waiting = int(tier.state[WAITING])
+        return tier.grown(demand, with_room(tier.array, demand + waiting))
     groups = tier.groups
     if groups.free[1] < demand:
         groups = groups.grown(doubled(len(groups.pending), int(groups.free[1]), demand))

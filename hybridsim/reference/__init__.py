@@ -24,8 +24,8 @@ it to the nanosecond. One file per section of the text:
     bcache       2.12  bcache with its buckets, index, journal, bypass and write-back
     opencas      2.13  Open CAS with its lines, streams, promotion and cleaning
     dmcache, smq 2.14  dm-cache with its policy, locks and workers
-    opencas       2.13  Open CAS with its lines, streams, promotion and cleaning
     writecache   2.15  dm-writecache
+    throttle     2.16  writeback throttling
     models       policies and devices by name: the lines that a new one adds
     machine      the assembly; subclass `Machine` to replace a part
 
@@ -60,6 +60,7 @@ from hybridsim.reference.parameters import (
     Request,
     SourceParameters,
     SsdParameters,
+    ThrottleParameters,
     TierParameters,
     VolumeParameters,
     WritecacheParameters,
@@ -67,6 +68,7 @@ from hybridsim.reference.parameters import (
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
+from hybridsim.reference.throttle import Throttle
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
 from hybridsim.reference.writecache import Writecache
@@ -109,6 +111,8 @@ __all__ = [
     "Ssd",
     "SsdParameters",
     "ThinkSource",
+    "Throttle",
+    "ThrottleParameters",
     "Tier",
     "TierParameters",
     "Touches",

@@ -11,8 +11,8 @@ from hybridsim.reference.bcache_index import Key
 from hybridsim.reference.bcache_writeback import WriteBack
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.parameters import BcacheParameters, Request
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 MIB = 1 << 20
@@ -81,9 +81,7 @@ class Reading:
 class Bcache:
     """Sits between the source and the tiers."""
 
-    def __init__(
-        self, clock: Clock, parameters: BcacheParameters, slow: Tier | Controller, fast: Tier
-    ) -> None:
+    def __init__(self, clock: Clock, parameters: BcacheParameters, slow: Slow, fast: Tier) -> None:
         self.clock = clock
         self.parameters = parameters
         self.slow, self.fast = slow, fast

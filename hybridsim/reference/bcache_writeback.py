@@ -6,8 +6,8 @@ from hybridsim.foundation.codes import Op
 from hybridsim.reference.bcache_buckets import SECTOR, Buckets
 from hybridsim.reference.bcache_index import Key
 from hybridsim.reference.clock import Clock
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.parameters import BcacheParameters
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 SECOND = 10**9
@@ -42,7 +42,7 @@ class WriteBack:
         clock: Clock,
         parameters: BcacheParameters,
         buckets: Buckets,
-        slow: Tier | Controller,
+        slow: Slow,
         fast: Tier,
     ) -> None:
         self.clock = clock
@@ -201,7 +201,8 @@ class WriteBack:
 
     def write(self, one: Gathered) -> None:
         """Write a key's data to the backing device."""
-        self.slow.submit(Op.WRITE, one.key.begin, one.key.size, lambda: self.written(one))
+        at, size = one.key.begin, one.key.size
+        self.slow.submit_background(Op.WRITE, at, size, lambda: self.written(one))
 
     def written(self, one: Gathered) -> None:
         """Mark the parts of a key that are still cached as clean."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from hybridsim.foundation.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs
 from hybridsim.reference.parameters import CacheParameters, LimitParameters
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.runs import Runs
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 DRAWS_MAX = 8  # maximum number of victims that replacement is asked for
@@ -92,7 +92,7 @@ class PageCache:
         parameters: CacheParameters,
         admission: Admission,
         replacement: Replacement,
-        slow: Tier | Controller,
+        slow: Slow,
         fast: Tier | None,
     ) -> None:
         self.clock = clock

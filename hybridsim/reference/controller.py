@@ -90,6 +90,10 @@ class Controller:
         """Whether every request is complete, including those to the array."""
         return self.outstanding == 0 and self.array.is_idle
 
+    def submit_background(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Take a write that nobody waits for."""
+        self.submit(op, offset, length, done)
+
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request; `done` is called when it completes, never from within this call."""
         self.last = self.clock.now

@@ -5,11 +5,11 @@ from collections import Counter, deque
 from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.dmcache_locks import Bio, Locks
 from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Worker
 from hybridsim.reference.parameters import DmCacheParameters
 from hybridsim.reference.smq import JIFFY, Answer, Kind, Lock, Slot, Smq, Work
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them up
@@ -18,9 +18,7 @@ WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them 
 class DmCache:
     """Sits between the source and the tiers."""
 
-    def __init__(
-        self, clock: Clock, parameters: DmCacheParameters, slow: Tier | Controller, fast: Tier
-    ) -> None:
+    def __init__(self, clock: Clock, parameters: DmCacheParameters, slow: Slow, fast: Tier) -> None:
         self.clock = clock
         self.parameters = parameters
         self.slow, self.fast = slow, fast

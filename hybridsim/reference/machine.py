@@ -27,11 +27,13 @@ from hybridsim.reference.parameters import (
     OpenCasParameters,
     Request,
     SourceParameters,
+    ThrottleParameters,
     TierParameters,
     WritecacheParameters,
 )
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
+from hybridsim.reference.throttle import Throttle
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
 from hybridsim.reference.writecache import Writecache
@@ -87,6 +89,7 @@ class Machine:
         fast: TierParameters | None,
         host: HostParameters | None = None,
         controller: ControllerParameters | None = None,
+        throttle: ThrottleParameters | None = None,
     ) -> None:
         if fast is None and not (isinstance(cache, CacheParameters) and cache.pages == 0):
             raise ValueError("a cache with pages needs a fast tier")
@@ -99,6 +102,9 @@ class Machine:
         self.controller: Controller | None = None
         if controller is not None:
             self.controller = self.make_controller(controller, self.tiers["slow"])
+        self.throttle: Throttle | None = None
+        if throttle is not None:
+            self.throttle = Throttle(self.clock, throttle, self.tiers["slow"])
         self.cache = self.make_cache(cache)
         if isinstance(self.cache, PageCache):
             self.cache.preloader.start()
@@ -118,6 +124,8 @@ class Machine:
         waiting = [tier.outstanding for tier in self.tiers.values()]
         if self.controller is not None:
             waiting.append(self.controller.outstanding)
+        if self.throttle is not None:
+            waiting.append(self.throttle.outstanding)
         return answered and not any(waiting)
 
     def issue(self, number: int) -> None:
@@ -170,6 +178,8 @@ class Machine:
                 result[f"{name}_rebuilt_bytes"] = tier.rebuild.line
         if self.controller is not None:
             result |= self.controller.counters
+        if self.throttle is not None:
+            result |= self.throttle.counters
         return result
 
     # The parts.
@@ -188,7 +198,7 @@ class Machine:
 
     def make_cache(self, parameters: CacheKind) -> Any:
         """Create the cache with its policies."""
-        slow = self.controller or self.tiers["slow"]
+        slow = self.controller or self.throttle or self.tiers["slow"]
         if not isinstance(parameters, CacheParameters):
             return CACHES[type(parameters)](self.clock, parameters, slow, self.tiers["fast"])
         admission = self.make_admission(parameters)
@@ -252,6 +262,7 @@ def simulate(
     fast: TierParameters | None,
     host: HostParameters | None = None,
     controller: ControllerParameters | None = None,
+    throttle: ThrottleParameters | None = None,
 ) -> Outcome:
     """Run a trace through a machine; `fast` may be None if the cache has no pages."""
-    return Machine(requests, source, cache, slow, fast, host, controller).run()
+    return Machine(requests, source, cache, slow, fast, host, controller, throttle).run()

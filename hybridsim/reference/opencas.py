@@ -18,11 +18,11 @@ from hybridsim.foundation.codes import (
 )
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
 from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
 from hybridsim.reference.opencas_policies import Nhit, Streams
 from hybridsim.reference.parameters import OpenCasParameters
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 PAGE = 4096
@@ -33,9 +33,7 @@ CHUNK_BYTES = 100 * 2**20
 class OpenCas:
     """Sits between the source and the tiers."""
 
-    def __init__(
-        self, clock: Clock, parameters: OpenCasParameters, slow: Tier | Controller, fast: Tier
-    ) -> None:
+    def __init__(self, clock: Clock, parameters: OpenCasParameters, slow: Slow, fast: Tier) -> None:
         p = parameters
         self.clock, self.parameters = clock, p
         self.slow, self.fast = slow, fast
@@ -115,7 +113,7 @@ class OpenCas:
         if p.cutoff == Cutoff.NEVER:
             return False
         is_long = self.streams.extend(job.op, job.offset, job.length)
-        is_full = len(self.lines.free) <= p.margin_lines + len(job.core_lines)
+        is_full = self.lines.free_count <= p.margin_lines + len(job.core_lines)
         return is_long and (p.cutoff == Cutoff.ALWAYS or is_full)
 
     def past(self, job: Job, path: Path, reason: Reason) -> None:
@@ -148,7 +146,7 @@ class OpenCas:
         """Allocate lines for the core lines without one, or make the job bypass the cache."""
         p = self.parameters
         nhit = p.promotion == Promotion.NHIT
-        used = p.lines - len(self.lines.free)
+        used = p.lines - self.lines.free_count
         if nhit and used >= p.trigger_lines and not job.lines:
             if self.nhit.refuses(job.core_lines):
                 self.past(job, Path.MISS, Reason.NOT_HOT)
@@ -382,7 +380,7 @@ class OpenCas:
         ]
         return {
             "occupancy": dirty + clean,
-            "free": len(self.lines.free) * each,
+            "free": self.lines.free_count * each,
             "clean": clean,
             "dirty": dirty,
             **by_op,
@@ -423,7 +421,7 @@ class Cleaner:
         cache, size = self.cache, self.parameters.line_bytes
 
         def read(line: Line) -> Callable[[Done], None]:
-            return lambda then: cache.to_cache(Op.READ, line.number * size, size, then)
+            return lambda then: cache.fast.submit(Op.READ, line.number * size, size, then)
 
         def write(line: Line, first: int, end: int) -> Callable[[Done], None]:
             assert line.holds is not None
@@ -431,7 +429,7 @@ class Cleaner:
 
             def submit(then: Done) -> None:
                 cache.counts["cleaned"] += length
-                cache.to_origin(Op.WRITE, at, length, then)
+                cache.slow.submit(Op.WRITE, at, length, then)
 
             return submit
 

@@ -8,6 +8,7 @@ from hybridsim.foundation.codes import Reason
 from hybridsim.reference.clock import Clock, Done
 
 LISTS = 32
+CHUNK = 256
 
 
 @dataclass(eq=False)
@@ -21,6 +22,11 @@ class Line:
     dirtied: tuple[int, int] = (0, 0)  # time of the last one, and its serial number
     owners: list["Claim"] = field(default_factory=list)
     waiting: deque["Claim"] = field(default_factory=deque)
+
+    @property
+    def list(self) -> int:
+        """The number of the lists in which it stands."""
+        return self.number // CHUNK % LISTS
 
     @property
     def is_in_use(self) -> bool:
@@ -95,19 +101,30 @@ class Lines:
 
     def __init__(self, count: int) -> None:
         self.all = [Line(number) for number in range(count)]
-        self.free = deque(self.all)
+        self.free: list[deque[Line]] = [deque() for _ in range(LISTS)]
+        for line in self.all:
+            self.free[line.list].append(line)
         self.of: dict[int, Line] = {}  # by core line
         self.clean: list[list[Line]] = [[] for _ in range(LISTS)]  # heads first
         self.dirty: list[list[Line]] = [[] for _ in range(LISTS)]
         self.last_seen: dict[int, Reason] = {}  # by core line: why it last left the cache
         self.cursor = 0
-        self.cleaning_cursor = 0
         self.evictions = 0
 
     def standing(self, line: Line) -> list[Line]:
         """Return the LRU list of a line."""
         lists = self.dirty if line.dirty else self.clean
-        return lists[line.number % LISTS]
+        return lists[line.list]
+
+    @property
+    def free_count(self) -> int:
+        """How many lines hold nothing."""
+        return sum(map(len, self.free))
+
+    def next_list(self) -> int:
+        """Where the next search for lines begins."""
+        self.cursor += 1
+        return (self.cursor - 1) % LISTS
 
     def is_cold(self, line: Line) -> bool:
         """Whether a line is in the second half of its list."""
@@ -145,7 +162,7 @@ class Lines:
         if not line.valid:
             self.last_seen[line.holds] = Reason.OVERWRITTEN
             self.empty(line)
-            self.free.append(line)
+            self.free[line.list].append(line)
 
     def empty(self, line: Line) -> None:
         """Detach a clean line from its core line."""
@@ -160,14 +177,16 @@ class Lines:
     def take(self, count: int, own: range) -> list[Line] | None:
         """Take `count` empty lines, evicting as needed; None if there are too few."""
         taken: list[Line] = []
+        if self.free_count:
+            for each in around(self.next_list()):
+                while self.free[each] and len(taken) < count:
+                    taken.append(self.free[each].popleft())
         last: Line | None = None  # the line evicted last
-        for _ in range(count):
-            if self.free:
-                taken.append(self.free.popleft())
-                continue
+        while len(taken) < count:
             last = self.victim(last, own)
             if last is None:
-                self.free.extend(taken)
+                for line in taken:
+                    self.free[line.list].append(line)
                 return None
             self.evict(last)
             taken.append(last)
@@ -184,10 +203,9 @@ class Lines:
             is_clean = beside.holds is not None and not beside.dirty
             if is_clean and self.is_cold(beside) and can_be_taken(beside):
                 return beside
-        for number in around(self.cursor):
+        for number in around(self.next_list() if last is None else last.list):
             for line in reversed(self.clean[number]):
                 if can_be_taken(line):
-                    self.cursor = (number + 1) % LISTS
                     return line
         return None
 
@@ -199,23 +217,10 @@ class Lines:
         self.empty(line)
 
     def choose_dirty(self, limit: int) -> list[Line]:
-        """Choose up to `limit` dirty lines to clean, from the tails of the lists in turn."""
-        chosen: list[Line] = []
-        has_chosen = True
-        while has_chosen:
-            has_chosen = False
-            for number in around(self.cleaning_cursor):
-                for line in reversed(self.dirty[number]):
-                    if not line.is_in_use and line not in chosen:
-                        chosen.append(line)
-                        has_chosen = True
-                        break
-                if has_chosen:
-                    self.cleaning_cursor = (number + 1) % LISTS
-                    break
-            if len(chosen) == limit:
-                break
-        return chosen
+        """Choose up to `limit` dirty lines to clean, from the tail of one list after the other."""
+        lists = [reversed(self.dirty[number]) for number in around(self.next_list())]
+        chosen = [line for lines in lists for line in lines if not line.is_in_use]
+        return chosen[:limit]
 
     def all_dirty(self, fits: Callable[[Line], bool]) -> list[Line]:
         """Return the dirty lines that fit and are not in use, in order of core lines."""

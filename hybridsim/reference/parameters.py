@@ -197,6 +197,15 @@ class TierParameters(_Plain):
 
 
 @dataclass
+class ThrottleParameters(_Plain):
+    """Writeback throttling in front of a tier of one device (2.16)."""
+
+    target_ns: int
+    queue_depth: int
+    has_write_cache: bool
+
+
+@dataclass
 class ControllerParameters(_Plain):
     """A RAID controller's DRAM (2.11); windows = 0: no read-ahead; lines = 0: writes through."""
 

@@ -251,6 +251,11 @@ class Pending:
         """The number of pending demotions."""
         return sum(work.kind == Kind.DEMOTION for work in self.all)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no more work is taken."""
+        return len(self.all) >= WORK_MAX
+
 
 class Smq:
     """The policy, notified of hits, misses and the end of work."""
@@ -335,7 +340,10 @@ class Smq:
             if self.pending.demotions < self.blocks * 25 // 100:
                 self.queue_demotion()
             return Answer(wanted=True)
-        if block in self.pending.promotions or len(self.pending.all) >= WORK_MAX:
+        if block in self.pending.promotions:
+            return Answer(wanted=True)
+        if self.pending.is_full:
+            self.free.rotate(-1)
             return Answer(wanted=True)
         work = Work(Kind.PROMOTION, block, self.free.popleft())
         self.pending.promotions[block] = work
@@ -354,15 +362,19 @@ class Smq:
         slot = self.clean.oldest(range(LEVELS // 2))
         if slot is None:
             self.queue_write_back(self.dirty.oldest_of_old())
-        elif len(self.pending.all) < WORK_MAX:
+        elif not self.pending.is_full:
             assert isinstance(slot, Slot)
             self.clean.remove(slot)
             self.add(Work(Kind.DEMOTION, slot.block, slot))
 
     def queue_write_back(self, slot: Node | None) -> None:
         """Queue the write-back of a dirty block."""
-        if isinstance(slot, Slot) and len(self.pending.all) < WORK_MAX:
-            self.dirty.remove(slot)
+        if not isinstance(slot, Slot):
+            return
+        self.dirty.remove(slot)
+        if self.pending.is_full:
+            self.dirty.insert(0, slot)
+        else:
             self.add(Work(Kind.WRITE_BACK, slot.block, slot))
 
     def next_work(self, spare: bool) -> Work | None:

@@ -62,6 +62,10 @@ class Tier:
         else:
             self.begin(op, offset, length, done)
 
+    def submit_background(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Take a write that nobody waits for."""
+        self.submit(op, offset, length, done)
+
     def begin(self, op: int, offset: int, length: int, done: Done) -> None:
         """Issue a request to the members; it completes `path_ns` after its last part."""
         self.under_way += 1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.controller import Controller
 from hybridsim.reference.parameters import WritecacheParameters
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.writecache_commits import Commits
 
@@ -46,7 +46,7 @@ class Writecache:
     """Sits between the source and the tiers."""
 
     def __init__(
-        self, clock: Clock, parameters: WritecacheParameters, slow: Tier | Controller, fast: Tier
+        self, clock: Clock, parameters: WritecacheParameters, slow: Slow, fast: Tier
     ) -> None:
         self.clock = clock
         self.parameters = parameters
@@ -238,7 +238,8 @@ class Writecache:
             slot = self.cached.get(block)
             if slot is None or slot.flies or slot.number != first + at:
                 break
-            self.counts[f"write_hits_{'' if slot.committed else 'un'}committed"] += 1
+            kind = f"write_hits_{'' if slot.committed else 'un'}committed"
+            self.counts["writes_allocated" if at else kind] += 1
             self.commits.overwrote |= slot.committed
             number += 1
         self.write_fast(job, first, number)

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.foundation.units import format_size, human_size, parse_size
+from hybridsim.foundation.units import format_size, human_size, parse_size, parse_time
 from hybridsim.scenario import levels
 from hybridsim.scenario.controller import ControllerDram
 from hybridsim.storage.drives import Drive, Part, Size, Time
 
 SECTOR_BYTES = 512
+THROTTLE_HDD_NS, THROTTLE_SSD_NS = 75_000_000, 2_000_000  # the kernel's, by queue/rotational
 
 
 def _size_or(*words: str) -> BeforeValidator:
@@ -22,6 +23,15 @@ def _size_or(*words: str) -> BeforeValidator:
             return format_size(parse_size(text))
         if text not in words:
             parse_size(text)
+        return str(text)
+
+    return BeforeValidator(check)
+
+
+def _time_or(*words: str) -> BeforeValidator:
+    def check(text: Any) -> str:
+        if text not in words:
+            parse_time(text)
         return str(text)
 
     return BeforeValidator(check)
@@ -50,12 +60,31 @@ class Backing(Part):
     window: int = Field(32, ge=1, le=1024)
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")
     write_cache: Literal["drive", "off"] = "drive"
+    # Linux's writeback throttling (blk-wbt) of a single drive: the latency of reads above which
+    # background writes have to wait; auto: 75ms for a hard disk and 2ms for an SSD, below bcache
+    writeback_throttle: Annotated[str, _time_or("auto", "off")] = "off"
     # maximum number of requests on the path to the array; 0: unlimited
     queue_depth: int = Field(0, ge=0, le=65_536)
     # round trip to the array (iSCSI, a hypervisor); added to the latency of each request
     path_latency_ns: Time = Field(0, alias="path_latency")
     drive: Annotated[Drive, Field(discriminator="kind")]
     controller: ControllerDram | None = None  # RAID controller; None: none
+
+    def throttle_ns(self, by_default: bool) -> int:
+        """Read latency in ns above which background writes wait; 0: no writeback throttling.
+
+        `by_default`: whether "auto" is on, where the array is one drive without a controller.
+        """
+        if self.writeback_throttle not in ("auto", "off"):
+            return parse_time(self.writeback_throttle)
+        if self.writeback_throttle == "off" or not by_default or not self.is_one_drive:
+            return 0
+        return {"hdd": THROTTLE_HDD_NS, "ssd": THROTTLE_SSD_NS}.get(self.drive.kind, 0)
+
+    @property
+    def is_one_drive(self) -> bool:
+        """Whether it is one drive, without redundancy and without a RAID controller."""
+        return self.members == 1 and self.controller is None
 
     @property
     def held_of_drive(self) -> int:
@@ -126,6 +155,14 @@ class Backing(Part):
         one_chunk = format_size(self.chunk_bytes)
         if self.capacity not in ("trace", "drive") and parse_size(self.capacity) < self.chunk_bytes:
             yield "capacity", f"a member must hold at least one chunk ({one_chunk})"
+        if self.writeback_throttle not in ("auto", "off"):
+            if not self.is_one_drive:
+                yield (
+                    "writeback_throttle",
+                    'is modelled for a single drive without a controller only: use "off"',
+                )
+            elif parse_time(self.writeback_throttle) < 1:
+                yield "writeback_throttle", 'must be above 0; to disable it use "off"'
         if self.stroke == "short":
             yield from self._wrong_stroke()
         if self.controller is not None and self.chunk_bytes % self.controller.line_bytes:

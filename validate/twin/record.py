@@ -42,6 +42,7 @@ class Record:
     fast: Sequence[Bare] = ()
     cached_device: str = ""  # its name in diskstats and in its trace
     trace: Path | None = None  # blktrace of the cached device
+    throttle: str = "auto"  # of the slow device's queue, as a scenario's writeback_throttle
     before: Record | None = None  # the run that filled the cache
     notes: Sequence[str] = field(default_factory=tuple)
 

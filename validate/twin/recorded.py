@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.options import size
 from validate import layout
 from validate.twin.jobs import written
 from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
+QUEUES = Path("lab", "queues.json")  # the settings of the queues of its disks
+SIZES = re.compile(r"^\s*size\s*=", re.MULTILINE)
+OFFSETS = re.compile(r"^\s*offset\s*=\s*(\S+)", re.MULTILINE)
 SHARED = "calibration"  # name prefix of sibling runs whose bare runs are used if a run has none
 SECTOR = 512
 THRESHOLD_SECTORS = 2048  # default migration threshold of dm-cache
@@ -74,13 +79,47 @@ def read(folder: Path) -> Record:
         fast=_bare(folder, layout.BARE_FAST),
         cached_device=str(device["name"]),
         trace=trace if trace.is_dir() else None,
+        throttle=_throttle(folder),
         notes=tuple(environment.get("notes", ())),
     )
 
 
 def _sized(job: str, device: Mapping[str, Any]) -> str:
-    """Return a job file with the size of the device as the default size of its jobs."""
-    return job.replace("[global]\n", f"[global]\nsize={device['size_bytes']}\n", 1)
+    """Return a job file whose jobs without a size reach to the end of the device.
+
+    Without a size fio goes from a job's offset to the end.
+    """
+    whole = int(device["size_bytes"])
+    job = job.replace("[global]\n", f"[global]\nsize={whole}\n", 1)
+    sections = re.split(r"^(?=\[)", job, flags=re.MULTILINE)
+    others = [each for each in sections if each.startswith("[global]")]
+    if any(len(SIZES.findall(each)) > 1 for each in others):  # more than the one added here
+        return job
+    return "".join(
+        each if each in others or SIZES.search(each) else _up_to(each, others, whole)
+        for each in sections
+    )
+
+
+def _up_to(section: str, others: Sequence[str], whole: int) -> str:
+    """Return a job without a size that goes from its offset, if it has one, to the end."""
+    offsets = [offset for each in (section, *others) for offset in OFFSETS.findall(each)]
+    if not offsets:
+        return section
+    text = offsets[0]
+    begin = whole * int(text[:-1]) // 100 if text.endswith("%") else size(text)
+    return f"{section.rstrip()}\nsize={max(whole - begin, 0)}\n\n"
+
+
+def _throttle(folder: Path) -> str:
+    """Return the setting of writeback throttling of the slow device; auto if it is unknown."""
+    path = folder / QUEUES
+    if not path.exists():
+        return "auto"
+    target_us = str(_object(path).get("set", {}).get("slow", {}).get("wbt_lat_usec", ""))
+    if not target_us.isdigit():
+        return "auto"
+    return f"{target_us}us" if int(target_us) else "off"
 
 
 def _object(path: Path) -> dict[str, Any]:

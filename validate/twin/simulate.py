@@ -56,7 +56,11 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
         assumptions.append(
             "the creation time of the cache is unknown: the time of the first request is used"
         )
-    text = toml_of(devices.with_cache(record.cache))
+    tables = devices.with_cache(record.cache)
+    is_one = int(tables["backing"].get("members", 4)) == 1 and record.cache.get("kind") == "bcache"
+    throttle = record.throttle if is_one else "auto"
+    tables["backing"] = tables["backing"] | {"writeback_throttle": throttle}
+    text = toml_of(tables)
     scenario = Scenario.loads(text, f"the twin of {record.name}")
     load = _Load.of(record, began_s, lead_s)
     if record.before is not None:

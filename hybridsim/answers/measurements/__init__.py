@@ -15,6 +15,8 @@ FORMS = {
     "hybridsim replay --json": "hybridsim.answers.measurements.replay_json",
     "fio's logs": "hybridsim.answers.measurements.fio_log",
     "samples of dmsetup status": "hybridsim.answers.measurements.dmcache_status",
+    "samples of a writecache's status": "hybridsim.answers.measurements.writecache_status",
+    "samples of casadm --stats": "hybridsim.answers.measurements.opencas_stats",
     "samples of bcache's stats_total": "hybridsim.answers.measurements.bcache_stats",
     "when the load began": "hybridsim.answers.measurements.uptime",
     "fio's text": "hybridsim.answers.measurements.fio_text",

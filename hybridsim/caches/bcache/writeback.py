@@ -275,7 +275,8 @@ class WriteBack(NamedTuple):
             self.flying[i] = BEING_WRITTEN
             begin = self.begin[self.flying_at[i]]
             length = self.end[self.flying_at[i]] - begin
-            below.slow.submit(now, i << BITS | BACK_WRITE, WRITE, begin, length, below.events)
+            tag = i << BITS | BACK_WRITE
+            below.slow.submit_background(now, tag, WRITE, begin, length, below.events)
             i = 0
 
     @method

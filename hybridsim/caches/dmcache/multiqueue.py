@@ -84,7 +84,8 @@ class MultiQueue(NamedTuple):
             nodes.newer[before] = node
         self.add(node, 1)
 
-    def push_first(self, node: int) -> None:
+    @method
+    def push_first(self, node):
         """Make a node the oldest of its level."""
         oldest = self.head[self.nodes.level[node]]
         if oldest == NOTHING:

@@ -154,7 +154,10 @@ class Smq(NamedTuple):
             if self.work.state[DEMOTIONS] < self.demotions_max:
                 self.queue_demotion()
             return WANTED
-        if is_pending or not self.work.has_room():
+        if is_pending:
+            return WANTED
+        if not self.work.has_room():  # the kernel takes a slot before the list refuses the work
+            self.give_slot(self.take_slot())
             return WANTED
         item = self.work.take(PROMOTE, block, self.take_slot())
         self.item[self.work.slot[item]] = item
@@ -174,11 +177,18 @@ class Smq(NamedTuple):
 
     @method
     def queue_write_back(self, crosses):
-        """Queue the write-back of the least used dirty block; without `crosses` of an old one."""
+        """Queue the write-back of the least used dirty block; without `crosses` of an old one.
+
+        A block that the full list refuses becomes the oldest of its level, before the sentinels.
+        """
         slot = self.dirty.peek(LEVELS, crosses)
-        if slot != NOTHING and self.work.has_room():
-            self.dirty.remove(slot)
+        if slot == NOTHING:
+            return
+        self.dirty.remove(slot)
+        if self.work.has_room():
             self.queue(WRITE_BACK, slot)
+        else:
+            self.dirty.push_first(slot)
 
     @method
     def queue(self, kind, slot):
@@ -209,9 +219,7 @@ class Smq(NamedTuple):
         self.item[slot] = NOTHING
         self.is_dirty[slot] = 0
         self.table.remove(slot)
-        blocks = len(self.free)
-        self.free[(self.state[FIRST_FREE] + self.state[FREE_SLOTS]) % blocks] = slot
-        self.state[FREE_SLOTS] += 1
+        self.give_slot(slot)
 
     @method
     def written_back(self, slot):
@@ -235,6 +243,13 @@ class Smq(NamedTuple):
         self.state[FIRST_FREE] = (first + 1) % len(self.free)
         self.state[FREE_SLOTS] -= 1
         return self.free[first]
+
+    @method
+    def give_slot(self, slot):
+        """Append a slot to the free ones."""
+        blocks = len(self.free)
+        self.free[(self.state[FIRST_FREE] + self.state[FREE_SLOTS]) % blocks] = slot
+        self.state[FREE_SLOTS] += 1
 
 
 def put_sentinels(dirty: MultiQueue) -> None:

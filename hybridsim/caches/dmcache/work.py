@@ -1,6 +1,6 @@
 """Background work: promotions, demotions and write-backs, queued or running.
 
-The item queued last is started first, and there are at most 4,096 (DESIGN.md 2.14.6).
+The item queued last is started first, and there are at most 4,096 (DESIGN.md 2.14.5).
 """
 
 from __future__ import annotations

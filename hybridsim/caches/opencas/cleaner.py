@@ -81,7 +81,7 @@ class Cleaner(NamedTuple):
         lines = self.transfers.lines
         if self.state[MAKES_ROOM] == 1:
             return
-        line = lines.next_to_clean()
+        line = lines.next_to_clean(True)
         if line == NOTHING:
             return
         self.state[MAKES_ROOM] = 1
@@ -90,7 +90,7 @@ class Cleaner(NamedTuple):
         while line != NOTHING:
             self.add_to_batch(job, line)
             chosen += 1
-            line = lines.next_to_clean() if chosen < ROOM_LINES else NOTHING
+            line = lines.next_to_clean(False) if chosen < ROOM_LINES else NOTHING
         self.clean(now, job, below)
 
     @method

@@ -186,9 +186,10 @@ class Entry(NamedTuple):
         first = needs.core_line[need]
         end = needs.core_line[lines.jobs.last_need[job]] + 1
         last = NOTHING
+        last_free = NOTHING
         while need != NOTHING:
             if needs.is_there[need] == 0:
-                line = lines.take_free()
+                line = last_free = lines.take_free(last_free)
                 if line == NOTHING:
                     line = last = lines.take_held(last, first, end)
                 if line == NOTHING:

@@ -10,7 +10,7 @@ from hybridsim.caches.dmcache.table import Table
 from hybridsim.caches.opencas.bits import Marks, Sectors
 from hybridsim.caches.opencas.dirt import Dirt
 from hybridsim.caches.opencas.jobs import Jobs
-from hybridsim.caches.opencas.lists import LISTS, TAIL, Lists
+from hybridsim.caches.opencas.lists import LISTS, TAIL, Lists, list_of_lines
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
@@ -18,7 +18,7 @@ from hybridsim.jit import method, state_machine
 NOTHING = -1
 SECTOR_SHIFT = 9
 COLD, EVICTED, OVERWRITTEN = int(Reason.COLD), int(Reason.EVICTED), int(Reason.OVERWRITTEN)
-NEXT_FREE, FREE, CURSOR, CLEANING_CURSOR, EVICTIONS = range(5)
+FREE, CURSOR, CLEANING_LIST, EVICTIONS = range(4)
 
 
 @state_machine
@@ -35,8 +35,10 @@ class Lines(NamedTuple):
     jobs: Jobs
     evicted: Marks  # core lines that were evicted
     overwritten: Marks
-    free: Int32s  # a ring
-    state: Ints  # [NEXT_FREE ... EVICTIONS]
+    next_free: Int32s  # by free line: the next of its list, or NOTHING
+    first_free: Int32s  # by list: the line that has been free for longest, or NOTHING
+    last_free: Int32s
+    state: Ints  # [FREE ... EVICTIONS]
 
     @classmethod
     def new(
@@ -45,6 +47,13 @@ class Lines(NamedTuple):
         """Return free lines."""
         core_lines = -(-origin_bytes // line_bytes)
         sectors = line_bytes >> SECTOR_SHIFT
+        next_free = np.full(capacity, NOTHING, np.int32)
+        first_free, last_free = (np.full(LISTS, NOTHING, np.int32) for _ in range(2))
+        for number in range(LISTS):
+            mine = np.flatnonzero(list_of_lines(np.arange(capacity)) == number)
+            if len(mine):
+                next_free[mine[:-1]] = mine[1:]
+                first_free[number], last_free[number] = mine[0], mine[-1]
         return cls(
             capacity,
             line_bytes,
@@ -56,8 +65,10 @@ class Lines(NamedTuple):
             jobs,
             Marks.new(core_lines),
             Marks.new(core_lines),
-            np.arange(capacity, dtype=np.int32),
-            np.array([0, capacity, 0, 0, 0]),
+            next_free,
+            first_free,
+            last_free,
+            np.array([capacity, 0, 0, 0]),
         )
 
     @method
@@ -77,7 +88,7 @@ class Lines(NamedTuple):
     def hold(self, line, core_line):
         """Assign an empty line to a core line."""
         self.table.insert(line, core_line)
-        self.lists.add(line, line % LISTS)
+        self.lists.add(line, list_of_lines(line))
 
     @method
     def start(self, core_line, offset):
@@ -106,7 +117,7 @@ class Lines(NamedTuple):
         self.dirty.set(line, start, end)
         if not self.lists.is_dirty(line):
             self.lists.remove(line)
-            self.lists.add(line, LISTS + line % LISTS)
+            self.lists.add(line, LISTS + list_of_lines(line))
             self.dirt.add(line, self.table.number[line])
         self.dirt.written(now, line, events)
 
@@ -121,7 +132,7 @@ class Lines(NamedTuple):
     def move_to_clean(self, line):
         """Move a line without dirty sectors to a list of clean lines."""
         self.lists.remove(line)
-        self.lists.add(line, line % LISTS)
+        self.lists.add(line, list_of_lines(line))
         self.dirt.remove(line, self.table.number[line])
 
     @method
@@ -147,19 +158,40 @@ class Lines(NamedTuple):
 
     @method
     def give_free(self, line):
-        """Append a line to the free lines."""
-        self.free[(self.state[NEXT_FREE] + self.state[FREE]) % self.capacity] = line
+        """Append a line to the free lines of its list."""
+        number = list_of_lines(line)
+        self.next_free[line] = NOTHING
+        if self.first_free[number] == NOTHING:
+            self.first_free[number] = line
+        else:
+            self.next_free[self.last_free[number]] = line
+        self.last_free[number] = line
         self.state[FREE] += 1
 
     # Taking lines.
 
     @method
-    def take_free(self):
-        """Remove and return the line that has been free longest, or -1."""
+    def list_for(self, last):
+        """Return the list to begin at: of the last line taken for the same job, or the next one."""
+        if last != NOTHING:
+            return list_of_lines(last)
+        number = self.state[CURSOR]
+        self.state[CURSOR] = (number + 1) % LISTS
+        return number
+
+    @method
+    def take_free(self, last):
+        """Remove and return the line that has been free longest in its list, or -1.
+
+        `last` is the last free line taken for the same job, or -1.
+        """
         if self.state[FREE] == 0:
             return NOTHING
-        line = self.free[self.state[NEXT_FREE]]
-        self.state[NEXT_FREE] = (self.state[NEXT_FREE] + 1) % self.capacity
+        number = self.list_for(last)
+        while self.first_free[number] == NOTHING:
+            number = (number + 1) % LISTS
+        line = self.first_free[number]
+        self.first_free[number] = self.next_free[line]
         self.state[FREE] -= 1
         return line
 
@@ -181,19 +213,19 @@ class Lines(NamedTuple):
     @method
     def victim(self, last, first, end):
         """Return the line to evict, or -1."""
-        lists, state = self.lists, self.state
+        lists = self.lists
         beside = last + 1
         if last != NOTHING and beside < self.capacity and lists.is_held(beside):
             is_cold = not lists.is_dirty(beside) and lists.is_hot[beside] == 0
             if is_cold and self.can_be_taken(beside, first, end):
                 return beside
+        start = self.list_for(last)
         for step in range(LISTS):
-            number = (state[CURSOR] + step) % LISTS
+            number = (start + step) % LISTS
             line = lists.ends[4 * number + TAIL]
             while line != NOTHING and not self.can_be_taken(line, first, end):
                 line = lists.before[line]
             if line != NOTHING:
-                state[CURSOR] = (number + 1) % LISTS
                 return line
         return NOTHING
 
@@ -204,15 +236,17 @@ class Lines(NamedTuple):
         return not self.jobs.is_in_use(line) and not first <= core_line < end
 
     @method
-    def next_to_clean(self):
-        """Return a dirty line that is not in use, from the next list that has one, or -1."""
+    def next_to_clean(self, is_first):
+        """Return a dirty line that is not in use, of the same list while it has one, or -1."""
         lists, state = self.lists, self.state
+        if is_first:
+            state[CLEANING_LIST] = self.list_for(NOTHING)
         for step in range(LISTS):
-            number = (state[CLEANING_CURSOR] + step) % LISTS
+            number = (state[CLEANING_LIST] + step) % LISTS
             line = lists.ends[4 * (LISTS + number) + TAIL]
             while line != NOTHING and self.jobs.is_in_use(line):
                 line = lists.before[line]
             if line != NOTHING:
-                state[CLEANING_CURSOR] = (number + 1) % LISTS
+                state[CLEANING_LIST] = number
                 return line
         return NOTHING

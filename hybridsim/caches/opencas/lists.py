@@ -7,12 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Int32s
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import kernel, method, state_machine
 
 NOTHING = -1
 LISTS = 32  # of clean lines, then as many of dirty lines
 FIRST, LAST = range(2)
 HEAD, TAIL, LAST_HOT, COUNT = range(4)
+CHUNK_SHIFT = 8  # 256 lines in a row stand in the same list
+
+
+@kernel
+def list_of_lines(line):
+    """Return the list of clean (and of free) lines that a line stands in."""
+    return (line >> CHUNK_SHIFT) % LISTS
 
 
 @state_machine

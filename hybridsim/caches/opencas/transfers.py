@@ -178,7 +178,8 @@ class Transfers(NamedTuple):
             if is_dirty:
                 has_dirty = True
                 at = line * lines.line_bytes
-                self.to_cache(now, job, READ, at, lines.line_bytes, below)
+                self.lines.jobs.pending[job] += 1
+                below.fast.submit(now, job, READ, at, lines.line_bytes, below.events)
             need = needs.following[need]
         return has_dirty
 
@@ -197,7 +198,9 @@ class Transfers(NamedTuple):
                     stop = lines.dirty.first(line, 0, at, sectors)
                     length = (stop - at) << SECTOR_SHIFT
                     self.bytes_moved[CLEANED] += length
-                    self.to_origin(now, job, WRITE, base + (at << SECTOR_SHIFT), length, below)
+                    self.lines.jobs.pending[job] += 1
+                    to = base + (at << SECTOR_SHIFT)
+                    below.slow.submit(now, job, WRITE, to, length, below.events)
                     at = lines.dirty.first(line, 1, stop, sectors)
             need = needs.following[need]
 

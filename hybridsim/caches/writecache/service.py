@@ -131,11 +131,13 @@ class Service(NamedTuple):
             and slots.table.find(block + number) == place + number
             and slots.what[place + number] == HOLDS
         ):
-            if slots.epoch[place + number] == commits[EPOCH]:
-                self.counts[HITS_UNCOMMITTED] += 1
-            else:
-                self.counts[HITS_COMMITTED] += 1
+            is_committed = slots.epoch[place + number] != commits[EPOCH]
+            if is_committed:
                 commits[OVERWROTE] = 1
+            if number > 0:  # the kernel counts a part's first block only as a hit
+                self.counts[WRITES_ALLOCATED] += 1
+            else:
+                self.counts[HITS_COMMITTED if is_committed else HITS_UNCOMMITTED] += 1
             number += 1
         self.write_fast(now, slot, place, number, requests, below)
         return number

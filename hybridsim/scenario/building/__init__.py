@@ -17,9 +17,11 @@ from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices.hdd_geometry import ORDERS
-from hybridsim.storage.drives import Drive, Placement
+from hybridsim.storage.drives import Drive, HardDisk, Placement, SolidState
 from hybridsim.storage.raid import Tier
+from hybridsim.storage.throttle import Throttle
 
+THROTTLE_QUEUE = 256  # nr_requests of a queue, unless its driver sets a depth
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 
 
@@ -34,7 +36,9 @@ def machine(
 
     `mode` is "open", "closed" or "think"; the caller resolves a scenario's "auto".
     """
-    slow = slow_tier(scenario.backing, volume_bytes, scenario.seed)
+    array = slow_tier(scenario.backing, volume_bytes, scenario.seed)
+    is_cleaned = scenario.cache.kind == "bcache" and pages > 0
+    slow = throttle(scenario.backing, array, is_cleaned)
     place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
@@ -84,6 +88,24 @@ def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Contro
         return array
     stripe_bytes = row_chunks(table.kind, table.members) * table.chunk_bytes
     return controller(table.controller, array, stripe_bytes)
+
+
+def throttle(
+    table: Backing, tier: Tier | Controller, by_default: bool
+) -> Tier | Controller | Throttle:
+    """Put writeback throttling in front of a tier, if the scenario has it."""
+    target_ns = table.throttle_ns(by_default)
+    if target_ns == 0:
+        return tier
+    return Throttle.new(tier, target_ns, THROTTLE_QUEUE, has_volatile_cache(table))
+
+
+def has_volatile_cache(table: Backing) -> bool:
+    """Return whether a drive reports a volatile write cache to the kernel."""
+    drive = table.drive
+    if isinstance(drive, HardDisk):
+        return table.write_cache == "drive" and drive.write_cache_bytes > 0
+    return isinstance(drive, SolidState) and not drive.power_loss_protection
 
 
 def controller(table: ControllerDram, array: Tier, stripe_bytes: int) -> Controller:

@@ -165,6 +165,11 @@ class Controller(NamedTuple):
         go_on(self, now, events)
 
     @method
+    def submit_background(self, now, tag, op, offset, length, events):
+        """Take a write that nobody waits for; nothing holds it up here."""
+        self.submit(now, tag, op, offset, length, events)
+
+    @method
     def complete(self, now, number, events):
         """Take a device's completion; return the tag of a request that it completes, or -1."""
         return self.array_done(now, self.array.complete(now, number, events), events)

@@ -175,6 +175,11 @@ class Tier(NamedTuple):
             self.line.push(tag, op, offset, length)
 
     @method
+    def submit_background(self, now, tag, op, offset, length, events):
+        """Take a write that nobody waits for; nothing holds it up here."""
+        self.submit(now, tag, op, offset, length, events)
+
+    @method
     def begin(self, now, tag, op, offset, length, events):
         """Issue a request to the members."""
         if self.has_fua == 0 and op & FUA != 0:

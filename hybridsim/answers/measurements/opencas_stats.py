@@ -1,0 +1,66 @@
+"""Samples of `casadm --stats -o csv` of Open CAS: a header, then uptime in seconds and the values.
+
+The units are those of the header: requests, and blocks of 4 KiB.
+"""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+
+from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samples
+from hybridsim.foundation.errors import MeasurementError
+from hybridsim.foundation.levels import LEVELS
+
+UPTIME, BLOCKS, REQUESTS = "Uptime", "[4KiB Blocks]", "[Requests]"
+DIRECTIONS = ("Read", "Write")
+KINDS = ("hits", "deferred", "partial misses", "full misses", "total")
+# What casadm calls a column, by the name of the simulation.
+COLUMNS = {
+    **{name.lower(): f"{name} {BLOCKS}" for name in ("Occupancy", "Free", "Clean", "Dirty")},
+    **{
+        f"{way} {kind}".lower().replace(" ", "_"): f"{way} {kind} {REQUESTS}"
+        for way in DIRECTIONS
+        for kind in KINDS
+    },
+    "pass_through_reads": f"Pass-Through reads {REQUESTS}",
+    "pass_through_writes": f"Pass-Through writes {REQUESTS}",
+    "serviced_requests": f"Serviced requests {REQUESTS}",
+    "reads_from_core": f"Reads from core {BLOCKS}",
+    "writes_to_core": f"Writes to core {BLOCKS}",
+    "reads_from_cache": f"Reads from cache {BLOCKS}",
+    "writes_to_cache": f"Writes to cache {BLOCKS}",
+    "cleaned_blocks": f"Cleaner core writes {BLOCKS}",
+}
+
+
+def detect(name: str, head: str) -> bool:
+    """Tell whether a file holds such samples."""
+    first = head.splitlines()[0] if head else ""
+    return first.startswith(f"{UPTIME},") and f"Occupancy {BLOCKS}" in first
+
+
+def read(name: str, text: str) -> Measurement:
+    """Return the counters over uptime; raises MeasurementError for a line that is none.
+
+    Columns that a release of casadm does not have are left out.
+    """
+    header, *lines = list(csv.reader(text.splitlines()))
+    at = {counter: header.index(one) for counter, one in COLUMNS.items() if one in header}
+    rows = []
+    for number, fields in enumerate(lines, 2):
+        try:
+            values = [int(fields[place]) for place in at.values()]
+            rows.append([round(float(fields[0]) * SECOND), *values])
+        except (ValueError, IndexError):
+            raise MeasurementError(
+                f"{name}:{number}: not a line of uptime and the values of its header"
+            ) from None
+    if not rows:
+        raise MeasurementError(f"{name}: a header and no samples")
+    columns = np.array(rows, np.int64).T
+    found = Measurement([name], levels=set(LEVELS & at.keys()))
+    for counter, series in zip(at, columns[1:]):
+        found.counters[counter] = Samples(columns[0], series)
+    return found

@@ -1,0 +1,296 @@
+"""Writeback throttling: the rules of blk-wbt, and the engine against the reference.
+
+The depths, windows and waits are those that were read in Linux 6.1 and seen in its traces.
+"""
+
+from random import Random
+
+import agreement
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenarios_bcache import bcache_scenarios
+
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import ScenarioError
+from hybridsim.jit.events import SLOW, Events
+from hybridsim.reference import Clock, Ssd, Throttle, ThrottleParameters
+from hybridsim.reference import Tier as PlainTier
+from hybridsim.scenario import Scenario, building
+from hybridsim.storage import throttle as engine
+from hybridsim.storage.devices import SSD
+from hybridsim.storage.raid import Tier
+
+MS = 10**6
+KIB, MIB = 1 << 10, 1 << 20
+TARGET = 75 * MS
+
+
+@pytest.mark.parametrize(
+    ("queue_depth", "step", "depth", "normal", "background", "full"),
+    [
+        (256, 4, 1, 1, 1, False),
+        (256, 3, 2, 2, 1, False),
+        (256, 2, 4, 2, 1, False),
+        (256, 1, 8, 4, 2, False),
+        (256, 0, 16, 8, 4, False),
+        (256, -1, 31, 16, 8, False),
+        (256, -2, 61, 31, 16, False),
+        (256, -3, 121, 61, 31, False),
+        (256, -4, 192, 96, 48, True),
+        (128, -3, 96, 48, 24, True),
+        (32, 0, 16, 8, 4, False),
+        (32, -1, 24, 12, 6, True),
+        (8, 0, 8, 4, 2, False),
+        (8, -1, 6, 3, 2, True),
+        (2, 0, 2, 2, 1, False),
+        (2, 1, 1, 1, 1, False),
+        (1, 0, 2, 2, 1, True),
+        (1, 1, 1, 1, 1, False),
+    ],
+)
+def test_depths_and_limits(queue_depth, step, depth, normal, background, full):
+    assert tuple(map(int, engine.depth_of(queue_depth, step))) == (depth, full)
+    assert engine.limits_of(depth) == (depth, normal, background)
+    assert Throttle.depth(queue_depth, step) == (depth, full)
+
+
+@pytest.mark.parametrize(
+    ("step", "window_ns", "ticks"),
+    [
+        (0, 100_000_000, 26),
+        (1, 72_727_272, 19),
+        (2, 59_259_259, 15),
+        (3, 50_000_000, 13),
+        (4, 45_714_285, 12),
+    ],
+)
+def test_a_throttled_window_is_shorter_and_ends_a_jiffy_late(step, window_ns, ticks):
+    made = Slow(compiled=True)
+    made.part.state[engine.STEP] = step
+    made.part.arm(0, made.events)
+    assert made.part.state[engine.WINDOW] == window_ns
+    assert made.events.heap.time_ns[0] == ticks * 4 * MS
+
+
+class Slow:
+    """Either throttle, on a device that takes the same time for all requests."""
+
+    def __init__(self, compiled, write_cache=True, took_ns=50 * MS, target=TARGET, depth=256):
+        self.compiled = compiled
+        self.begun = []
+        self.took_ns = took_ns
+        parameters = ThrottleParameters(target, depth, write_cache)
+        self.clock = Clock()
+        tier = agreement.steady(took_ns, 16 * MIB)
+        if compiled:
+            self.events = Events.new(1024)
+            bank = SSD.new(1, vars(tier.device))
+            array = Tier.new(SLOW, int(tier.level), 1, tier.chunk_bytes, bank)
+            self.part = engine.Throttle.new(array, **vars(parameters), room=1024)
+        else:
+            array = PlainTier(tier, [Ssd(self.clock, tier.device)])
+            self.part = Throttle(self.clock, parameters, array)
+        self.ends = {}
+
+    def run(self, requests):
+        """When each request (time, op) ends; "background" is a write that nobody waits for."""
+        last = max(at for at, _ in requests) + 300 * 10**9
+        if not self.compiled:
+            for number, (at, op) in enumerate(requests):
+                self.clock.arrive(at, number, lambda number=number, op=op: self.ask(number, op))
+            self.clock.run(until=last)
+            return [self.ends[number] for number in range(len(requests))]
+        todo = list(enumerate(requests))
+        heap = self.events.heap
+        while todo or not heap.is_empty():
+            due = last if heap.is_empty() else int(heap.time_ns[0])
+            if todo and todo[0][1][0] < due:
+                number, (at, op) = todo.pop(0)
+                self.submit(at, number, op)
+                continue
+            if due >= last:
+                break
+            what, now = int(heap.what[0]), due
+            heap.pop()
+            kinds = {SLOW: self.part.complete, engine.CONTROLLER: self.part.own_event}
+            tag = kinds.get(what & 7, self.part.wake)(now, what >> 3, self.events)
+            if tag >= 0:
+                self.ends[int(tag)] = now
+        return [self.ends[number] for number in range(len(requests))]
+
+    def submit(self, now, number, op):
+        if op == "background":
+            args = (int(Op.WRITE), 4096 * number, 4096, self.events)
+            self.part.submit_background(now, number, *args)
+        else:
+            self.part.submit(now, number, int(op), 4096 * number, 4096, self.events)
+
+    def ask(self, number, op):
+        def done():
+            self.ends[number] = self.clock.now
+
+        if op == "background":
+            self.part.submit_background(Op.WRITE, 4096 * number, 4096, done)
+        else:
+            self.part.submit(op, 4096 * number, 4096, done)
+
+    def totals(self):
+        if self.compiled:
+            names = [f"slow_{name}" for name in engine.COUNTERS]
+            return dict(zip(names, self.part.counts.tolist()))
+        return self.part.counters
+
+
+both = pytest.mark.parametrize("compiled", [True, False])
+READS = [(0, Op.READ)]
+SIX = [(at * MS, "background") for at in range(6)]
+
+
+@both
+@pytest.mark.parametrize(("write_cache", "last"), [(True, [53, 53]), (False, [50, 51])])
+def test_beside_reads_four_writes_go_and_then_as_many_as_places_are_free(
+    compiled, write_cache, last
+):
+    """With a write cache the next go when all are complete.  Each takes 50 ms from then."""
+    made = Slow(compiled, write_cache)
+    ends = made.run([*READS, *SIX])[1:]
+    assert ends == [(at + 50) * MS for at in [0, 1, 2, 3, *last]]
+    held = sum(last) - 4 - 5
+    assert made.totals()["slow_held_writes"] == 2
+    assert made.totals()["slow_held_ns"] == held * MS
+
+
+@both
+def test_without_reads_eight_go_and_reads_and_waited_for_writes_always(compiled):
+    made = Slow(compiled)
+    ends = made.run([(at * MS, "background") for at in range(9)])
+    assert ends == [(at + 50) * MS for at in range(8)] + [107 * MS]
+    mixed = [*READS, *SIX, (6 * MS, Op.WRITE), (7 * MS, Op.READ)]
+    assert Slow(compiled).run(mixed)[-2:] == [56 * MS, 57 * MS]
+
+
+@both
+def test_discards_do_not_wait_for_writes(compiled):
+    """They take this SSD no time, so that none of them waits behind the writes that do."""
+    made = Slow(compiled)
+    assert made.run([*READS, *SIX, *[(6 * MS, Op.DISCARD)] * 5])[7:] == [6 * MS] * 5
+    assert made.totals()["slow_held_writes"] == 2
+
+
+@both
+def test_slow_reads_lower_the_depth_to_one_and_quick_ones_raise_it(compiled):
+    """A read older than the window counts by itself: step 4 after the fourth window."""
+    slow = Slow(compiled, took_ns=200 * MS)
+    reads = [(at * 10 * MS, Op.READ) for at in range(120)]
+    writes = [(900 * MS + at, "background") for at in range(4)]
+    ends = slow.run(
+        sorted(
+            [*reads, *[(at * 50 * MS, "background") for at in range(17)], *writes],
+            key=lambda one: one[0],
+        )
+    )
+    assert slow.totals()["slow_throttled_windows"] > 5
+    assert len(ends) == len(reads) + 17 + 4
+    quick = Slow(compiled, took_ns=MS)
+    quick.run([*reads, *writes])
+    assert quick.totals()["slow_throttled_windows"] == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_both_throttles_agree(seed):
+    random = Random(seed)
+    what = ["background"] * 6 + [Op.READ] * random.choice([1, 6]) + [Op.WRITE, Op.DISCARD, Op.FLUSH]
+    gap = random.choice([MS, 10 * MS, 40 * MS])
+    at, requests = 0, []
+    for _ in range(400):
+        at += random.randrange(gap)
+        requests.append((at, random.choice(what)))
+        if random.random() < 0.01:
+            at += random.choice([300 * MS, 2000 * MS])
+    how = {
+        "write_cache": random.random() < 0.5,
+        "took_ns": random.choice([MS, 30 * MS, 90 * MS]),
+        "target": random.choice([2 * MS, TARGET]),
+        "depth": random.choice([1, 2, 8, 32, 256]),
+    }
+    made = [Slow(compiled, **how) for compiled in (True, False)]
+    assert made[0].run(requests) == made[1].run(requests)
+    assert made[0].totals() == made[1].totals()
+
+
+@st.composite
+def throttled_scenarios(draw):
+    """A bcache that cleans to one device behind a throttle."""
+    scenario = draw(bcache_scenarios(controller=False, slow_members=1))
+    scenario.throttle = ThrottleParameters(
+        draw(st.sampled_from([100_000, 2 * MS, TARGET])),
+        draw(st.sampled_from([1, 2, 8, 256])),
+        draw(st.booleans()),
+    )
+    return scenario
+
+
+usual = agreement.relaxed(5)  # examples
+
+
+@usual
+@given(throttled_scenarios())
+def test_interpreted_engine_equals_reference(scenario):
+    agreement.check(scenario, interpreted=True)
+
+
+@settings(usual, max_examples=5)
+@given(throttled_scenarios())
+def test_result_does_not_depend_on_how_it_is_cut(scenario):
+    agreement.check_cut(scenario)
+
+
+# In a scenario.
+
+BCACHE = '[cache]\nkind = "bcache"\nsize = "300MiB"\n'
+SINGLE = '[backing]\nkind = "single"\nmembers = 1\n'
+
+
+def built(text, pages=76_800):
+    site = Scenario.loads(text)
+    return building.machine(site, "closed", 1 << 30, pages).below.slow
+
+
+@pytest.mark.parametrize(
+    ("backing", "target_ns", "write_cache"),
+    [
+        ('drive = {like = "hgst-ultrastar-7k8"}\nwriteback_throttle = "auto"', 75 * MS, 1),
+        (
+            'drive = {like = "hgst-ultrastar-7k8"}\nwriteback_throttle = "auto"\n'
+            'write_cache = "off"',
+            75 * MS,
+            0,
+        ),
+        ('drive = {like = "hgst-ultrastar-7k8"}\nwriteback_throttle = "20ms"', 20 * MS, 1),
+    ],
+)
+def test_below_bcache_a_single_disk_is_throttled_as_the_kernel_does(
+    backing, target_ns, write_cache
+):
+    made = built(f"{SINGLE}{backing}\n{BCACHE}")
+    assert (made.target_ns, made.queue_depth, made.has_write_cache) == (target_ns, 256, write_cache)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SINGLE}{BCACHE}",
+        f'{SINGLE}writeback_throttle = "off"\n{BCACHE}',
+        f'[backing]\nkind = "stripe"\nmembers = 2\nwriteback_throttle = "auto"\n{BCACHE}',
+        f'{SINGLE}writeback_throttle = "auto"\n[cache]\nkind = "dm-cache"\nsize = "300MiB"\n',
+    ],
+)
+def test_what_is_off_is_not_there(text):
+    assert isinstance(built(text, 4800), Tier)
+
+
+def test_arrays_cannot_be_throttled():
+    text = '[backing]\nkind = "stripe"\nmembers = 2\nwriteback_throttle = "75ms"\n'
+    with pytest.raises(ScenarioError, match="for a single drive without a controller only"):
+        Scenario.loads(text)
