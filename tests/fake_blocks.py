@@ -28,6 +28,7 @@ class Blocks(System):
     point = staticmethod(lambda what: None)
     torn = staticmethod(lambda data: None)  # bytes written before a kill; None: no kill
     wrote = staticmethod(lambda medium, offset, data: None)
+    formatted = staticmethod(lambda medium, offset, data: None)  # by the kernel
 
     @classmethod
     def make(cls, root):
@@ -150,6 +151,7 @@ class Blocks(System):
         return self.block(number).name
 
     def pread(self, fd, offset, length):
+        self.point("read")
         path, offset = self._bottom(fd, offset)
         with path.open("rb") as stream:
             stream.seek(offset)
@@ -208,6 +210,7 @@ class Blocks(System):
             for number in table[3:6]:
                 self._hold_for_dm(number)
             self._stack(folder, table[3:6], table[5], 0)
+            self._format_metadata(table[3])
         elif command == "info":
             folder = self._mapped(words[-1])
             field = words[words.index("-o") + 1]
@@ -222,6 +225,16 @@ class Blocks(System):
             self.take_out(name)
             (self.dev / name).unlink()
         return ""
+
+    def _format_metadata(self, number):
+        """Write a superblock, as the kernel's dm-cache does when its table is loaded."""
+        with (self.dev / self._name(number)).open("rb") as stream:
+            path, offset = self._bottom(stream.fileno(), 0)
+        data = bytes(32) + (0o6142003).to_bytes(8, "little") + bytes(SECTOR - 40)
+        self.formatted(path, offset, data)
+        with path.open("r+b", buffering=0) as stream:
+            stream.seek(offset)
+            stream.write(data)
 
     def _hold_for_dm(self, number):
         """Raise OSError if the device is claimed by anyone but device mapper."""

@@ -1,11 +1,11 @@
 """Random interleavings of `validate` with another process: `validate` never changes its data.
 
 The machine is simulated with files (fake_blocks.py).  Runs and `clean` are child processes.  At
-each point where the other process may run in between (an open, a tool, a line of the journal, a
-link) it may write without a claim, or claim a device as mkfs, mount, mdadm, pvcreate, cryptsetup
-and ZFS do.  At each of these points, and within a write, the child may be killed.  Between runs
-disks are swapped and the machine is rebooted.  A log has all writes of the other process; after
-each round the media are compared with it.
+each point where the other process may run in between (an open, a read, a tool, a line of the
+journal, a link) it may write without a claim, or claim a device as mkfs, mount, mdadm, pvcreate,
+cryptsetup and ZFS do.  At each of these points but reads, and within a write, the child may be
+killed.  Between runs disks are swapped and the machine is rebooted.  A log has all writes of the
+other process; after each round the media are compared with it.
 
 Writes without a claim *after the last check and before the end of the load* may be overwritten by
 the load: the device is being erased then, and its owner has consented twice.
@@ -14,6 +14,7 @@ the load: the device is being erased then, and its owner has consented twice.
 """
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -32,12 +33,15 @@ from validate.planning import Place
 from validate.steps import ends
 from validate.steps.ends import HandedOver, Occupy
 from validate.steps.files import CreateFile
+from validate.steps.mapper import MapCache, MapLinear
 
 MIB = 1 << 20
 SIZE = 7 * MIB
 END = 128 << 10  # smaller ends than on a real disk, for speed
 LONG = 224 << 10  # reaches from one sampled place to the next
 SHORT_RUNS = 30
+PLACES = 24  # of the points of a preparation
+READS = 20  # reads per other point, about: the other process acts at them more rarely
 TEXT = """
 name = "t"
 [cache]
@@ -217,13 +221,14 @@ class World:
         """Install the actions of the other process, and the kill, at each point."""
         state = {"remaining": kill_at, "busy": False}
 
-        def point(_):
+        def point(what):
             if state["busy"]:
                 return
-            state["remaining"] -= 1
-            if state["remaining"] == 0:
+            is_read = what == "read"  # frequent; a kill at a read changes nothing
+            state["remaining"] -= not is_read
+            if state["remaining"] == 0 and not is_read:
                 os.kill(os.getpid(), 9)
-            if rng.random() < chance:
+            if rng.random() < chance / (READS if is_read else 1):
                 state["busy"] = True
                 try:
                     self.foreign(system, rng)
@@ -237,6 +242,8 @@ class World:
             return rng.randrange(len(data) // 512 + 1) * 512 if state["remaining"] == 0 else None
 
         system.point, system.torn = point, torn
+        system.formatted = lambda medium, at, data: self.record(
+            who="load", medium=medium.stat().st_ino, at=at, length=len(data))  # fmt: skip
         around(journal.Journal, "write", point)
         around(CreateFile, "_link", point)
         around(os, "unlink", point)
@@ -288,12 +295,16 @@ class World:
             device = devices.of_number(here.scene.roles[role], system)
             for _ in range(rng.randrange(1, 4)):
                 at = rng.choice([0, 4096 * rng.randrange(device.size_bytes // 4096 - 2)])
-                fd = os.open(device.node, os.O_RDWR)
-                base, offset = system._bottom(fd, at)
-                data = rng.randbytes(8192)
-                self.record(who="load", medium=base.stat().st_ino, at=offset, length=len(data))
-                system.pwrite(fd, at, data)
-                system.close_device(fd)
+                self.load_at(here, role, at, rng)
+
+    def load_at(self, here, role, at, rng):
+        system = here.scene.system
+        fd = os.open(devices.of_number(here.scene.roles[role], system).node, os.O_RDWR)
+        base, offset = system._bottom(fd, at)
+        data = rng.randbytes(8192)
+        self.record(who="load", medium=base.stat().st_ino, at=offset, length=len(data))
+        system.pwrite(fd, at, data)
+        system.close_device(fd)
 
     def clean(self, system, rng):
         with journal.exclusive(system):
@@ -537,6 +548,61 @@ def test_undisturbed_runs_accept_the_same_devices_again(kind, tmp_path):
     for _ in range(3):
         code = world.child(lambda *words: world.build(*words, kind), chance=0, kill=False)
         assert code == 0, (world.root / "stderr").read_text()
+
+
+def fill(world, here, rng):
+    """Act as a load that writes where the next run zeroes the parts."""
+    for role in {"origin", "data", "metadata"} & here.scene.roles.keys():
+        world.load_at(here, role, 0, rng)
+
+
+def disturbed(world, number, name):
+    """Return a build with a write without a claim at the n-th point of the preparation."""
+    count = {"points": 0, "depth": 0}
+
+    def work(system, rng):
+        def point(_):
+            if count["depth"] != 1:
+                return
+            count["points"] += 1
+            if count["points"] == number:
+                at = END + rng.randrange(MIB - LONG)
+                world.write(system.dev / name, at, LONG, rng)
+
+        def step(here, one):
+            count["depth"] = int(isinstance(one, (Occupy, MapLinear, MapCache)))
+            do(here, one)
+            count["depth"] = 0
+
+        do = site.Site.do
+        site.Site.do = step
+        system.point = point
+        world.build(system, rng, "dm-cache")
+        (world.root / "points").write_text(str(count["points"]))
+
+    return work
+
+
+@pytest.mark.parametrize("name", ["sda", "sdb"])
+def test_data_written_at_any_point_of_the_preparation_stay_intact(name, tmp_path):
+    """Write without a claim, at each point in turn, to a part that a former load filled.
+
+    The part is zeroed in the preparation.  Former faults: a write during the check, to a place
+    that was already read, was zeroed; and a later one was taken for content of our own.
+    """
+    world = World(tmp_path / "world", 1)
+    world.load = functools.partial(fill, world)
+    build = functools.partial(world.build, kind="dm-cache")
+    assert world.child(build, chance=0, kill=False) == 0
+    assert world.child(disturbed(world, 0, name), chance=0, kill=False) == 0
+    points = int((world.root / "points").read_text())
+    for number in range(1, points + 1, points // PLACES):
+        world.wipe()
+        assert world.child(build, chance=0, kill=False) == 0
+        world.child(disturbed(world, number, name), chance=0, kill=False)
+        world.check()
+    assert world.counts["foreign"] >= PLACES
+    assert world.counts["refused"] > PLACES / 2
 
 
 @pytest.mark.long

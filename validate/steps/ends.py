@@ -16,9 +16,13 @@ exclusive claim (O_EXCL).
 The gap: dmsetup, mdadm and make-bcache claim devices exclusively themselves, so our claim is
 released right before they run.  If another process claims the device in the gap, the tool fails.
 If one writes without a claim, `HandedOver.verify` detects the change after dmsetup, which writes
-nothing itself, and before the load begins; after mdadm and make-bcache, which write at once, it
-cannot be detected.  A device that a tool creates is claimed at once, and released for the next
-tool.
+nothing itself, before a tool that writes at once (mdadm, make-bcache, and dmsetup for a dm-cache,
+whose metadata the kernel formats), and before the load begins.  A device that a tool creates is
+claimed at once, and released for the next tool.
+
+A check takes time, and a process without a claim may write to a place that was already read.  So
+our own writes overwrite only content that was read before the check, and that is read again and
+compared right before the write.
 """
 
 from __future__ import annotations
@@ -30,13 +34,14 @@ from dataclasses import dataclass
 from validate import guards, remains, signatures
 from validate.devices import Claim, Device, find, held, of_number, release_claim
 from validate.errors import NotOursError, UnsafeError
-from validate.sizes import MIB
+from validate.sizes import KIB, MIB
 from validate.steps import Scene
 from validate.system import System
 
 PATIENCE_S = 10  # to wait for the kernel to release a device
 ROOM = signatures.END  # bytes at each end: includes all places of signatures
 MARK_BYTES, SECTOR = 4096, 512
+ZEROED_BYTES = 64 * KIB  # compared and zeroed at a time
 SUPERBLOCKS = (  # offset of the magic, the magic, offset of the UUID; within the sector
     (24, signatures.BCACHE, 56), (0, signatures.MD, 16),
 )  # fmt: skip
@@ -74,13 +79,16 @@ class Occupy:
         claim = held(device, system)
         claim.verify()
         guards.check(device, system, RECHECKED)
+        # Before the check, so that content that it did not accept is never taken for ours.
+        content = signatures.content(claim.read, device.size_bytes)
         why = guards.empty(device, claim, system)
         if why:
             raise UnsafeError(f"{self.path}: {why}")
         for at, mark in self._marks(device.size_bytes):
+            if signatures.not_zero(claim.read(at, len(mark))):
+                raise _changed_error(device)
             claim.write(at, mark)
         scene.roles[self.role] = device.number
-        content = signatures.content(claim.read, device.size_bytes)
         scene.taken[device.number] = HandedOver(self, device, content)
 
     def seal(self, system: System) -> None:
@@ -229,7 +237,7 @@ class HandedOver:
     device: Device
     content: list[signatures.Piece]  # between the ends, when it was marked
     is_marked: bool = True
-    is_loaded: bool = False  # the load writes to it, so that changes prove nothing
+    is_loaded: bool = False  # a tool or the load writes to it, so that changes prove nothing
 
     def verify(self, system: System) -> None:
         """Raise UnsafeError if a process wrote to it since it was marked; nothing once loaded."""
@@ -245,15 +253,39 @@ class HandedOver:
                     data[at - start : at - start + len(mark)] = bytes(len(mark))
                     break
             else:
-                raise self._changed_error()
+                raise _changed_error(self.device)
         if any(signatures.not_zero(data) for data in ends.values()):
-            raise self._changed_error()
+            raise _changed_error(self.device)
         if signatures.content(read, size_bytes) != self.content:
-            raise self._changed_error()
+            raise _changed_error(self.device)
 
-    def accept_content(self, system: System) -> None:
-        """Read the content between the ends again, after we wrote to it ourselves."""
-        self.content = signatures.content(_shared(self.device, system), self.device.size_bytes)
+    def zero_ends_of(self, part: Device, start_bytes: int, system: System) -> None:
+        """Zero the ends of our mapped part of it, which an earlier load of ours wrote.
+
+        Raises UnsafeError if another process wrote to them since the device was marked.
+        """
+        claim, read = held(part, system), _shared(self.device, system)
+        found = _ends(claim.read, part.size_bytes, MIB)
+
+        def with_zeros(offset: int, length: int) -> bytes:
+            data = bytearray(read(offset, length))
+            for at, old in found.items():
+                first = max(start_bytes + at - offset, 0)
+                last = min(start_bytes + at + len(old) - offset, length)
+                if first < last:
+                    data[first:last] = bytes(last - first)
+            return bytes(data)
+
+        content = signatures.content(with_zeros, self.device.size_bytes)
+        self.verify(system)  # what was read above is what was accepted
+        for start, old in found.items():
+            for at in range(0, len(old), ZEROED_BYTES):
+                expected = old[at : at + ZEROED_BYTES]
+                if claim.read(start + at, len(expected)) != expected:
+                    raise _changed_error(self.device)
+                if signatures.not_zero(expected):
+                    claim.write(start + at, bytes(len(expected)))
+        self.content = content
 
     def unmark(self, system: System) -> None:
         """Verify it and remove the marks, for a tool that needs the whole device."""
@@ -264,43 +296,61 @@ class HandedOver:
                 self.step._zero_if(claim, at, sector)
             self.is_marked = False
 
-    def _changed_error(self) -> UnsafeError:
-        return UnsafeError(
-            f"{self.device.path}: another process wrote to it after the check: left as it is"
-        )
-
 
 def hand_over(
     numbers: Iterable[str], scene: Scene, tool: Callable[[], None], *, kept: bool
 ) -> None:
     """Release the claims on devices and run a tool that claims them itself.
 
-    `kept`: the tool itself writes nothing to them, so they are verified after it.  Raises
-    UnsafeError if another process wrote to them.
+    `kept`: the tool itself writes nothing to them, so they are verified after it; otherwise all
+    devices are verified before it, since it may write to parts of them.  Raises UnsafeError if
+    another process wrote to them.
     """
     taken = [scene.taken[each] for each in numbers if each in scene.taken]
     for each in taken:
         each.unmark(scene.system)
     for number in numbers:  # includes our own mapped devices
         release_claim(scene.system, number)
+    if not kept:
+        verify_all(scene)
     tool()  # the gap, see the module
     if kept:
         for each in taken:
             each.verify(scene.system)
+    else:
+        for each in scene.taken.values():
+            each.is_loaded = True
 
 
-def begin_load(scene: Scene) -> None:
-    """Record that programs write to the devices from now on; unmark those without room."""
+def verify_all(scene: Scene) -> None:
+    """Raise UnsafeError if another process wrote to a device of the run since it was marked."""
+    for each in scene.taken.values():
+        each.verify(scene.system)
+
+
+def begin_load(scene: Scene, *, verified: bool = False) -> None:
+    """Record that programs write to the devices from now on; unmark those without room.
+
+    `verified`: they were verified before a cache wrote its metadata.  Raises UnsafeError if
+    another process wrote to them since they were marked.
+    """
+    if not verified:
+        verify_all(scene)
     for each in scene.taken.values():
         each.unmark(scene.system)
         each.is_loaded = True
         scene.system.loaded.add(each.step.token)
 
 
-def _ends(read: signatures.Reader, size_bytes: int) -> dict[int, bytes]:
-    """Return the content of both ends by offset; a small device has one end."""
-    first = min(ROOM, size_bytes)
-    second = max(first, size_bytes - ROOM)
+def _changed_error(device: Device) -> UnsafeError:
+    return UnsafeError(f"{device.path}: another process wrote to it after the check: left as it is")
+
+
+def _ends(read: signatures.Reader, size_bytes: int, length: int = 0) -> dict[int, bytes]:
+    """Return the content of both ends (of ROOM bytes) by offset; a small device has one end."""
+    length = length or ROOM
+    first = min(length, size_bytes)
+    second = max(first, size_bytes - length)
     ends = {0: read(0, first)}
     if second < size_bytes:
         ends[second] = read(second, size_bytes - second)
@@ -333,7 +383,7 @@ def _claim_with_retry(device: Device, system: System) -> Claim:
 
 
 def zero_device(device: Device, system: System) -> None:
-    """Zero the ends of a device that is ours: a mapped one, or one that Occupy marked."""
+    """Zero the ends of a device after a load of ours: a mapped one, or one that Occupy marked."""
     claim = system.claims.get(device.number) or Claim(device, system, write=True)
     try:
         length = min(MIB, device.size_bytes)

@@ -43,8 +43,8 @@ class MapLinear:
         ends.hand_over([below], scene, map_it, kept=True)
         if below in scene.taken and scene.taken[below].content:
             # The content of an earlier load could be taken for the metadata of a cache.
-            ends.zero_device(of_number(scene.roles[self.role], scene.system), scene.system)
-            scene.taken[below].accept_content(scene.system)
+            part = of_number(scene.roles[self.role], scene.system)
+            scene.taken[below].zero_ends_of(part, self.start_bytes, scene.system)
 
     def undo(self, system: System) -> None:
         """Remove it if it has our name and UUID."""
@@ -91,12 +91,13 @@ class MapCache:
         words = ["dmsetup", "create", self.name, "--uuid", self.uuid, "--notable"]
         system.run(words, timeout_s=60)
 
-        def load() -> None:  # the kernel claims the devices here
+        def load() -> None:  # the kernel claims the devices here, and formats the metadata
+            ends.verify_all(scene)
             system.run(["dmsetup", "load", self.name], stdin=table, timeout_s=60)
 
         parts = [roles[each] for each in ("metadata", "data", "origin")]
         ends.hand_over(parts, scene, load, kept=True)
-        ends.begin_load(scene)  # the cache itself writes from here on
+        ends.begin_load(scene, verified=True)  # the cache itself writes from here on
         system.resume_mapped(self.name)
         scene.facts["made_uptime_s"] = system.uptime_s()
         system.run(["dmsetup", "mknodes", self.name], timeout_s=60)
