@@ -226,6 +226,8 @@ def _saved(found: Judgement) -> str:
         return f"The disks are busy for {now} instead of {then} ({change})"
     if found.goal == "throughput" or (found.goal == "time" and found.adapts):
         now, then = span(after.took_ns), span(before.took_ns)
+        if found.goal == "time":  # the gain is that of the mean completion, not of the last one
+            change = f"{_sooner(found.gain)} on average; {sure}"
         return f"The second half of the work takes {now} instead of {then} ({change})"
     now, then = (latency(each.both.mean_ns) for each in (after, before))
     return f"A request takes {now} on average instead of {then} ({change})"
@@ -260,6 +262,13 @@ def _answer_of_backlog(case: Case) -> tuple[str, str]:
     if not case.without.saturated:
         return NO, f"Alone the disks keep up; with the cache ({busy} busy) they no longer do."
     return UNSURE, "The disks cannot keep up with this load, neither alone nor with the cache."
+
+
+def _sooner(gain: float | None) -> str:
+    if gain is None:
+        return "not comparable"
+    how = "sooner" if gain >= 1 else "later"
+    return f"requests are done {_change(gain).removesuffix('less').removesuffix('more')}{how}"
 
 
 def _change(gain: float | None) -> str:

@@ -125,6 +125,8 @@ def _gain_of(row: Row) -> str:
     if found.low is not None and found.high is not None:
         sure = f" (90%: {_factor(found.low)} to {_factor(found.high)})"
     of = {"p99": " of the p99", "disk-time": " of the disks' time"}.get(found.goal, "")
+    if found.goal == "time" and found.adapts:
+        of = " of the mean completion"
     return f"gain{of} {_factor(found.gain)} times{sure}"
 
 
