@@ -149,6 +149,8 @@ class World:
                 system.unhold(path.name)
             elif how == "mapped":  # it uses a mapped device of a killed run as a disk
                 for node in sorted(system.dev.glob("dm-*")):
+                    if not (system.sys / "class/block" / node.name / "dm/table").exists():
+                        continue  # it has no sectors yet
                     fd = system.open_device(str(node), os.O_RDWR | os.O_EXCL)
                     base, offset = system._bottom(fd, 0)
                     system.close_device(fd)
