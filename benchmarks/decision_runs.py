@@ -31,7 +31,7 @@ from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.replay import batches
 from hybridsim.studies.side_by_side import Several
 
-TOLD = 0.3  # share of the requests that the tool sees
+SHOWN = 0.3  # share of the requests that the tool sees
 SHARES = (0.05, 0.2, 0.8)  # of what these touch: the sizes
 MIB = 1 << 20
 KINDS = {
@@ -160,8 +160,8 @@ def simulate(folder: Path, name: str, quick: bool) -> str:
 
 def _simulate(case: Case, place: Path, quick: bool) -> str:
     rows = case.load()
-    told = in_memory(case.name, rows.between(0, int(rows.rows * TOLD)), case.made)
-    first = Several(told, Scenario.default())
+    shown = in_memory(case.name, rows.between(0, int(rows.rows * SHOWN)), case.made)
+    first = Several(shown, Scenario.default())
     first.results([Scenario.default()])
     mode = first.mode
     whole = Several(in_memory(case.name, rows, case.made), Scenario.default())

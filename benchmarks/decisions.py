@@ -31,14 +31,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from decision_runs import TOLD, Machine, Runs, collected
+from decision_runs import SHOWN, Machine, Runs, collected
 from decision_traces import is_tuned
 from scipy.stats import kendalltau
 
 from hybridsim.answers.judge import NO, UNSURE, WORTH_IT, YES, Both, judge
 from hybridsim.answers.ledger import JOINED
 
-LENGTHS = (0.15, 0.2, 0.25)  # of captures whose answers are held against those of TOLD
+LENGTHS = (0.15, 0.2, 0.25)  # of captures whose answers are held against those of SHOWN
 IS_YES, IS_NO = 1.25, 1.05  # of the truth
 WRITE_BACK = ("wb", "writecache")
 
@@ -89,12 +89,14 @@ def decided(runs: Runs) -> list[Decided]:
     """Judge all machines of a trace."""
     adapts = runs.mode != "open"
     sizes = sorted({each.machine.size_bytes for each in runs.cached})
-    cuts = [border(runs, share) for share in (TOLD, *LENGTHS)]
+    cuts = [border(runs, share) for share in (SHOWN, *LENGTHS)]
     alone = [runs.plain.side(0, cut) for cut in cuts]
     whole = runs.plain.side(0, runs.requests)
     found = []
     for each in runs.cached:
-        said, *sooner = (judge(plain, each.side(0, cut), adapts) for plain, cut in zip(alone, cuts))
+        judged, *sooner = (
+            judge(plain, each.side(0, cut), adapts) for plain, cut in zip(alone, cuts)
+        )
         both = Both(whole, each.side(0, runs.requests))
         truth = both.pair(cuts[0] // both.each, both.groups).gain("time", adapts)
         if truth is None:
@@ -103,8 +105,8 @@ def decided(runs: Runs) -> list[Decided]:
         found.append(
             Decided(
                 runs.case.name, runs.case.family, runs.case.same, machine.kind,
-                sizes.index(machine.size_bytes), machine.size_bytes, said.answer,
-                said.gain or 1.0, said.low or 0.0, said.high or 99.0, truth,
+                sizes.index(machine.size_bytes), machine.size_bytes, judged.answer,
+                judged.gain or 1.0, judged.low or 0.0, judged.high or 99.0, truth,
                 tuple(one.answer for one in sooner),
             )
         )  # fmt: skip
