@@ -87,7 +87,7 @@ ADDED = {
             ),
             "BANKS = {\n": "    RamParameters: lambda p, members: Ram.new(members, **vars(p)),\n",
         },
-        "tests/test_ram.py": "device_test.py",
+        "tests/test_ram.py": "device_check.py",
     },
 }
 NAMES = ("newest", "slashes", "misses", "count", "ram")

@@ -307,12 +307,12 @@ class Both:
         column = self.cached.ledger.bytes[start : self.groups, WRITE]
         written = int(column.sum())
         done = self.progress_ns[1]
-        grown = self.cached.counters.between(
-            "dirty_bytes", int(done[start]), int(done[self.groups])
+        ends = self.cached.counters.at(
+            "dirty_bytes", np.array([done[start], done[self.groups]], np.int64)
         )
-        if not grown or not written:
+        if ends is None or not written:
             return 0.0
-        return min(max(grown / written, 0.0), 1.0)
+        return min(max(float(ends[1] - ends[0]) / written, 0.0), 1.0)
 
     def changes_ns(self, start: int) -> int | None:
         """When, in recorded time after the capture, the dirty data will reach the next mark.
