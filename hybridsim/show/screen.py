@@ -20,17 +20,26 @@ NARROWEST, USUAL = 40, 80  # columns
 class Terminal(io.TextIOWrapper):
     """A standard stream: control characters of a text are written as escapes."""
 
+    _owner: io.TextIOWrapper | None = None
+
     @classmethod
     def of(cls, stream: io.TextIOWrapper) -> Terminal:
-        """Wrap a stream; the original must not be used afterwards."""
-        how: dict[str, Any] = {
+        """Return a gate to the same file; the stream stays its owner, who closes it."""
+        options: dict[str, Any] = {
             "encoding": stream.encoding,
             "errors": stream.errors,
             "line_buffering": stream.line_buffering,
             "write_through": stream.write_through,
         }
         stream.flush()
-        return cls(stream.detach(), **how)
+        gate = cls(stream.buffer, **options)
+        gate._owner = stream  # or it would be closed once nobody else refers to it
+        return gate
+
+    def close(self) -> None:
+        """Write what is buffered, unless the owner has closed the file."""
+        if not self.buffer.closed:
+            self.flush()
 
     def write(self, text: str) -> int:
         """Write a text; lines and tabs stay.  Raise TypeError for bytes, as click requires."""
