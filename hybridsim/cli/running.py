@@ -14,6 +14,7 @@ import click
 
 from hybridsim.foundation.errors import RequirementError, UsageError
 from hybridsim.foundation.printable import shell_line
+from hybridsim.foundation.units import human_size
 from hybridsim.show.screen import clear, show
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hybridsim.traces.trace import Trace
 
 QUIET_S = 1.0  # shorter work shows no progress
+REDRAW_S = 0.1  # between two lines of progress
 
 
 def run(
@@ -147,17 +149,19 @@ def progress() -> Iterator[Report | None]:
         yield None
         return
     started = begun = time.monotonic()
+    drawn = 0.0
     shown = False
 
     def report(now: Progress) -> None:
-        nonlocal shown, begun
+        nonlocal shown, begun, drawn
         clock = time.monotonic()
         if not now.of_requests:
             begun = clock  # the replay starts after one pass over the trace
-        if clock - started < QUIET_S:
+        if clock - started < QUIET_S or clock - drawn < REDRAW_S:
             return
-        shown = True
-        show(_progress_line(now, max(clock - begun, 1e-3)))
+        shown, drawn = True, clock
+        since = begun if now.of_requests else started
+        show(_progress_line(now, max(clock - since, 1e-3)))
 
     try:
         yield report
@@ -166,9 +170,18 @@ def progress() -> Iterator[Report | None]:
             clear()
 
 
+def reading_line(requests: int, read_bytes: int, of_bytes: int, passed_s: float) -> str:
+    """Return the line that shows how far a trace has been read, and how long the rest may take."""
+    parts = ["reading the trace" + (f": {requests:,} requests" if requests else "")]
+    if 0 < read_bytes < of_bytes:
+        left_s = passed_s * (of_bytes - read_bytes) / read_bytes
+        parts += [f"{read_bytes / of_bytes:.0%} of {human_size(of_bytes)}", f"{left_s:.0f} s to go"]
+    return " · ".join(parts)
+
+
 def _progress_line(now: Progress, passed_s: float) -> str:
     if not now.of_requests:
-        return f"reading the trace: {now.requests:,} requests"
+        return reading_line(now.requests, now.read_bytes, now.of_bytes, passed_s)
     left = passed_s * (now.of_requests - now.requests) / max(now.requests, 1)
     simulated = now.simulated_ns / 1e9
     return (

@@ -158,7 +158,8 @@ def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
     from hybridsim.traces.trace import Trace
 
     opened = Trace.read(paths, **options)
-    return opened, opened.summary(with_progress)
+    with with_progress(opened) as counted:
+        return opened, opened.summary(counted)
 
 
 def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from hybridsim.cli.running import QUIET_S, REDRAW_S, reading_line
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.writing import whole_file
 from hybridsim.show.screen import clear, show
@@ -22,7 +23,6 @@ from hybridsim.traces.formats.files import zstd
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Requests, Trace
 
-QUIET_S = 1.0  # shorter work shows no progress
 BY_SUFFIX = {"iolog": "fio-iolog"}  # other suffixes equal the name of their format
 PACKED: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0),
@@ -36,13 +36,18 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | 
     """Write `opened` to `output`, by default in the format of its suffix; return the requests."""
     write = writer(format or format_of(output))
     if output == "-":
-        return write(with_progress(opened.chunks()), _to_stdout)
+        with with_progress(opened) as counted:
+            return write(counted(opened.chunks()), _to_stdout)
     target = Path(output)
     for name in inputs:
         if target.exists() and Path(name).exists() and target.samefile(name):
             raise UsageError(f"{output} is also the input: choose another name")
-    with whole_file(output) as raw, _packed(raw, target.suffix) as file:
-        return write(with_progress(opened.chunks()), lambda part: file.write(as_bytes(part)))
+    with (
+        with_progress(opened) as counted,
+        whole_file(output) as raw,
+        _packed(raw, target.suffix) as file,
+    ):
+        return write(counted(opened.chunks()), lambda part: file.write(as_bytes(part)))
 
 
 def format_of(output: str) -> str:
@@ -68,17 +73,32 @@ def _packed(raw: IO[bytes], suffix: str) -> Any:
     return PACKED[suffix](raw) if suffix in PACKED else contextlib.nullcontext(raw)
 
 
-def with_progress(chunks: Iterator[Requests]) -> Iterator[Requests]:
-    """Yield the chunks; on a terminal, show the progress after QUIET_S."""
-    begun = time.monotonic()
-    rows = 0
+@contextlib.contextmanager
+def with_progress(opened: Trace) -> Iterator[Callable[[Iterator[Requests]], Iterator[Requests]]]:
+    """Yield a function that passes chunks on; on a terminal, show how far the trace is read."""
+    if not sys.stderr.isatty():
+        yield lambda chunks: chunks
+        return
+    begun = drawn_s = time.monotonic()
+    requests = 0
     shown = False
-    for chunk in chunks:
-        rows += chunk.rows
-        if sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
-            at_s = int(chunk.arrival_ns[-1]) / 1e9
-            show(f"{rows:,} requests, {at_s:,.0f} s of the trace")
-            shown = True
-        yield chunk
-    if shown:
-        clear()
+
+    def on_read(read_bytes: int, of_bytes: int) -> None:
+        nonlocal drawn_s, shown
+        now_s = time.monotonic()
+        if now_s - begun > QUIET_S and now_s - drawn_s > REDRAW_S:
+            shown, drawn_s = True, now_s
+            show(reading_line(requests, read_bytes, of_bytes, now_s - begun))
+
+    def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
+        nonlocal requests
+        for chunk in chunks:
+            requests += chunk.rows
+            yield chunk
+
+    try:
+        with opened.reading(on_read):
+            yield counted
+    finally:
+        if shown:
+            clear()

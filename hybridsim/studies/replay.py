@@ -55,8 +55,10 @@ class Progress:
     """How far a replay has come; while the trace is read for the first time, 0 of 0 simulated."""
 
     requests: int
-    of_requests: int  # 0: not known yet
+    of_requests: int  # 0: the trace is being read for the first time
     simulated_ns: int
+    read_bytes: int = 0  # of the files of the trace, in the first pass
+    of_bytes: int = 0
 
 
 Report = Callable[[Progress], None]
@@ -91,7 +93,7 @@ def replay(
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
-    summary = trace.summary(lambda chunks: watched(chunks, report))
+    summary = read_once(trace, report)
     check(trace, summary, scenario)
     check_answerable(require, summary.reads, summary.writes)
     first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
@@ -241,14 +243,27 @@ def concluded(
     return dataclasses.replace(found, cost=None if cost is None else cost.to_dict())
 
 
-def watched(chunks: Iterator[Requests], report: Report | None) -> Iterator[Requests]:
-    """Report the progress of the first pass over the trace."""
-    done = 0
-    for chunk in chunks:
-        yield chunk
-        done += chunk.rows
-        if report:
-            report(Progress(done, 0, 0))
+def read_once(trace: Trace, report: Report | None) -> Summary:
+    """Return the summary of a trace; report the progress of this first pass over it."""
+    if report is None:
+        return trace.summary()
+    requests = 0
+    place = 0, 0
+
+    def on_read(read_bytes: int, of_bytes: int) -> None:
+        nonlocal place
+        place = read_bytes, of_bytes
+        report(Progress(requests, 0, 0, *place))
+
+    def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
+        nonlocal requests
+        for chunk in chunks:
+            yield chunk
+            requests += chunk.rows
+            report(Progress(requests, 0, 0, *place))
+
+    with trace.reading(on_read):
+        return trace.summary(counted)
 
 
 def is_overloaded(result: Result) -> bool:

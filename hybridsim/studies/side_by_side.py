@@ -20,7 +20,7 @@ from hybridsim.studies.replay import (
     concluded,
     is_overloaded,
     pumped,
-    watched,
+    read_once,
 )
 from hybridsim.traces.trace import Trace, check_is_read
 
@@ -46,7 +46,7 @@ class Several:
         self.trace = trace
         self.scenario = scenario
         self.report = report
-        self.summary = trace.summary(lambda chunks: watched(chunks, report))
+        self.summary = read_once(trace, report)
         check(trace, self.summary, scenario)
         self.goal = goal
         mode = str(scenario.replay.mode)

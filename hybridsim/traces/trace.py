@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hybridsim.foundation.codes import Op
@@ -44,6 +45,7 @@ class Trace:
         self.arguments = [name]  # command-line arguments that select this trace
         self._reader = reader
         self._warnings: list[TraceWarning] | None = None
+        self._sources: list[Source] = []
 
     @classmethod
     def read(
@@ -73,6 +75,7 @@ class Trace:
             printable(", ".join(names)), *open_reader(sources, format, device, use_dispatch)
         )
         trace.arguments = arguments(names, format, device, use_dispatch)
+        trace._sources = sources
         return trace
 
     def seeded(self, seed: int) -> Trace:
@@ -133,6 +136,30 @@ class Trace:
                 "replay it without --fleet"
             )
         yield from (volumes.apart(part) for part in self.chunks())
+
+    @contextmanager
+    def reading(self, on_read: Callable[[int, int], None]) -> Iterator[None]:
+        """Call `on_read` with the bytes read and their total while the files are read.
+
+        Bytes are those on disk: of a compressed file, compressed.
+        """
+        whole_bytes = sum(each.size_bytes for each in self._sources)
+        places: dict[int, int] = {}
+
+        def watcher(number: int) -> Callable[[int], None]:
+            def watch(read_bytes: int) -> None:
+                places[number] = read_bytes
+                on_read(sum(places.values()), whole_bytes)
+
+            return watch
+
+        for number, each in enumerate(self._sources):
+            each.watchers.append(watcher(number))
+        try:
+            yield
+        finally:
+            for each in self._sources:
+                each.watchers.pop()
 
     def summary(self, watch: Watch = iter) -> Summary:
         """Read the trace once and return its summary; `watch` wraps the iterator of chunks."""

@@ -12,8 +12,8 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -60,6 +60,9 @@ CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 }
 
 
+Watcher = Callable[[int], None]  # takes the bytes on disk that have been read
+
+
 @dataclass(frozen=True)
 class Source:
     """A file that can be read repeatedly; standard input is spooled to a temporary file."""
@@ -67,6 +70,17 @@ class Source:
     name: str  # as shown in messages
     path: Path | None
     spool: IO[bytes] | None = None
+    watchers: list[Watcher] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size on disk, compressed as it is; 0 if it is unknown."""
+        try:
+            if self.spool is not None:
+                return os.fstat(self.spool.fileno()).st_size
+            return self.path.stat().st_size if self.path is not None else 0
+        except OSError:
+            return 0
 
     def open(self, findings: Findings) -> ByteStream:
         """Open the file from its start, decompressed."""
@@ -78,7 +92,7 @@ class Source:
                 raw = self.path.open("rb")
         except OSError as error:
             raise TraceError(f"{self.name}: cannot be opened: {error.strerror}") from None
-        return ByteStream(raw, self.name, findings)
+        return ByteStream(raw, self.name, findings, self.watchers)
 
     def head(self) -> bytes:
         """Return the first bytes, decompressed."""
@@ -117,8 +131,11 @@ def _spooled(stream: IO[bytes]) -> IO[bytes]:
 class ByteStream:
     """Decompressed bytes of a file; damaged compression ends the stream, with a finding."""
 
-    def __init__(self, raw: IO[bytes], name: str, findings: Findings) -> None:
+    def __init__(
+        self, raw: IO[bytes], name: str, findings: Findings, watchers: Sequence[Watcher] = ()
+    ) -> None:
         self.name = name
+        self._watchers = watchers
         self._findings = findings
         self._layers: list[Any] = [raw]
         self._ahead = b""
@@ -185,10 +202,16 @@ class ByteStream:
         """Return `size` bytes; fewer only at the end."""
         data = self._take(size)
         self._ahead = b""
+        self._note_place()
         return data
+
+    def _note_place(self) -> None:
+        for each in self._watchers:
+            each(self._layers[0].tell())
 
     def readinto(self, target: memoryview) -> int:
         """Fill `target` and return the number of bytes, fewer only at the end."""
+        self._note_place()
         if len(self._layers) == 1 and not self._ahead:
             return self._read_plain(target)
         held = 0

@@ -1,0 +1,64 @@
+"""Progress of long work: reading a trace has a total and an estimate."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from hybridsim.cli.running import _progress_line
+from hybridsim.studies.replay import Progress, read_once
+from hybridsim.traces.formats.requests_csv import HEADER
+from hybridsim.traces.trace import Trace
+
+CAPTURE = Path(__file__).parents[1] / "traces/blktrace/loop_raw_split_discard_flush"
+ROWS = 200_000
+
+
+def csv_text():
+    lines = (f"{number * 1000},R,{number % 977 * 4096},4096,," for number in range(ROWS))
+    return "\n".join([HEADER, *lines, ""]).encode()
+
+
+@pytest.fixture(scope="module", params=["plain.csv", "packed.csv.gz", "capture"])
+def path(request, tmp_path_factory):
+    if request.param == "capture":
+        return CAPTURE
+    path = tmp_path_factory.mktemp("progress") / request.param
+    path.write_bytes(gzip.compress(csv_text()) if path.suffix == ".gz" else csv_text())
+    return path
+
+
+def size_of(path):
+    files = path.glob("*.blktrace.*") if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in files)
+
+
+def test_the_first_pass_reports_bytes_that_rise_to_the_size_on_disk(path):
+    seen = []
+    summary = read_once(Trace.read(path), seen.append)
+    assert {each.of_bytes for each in seen} <= {0, size_of(path)}
+    places = [each.read_bytes for each in seen if each.of_bytes]
+    assert places == sorted(places)
+    assert places[-1] == size_of(path)
+    assert seen[-1].requests == summary.requests
+    assert not any(each.of_requests for each in seen)
+
+
+def test_later_passes_report_no_reading(path):
+    trace, seen = Trace.read(path), []
+    read_once(trace, seen.append)
+    seen.clear()
+    for _ in trace.chunks():
+        pass
+    assert seen == []
+
+
+def test_the_line_of_reading_has_a_share_a_total_and_an_estimate():
+    line = _progress_line(Progress(5000, 0, 0, 256 << 20, 1 << 30), 10.0)
+    assert line == "reading the trace: 5,000 requests · 25% of 1.00 GiB · 30 s to go"
+    assert _progress_line(Progress(0, 0, 0, 1 << 30, 1 << 30), 10.0) == "reading the trace"
+
+
+def test_the_line_of_a_replay_has_a_share_and_an_estimate():
+    line = _progress_line(Progress(250, 1000, 40 * 10**9), 4.0)
+    assert line == "replayed 25% · 40 s simulated, 10 times real time · 12 s to go"
